@@ -1,8 +1,8 @@
-//! Compiles the kernel programs, which the agent carries inside itself, and looks for what its page has from others.
+//! Compiles the kernel programs, which the agent embeds, and looks for uPlot, which the web page needs for its charts.
 
 use std::{error::Error, path::Path, process::Command};
 
-/// What the page has from uPlot, as `cargo xtask setup` leaves it.
+/// The files of uPlot, as `cargo xtask setup` leaves them.
 const UPLOT: [&str; 3] = ["uPlot.iife.min.js", "uPlot.min.css", "LICENSE-uPlot"];
 
 #[cfg_attr(
@@ -17,13 +17,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let revision = git(&["rev-parse", "--short=12", "HEAD"]);
     println!("cargo::rustc-env=PPING_REVISION={}", revision.unwrap_or_else(|| "unknown".into()));
     find_uplot();
-    // What only reads captures has no kernel programs, and needs no compiler for them.
+    // A build that only reads captures has no kernel programs, and needs no compiler for them.
     #[cfg(feature = "live")]
     pping_ebpf_build::compile(&pping_ebpf_build::Programs::PPING)?;
     Ok(())
 }
 
-/// Has the page draw lines if there is what draws them. A build without it works as well, and says what is missing.
+/// Enables the charts of the web page if uPlot is there. A build without it works too, and its page says what is
+/// missing.
 fn find_uplot() {
     println!("cargo::rustc-check-cfg=cfg(has_uplot)");
     println!("cargo::rerun-if-changed=page/vendor");
@@ -36,7 +37,7 @@ fn find_uplot() {
     }
 }
 
-/// What git says about the checkout that is being built, if it is one.
+/// Returns what git prints about the checkout that is being built; `None` outside of a checkout.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,6 +1,6 @@
-//! What the agent costs at ten thousands of samples a second: aggregated in the kernel, and reported one by one.
+//! Measures what the agent costs at 100,000 samples a second: aggregated in the kernel, and reported one by one.
 //!
-//! Two hosts joined by a cable. One sends segments, each of which echoes the one before. pping watches the other end.
+//! Two hosts are joined by a cable. One sends segments, each of which echoes the one before. pping watches the other end.
 
 use std::{
     fs, io, mem,
@@ -115,7 +115,7 @@ fn cpu_time(process: u32) -> Result<Duration> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// Sends [`RATE`] segments a second, on so many connections in turn, until stopped.
+/// Sends [`RATE`] segments a second, on `connections` connections in turn, until stopped.
 fn send(connections: u16, stop: &AtomicBool, sent: &AtomicU64) -> Result<()> {
     let socket = packet_socket()?;
     let mut frames: Vec<[Vec<u8>; 2]> = (0..connections).map(frames::volley).collect();

@@ -34,7 +34,7 @@ pub(crate) struct Sampled {
     pub(crate) most: u32,
 }
 
-/// One for each method.
+/// Returns an exchange for each method.
 pub(crate) fn of_each_method() -> Vec<Sampled> {
     let (initial, answer) = (frames::quic_initial(true), frames::quic_initial(false));
     let opening = exchange((&initial, &[]), (&answer, &[]));
@@ -63,12 +63,12 @@ pub(crate) fn of_each_method() -> Vec<Sampled> {
         endless(Method::IcmpEcho, echoes),
         endless(Method::Dns, queries),
         Sampled { before: Some(opening), ..endless(Method::QuicSpin, spins) },
-        // Once per flow.
+        // A flow has one handshake only.
         Sampled { most: 1 << 16, ..endless(Method::QuicHandshake, openings) },
     ]
 }
 
-/// Segments of so many flows in turn, a power of two, each with a timestamp that the answer echoes.
+/// Segments of `flows` flows in turn, each with a timestamp that the answer echoes. `flows` is a power of two.
 pub(crate) fn echoes(flows: u32) -> Exchange {
     let host = |at| Field { at, base: 20 << 24, step: 1, mask: flows - 1 };
     exchange(
@@ -84,7 +84,7 @@ pub(crate) fn flood() -> Exchange {
     exchange((&syn, &[from(20)]), (&syn, &[from(30)]))
 }
 
-/// Packets of many flows in turn: twice `half`, which is a power of two.
+/// Packets of `2 * half` flows in turn, where `half` is a power of two.
 pub(crate) struct Crowd {
     /// Lets each flow of the first half be seen in both directions, then each of the second.
     pub(crate) before: [Exchange; 2],
@@ -104,7 +104,7 @@ pub(crate) fn crowd(half: u32) -> Crowd {
     }
 }
 
-/// The addresses of a client and a server, both in a network of several.
+/// The addresses of a client and a server in the network with this number.
 pub(crate) fn hosts(network: u8) -> [[u8; 4]; 2] {
     [[10, 77, network, 1], [10, 77, network, 2]]
 }
@@ -150,12 +150,12 @@ fn ports(step: u32, base: u32) -> Field {
     Field { at: PORTS, base, step, mask: 0xffff * step }
 }
 
-/// The identifier of an echo, which stays, and its number.
+/// The identifier of an echo, which stays the same, and its sequence number.
 fn echo_number() -> Field {
     Field { at: ECHO, base: 0x1234 << 16, step: 1, mask: 0xffff }
 }
 
-/// The checksum, which is zero, and the ID.
+/// The UDP checksum, which is zero, and the DNS id.
 fn dns_id() -> Field {
     Field { at: PAYLOAD - 2, base: 0, step: 1, mask: 0xffff }
 }

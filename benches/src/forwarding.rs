@@ -1,4 +1,4 @@
-//! How much less a router forwards while it is watched, on one core that does nothing else.
+//! Measures how much less a router forwards while it is watched, on one core that does nothing else.
 //!
 //! A program generates the packets, run by `BPF_PROG_TEST_RUN` with live frames, which takes little of that core.
 //! From there they take the path of all packets: a cable, tc ingress, the routing table, tc egress, another cable,
@@ -27,7 +27,7 @@ use crate::{
 /// Concurrent connections.
 const FLOWS: [u32; 4] = [1, 8, 128, 1024];
 
-/// The number of measurements of each.
+/// How often each path is measured.
 const ROUNDS: u32 = 41;
 
 /// Packets in each measurement, which take some 20 ms.
@@ -135,7 +135,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Without anything that watches.
+    /// A router that nothing watches yet.
     pub(crate) fn new() -> Result<Self> {
         let (hosts, namespace) = (Namespace::new("hosts")?, Namespace::new("router")?);
         namespace.forward()?;
@@ -159,7 +159,7 @@ impl Router {
         Ok(Self { namespace, hosts, traffic: kernel::baseline()? })
     }
 
-    /// Forwards for a while on one core, and returns the ns per packet.
+    /// Forwards [`ROUND`] packets on one core, and returns the ns per packet.
     pub(crate) fn forward(&mut self, way: Way, flows: u32, cpu: usize) -> Result<f64> {
         let Self { namespace, hosts, traffic } = self;
         let before = namespace.enter(|| sent(way))??;
@@ -199,7 +199,7 @@ pub(crate) fn ifindex(interface: &str) -> Result<u32> {
 
 /// The packets that the router sent.
 fn sent(way: Way) -> Result<u64> {
-    /// Sent packets come behind eight numbers about received ones.
+    /// The column of sent packets, after eight numbers about received packets and the sent bytes.
     const SENT_PACKETS: usize = 9;
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
     way.interfaces().iter().try_fold(0, |sum, interface| {

@@ -60,7 +60,7 @@ pub(crate) fn stamp(segment: &mut [u8], tsval: u32, tsecr: u32) {
     segment[TIMESTAMPS + 4..][..4].copy_from_slice(&tsecr.to_be_bytes());
 }
 
-/// A segment whose timestamps cannot be read.
+/// A segment without timestamps.
 pub(crate) fn tcp_without_timestamps() -> Vec<u8> {
     segment((CLIENT, SERVER), PORTS, None, 1400)
 }
@@ -98,7 +98,7 @@ fn echo(addresses: ([u8; 4], [u8; 4]), kind: u8) -> Vec<u8> {
     ip(addresses, ICMP, &echo)
 }
 
-/// The SYN of a client without timestamps.
+/// A client's SYN, without timestamps.
 pub(crate) fn syn() -> Vec<u8> {
     flagged(segment((CLIENT, SERVER), PORTS, None, 0), 0x02)
 }

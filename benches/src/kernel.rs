@@ -1,4 +1,4 @@
-//! The cost of a packet in the kernel.
+//! Measures the cost of a packet in the kernel.
 //!
 //! Each program is run by `BPF_PROG_TEST_RUN` on one packet many times, and the kernel says how long a run took. An
 //! empty program is measured in every round just before and subtracted, because the machine is shared and its speed
@@ -39,7 +39,7 @@ use crate::{
 /// The loopback interface, which test runs use as their interface.
 const LOOPBACK: u32 = 1;
 
-/// The lowest capacity in flows where many are used in turn.
+/// The lowest capacity, in flows, when many flows send in turn.
 const CROWD: u32 = 1 << 18;
 
 /// Events that are certain to fit the ring between two rounds.
@@ -189,7 +189,7 @@ fn open_quic(kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// What the most common packet costs on kernels that lack a feature.
+/// Measures what the most common packet costs on kernels that lack a feature.
 fn older_kernels(
     rounds: Rounds,
     settings: &LoadOptions,
@@ -274,7 +274,7 @@ impl Rounds {
         Ok(figure)
     }
 
-    /// The cost of a packet of each of two flows, without generating them, with as many flows in turn.
+    /// The cost of two packets of different flows, without generating them, while `2 * half` flows send in turn.
     fn crowd(self, half: u32) -> Result<Figure> {
         let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
         let max_flows = CROWD.max(4 * half);

@@ -1,4 +1,4 @@
-//! Runs programs and takes the time.
+//! Runs programs and measures their time.
 
 use std::{hint, io, mem, time::Duration};
 
@@ -58,8 +58,8 @@ impl Rounds {
         Ok(Figure { baseline: bases, ..Figure::of(over)? })
     }
 
-    /// The same for single runs with cold caches: before each of them, so many bytes of other memory are written. A
-    /// round is the median of [`COLD_RUNS`].
+    /// The same for single runs with cold caches: before each run, `bytes` bytes of other memory are written. The value
+    /// of a round is the median of [`COLD_RUNS`] runs.
     pub(crate) fn measure_cold(
         self,
         baseline: (&Ebpf, &str),
@@ -91,7 +91,7 @@ impl Rounds {
 }
 
 impl Figure {
-    /// From the value of each round.
+    /// Makes a figure of the value of each round.
     pub(crate) fn of(rounds: impl IntoIterator<Item = f64>) -> Result<Self> {
         let rounds: Vec<f64> = rounds.into_iter().collect();
         let mut sorted = rounds.clone();
@@ -107,7 +107,7 @@ impl Figure {
     }
 }
 
-/// The ns of a run, averaged over `repeat` runs.
+/// Returns the ns of a run, averaged over `repeat` runs.
 pub(crate) fn run((programs, name): (&Ebpf, &str), packet: &[u8], repeat: u32) -> Result<f64> {
     let options = TestRunOptions { data_in: Some(packet), repeat, ..TestRunOptions::default() };
     let result = match programs.program(name).with_context(|| format!("{name} is not in the object"))? {

@@ -1,9 +1,9 @@
-//! The memory of flows in the kernel, the memory of the agent, and how long it takes to start.
+//! Measures the memory of flows in the kernel, the memory of the agent, and how long it takes to start.
 //!
-//! The memory of maps is what the kernel charges for them (`memlock` in `/proc/PID/fdinfo`), summed over all maps of
-//! a running pping. The agent's own memory is its resident set at rest, which includes mapped pages of maps and of
-//! its program file. It counts packets when it reports that it watches, and measures when it reports that, some time
-//! later; for comparison, the same program is run to print its version.
+//! The memory of maps is what the kernel charges for them (`memlock` in `/proc/PID/fdinfo`), summed over all maps of a
+//! running pping. The agent's own memory is its resident set at rest, which includes mapped pages of maps and of its
+//! program file. The agent reports when it watches, and from then on counts packets; some time later it reports that it
+//! measures. For comparison, the same program is run to print its version.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,7 +28,7 @@ const MAX_FLOWS: [u32; 2] = [DEFAULT_MAX_FLOWS, 1_000_000];
 /// How often pping is started.
 const STARTS: usize = 9;
 
-/// How long it rests before its memory is read: the first sweep is over by then.
+/// How long pping rests before its memory is read: the first sweep is over by then.
 const REST: Duration = Duration::from_millis(1_500);
 
 const INTERFACE: &str = "lo";

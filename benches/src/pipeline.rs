@@ -1,4 +1,4 @@
-//! How many events the agent can handle on one core: drained, aggregated, and written as JSON lines.
+//! Measures how many events the agent can handle on one core: drained, aggregated, and written as JSON lines.
 //!
 //! The kernel programs fill the ring with samples. One thread, whose CPU time is measured, empties it as the agent
 //! does; for comparison it drains the ring without further work. The ring is refilled each time, so events are in the
@@ -37,7 +37,7 @@ const FLOWS: u32 = 1_024;
 /// Events that are certain to fit the ring.
 const EVENTS: u32 = 16_384;
 
-/// The number of measurements of each.
+/// How often each way of handling events is measured.
 const ROUNDS: u32 = 61;
 
 /// What is done with events.
@@ -62,7 +62,7 @@ impl Doing {
     }
 }
 
-/// Measures each in turn.
+/// Measures each way of handling events in turn.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
     let mut kernel = kernel::exchanging(&LoadOptions { rules, ..LoadOptions::DEFAULT })?;
@@ -98,7 +98,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Has the programs report samples.
+/// Makes the programs emit samples.
 fn fill(kernel: &mut Kernel) -> Result<()> {
     // The agent does this once a second, and then knows each series by its index.
     kernel.series.rotate();
@@ -139,7 +139,7 @@ impl Agent {
                 taken += 1;
             }),
             Doing::Aggregating => {
-                // Nothing is written: losses are checked below.
+                // This makes no records that could be counted. Losses are checked below.
                 taken = EVENTS;
                 events::records(kernel, by_flow, names, clock, |_| ())
             }

@@ -28,7 +28,7 @@ struct Entry {
 }
 
 impl Report {
-    /// Without figures.
+    /// A report without figures.
     pub(crate) fn new(machine: String) -> Self {
         Self { machine, figures: Vec::new(), part: None }
     }

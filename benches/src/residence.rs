@@ -1,7 +1,8 @@
-//! What `--residence` costs a packet: a router forwards by a queue, watched with it and without it in turn, without groups and with them.
+//! Measures what `--residence` costs a packet. A router forwards through a queue, and pping watches it with and without
+//! the option in turn, first without groups, then with groups.
 //!
-//! The queue is a token bucket that never makes a packet wait, since it lets none past either: each is enqueued and dequeued, and one in
-//! 64 is followed.
+//! The queue is a token bucket with more tokens than packets need, so no packet waits. No packet bypasses the queue
+//! either: each is enqueued and dequeued, and one in 64 is followed.
 
 use std::thread;
 
@@ -15,10 +16,10 @@ use crate::{
     watcher::{self, Watcher},
 };
 
-/// How often each is started.
+/// How often pping is started in each configuration.
 const TURNS: u32 = 9;
 
-/// Measurements at each turn, of which the median counts.
+/// Measurements after each start, of which the median counts.
 const ROUNDS: u32 = 15;
 
 /// Concurrent connections.

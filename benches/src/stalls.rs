@@ -1,9 +1,9 @@
-//! How long packets wait for a core that sweeps a million flows.
+//! Measures how long packets wait for a core that sweeps a million flows.
 //!
-//! Echo requests reach a host with a watched interface by a cable whose packets are handled by one core (receive
-//! packet steering), and the kernel replies there. The sender polls for the reply on another core, so that nothing
-//! has to be woken. Meanwhile the one core does nothing, reads the clock all the time, or sweeps: the difference
-//! between the last two is how long packets wait.
+//! Echo requests reach a host with a watched interface over a cable. One core handles all packets from it (receive
+//! packet steering), and the kernel replies there. The sender polls for the reply on another core, so that nothing has
+//! to be woken. Meanwhile the first core does nothing, reads the clock all the time, or sweeps: the difference between
+//! the last two is how long packets wait.
 
 use std::{
     io,
@@ -35,10 +35,10 @@ use crate::{
     sweep::{FLOWS, send, with_room},
 };
 
-/// The number of measurements of each.
+/// How often each kind of work is measured.
 const ROUNDS: usize = 7;
 
-/// For how long, where the work does not end by itself.
+/// How long a measurement lasts, if the work does not end by itself.
 const ROUND: Duration = Duration::from_millis(400);
 
 /// How long until a reply counts as missing.
@@ -71,7 +71,7 @@ impl Work {
         }
     }
 
-    /// Does it once.
+    /// Does the work once.
     fn go(self, kernel: &mut Kernel) -> Result<()> {
         let began = Instant::now();
         match self {
@@ -132,8 +132,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Joins both by a cable, has one core handle the packets that reach the host, and has the programs watch it. Returns
-/// what detaches them, and the interface id.
+/// Connects both by a cable, makes one core handle the packets that reach the host, and makes the programs watch its
+/// interface. Returns the attachment and the interface id.
 fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) -> Result<(Attachment, u16)> {
     let ends = [End::new(client, INTERFACE), End::new(host, INTERFACE)];
     connect(ends[0], ends[1], Offloads::On)?;

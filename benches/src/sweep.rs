@@ -1,9 +1,8 @@
-//! What a sweep of a million flows takes: CPU time of the agent's walk through the buckets, and of the kernel's runs.
+//! Measures what a sweep of a million flows takes: CPU time of the agent's walk through the buckets, and of the kernel's runs.
 //!
-//! Flows are made by the programs that pping attaches, run by `BPF_PROG_TEST_RUN` on a packet of each flow and its
-//! answer. The first sweeps, a share of the flows each, fold the traffic of all flows; one sweep over all flows is
-//! compared with them. Sweeps of idle flows only read when the flows were last seen. Last come sweeps of the same
-//! table while it is empty.
+//! The programs that pping attaches make the flows: `BPF_PROG_TEST_RUN` runs them on a packet of each flow and its
+//! answer. Sweeps of the empty table come first. Then, in each round, one sweep folds the traffic of all flows, two
+//! fold that of a share of them, and one finds the flows idle and only reads when they were last seen.
 
 use anyhow::{Result, ensure};
 use pping::{
@@ -48,7 +47,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         all.push(timed(&mut kernel, sweep_all)?);
         send(&kernel, false)?;
         sent.push(timed(&mut kernel, sweep)?);
-        // The next share of them.
+        // This sweep folds the next share of the flows.
         kernel.sweeper.rank(SHOWN, 1);
         ranked.push(timed(&mut kernel, sweep)?);
         ensure!(kernel.sweeper.worst().is_some_and(|it| it.all().count() >= SHOWN), "nothing was ranked");
@@ -113,7 +112,7 @@ pub(crate) fn send(kernel: &Kernel, and_answers: bool) -> Result<()> {
     Ok(())
 }
 
-/// The flows that were made, and the packets that were refused one.
+/// The number of flows that were made, and of packets that were refused a flow.
 fn counted(kernel: &Kernel) -> (u64, u64) {
     let counters = kernel.counters.sum(0);
     (counters.entries_made[0], counters.untracked[Untracked::MapFull as usize])

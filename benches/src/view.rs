@@ -1,4 +1,4 @@
-//! What it costs to keep 15 minutes for people to look at, and to answer them, by the number of groups.
+//! Measures what the view costs, by the number of groups: keeping 15 minutes for people to look at, and answering them.
 
 use std::{hint::black_box, process, time::Instant};
 
@@ -14,13 +14,13 @@ const GROUPS: [u32; 3] = [100, 1_000, 16_384];
 /// How much is kept, s.
 const KEPT: u64 = 15 * 60;
 
-/// Seconds, and answers of each kind, of which the median is reported: some end a cell, most do not.
+/// How many answers of each kind are measured. Ten times as many seconds are measured, of which each tenth ends a cell.
 const ROUNDS: u64 = 41;
 
 /// A time at the start of a cell, ns.
 const START: u64 = 1_800_000_000 * SECOND;
 
-/// Measures a second's work of the model once it is full, and its answers.
+/// Measures the view's work for a second once it is full, and its answers.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     println!(
         "\nwhat people look at, by the number of groups (one series each, samples in every second); ms, median of {ROUNDS}"

@@ -17,13 +17,13 @@ use pping_lab::{Namespace, Process, Signal};
 /// How long pping may take to start.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a command that does not report its start is given.
+/// How long to wait for a command that does not report its start.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// How long a program may take to end after a signal.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// What is to watch.
+/// What should watch an interface.
 pub(crate) enum Watcher {
     Nobody,
     /// One of the programs to compare with.
@@ -31,7 +31,7 @@ pub(crate) enum Watcher {
     Command(String),
 }
 
-/// What watches.
+/// What watches an interface.
 pub(crate) enum Watching {
     Nobody,
     Program(Vec<SchedClassifierLink>),
@@ -70,7 +70,7 @@ impl Watching {
     pub(crate) fn stop(self, host: &Namespace) -> Result<()> {
         match self {
             Self::Nobody => Ok(()),
-            // In the namespace where they were attached: on older kernels filters are removed by netlink.
+            // Dropped in the namespace where they were attached: on older kernels filters are removed by netlink.
             Self::Program(links) => Ok(host.enter(|| drop(links))?),
             Self::Process(mut process) => Ok(process.stop(Signal::SIGINT, FAREWELL)?),
         }
@@ -93,7 +93,7 @@ pub(crate) struct Started {
     pub(crate) measures: Duration,
 }
 
-/// Starts a command, and returns when it watches `interface`. It has to report that with `-v`, or is given time.
+/// Starts a command, and returns when it measures at `interface`. With `-v` it has to report that; otherwise it is given [`GRACE`].
 pub(crate) fn start(command: Command, interface: &str) -> Result<Started> {
     let reports = command.get_args().any(|argument| argument == "-v");
     let began = Instant::now();

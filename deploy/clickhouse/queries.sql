@@ -1,9 +1,11 @@
--- The questions of a first week. Each statement names its parameters, which clickhouse client takes as --param_NAME=VALUE and the
--- HTTP interface as param_NAME=VALUE. Times are those of the server's time zone. Percentiles of several rows are those of the sum of
--- their histograms. `matched` is 'ingress' for the path beyond the interface and 'egress' for this side of it.
+-- The questions of a first week. Each statement names its parameters: clickhouse client takes them as
+-- --param_NAME=VALUE, and the HTTP interface as param_NAME=VALUE. Times are in the server's time zone. Percentiles of
+-- several rows are computed from the sum of their histograms. `matched` is 'ingress' for the path beyond the interface
+-- and 'egress' for this side of it.
 
--- Which prefixes were worst last night? `night` is the evening's date; from 18:00 on, for {hours} hours. Groups with fewer than {least}
--- samples say little. The baseline is the shortest round-trip time of the week before the end of that night.
+-- Which prefixes were worst last night? The night begins at 18:00 on the date `night` and lasts {hours} hours. Groups
+-- with fewer than {least} samples say little, so they are left out. The baseline is the shortest round-trip time of the
+-- night and the 7 days before it.
 SELECT
     group, matched, arraySum(bins.2) AS samples, round(baseline / 1e6, 3) AS baseline_ms,
     round(ppingQuantile(0.5, bins, shortest, longest) / 1e6, 3) AS p50_ms,
@@ -30,7 +32,7 @@ SELECT
     round(ppingQuantile(0.5, sumMap(bins), min(shortest), max(longest)) / 1e6, 3) AS p50_ms,
     round(ppingQuantile(0.95, sumMap(bins), min(shortest), max(longest)) / 1e6, 3) AS p95_ms,
     round(ppingQuantile(0.99, sumMap(bins), min(shortest), max(longest)) / 1e6, 3) AS p99_ms,
-    -- The group is that of the host that replied; what the other host sent went to the customer.
+    -- The group is that of the host that replied, so what the other host sent went to the customer.
     sum(sent_bytes) AS bytes_to_customer, sum(rec_bytes) AS bytes_from_customer,
     round(100 * sum(sent_retransmissions) / greatest(1, sum(sent_packets)), 2) AS retransmitted_percent
 FROM pping.aggregates_hourly
@@ -39,8 +41,8 @@ WHERE group = {customer:String} AND method != 'dns'
 GROUP BY day, matched
 ORDER BY day, matched;
 
--- What did a change do? `change` is its time; the {hours} hours before are compared with as many after. The interval in which it
--- happened is in neither. Groups need {least} samples on both sides.
+-- What did a change do? Compares {hours} hours before and after the time `change`, without the interval in which the
+-- change happened. Groups need {least} samples before and after it.
 SELECT
     group, match_on_egress, arraySum(bins_before.2) AS samples_before, arraySum(bins_after.2) AS samples_after,
     round(ppingQuantile(0.5, bins_before, shortest_before, longest_before) / 1e6, 3) AS p50_before_ms,
@@ -70,9 +72,10 @@ FROM
 WHERE samples_before >= {least:UInt64} AND samples_after >= {least:UInt64}
 ORDER BY p95_change_ms DESC, group, match_on_egress;
 
--- Which resolver fails? From {from} to {until}, for each group of hosts that answered queries: how many answers, how slow, the share
--- of those that took more than a second, and the longest time without any. Longer silence than elsewhere, or slow answers, mean
--- trouble. Response codes and queries without response are in the metrics, which count them by interface (docs/metrics.md).
+-- Which resolver fails? For each group of hosts that answered queries between {from} and {until}: how many answers, how
+-- slow they were, the share that took more than a second, and the longest time without an answer. A longer silence than
+-- elsewhere or slow answers mean trouble. The metrics count response codes and queries without response, by interface
+-- (docs/metrics.md).
 SELECT
     group AS resolver, sum(count) AS answers,
     round(ppingQuantile(0.5, sumMap(histogram.upper, histogram.samples), minIf(min, count > 0), max(max)) / 1e6, 3) AS p50_ms,
@@ -86,8 +89,9 @@ WHERE method = 'dns' AND count > 0 AND timestamp > {from:DateTime} AND timestamp
 GROUP BY resolver
 ORDER BY longest_silence_s DESC, slow_percent DESC, resolver;
 
--- Where does inflation start? From {from} to {until}: each box, interface, side and group whose median rose to {times} times its
--- shortest round-trip time in an interval of at least {least} samples; the first to do so comes first.
+-- Where does inflation start? Lists each box, interface, side and group whose median reached {times} times its shortest
+-- round-trip time in an interval with at least {least} samples, between {from} and {until}. The first to do so comes
+-- first.
 SELECT
     min(timestamp) AS since, host, interface, match_on_egress, group, method, count() AS intervals,
     round(any(baseline) / 1e6, 3) AS baseline_ms, round(max(p50) / 1e6, 3) AS highest_p50_ms

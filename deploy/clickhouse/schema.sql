@@ -1,23 +1,25 @@
 -- Tables for pping's records, in ClickHouse 24.8 or newer:  clickhouse client --queries-file schema.sql
 --
--- Every record, of whatever kind, is inserted into pping.records, which keeps nothing: views hand each to the table of its kind. Columns
--- have the names of the records' fields (docs/output.md, docs/schema/record.json); times are nanoseconds. host is the box that
--- measured, which whoever carries the records adds. Statements may run again: none changes what is there.
+-- Every record, whatever its kind, is inserted into pping.records, which keeps nothing. Views copy each record to the
+-- table of its kind. Columns have the names of the records' fields (docs/output.md, docs/schema/record.json). Times are
+-- in nanoseconds. host is the box that measured, and whatever carries the records adds it. The statements may run
+-- again: none changes what exists.
 
 CREATE DATABASE IF NOT EXISTS pping;
 
--- The middle of the bin with this highest round-trip time: the geometric mean of its bounds, 2^(k/8) s and the one below.
+-- The middle of the bin with this upper bound: the geometric mean of its bounds, 2^(k/8) s and the bound below.
 CREATE FUNCTION IF NOT EXISTS ppingMiddle AS (upper) ->
     multiIf(upper <= 954, intDiv(upper, 2), upper > 64000000000, 64000000000, toUInt64(upper * exp2(-1 / 16)));
 
--- The quantile part (0.5 is the median), ns, of round-trip times of which shortest and longest are known. bins are those of one
--- record, (histogram.upper, histogram.samples), or the sum of any number of them, sumMap(histogram.upper, histogram.samples): bins
--- are the same on every box. The result is within 4.4 % of the exact one, as pping's own are; 0 if there are no samples.
+-- A quantile in ns: part is 0.5 for the median. shortest and longest are the lowest and the highest round-trip time.
+-- bins are those of one record, (histogram.upper, histogram.samples), or the sum of any number of records,
+-- sumMap(histogram.upper, histogram.samples), since bins are the same on every box. The result is within 4.4 % of the
+-- exact one, as pping's own are, and 0 if there are no samples.
 CREATE FUNCTION IF NOT EXISTS ppingQuantile AS (part, bins, shortest, longest) ->
     if(empty(bins.1), 0, greatest(shortest, least(longest, ppingMiddle(bins.1[
         arrayFirstIndex(samples -> samples >= greatest(1, ceil(part * arraySum(bins.2))), arrayCumSum(bins.2))]))));
 
--- What arrives. A field of a newer pping that no column has is skipped (input_format_skip_unknown_fields).
+-- Incoming records. A field of a newer pping without a column here is skipped (input_format_skip_unknown_fields).
 CREATE TABLE IF NOT EXISTS pping.records
 (
     host LowCardinality(String),
@@ -75,7 +77,7 @@ CREATE TABLE IF NOT EXISTS pping.records
     max UInt64,
     histogram Array(Tuple(UInt64, UInt64)),
     quality Map(LowCardinality(String), Nullable(UInt8)),
-    -- Of what is said of an interval beside aggregates: its length.
+    -- Of records about an interval other than aggregates: its length.
     window UInt64,
     -- Of the worst.
     worst LowCardinality(String),
@@ -158,7 +160,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, src_ip, src_port, 
 FROM pping.records
 WHERE flow_event IN ('opening', 'closing');
 
--- Flows at their end (--flow-summary), kept for three months.
+-- Flows that have ended (--flow-summary), kept for three months.
 CREATE TABLE IF NOT EXISTS pping.flow_summaries
 (
     host LowCardinality(String),
@@ -198,7 +200,8 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, fromUnixTimestamp6
 FROM pping.records
 WHERE flow_event = 'summary';
 
--- Groups by interval (--aggregate), kept for three months. p999 is made of the histogram, as any other percentile can be.
+-- Groups by interval (--aggregate), kept for three months. p999 is computed from the histogram, as any other percentile
+-- can be.
 CREATE TABLE IF NOT EXISTS pping.aggregates
 (
     host LowCardinality(String),
@@ -229,7 +232,7 @@ CREATE TABLE IF NOT EXISTS pping.aggregates
     rec_retransmissions UInt64 CODEC(T64, ZSTD),
     sent_ce_packets UInt64 CODEC(T64, ZSTD),
     rec_ce_packets UInt64 CODEC(T64, ZSTD),
-    -- By profile; NULL is unknown.
+    -- By profile. NULL means unknown.
     quality Map(LowCardinality(String), Nullable(UInt8)) CODEC(ZSTD)
 )
 ENGINE = MergeTree
@@ -244,7 +247,8 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, interval, interfac
 FROM pping.records
 WHERE interval > 0;
 
--- The worst flows and groups of an interval (--worst), kept for three months. Groups have no addresses. What has no RTT has 0.
+-- The worst flows and groups of an interval (--worst), kept for three months. Groups have no addresses. A value of 0
+-- means no RTT.
 CREATE TABLE IF NOT EXISTS pping.worst
 (
     host LowCardinality(String),
@@ -261,16 +265,16 @@ CREATE TABLE IF NOT EXISTS pping.worst
     interface LowCardinality(String),
     method LowCardinality(String),
     match_on_egress Nullable(Bool),
-    -- What it is ranked by and compared with: the smoothed RTT of a flow and its lowest; of a group as much of the 95th percentile as
-    -- enough of its hosts had, and its baseline.
+    -- The RTT that ranks the row, and the baseline. For a flow: its smoothed and its lowest RTT. For a group: the 95th
+    -- percentile as far as enough of its hosts had it, and the group's baseline.
     rtt UInt64 CODEC(T64, ZSTD),
     baseline UInt64 CODEC(T64, ZSTD),
     inflation UInt64 CODEC(T64, ZSTD),
     retransmission_ratio Float64 CODEC(ZSTD),
     bytes UInt64 CODEC(T64, ZSTD),
-    -- Packets of the timed host of a flow, samples of a group.
+    -- For a flow, the packets of the timed host. For a group, its samples.
     evidence UInt64 CODEC(T64, ZSTD),
-    -- Of a group: about how many hosts replied, and the 95th percentile of all samples.
+    -- For a group: about how many hosts replied, and the 95th percentile of all samples.
     hosts UInt16 CODEC(T64, ZSTD),
     p95 UInt64 CODEC(T64, ZSTD)
 )
@@ -287,8 +291,9 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, worst, ran
 FROM pping.records
 WHERE worst != '';
 
--- Times that packets spent in the box (--residence with --aggregate), kept for three months: residence is 'forwarding' or 'queue'.
--- A row with a group has those of its packets, which are also in the row of the interface, where group is ''.
+-- Times that packets spent in the box (--residence with --aggregate), kept for three months. residence is 'forwarding'
+-- or 'queue'. A row with a group covers the packets of that group. The row of the interface, where group is '',
+-- includes them too.
 CREATE TABLE IF NOT EXISTS pping.residence
 (
     host LowCardinality(String),
@@ -319,7 +324,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, interface,
 FROM pping.records
 WHERE residence != '';
 
--- Groups by the hour, the histograms added up, kept for three years. Read pping.hours: rows here may still have to be merged.
+-- Groups by the hour, with summed histograms, kept for three years. Read pping.hours: rows here may not be merged yet.
 CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
 (
     hour DateTime CODEC(Delta, ZSTD),
@@ -327,9 +332,9 @@ CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
     method LowCardinality(String),
     host LowCardinality(String),
     interface LowCardinality(String),
-    -- 'ingress', 'egress', or nothing if a capture had no directions.
+    -- 'ingress', 'egress', or '' if a capture had no directions.
     matched LowCardinality(String),
-    -- Of intervals with samples.
+    -- Of intervals with samples only.
     shortest SimpleAggregateFunction(min, UInt64) CODEC(T64, ZSTD),
     longest SimpleAggregateFunction(max, UInt64) CODEC(T64, ZSTD),
     bins SimpleAggregateFunction(sumMap, Tuple(Array(UInt64), Array(UInt64))) CODEC(ZSTD),
@@ -351,7 +356,7 @@ SELECT
     toStartOfHour(toDateTime(intDiv(timestamp - 1, 1000000000))) AS hour,
     group, method, host, interface,
     multiIf(match_on_egress IS NULL, '', match_on_egress, 'egress', 'ingress') AS matched,
-    -- The highest value stands for no samples, so that it is never the least.
+    -- The highest value stands for no samples, so that it is never the minimum.
     min(if(records.count = 0, 18446744073709551615, records.min)) AS shortest,
     max(records.max) AS longest,
     sumMap(histogram.1, histogram.2) AS bins,
@@ -362,7 +367,7 @@ FROM pping.records AS records
 WHERE interval > 0
 GROUP BY hour, group, method, host, interface, matched;
 
--- Percentiles by the hour, of all boxes and interfaces together.
+-- Percentiles by the hour, over all boxes and interfaces.
 CREATE VIEW IF NOT EXISTS pping.hours AS
 SELECT hour, group, method, matched, arraySum(bins.2) AS count,
     ppingQuantile(0.5, bins, shortest, longest) AS p50, ppingQuantile(0.95, bins, shortest, longest) AS p95,

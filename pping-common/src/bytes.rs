@@ -1,30 +1,29 @@
-//! Reading a frame without ever leaving it.
+//! Reads of a frame that stay within its bounds.
 
-/// The bytes of a frame, wherever they are: a slice, or a packet in the kernel.
+/// The bytes of a frame: a slice, or a packet in the kernel.
 pub trait Bytes {
-    /// The `N` bytes at `offset`, or `None` where they are not all there.
+    /// Returns the `N` bytes at `offset`, or `None` if the frame does not have all of them.
     ///
-    /// Ask for at least two bytes where the offset varies: the BPF verifier loses track of the
-    /// bound when a single byte is read there.
+    /// If the offset varies, read at least two bytes: the BPF verifier loses track of the bound of a single byte.
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]>;
 
-    /// `value` modulo `N`, a power of two. Where `value` is below `N` anyway, this is how the BPF verifier
-    /// comes to know it: it does not see through comparisons as the compiler arranges them.
+    /// Returns `value` modulo `N`, a power of two. It tells the BPF verifier that `value` is below `N`, even if that is
+    /// already true: the verifier does not recognise comparisons as the compiler arranges them.
     #[inline(always)]
     fn below<const N: usize>(value: usize) -> usize {
         value % N
     }
 
-    /// Launders a value: leaves it in memory as it is, but has the BPF verifier forget what it knew of it. So the verifier follows the
-    /// code behind it once, and not for each value it has met.
+    /// Launders a value: keeps it in memory, but makes the BPF verifier forget what it knows of it. The verifier then
+    /// follows the code after it once, and not once per known value.
     #[inline(always)]
     fn launder<T>(_value: &mut T) {}
 
-    /// The length of the whole frame, including what cannot be read here.
+    /// The length of the whole frame, including bytes that cannot be read here.
     fn frame_len(&self) -> usize;
 }
 
-/// `N` of some bytes, from `at` on.
+/// Returns the `N` bytes of `bytes` that start at `at`.
 #[inline(always)]
 pub(crate) fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut part = [0; N];
@@ -44,12 +43,12 @@ impl Bytes for [u8] {
     }
 }
 
-/// A frame of a capture: what was kept of it, and how long it was.
+/// A captured frame: the bytes that the capture kept, and the frame's length.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// Its first bytes.
+    /// The first bytes of the frame.
     pub bytes: &'a [u8],
-    /// Its length when it passed; not less than what was kept.
+    /// The length of the frame on the wire; at least that of `bytes`.
     pub frame_len: usize,
 }
 
@@ -65,7 +64,7 @@ impl Bytes for Captured<'_> {
     }
 }
 
-/// A word of memory with these numbers in it, one behind the other, each of so many bits.
+/// Returns a word that has these numbers in memory, one after the other. Each number comes with its width in bits.
 #[inline(always)]
 pub(crate) fn in_memory(numbers: &[(u64, u32)]) -> u64 {
     let (mut word, mut at) = (0, 0);
@@ -76,10 +75,10 @@ pub(crate) fn in_memory(numbers: &[(u64, u32)]) -> u64 {
     word
 }
 
-/// Takes 64 bits into a hash: a product, whose high half is its best, folded back.
+/// Adds 64 bits to a hash. The high half of a product is its best, so it is folded back.
 #[inline(always)]
 pub(crate) fn mix(hash: u64, bits: u64) -> u64 {
-    /// An odd number without a pattern: 2^64 over the golden ratio.
+    /// An odd number without a pattern: 2^64 divided by the golden ratio.
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let product = (hash ^ bits).wrapping_mul(FACTOR);
     product ^ product >> 32

@@ -1,6 +1,6 @@
 //! DNS queries and their responses (RFC 1035). They belong to no flow: each pending query has an entry of its own.
 //!
-//! A query that is sent again while it is pending is void, as a response may answer either of the two. After
+//! A query that is repeated while it is pending gives no sample, because a response may answer either of the two. After
 //! [`DNS_TIMEOUT_SECONDS`] a query counts as unanswered.
 
 use crate::{
@@ -8,10 +8,10 @@ use crate::{
     parse::{Address, Frame, Ipv4, Ipv6},
 };
 
-/// The time for which a query is pending, ns.
+/// How long a query is pending, ns.
 const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
 
-/// The key of a query, which its response has too.
+/// The key of a query, and of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct QueryKey<A> {
@@ -30,7 +30,7 @@ pub struct QueryKey<A> {
 }
 
 impl<A: Address> QueryKey<A> {
-    /// The key of a packet, which must be of [`Kind::Dns`](crate::parse::Kind::Dns).
+    /// Returns the key of a packet of [`Kind::Dns`](crate::parse::Kind::Dns).
     #[inline(always)]
     pub fn new(interface: u16, frame: &Frame) -> Self {
         let datagram = &frame.transport.datagram;
@@ -44,41 +44,41 @@ impl<A: Address> QueryKey<A> {
     }
 }
 
-/// A pending query. One number, so that it is read and written at once.
+/// A pending query. It is one number, so that it is read and written at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Query(u64);
 
 impl Query {
-    /// The bit of one that was asked again. Without it there are 292 years of nanoseconds.
+    /// Marks a query that was repeated. The other 63 bits hold 292 years of nanoseconds.
     const VOID: u64 = 1 << 63;
 
-    /// One that is sent at `now`, ns.
+    /// Creates a query that is sent at `now`, ns.
     #[inline(always)]
     pub fn asked(now: u64) -> Self {
         Self(now & !Self::VOID)
     }
 
-    /// One that is sent again at `now`, ns, while it is pending.
+    /// Creates a query that is repeated at `now`, ns, while it is pending.
     #[inline(always)]
     pub fn asked_again(now: u64) -> Self {
         Self(now | Self::VOID)
     }
 
-    /// When it was sent last, ns.
+    /// When it was last sent, ns.
     #[inline(always)]
     pub fn since(self) -> u64 {
         self.0 & !Self::VOID
     }
 
-    /// The round-trip time of a response at `now`, ns. `None` if the query was sent again, or after the response.
+    /// Returns the RTT of a response at `now`, ns. `None` if the query was repeated, or was sent after the response.
     #[inline(always)]
     pub fn rtt(self, now: u64) -> Option<u64> {
         if self.0 & Self::VOID != 0 { None } else { (now & !Self::VOID).checked_sub(self.0) }
     }
 }
 
-/// Whether a query that was sent last at `since`, ns, counts as unanswered at `now`.
+/// Whether a query that was last sent at `since`, ns, counts as unanswered at `now`.
 #[inline(always)]
 pub fn is_unanswered(since: u64, now: u64) -> bool {
     now.saturating_sub(since) >= TIMEOUT

@@ -1,21 +1,21 @@
-//! Groups of hosts whose round-trip times are taken together: a network, a customer, a class of service.
+//! Groups of hosts whose samples are counted together: a network, a customer, a class of service.
 
 use crate::{layout::layout, parse::IpAddress};
 
-/// In place of a class of service, where groups do not distinguish them.
+/// Stands for a class of service if groups do not depend on it.
 const ANY_DSCP: u8 = u8::MAX;
 
-/// The grouping of flow directions. Fixed when the programs are loaded.
+/// How flow directions are grouped. Fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Grouping {
-    /// Not 0 to group by the host that replied, which is the source of a record.
+    /// Not 0 to group by the host that replied, the source of a record.
     pub by_source: u8,
-    /// Not 0 to group by the host whose packets are timed, which is its destination.
+    /// Not 0 to group by the host whose packets are timed, the destination of a record.
     pub by_destination: u8,
     /// Not 0 to group by the differentiated services codepoint (RFC 2474) of the echo.
     pub by_dscp: u8,
-    /// Not 0 if a file gives the prefixes and their labels; else the next two say how long prefixes are.
+    /// Not 0 if a file gives prefixes and their labels. If 0, the next two fields give the lengths of prefixes.
     pub by_label: u8,
     /// Bits of the prefix of an IPv4 address, 0 to 32.
     pub v4_len: u8,
@@ -26,7 +26,7 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// Everything in one group.
+    /// Everything is one group.
     pub const NONE: Self = Self {
         by_source: 0,
         by_destination: 0,
@@ -43,8 +43,9 @@ impl Grouping {
         self.by_source | self.by_destination | self.by_dscp != 0
     }
 
-    /// The group of a flow direction: that of packets from `destination`, which `source` answers with packets of `dscp`.
-    /// `label` finds the number of an address' label by the longest prefix, and is asked only where a file gives them.
+    /// Returns the group of a flow direction: packets come from `destination`, and `source` answers them with packets of
+    /// `dscp`. `label` returns the number of an address' label by longest-prefix match; it is called only if a file gives
+    /// labels.
     #[inline(always)]
     pub fn key(
         self,
@@ -79,7 +80,7 @@ impl Grouping {
         address.prefix(self.len(address))
     }
 
-    /// Bits of the prefix, an IPv4 address being mapped.
+    /// Bits of the prefix. An IPv4 address is mapped, so it has 96 more.
     #[inline(always)]
     fn len(self, address: IpAddress) -> u8 {
         if self.by_label != 0 {
@@ -95,18 +96,18 @@ impl Grouping {
 /// In place of a length: the address is the number of a label.
 const LABEL: u8 = 254;
 
-/// In place of a length: the prefix does not matter.
+/// In place of a length: groups do not depend on the prefix.
 const ANY: u8 = 255;
 
 /// The kind of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Kind {
-    /// Everything, where there are no groups.
+    /// Everything, if there are no groups.
     All,
-    /// The group of others, for which there was no room.
+    /// The group `other`, for flows whose own group has no room.
     Other,
-    /// A group.
+    /// A group of its own.
     Group,
 }
 
@@ -125,10 +126,10 @@ pub struct GroupKey {
 
 layout!(GroupKey { source, destination, source_len, destination_len, dscp, kind, reserved });
 
-/// The common property of a group's hosts at one end of a flow.
+/// What a group's hosts at one end of a flow have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
-    /// Nothing that matters.
+    /// Nothing: groups do not depend on this end.
     Any,
     /// The label with this number; 0 is for addresses that have none.
     Label(u32),
@@ -136,7 +137,7 @@ pub enum End {
     Prefix {
         /// Its first address; an IPv4 address is mapped.
         address: IpAddress,
-        /// Its bits, of 32 or 128.
+        /// Its length in bits, of 32 or 128.
         len: u8,
     },
 }
@@ -156,17 +157,17 @@ impl GroupKey {
     /// The group `other`, for flows whose own group has no room.
     pub const OTHER: Self = Self { kind: Kind::Other as u8, ..Self::ALL };
 
-    /// The common property of the hosts that reply.
+    /// What the hosts that reply have in common.
     pub fn source(&self) -> End {
         End::new(self.source, self.source_len)
     }
 
-    /// The common property of the hosts whose packets are timed.
+    /// What the hosts whose packets are timed have in common.
     pub fn destination(&self) -> End {
         End::new(self.destination, self.destination_len)
     }
 
-    /// The key as numbers.
+    /// Returns the key as numbers.
     #[inline(always)]
     pub(crate) fn words(&self) -> [u64; 5] {
         let Self { source, destination, source_len, destination_len, dscp, kind, reserved: _ } = *self;
@@ -185,18 +186,18 @@ impl End {
         match len {
             ANY => Self::Any,
             LABEL => Self::Label(address.0[1] as u32),
-            // The prefix of a mapped address is 0 bits long when all of IPv4 is one group.
+            // An IPv4 prefix may have 0 bits: then all of IPv4 is one group.
             96.. if address.is_mapped() => Self::Prefix { address, len: len - 96 },
             len => Self::Prefix { address, len },
         }
     }
 }
 
-/// The key of a label, beside the number of bits.
+/// A key of the map of labels, apart from the prefix length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct LabelKey {
-    /// Which set of prefixes: a reload makes a new one beside the old.
+    /// The number of the set of prefixes: a reload adds a new set beside the old.
     pub generation: [u8; 3],
     /// 4 or 6.
     pub version: u8,
@@ -207,7 +208,7 @@ pub struct LabelKey {
 layout!(LabelKey { generation, version, address });
 
 impl LabelKey {
-    /// The key of an address.
+    /// Returns the key of an address.
     #[inline(always)]
     pub fn new(generation: u32, address: IpAddress) -> Self {
         let [_, a, b, c] = generation.to_be_bytes();
@@ -218,7 +219,7 @@ impl LabelKey {
     /// Bits of a whole key.
     pub const BITS: u32 = 8 * size_of::<Self>() as u32;
 
-    /// Bits of the key of a prefix that has `len` of 32 or 128.
+    /// Returns the bits of the key of a prefix that has `len` bits of 32 or 128.
     pub fn bits(&self, len: u8) -> u32 {
         u32::from(len) + if self.version == 4 { 32 + 96 } else { 32 }
     }

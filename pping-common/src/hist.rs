@@ -1,32 +1,32 @@
-//! Bins of a histogram of round-trip times: those of schema 3 of Prometheus' native histograms, which are those of scale 3 of
+//! Bins of a histogram of RTTs: those of schema 3 of Prometheus' native histograms, which are those of scale 3 of
 //! OpenTelemetry's exponential histograms.
 //!
-//! Bounds are 2^(k/8) s, for any integer `k`: 8 bins to the octave, and octaves begin at powers of two of a second. A bin holds its
-//! upper bound and not its lower one. So sums of whole octaves are the buckets of a Prometheus histogram, and these bins are those of any
-//! other program that counts by this schema, exactly.
+//! Bounds are 2^(k/8) s for integers `k`: 8 bins per octave, and octaves begin at powers of two of a second. A bin
+//! includes its upper bound and excludes its lower one. So whole octaves add up to the buckets of a Prometheus histogram,
+//! and other programs that use this schema have exactly these bins.
 //!
-//! Most bounds are irrational numbers. A time is an integer number of ns, so it is at most such a bound if it is at most the integer
-//! below it, and nothing is rounded anywhere.
+//! Most bounds are irrational, but a time is an integer number of ns: it is at most the bound if it is at most the
+//! integer below the bound. Nothing is rounded.
 
-/// Bins to the octave.
+/// Bins per octave.
 pub const BINS_PER_OCTAVE: usize = 8;
 
-/// The schema of Prometheus, the scale of OpenTelemetry: the logarithm of [`BINS_PER_OCTAVE`].
+/// The schema of Prometheus and the scale of OpenTelemetry: the binary logarithm of [`BINS_PER_OCTAVE`].
 pub const SCHEMA: i32 = BINS_PER_OCTAVE.ilog2() as i32;
 
-/// Octaves: 2^-20 s, which is 0.954 us, to 2^6 s, which is 64 s.
+/// Octaves: from 2^-20 s, which is 0.954 us, to 2^6 s, which is 64 s.
 pub const OCTAVES: usize = 26;
 
-/// The octave of the lowest bound, as a power of two of a second.
+/// The lowest bound, as a power of two of a second.
 pub const FIRST_OCTAVE: i32 = -20;
 
-/// All bins: those of the octaves, and one on each side for what is shorter and longer.
+/// All bins: those of the octaves, and one at each end for shorter and longer times.
 pub const BINS: usize = OCTAVES * BINS_PER_OCTAVE + 2;
 
-/// The bin of what is no longer than 2^-20 s.
+/// The bin of times up to 2^-20 s.
 pub const UNDERFLOW: usize = 0;
 
-/// The bin of what is longer than all octaves.
+/// The bin of times longer than all octaves.
 pub const OVERFLOW: usize = BINS - 1;
 
 /// 2^(j/8) s in units of 2^-33 ns, for `j` from 0 to 7, rounded down.
@@ -41,7 +41,7 @@ const BOUNDS: [u64; BINS_PER_OCTAVE] = [
     0xdaa1_7c2c_d195_55db,
 ];
 
-/// How far [`BOUNDS`] are shifted to the left.
+/// The bits by which [`BOUNDS`] are shifted to the left.
 const SHIFT: i32 = 33;
 
 /// The highest time of [`UNDERFLOW`], ns.
@@ -50,27 +50,29 @@ const SHORTEST: u64 = lower_bound(UNDERFLOW + 1);
 /// The highest time of all octaves, ns.
 const LONGEST: u64 = lower_bound(OVERFLOW);
 
-/// Bits that a time up to [`LONGEST`] may have.
+/// Bits of the longest time, [`LONGEST`].
 const BITS: u32 = u64::BITS - LONGEST.leading_zeros();
 
-/// How far such a time is shifted to the left, so that the highest bit it may have is the highest there is.
+/// The bits by which a time is shifted to the left, so that the highest bit of [`LONGEST`] becomes the highest of the
+/// word.
 const TO_TOP: u32 = u64::BITS - BITS;
 
-/// Bits of a time below its highest one by which [`CELLS`] are found.
+/// The bits of a time below its highest one that index [`CELLS`].
 const CELL_BITS: u32 = 4;
 
-/// Part of a power of two of ns: narrower than any bin, so that at most one bound is inside. The highest bits are that
-/// bound, as of a time whose highest bit is shifted to the top; the lowest are the number of bounds before the cell.
+/// Cells divide each power of two of ns into equal parts. A cell is narrower than any bin, so it has at most one bound
+/// inside. Its high bits are that bound, of a time whose highest bit is shifted to the top; its lowest bits are the
+/// number of bounds before the cell.
 const CELLS: [u64; 1 << CELL_BITS] = {
     let mut cells = [0; 1 << CELL_BITS];
     let mut cell = 0;
     while cell < cells.len() {
         let first = 1 << (u64::BITS - 1) | (cell as u64) << (u64::BITS - 1 - CELL_BITS);
         let last = first | u64::MAX >> (1 + CELL_BITS);
-        // Without a bound inside no time is beyond.
+        // If the cell has no bound inside, no time is beyond it.
         let (mut before, mut bound, mut part) = (0, u64::MAX, 1);
         while part <= BINS_PER_OCTAVE {
-            // The powers of two of a second lie highest in a power of two of ns.
+            // The powers of two of a second come last within a power of two of ns.
             let other = if part == BINS_PER_OCTAVE { BOUNDS[0] << 1 } else { BOUNDS[part] };
             if other < first {
                 before += 1;
@@ -85,7 +87,7 @@ const CELLS: [u64; 1 << CELL_BITS] = {
     cells
 };
 
-/// The bin of a round-trip time in ns.
+/// Returns the bin of an RTT in ns.
 #[inline(always)]
 pub fn bin(rtt: u64) -> usize {
     if rtt <= SHORTEST {
@@ -96,16 +98,16 @@ pub fn bin(rtt: u64) -> usize {
     }
     let (shifted, time) = to_top(rtt << TO_TOP);
     let cell = CELLS[(time >> (u64::BITS - 1 - CELL_BITS)) as usize % CELLS.len()];
-    // What is below the bound in the cell is below the bits of any time.
+    // The number in the cell's lowest bits lies below the bits that a time can have.
     let before = cell as usize % (1 << CELL_BITS) + usize::from(time > cell);
     LAST_POWER + before - shifted as usize * BINS_PER_OCTAVE
 }
 
-/// The bin that holds the least time with [`BITS`] bits.
+/// The bin of the shortest time that has [`BITS`] bits.
 const LAST_POWER: usize = OVERFLOW - BINS_PER_OCTAVE;
 
-/// How often `time` has to be doubled so that its highest bit is the highest there is, and what it is then. In steps, as BPF has no
-/// instruction that counts zeroes.
+/// Shifts `time` to the left until its highest bit is the highest of the word. Returns the number of bits shifted, and
+/// the result. It works in steps, because BPF has no instruction that counts leading zeros.
 #[inline(always)]
 fn to_top(mut time: u64) -> (u32, u64) {
     let mut shifted = 0;
@@ -132,12 +134,12 @@ fn to_top(mut time: u64) -> (u32, u64) {
     (shifted, time)
 }
 
-/// The highest round-trip time of a bin, ns; the highest there is for [`OVERFLOW`].
+/// The highest RTT of a bin, ns; `u64::MAX` for [`OVERFLOW`].
 pub const fn upper_bound(bin: usize) -> u64 {
     if bin >= OVERFLOW { u64::MAX } else { lower_bound(bin + 1) }
 }
 
-/// The highest round-trip time of the bin below, ns.
+/// The highest RTT of the bin below, ns.
 pub const fn lower_bound(bin: usize) -> u64 {
     if bin == UNDERFLOW {
         return 0;
@@ -146,8 +148,9 @@ pub const fn lower_bound(bin: usize) -> u64 {
     BOUNDS[part] >> (SHIFT - FIRST_OCTAVE - octave as i32)
 }
 
-/// The number `k` of a bin's upper bound, 2^(k/8) s: its index in Prometheus' native histograms, and one more than that in
-/// OpenTelemetry's. `None` for [`OVERFLOW`], which has none, and for [`UNDERFLOW`], which holds more than one of theirs.
+/// The number `k` of a bin's upper bound, 2^(k/8) s: its index in Prometheus' native histograms, and one more than its
+/// index in OpenTelemetry's. `None` for [`OVERFLOW`], which has no bound, and for [`UNDERFLOW`], which spans many of
+/// their bins.
 pub const fn index(bin: usize) -> Option<i32> {
     match bin {
         UNDERFLOW | OVERFLOW.. => None,
@@ -155,8 +158,8 @@ pub const fn index(bin: usize) -> Option<i32> {
     }
 }
 
-/// The representative round-trip time of a bin, ns: the geometric mean of its bounds, which is within 4.4 % of each. For what is
-/// shorter than all octaves it is half the bound, for what is longer the bound.
+/// The representative RTT of a bin, ns: the geometric mean of its bounds, which is within 4.4 % of each. For
+/// [`UNDERFLOW`] it is half the bound, for [`OVERFLOW`] the bound.
 pub const fn middle(bin: usize) -> u64 {
     match bin {
         UNDERFLOW => upper_bound(UNDERFLOW) / 2,
@@ -172,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a time is at most 2^(k/8) s, by arithmetic without limits: `rtt^8 <= 10^72 * 2^k`.
+    /// Whether a time is at most 2^(k/8) s, by exact arithmetic: `rtt^8 <= 10^72 * 2^k`.
     fn is_within(rtt: u64, k: i32) -> bool {
         let (rtt, second) = (BigUint::from(rtt).pow(8), BigUint::from(10_u8).pow(72));
         if k < 0 { rtt << k.unsigned_abs() <= second } else { rtt <= second << k.unsigned_abs() }

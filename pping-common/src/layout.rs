@@ -1,8 +1,7 @@
-//! A fingerprint of what types look like in memory, so that no agent goes on with what another version left in maps.
+//! A fingerprint of the memory layout of types, so that no agent continues with maps that another version left behind.
 //!
-//! It comes from the names, offsets and types of all fields, and from the names and numbers of an enum's variants. A field that
-//! [`layout`] is not given does not compile. What it cannot see is a change of meaning that leaves the names as they are: give
-//! the field another name.
+//! It covers names, offsets and types of all fields, and names and numbers of an enum's variants. A [`layout`] that lacks
+//! a field does not compile. It cannot notice a field whose meaning changes while its name stays: rename the field.
 
 /// A type's layout in memory.
 pub(crate) trait Layout {
@@ -15,7 +14,7 @@ pub(crate) const START: u64 = 0xcbf2_9ce4_8422_2325;
 
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// Takes a number into a hash.
+/// Adds a number to a hash.
 pub(crate) const fn number(hash: u64, number: u64) -> u64 {
     let bytes = number.to_le_bytes();
     let (mut hash, mut at) = (hash, 0);
@@ -26,7 +25,8 @@ pub(crate) const fn number(hash: u64, number: u64) -> u64 {
     hash
 }
 
-/// Takes a name into a hash, and its length, so that two in a row are not taken for others.
+/// Adds a name and its length to a hash. The length keeps two names in a row from matching another split of the same
+/// letters.
 pub(crate) const fn text(hash: u64, text: &str) -> u64 {
     let bytes = text.as_bytes();
     let (mut hash, mut at) = (number(hash, bytes.len() as u64), 0);
@@ -42,7 +42,7 @@ pub(crate) const fn of_field<S, T: Layout>(_field: fn(&S) -> &T) -> u64 {
     T::HASH
 }
 
-/// Says what a type looks like: `layout!(Type { fields })`, or `layout!(enum Type { variants })`.
+/// Defines a type's layout: `layout!(Type { fields })`, or `layout!(enum Type { variants })`.
 macro_rules! layout {
     (enum $type:ident { $($variant:ident),+ $(,)? }) => {
         impl $crate::layout::Layout for $type {
@@ -82,8 +82,8 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
-/// Defines a state: a number with names. No enum, whose values the kernel programs would have to tell apart one by one to read it
-/// from a few bits.
+/// Defines a state: a number with names. It is no enum, because reading an enum from a few bits would cost the kernel
+/// programs a comparison per value.
 macro_rules! states {
     ($(#[$doc:meta])+ $visible:vis struct $type:ident { $($(#[$state_doc:meta])+ $state:ident = $number:literal,)+ }) => {
         $(#[$doc])+
@@ -118,7 +118,7 @@ macro_rules! states {
 }
 pub(crate) use states;
 
-/// Numbers.
+/// Gives primitive types a layout: their name.
 macro_rules! numbers {
     ($($type:ident),+) => {$(
         impl Layout for $type {
@@ -149,7 +149,7 @@ impl<T: Layout, const N: usize> Layout for [T; N] {
 mod tests {
     use super::*;
 
-    /// A type of its own with the given fields or variants.
+    /// Returns the fingerprint of a new type with these fields or variants.
     macro_rules! hash {
         (enum { $($variant:ident = $number:literal),+ }) => {{
             #[derive(Clone, Copy)]

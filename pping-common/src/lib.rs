@@ -1,21 +1,22 @@
-//! The common ground of pping's kernel programs and agent.
+//! Code that pping's kernel programs and agent share.
 //!
-//! The modules in the order in which a packet meets them, each of which uses only those before it:
+//! The modules, in the order in which a packet meets them. Each uses only those before it:
 //!
-//! 1. [`limits`] has every number that both sides need, [`method`] the ways to measure a round-trip time, and [`bytes`] reads a
-//!    frame without ever leaving it.
+//! 1. [`limits`] has all numbers that both sides need, [`method`] the methods of measuring an RTT, and [`bytes`] reads a
+//!    frame within its bounds.
 //! 2. [`parse`] finds the addresses and the transport header.
-//! 3. [`dns`] matches queries, which belong to no flow; [`rtt`] has a state per method, and matches the rest.
-//! 4. [`group`] says which samples are taken together, [`hist`] has the bins they are counted in, [`pool`] the memory for those, and
-//!    [`series`] what is counted.
-//! 5. [`flow`] names a flow, keeps the states of both directions, and applies a packet to them; [`table`] finds flows.
+//! 3. [`dns`] matches queries, which belong to no flow. [`rtt`] has the state of each other method and matches its
+//!    packets.
+//! 4. [`group`] says which samples are counted together, [`hist`] defines their bins, [`pool`] has the memory of the
+//!    bins, and [`series`] what is counted.
+//! 5. [`flow`] has the key and the state of a flow, and applies packets to it. [`table`] finds flows.
 //! 6. [`abi`] is what kernel programs and agent exchange.
 //!
 //! Nothing here allocates, panics, or reads a clock, so the same code runs under the BPF verifier, in
 //! the agent, and in a unit test.
 #![no_std]
 
-// Kernel and agent exchange words of 64 bits that both read as they lie in memory, half by half in places.
+// Kernel and agent read the same 64-bit words in memory, some of them by halves.
 #[cfg(any(target_endian = "big", not(target_pointer_width = "64")))]
 compile_error!(
     "pping needs a little-endian processor with 64 bits, such as x86-64 or arm64: build it for one of those"

@@ -35,10 +35,10 @@ layout!(
 );
 
 impl Method {
-    /// The length of an array by methods: how many there are, rounded up to a power of two.
+    /// The length of an array indexed by method: a power of two, at least the number of methods.
     pub const COUNT: usize = 8;
 
-    /// All of them, in the order of their numbers.
+    /// All methods, in the order of their numbers.
     pub const ALL: [Self; 7] = [
         Self::TcpTs,
         Self::IcmpEcho,
@@ -50,7 +50,7 @@ impl Method {
     ];
 }
 
-/// Which methods are wanted.
+/// A set of methods to measure by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Methods(pub u16);
@@ -59,61 +59,61 @@ impl Methods {
     /// None.
     pub const NONE: Self = Self(0);
 
-    /// Each where it is the best: sequence numbers where there are no timestamps.
+    /// All methods, each where it fits best: sequence numbers only for flows without timestamps.
     pub const ALL: Self = Self((1 << Method::ALL.len()) - 1);
 
-    /// Sequence numbers whether there are timestamps or not.
+    /// Sequence numbers for flows with timestamps, too.
     const SEQ_ALWAYS: u16 = 1 << 15;
 
-    /// These and another.
+    /// Adds a method.
     #[must_use]
     pub const fn and(self, method: Method) -> Self {
         Self(self.0 | 1 << method as u16)
     }
 
-    /// These without one.
+    /// Removes a method.
     #[must_use]
     pub const fn without(self, method: Method) -> Self {
         Self(self.0 & !(1 << method as u16))
     }
 
-    /// These, and sequence numbers for all TCP flows.
+    /// Adds sequence numbers for all TCP flows.
     #[must_use]
     pub const fn and_seq_always(self) -> Self {
         Self(self.and(Method::TcpSeq).0 | Self::SEQ_ALWAYS)
     }
 
-    /// Whether a method is wanted.
+    /// Whether a method is in the set.
     #[inline(always)]
     pub const fn has(self, method: Method) -> bool {
         self.0 & 1 << method as u16 != 0
     }
 
-    /// Whether any method for TCP is wanted.
+    /// Whether the set has a method for TCP.
     #[inline(always)]
     pub const fn has_tcp(self) -> bool {
         self.has(Method::TcpTs) || self.has(Method::TcpSeq) || self.has(Method::TcpHandshake)
     }
 
-    /// Whether any method for QUIC is wanted.
+    /// Whether the set has a method for QUIC.
     #[inline(always)]
     pub const fn has_quic(self) -> bool {
         self.has(Method::QuicSpin) || self.has(Method::QuicHandshake)
     }
 
-    /// Whether any method for UDP is wanted.
+    /// Whether the set has a method for UDP.
     #[inline(always)]
     pub const fn has_udp(self) -> bool {
         self.has(Method::Dns) || self.has_quic()
     }
 
-    /// Whether sequence numbers are wanted of flows with timestamps, too.
+    /// Whether flows with timestamps are measured by sequence numbers, too.
     #[inline(always)]
     pub const fn has_seq_always(self) -> bool {
         self.0 & Self::SEQ_ALWAYS != 0
     }
 
-    /// Whether a flow with timestamps is measured by them and by its sequence numbers.
+    /// Whether flows with timestamps are measured by both timestamps and sequence numbers.
     #[inline(always)]
     pub const fn has_both(self) -> bool {
         self.has_seq_always() && self.has(Method::TcpTs)
@@ -167,7 +167,7 @@ mod tests {
         let both = seq.and(Method::TcpTs);
         assert!(both.has_both() && both.has_seq_always());
         assert_eq!(both.without(Method::TcpTs), seq);
-        // No method is mistaken for it.
+        // The bit is not that of any method.
         for method in Method::ALL {
             assert!(!Methods::NONE.and(method).has_seq_always());
         }

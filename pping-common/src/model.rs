@@ -1,7 +1,7 @@
-//! The rules of matching once more, written for clarity and not for speed, and for times in any order.
+//! A second implementation of the matching rules, written for clarity instead of speed, and for times in any order.
 //!
-//! Unit tests and the fuzz target `matching` send the same packets past a [`Flow`](crate::flow::Flow) and a [`Model`], which must
-//! agree on every sample and on what they keep. QUIC is not modelled.
+//! Unit tests and the fuzz target `matching` send the same packets to a [`Flow`](crate::flow::Flow) and a [`Model`]. The
+//! two must agree on all samples and on the state that both keep. The model has no QUIC.
 
 use core::ops::Range;
 use std::vec::Vec;
@@ -14,7 +14,7 @@ use crate::{
     rtt::{Measured, RttBasis, RttSummary, Rules, TsvalState},
 };
 
-/// A sample: how it was measured, the identifier that was echoed, and the RTT in ns.
+/// A sample: its method, the identifier that was echoed, and the RTT in ns.
 pub type Sample = (Method, u32, u64);
 
 /// A pending identifier, and when it was recorded, ns.
@@ -25,11 +25,11 @@ type Recorded = (u32, u64);
 pub struct Found {
     /// The samples, in the order of the passes.
     pub samples: Vec<Sample>,
-    /// Identifiers not recorded since all slots were taken.
+    /// Identifiers not recorded because all slots were taken.
     pub full: usize,
 }
 
-/// The state of a direction, as far as the model has it too.
+/// The state of a flow direction, as far as the model has it too.
 #[derive(Debug, PartialEq, Eq)]
 pub struct State {
     pending: usize,
@@ -40,10 +40,10 @@ pub struct State {
     rtt: Option<(u64, u64)>,
 }
 
-/// The state of a flow's timestamps.
+/// What is known of a flow's TCP timestamps.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Options {
-    /// So many segments had none.
+    /// No segment has decided it yet; this many had none.
     Unknown(u32),
     With,
     Without,
@@ -54,13 +54,13 @@ enum Options {
 struct Leg {
     number: u32,
     payload: u32,
-    /// It is a SYN-ACK.
+    /// Whether it is a SYN-ACK.
     is_answer: bool,
-    /// When it was sent, while its reply is expected.
+    /// When it was sent; `None` once no reply is expected.
     since: Option<u64>,
 }
 
-/// The advance of a segment.
+/// How a segment moves the highest sequence number of its sender.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
     Moved,
@@ -73,7 +73,7 @@ enum Reach {
 #[derive(Clone, Default)]
 struct End {
     is_local: bool,
-    /// It sent something other than the SYN that begins a connection, or a RST ended it.
+    /// True once it sent anything other than the SYN that begins a connection, or a RST ended the connection.
     is_under_way: bool,
     newest: Option<u32>,
     is_invalidated: bool,
@@ -93,7 +93,7 @@ pub struct Model {
 }
 
 impl Found {
-    /// The outcome that a flow gave for a packet.
+    /// Converts the outcome that a flow returned for a packet.
     pub fn of(outcome: &Outcome) -> Self {
         let all = [outcome.measured, outcome.second];
         let samples = all.iter().filter_map(Measured::sample);
@@ -105,7 +105,7 @@ impl Found {
 }
 
 impl State {
-    /// That of the direction in which `endpoint` sends.
+    /// Returns the state of the direction in which `endpoint` sends.
     pub fn of(flow: &Flow, endpoint: Endpoint) -> Self {
         let direction = flow.hot.direction(endpoint);
         let (tsval_state, rtt) = (direction.state.tsval_state(), flow.rtt(endpoint));
@@ -120,13 +120,14 @@ impl State {
 }
 
 impl Model {
-    /// A flow without packets. Bit 0 of `local` says that the low endpoint is an address of this host, bit 1 the high one.
+    /// Creates a flow without packets. Bit 0 of `local` says that the low endpoint is an address of this host, bit 1 the
+    /// high one.
     pub fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
         Self { options: Options::Unknown(0), ends: [end(1), end(2)], rules }
     }
 
-    /// That of the direction in which `endpoint` sends.
+    /// Returns the state of the direction in which `endpoint` sends.
     pub fn state(&self, endpoint: Endpoint) -> State {
         let end = &self.ends[endpoint as usize];
         State {
@@ -138,7 +139,7 @@ impl Model {
         }
     }
 
-    /// A packet was missed: it may have been any echo, or the first of its tick.
+    /// Notes that a packet was missed: it may have been any echo, or the first of its tick.
     pub fn miss(&mut self) {
         for end in &mut self.ends {
             end.is_invalidated = end.newest.is_some();
@@ -147,7 +148,7 @@ impl Model {
         }
     }
 
-    /// No time before this can be compared with one after it.
+    /// Notes that the clock was set back: earlier times cannot be compared with later ones.
     pub fn set_clock_back(&mut self) {
         self.miss();
         for end in &mut self.ends {
@@ -155,7 +156,7 @@ impl Model {
         }
     }
 
-    /// A packet that `from` sent at `now`, ns.
+    /// Applies a packet that `from` sent at `now`, ns.
     pub fn packet(&mut self, from: Endpoint, packet: &Transport, now: u64) -> Found {
         let from = from as usize;
         let mut found = Found::default();
@@ -175,7 +176,7 @@ impl Model {
         found
     }
 
-    /// A request replaces a pending one with its number.
+    /// Records an echo request. It replaces a pending request with the same number.
     fn request(&mut self, from: usize, sequence: u32, now: u64, found: &mut Found) {
         let slots = self.slots_of_echoes();
         if self.ends[from].take(slots.clone(), |waiting| waiting == sequence).is_empty() {
@@ -253,7 +254,7 @@ impl Model {
             for end in &mut self.ends {
                 *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
             }
-            // What is reset at once does not tell.
+            // A SYN with RST says nothing about the options of a connection.
             if !flags.rst() {
                 self.options = Options::Unknown(0);
             }
@@ -281,7 +282,7 @@ impl Model {
         self.rules.methods.has_seq_always() && self.rules.methods.has(Method::TcpTs)
     }
 
-    /// The slots of timestamps, and of requests.
+    /// The slots of timestamps and of echo requests.
     fn slots_of_echoes(&self) -> Range<usize> {
         if self.is_by_both() { 0..PENDING_PER_DIRECTION / 2 } else { 0..PENDING_PER_DIRECTION }
     }
@@ -290,7 +291,7 @@ impl Model {
         !self.ends[1 - from].is_local || self.rules.include_local
     }
 
-    /// Records unless a limit forbids it, or a slot is wanting.
+    /// Records an identifier, unless a limit forbids it or no slot is free.
     fn record(&mut self, from: usize, slots: Range<usize>, identifier: u32, now: u64, found: &mut Found) {
         if !self.is_timed(from) || !self.ends[from].may_record(&self.rules, now) {
             return;
@@ -307,7 +308,7 @@ impl Model {
 }
 
 impl End {
-    /// Frees slots, and says what waited there.
+    /// Frees the slots whose identifier matches, and returns what was pending in them.
     fn take(&mut self, slots: Range<usize>, is_freed: impl Fn(u32) -> bool) -> Vec<Recorded> {
         let freed = self.pending[slots].iter_mut();
         freed.filter_map(|slot| slot.take_if(|(identifier, _)| is_freed(*identifier))).collect()
@@ -322,12 +323,12 @@ impl End {
             RttBasis::Smoothed => self.smoothed_rtt,
             RttBasis::Min => self.min_rtt,
         };
-        // An RTT of more than 18 minutes counts as that.
+        // The code caps the RTT at 2^40 ns, about 18 minutes.
         let wait = (u128::from(basis.unwrap_or(0).min(1 << 40)) * u128::from(rules.rtt_rate)) >> 16;
         u128::from(now.saturating_sub(recorded_at)) >= wait.max(rules.rate_limit.into())
     }
 
-    /// A free slot, or that of what has waited longest if that is long enough.
+    /// Returns a free slot. If there is none, returns the one pending longest, provided that its lifetime is over.
     fn slot(&mut self, slots: Range<usize>, now: u64) -> Option<&mut Option<Recorded>> {
         let since = |slot: &Option<Recorded>| slot.map(|(_, since)| since);
         self.pending[slots]
@@ -336,7 +337,7 @@ impl End {
             .filter(|slot| since(slot).is_none_or(|since| now.saturating_sub(since) >= PENDING_LIFETIME))
     }
 
-    /// How far a segment goes, which is noted.
+    /// Notes the end of a segment, and returns how it moved the highest sequence number.
     fn reach(&mut self, segment: &Segment) -> Reach {
         if !consumes(segment) || segment.flags.rst() {
             return Reach::Nothing;
@@ -355,7 +356,7 @@ impl End {
         reach
     }
 
-    /// Begins a leg with a SYN; it is timed if there is a time.
+    /// Begins a leg with a SYN. It is timed if `since` is set.
     fn begin_leg(&mut self, segment: &Segment, since: Option<u64>) {
         let number = segment.sequence.wrapping_add(1);
         match &mut self.leg {
@@ -364,7 +365,7 @@ impl End {
             leg => {
                 let is_answer = segment.flags.ack();
                 *leg = Some(Leg { number, payload: segment.payload, is_answer, since });
-                // RTTs are of an earlier connection.
+                // The RTTs belong to an earlier connection.
                 if since.is_some() {
                     (self.min_rtt, self.smoothed_rtt) = (None, None);
                 }
@@ -378,7 +379,7 @@ impl End {
         }
     }
 
-    /// Whether a segment of the other side is the reply that a leg expects.
+    /// Whether a segment of the other end is the reply that a leg expects.
     fn replied(&mut self, segment: &Segment, now: u64, found: &mut Found) -> bool {
         let Some(Leg { number, payload, is_answer, since: Some(since) }) = self.leg else { return false };
         if !segment.flags.ack() || segment.flags.syn() == is_answer {
@@ -409,13 +410,13 @@ impl End {
         !core::mem::take(&mut self.is_invalidated)
     }
 
-    /// Takes a sample, unless the echo is older than what it echoes.
+    /// Takes a sample, unless the echo is older than the packet it echoes.
     fn sample(&mut self, method: Method, identifier: u32, since: u64, now: u64, found: &mut Found) {
         let Some(rtt) = now.checked_sub(since) else { return };
-        // Where something else is echoed, the reply was missed.
+        // If anything else is echoed, the reply to the leg was missed.
         self.end_leg();
         self.min_rtt = Some(self.min_rtt.map_or(rtt, |min_rtt| min_rtt.min(rtt)));
-        // Rounded as the code does, since a limit may hang on a nanosecond.
+        // Rounded as in the code, because a limit may depend on one nanosecond.
         self.smoothed_rtt = Some(self.smoothed_rtt.map_or(rtt, |smoothed| smoothed - smoothed / 8 + rtt / 8));
         found.samples.push((method, identifier, rtt));
     }
@@ -426,7 +427,7 @@ fn is_newer(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
-/// Whether `a` is `b` or less than half the circle behind it.
+/// Whether `a` equals `b` or precedes it by less than half of the number space.
 fn is_covered(a: u32, b: u32) -> bool {
     (b.wrapping_sub(a) as i32) >= 0
 }

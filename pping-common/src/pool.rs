@@ -1,14 +1,15 @@
 //! The pool that series take their bins from.
 //!
-//! In one epoch a series has samples in few of its bins, so it has memory for those only: blocks of [`BINS_PER_BLOCK`], which it takes
-//! when the first sample falls there. Blocks are handed out in a row and never given back one by one: those of an epoch are free
-//! once the agent has taken the epoch. One phase takes them from the front, the other from the back, so either may have nearly all.
+//! In one epoch a series has samples in few of its bins, so it has memory for those only: blocks of [`BINS_PER_BLOCK`]
+//! bins. It takes a block with the first sample that falls into its bins. Blocks are handed out in a row and freed
+//! together, once the agent has taken their epoch. One phase takes blocks from the front and the other from the back, so
+//! either may take nearly all.
 //!
-//! A block also has a set of the hosts that its samples came from, by [`crate::series::host_bit`], so that one of many hosts is not taken
-//! for all of them.
+//! A block also has the set of hosts that its samples came from, by [`crate::series::host_bit`], so that one host cannot
+//! speak for a group.
 //!
-//! A block says itself whose it is. The links by which programs find it again only save blocks: should two CPUs take one for the same
-//! bins at once, both count.
+//! The tag of a block names its series and bins. The links by which programs find a block again only save blocks: if two
+//! CPUs take a block for the same bins at once, both blocks count.
 
 use crate::{
     hist::BINS,
@@ -16,34 +17,34 @@ use crate::{
     limits::{BLOCKS_PER_GROUP, BLOCKS_PER_RESERVED_SERIES, RESERVED_SERIES, SERIES_PER_GROUP},
 };
 
-/// Bins of a block: an octave.
+/// Bins of a block: one octave.
 pub const BINS_PER_BLOCK: usize = 8;
 
-/// Blocks that have all bins of a series.
+/// Blocks that hold all bins of a series.
 pub const BLOCKS: usize = BINS.div_ceil(BINS_PER_BLOCK);
 
-/// Chains of blocks that a series has in an epoch. Those of neighbouring octaves are in different ones.
+/// Chains of blocks that a series has in an epoch. Neighbouring octaves are in different chains.
 pub const CHAINS: usize = 4;
 
-/// Blocks of a chain that are looked through: as many as a series has, and one that two CPUs took at once.
+/// Blocks of a chain that are searched: all that a series can have there, and one more that two CPUs took at once.
 pub const MAX_CHAIN: usize = BLOCKS.div_ceil(CHAINS) + 1;
 
-/// Blocks for so many series.
+/// Returns the number of blocks for this many series.
 pub const fn blocks(series: u32) -> u32 {
     let reserved = if series < RESERVED_SERIES { series } else { RESERVED_SERIES };
     reserved * BLOCKS_PER_RESERVED_SERIES
         + ((series - reserved) * BLOCKS_PER_GROUP).div_ceil(SERIES_PER_GROUP)
 }
 
-/// Some neighbouring bins of a series in an epoch. All bytes are zero while it belongs to none.
+/// Neighbouring bins of a series in an epoch. All bytes are zero while the block is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct BinBlock {
-    /// Whose bins these are: a [`BinTag`], and how many CPUs want the block.
+    /// A [`BinTag`], plus the number of CPUs that claimed the block.
     pub tag: u32,
-    /// The number of the next block of the chain, plus 1; 0 at its end.
+    /// The number of the next block of the chain, plus 1; 0 at the end.
     pub next: u32,
-    /// The hosts that replied with these samples, by [`crate::series::host_bit`]; 0 where there are no groups.
+    /// The hosts that replied with these samples, by [`crate::series::host_bit`]; 0 if there are no groups.
     pub hosts: u64,
     /// The counts.
     pub bins: [u32; BINS_PER_BLOCK],
@@ -56,13 +57,13 @@ impl BinBlock {
     pub const FREE: Self = Self { tag: 0, next: 0, hosts: 0, bins: [0; BINS_PER_BLOCK] };
 }
 
-/// What is taken of the pool.
+/// How much of the pool is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct BinPool {
-    /// Blocks taken in each phase: of one from the front, of the other from the back.
+    /// Blocks taken in each phase: phase 0 takes them from the front, phase 1 from the back.
     pub taken: [u32; 2],
-    /// Blocks that there are. The agent writes it.
+    /// Blocks in the pool. The agent writes it.
     pub blocks: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
@@ -70,18 +71,18 @@ pub struct BinPool {
 
 layout!(BinPool { taken, blocks, reserved });
 
-/// The position of the `number`th block that is taken in a phase, in a pool of so many.
+/// Returns the position of the `number`th block taken in a phase, in a pool of `blocks`.
 #[inline(always)]
 pub fn position(phase: u32, number: u32, blocks: u32) -> u32 {
     if phase & 1 == 0 { number } else { blocks.wrapping_sub(number).wrapping_sub(1) }
 }
 
-/// Which bins of which series a block has.
+/// The series and the bins of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct BinTag(u32);
 
-/// Bits for the CPUs that want a block.
+/// Bits for the number of CPUs that claimed a block.
 const CLAIM_BITS: u32 = 6;
 const PHASE_SHIFT: u32 = CLAIM_BITS;
 const NUMBER_BITS: u32 = 5;
@@ -89,26 +90,26 @@ const NUMBER_SHIFT: u32 = PHASE_SHIFT + 1;
 const INDEX_SHIFT: u32 = NUMBER_SHIFT + NUMBER_BITS;
 
 impl BinTag {
-    /// Bits that there are for the index of a series.
+    /// Bits for the index of a series.
     pub const INDEX_BITS: u32 = u32::BITS - INDEX_SHIFT;
 
-    /// What a tag is while a CPU has taken the block, but not said yet for which bins.
+    /// The tag while a CPU has claimed the block but not written its bins yet.
     pub const CLAIMED: u32 = 1;
 
-    /// The `number`th block of bins of the series at `index`, in a phase.
+    /// Returns the tag of the `number`th block of bins of the series at `index`, in a phase.
     #[inline(always)]
     pub fn new(index: u32, number: u32, phase: u32) -> Self {
         Self(index << INDEX_SHIFT | (number + 1) << NUMBER_SHIFT | (phase & 1) << PHASE_SHIFT)
     }
 
-    /// What a tag of a block says; `None` if the block belongs to no series in this phase. Where both phases meet, those of the other one
-    /// are in the way.
+    /// Reads a block's tag. Returns `None` if the block belongs to no series in this phase: where the two phases meet,
+    /// blocks of the other phase come next.
     pub fn read(tag: u32, phase: u32) -> Option<Self> {
         let tag = tag >> CLAIM_BITS << CLAIM_BITS;
         (tag != 0 && tag >> PHASE_SHIFT & 1 == phase & 1).then_some(Self(tag))
     }
 
-    /// The number, to be added to the tag of a block that was taken.
+    /// Returns the number to add to the tag of a claimed block.
     #[inline(always)]
     pub fn bits(self) -> u32 {
         self.0
@@ -125,7 +126,7 @@ impl BinTag {
         self.0 >> INDEX_SHIFT
     }
 
-    /// The number of the block among those that have all bins of a series.
+    /// The number of the block within its series.
     pub fn number(self) -> usize {
         let number = self.0 >> NUMBER_SHIFT & ((1 << NUMBER_BITS) - 1);
         (number as usize).saturating_sub(1)

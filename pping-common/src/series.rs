@@ -1,4 +1,4 @@
-//! Series: the samples of a group, interface, method and direction, aggregated.
+//! Series: the aggregated samples of one group, interface, method and direction.
 
 use crate::{
     bytes::mix,
@@ -10,13 +10,13 @@ use crate::{
     pool::{BINS_PER_BLOCK, BLOCKS, BinBlock, BinTag, CHAINS},
 };
 
-/// The bit of a host in the sets of those that replied, as of [`BinBlock::hosts`]: one of 64, so some hosts share one. `seed` is a secret,
-/// so that no sender can choose addresses with the same.
+/// Returns the bit of a host in the set of hosts that replied ([`BinBlock::hosts`]). The set has 64 bits, so some hosts
+/// share one. `seed` is secret, so that no sender can choose addresses that share a bit.
 #[inline(always)]
 pub fn host_bit(host: IpAddress, seed: u64) -> u64 {
     let IpAddress([high, low]) = host;
-    // Once more than there are words: the highest bits of a single product are spread too evenly over neighbouring addresses, which
-    // would look like more of them.
+    // Mixed once more than the address has words: after a single product, the high bits of neighbouring addresses are
+    // spread too evenly and would look like more hosts.
     1 << (mix(mix(mix(seed, high), low), 0) >> (u64::BITS - u64::BITS.ilog2()))
 }
 
@@ -30,7 +30,7 @@ pub struct SeriesKey {
     pub interface: u16,
     /// [`Method`] as a number, or [`SeriesKey::QUEUE`].
     pub method: u8,
-    /// [`Direction`] that matched, as a number; [`SeriesKey::NO_DIRECTION`] where a capture does not say.
+    /// The [`Direction`] that matched, as a number; [`SeriesKey::NO_DIRECTION`] if a capture does not say.
     pub direction: u8,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
@@ -39,23 +39,23 @@ pub struct SeriesKey {
 layout!(SeriesKey { group, interface, method, direction, reserved });
 
 impl SeriesKey {
-    /// In place of a [`Direction`]: the packet's direction is unknown.
+    /// Stands for a [`Direction`] that is unknown.
     pub const NO_DIRECTION: u8 = u8::MAX;
 
-    /// In place of a [`Method`]: the series has no RTTs, but times of packets in the queue of the interface.
+    /// Stands for a [`Method`]: the series has times of packets in the interface's queue instead of RTTs.
     pub const QUEUE: u8 = Method::COUNT as u8;
 
-    /// A key that is yet to be written.
+    /// A key to be overwritten.
     pub const NONE: Self =
         Self { group: GroupKey::ALL, interface: 0, method: 0, direction: Self::NO_DIRECTION, reserved: 0 };
 
-    /// A series whose direction is known.
+    /// Returns the key of a series whose direction is known.
     #[inline(always)]
     pub fn new(group: GroupKey, interface: u16, method: Method, direction: Direction) -> Self {
         Self { group, interface, method: method as u8, direction: direction as u8, reserved: 0 }
     }
 
-    /// The series of packets in the queue of an interface.
+    /// Returns the key of the series of packets in an interface's queue.
     #[inline(always)]
     pub fn of_queue(group: GroupKey, interface: u16) -> Self {
         Self { group, interface, method: Self::QUEUE, direction: Direction::Egress as u8, reserved: 0 }
@@ -63,14 +63,14 @@ impl SeriesKey {
 }
 
 impl SeriesKey {
-    /// The number that stands for the key in the index, which takes half the memory so. That two keys have the same is unlikely,
-    /// but possible: the series at the index says whose it is.
+    /// Returns the hash that stands for the key in the index, which takes half the memory. Two keys can have the same
+    /// hash, though it is unlikely: the series itself has its key.
     #[inline(always)]
     pub fn hash(&self, seed: u64) -> u64 {
         self.words().into_iter().fold(seed, mix)
     }
 
-    /// The key as numbers.
+    /// Returns the key as numbers.
     #[inline(always)]
     pub fn words(&self) -> [u64; 6] {
         let [a, b, c, d, e] = self.group.words();
@@ -87,16 +87,16 @@ pub struct Traffic {
     pub packets: u64,
     /// Bytes above the transport header.
     pub bytes: u64,
-    /// TCP segments sent again.
+    /// TCP segments retransmitted.
     pub retransmissions: u64,
-    /// Packets that were marked on their way for congestion (RFC 3168, 5: CE).
+    /// Packets marked for congestion on their way (RFC 3168, 5: CE).
     pub ce: u64,
 }
 
 layout!(Traffic { packets, bytes, retransmissions, ce });
 
 impl Traffic {
-    /// Adds the traffic of others.
+    /// Adds other traffic.
     pub fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;
@@ -114,18 +114,18 @@ pub struct Tally {
     pub max: u64,
     /// `u64::MAX` minus the shortest RTT in ns; 0 means none.
     pub min_complement: u64,
-    /// Sent by the hosts whose packets are timed.
+    /// Traffic sent by the hosts whose packets are timed.
     pub sent: Traffic,
-    /// Sent to them by the hosts that reply.
+    /// Traffic sent to them by the hosts that reply.
     pub received: Traffic,
     /// Samples by [`hist::bin`].
     pub bins: [u32; BINS],
-    /// The hosts that replied with the samples of each block of bins, by [`host_bit`]; 0 where there are no groups.
+    /// The hosts that replied with the samples of each block of bins, by [`host_bit`]; 0 if there are no groups.
     pub hosts: [u64; BLOCKS],
 }
 
 impl Tally {
-    /// Nothing.
+    /// No samples and no traffic.
     pub const EMPTY: Self = Self {
         sum: 0,
         max: 0,
@@ -136,12 +136,12 @@ impl Tally {
         hosts: [0; BLOCKS],
     };
 
-    /// What the kernel has of an epoch, but for the bins.
+    /// Creates a tally of the kernel's sums and traffic of an epoch, with empty bins.
     pub fn new(Sums { sum, max, min_complement }: Sums, [sent, received]: [Traffic; 2]) -> Self {
         Self { sum, max, min_complement, sent, received, ..Self::EMPTY }
     }
 
-    /// Adds the bins of a block, and the hosts.
+    /// Adds the bins and hosts of a block.
     pub fn add_block(&mut self, tag: BinTag, &BinBlock { hosts, bins, .. }: &BinBlock) {
         for (sum, count) in self.bins.iter_mut().skip(tag.first_bin()).zip(bins) {
             *sum += count;
@@ -151,13 +151,13 @@ impl Tally {
         }
     }
 
-    /// Takes a sample, ns, from the host with this [`host_bit`], or from one that does not matter (0). (The kernel programs do the same by
-    /// atomic instructions.)
+    /// Adds a sample, ns, from the host with this [`host_bit`]; 0 if the host does not matter. The kernel programs do the
+    /// same with atomic instructions.
     pub fn sample(&mut self, rtt: u64, host: u64) {
         let bin = hist::bin(rtt);
         self.bins[bin] += 1;
         self.hosts[bin / BINS_PER_BLOCK] |= host;
-        // The times of a capture can be anything.
+        // The times of a capture can be anything, so the sum may overflow.
         self.sum = self.sum.saturating_add(rtt);
         self.max = self.max.max(rtt);
         self.min_complement = self.min_complement.max(!rtt);
@@ -173,7 +173,7 @@ impl Tally {
         self.min_complement != 0
     }
 
-    /// Samples.
+    /// The number of samples.
     pub fn count(&self) -> u64 {
         self.bins.iter().map(|&count| u64::from(count)).sum()
     }
@@ -189,7 +189,7 @@ impl Tally {
     }
 }
 
-/// The sums of a series' samples in one epoch. All bytes are zero if there were none.
+/// The sums of a series' samples in one epoch. All bytes are zero if there were no samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Sums {
@@ -197,39 +197,40 @@ pub struct Sums {
     pub sum: u64,
     /// The longest RTT, ns.
     pub max: u64,
-    /// `u64::MAX` minus the shortest RTT in ns, so that 0 means none and the programs look for a maximum here too.
+    /// `u64::MAX` minus the shortest RTT in ns. So 0 means no RTT, and the programs only ever raise a maximum.
     pub min_complement: u64,
 }
 
 layout!(Sums { sum, max, min_complement });
 
-/// A series in the kernel's array. The agent makes two intervals of time, the phases of the control block (`abi::Control`): what the
-/// programs write to in one belongs to the agent in the other. The bins are in the pool.
+/// A series in the kernel's array. Each rotation switches the phase (`abi::Control`): the programs write to the sums of
+/// one phase while the agent reads those of the other. The bins are in the pool.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Series {
-    /// The number of series that had this index before. The agent writes it.
+    /// How many series had this index before. The agent writes it.
     pub life: u32,
-    /// Not 0 from when the programs made it until the agent has freed it.
+    /// Not 0 from when the programs insert the series until the agent frees it.
     pub used: u32,
-    /// Not 0 while a program raises one of its extremes, where that takes a lock (before Linux 5.12).
+    /// Not 0 while a program raises one of its extremes, on kernels where that takes a lock (before Linux 5.12).
     pub busy: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
     /// The sums in each phase.
     pub sums: [Sums; 2],
-    /// The first block of each chain in each phase, plus 1; 0 where there is none.
+    /// The first block of each chain in each phase, plus 1; 0 if there is none.
     pub chains: [[u32; CHAINS]; 2],
     /// The key, once the series is `used`.
     pub key: SeriesKey,
-    /// Sent since the last rotation by the hosts whose packets are timed, and by those that reply. Only the sweep writes it, which
-    /// the agent runs, so there is one for both phases.
+    /// Sent since the last rotation by the hosts whose packets are timed, and by those that reply. Both phases share it:
+    /// only the sweep writes it, and the agent runs the sweep.
     pub traffic: [Traffic; 2],
 }
 
 layout!(Series { life, used, busy, reserved, sums, chains, key, traffic });
 
-/// The index of a flow direction's series, and its purpose. One number, so that it is read and written at once.
+/// A reference to the series of a flow direction, with its purpose. It is one number, so that it is read and written at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct SeriesRef(pub u64);
@@ -237,25 +238,25 @@ pub struct SeriesRef(pub u64);
 layout!(SeriesRef { 0 });
 
 impl SeriesRef {
-    /// None yet.
+    /// No series yet.
     pub const NONE: Self = Self(0);
 
-    /// Series that an array can have.
+    /// The number of series that an index can address.
     pub const MAX_SERIES: u32 = 1 << INDEX_BITS;
 
-    /// A reference to the series at `index` in its `life`th use.
+    /// Creates a reference to the series at `index` in its `life`th use.
     #[inline(always)]
     pub fn new(index: u32, life: u32, purpose: Purpose) -> Self {
         Self(purpose.0 | u64::from(life & LIFE_MASK) << INDEX_BITS | u64::from(index & INDEX_MASK))
     }
 
-    /// The same where no purpose matters.
+    /// Creates a reference without a purpose.
     #[inline(always)]
     pub fn without_purpose(index: u32, life: u32) -> Self {
         Self::new(index, life, Purpose(0))
     }
 
-    /// Whether it was made for this purpose.
+    /// Whether the reference was made for this purpose.
     #[inline(always)]
     pub fn is_for(self, purpose: Purpose) -> bool {
         self.0 >> PURPOSE_SHIFT == purpose.0 >> PURPOSE_SHIFT
@@ -267,7 +268,7 @@ impl SeriesRef {
         self.0 as u32 & INDEX_MASK
     }
 
-    /// Whether the series at the index is still the same.
+    /// Whether the index still belongs to the same series, whose present life is `life`.
     #[inline(always)]
     pub fn is_alive(self, life: u32) -> bool {
         (self.0 >> INDEX_BITS) as u32 & LIFE_MASK == life & LIFE_MASK
@@ -285,8 +286,8 @@ const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
 pub struct Purpose(u64);
 
 impl Purpose {
-    /// Samples of a method that match in a direction, with echoes of `dscp` (0, where that makes no difference), as of an
-    /// epoch of the control block (`abi::Control`).
+    /// Creates the purpose of samples of a method that match in a direction, with echoes of `dscp` (0 if groups do not
+    /// depend on it). `epoch` is that of the control block (`abi::Control`).
     #[inline(always)]
     pub fn new(epoch: u32, method: u8, direction: u8, dscp: u8) -> Self {
         let is_one = 1;
@@ -339,7 +340,7 @@ mod tests {
             tally.hosts.iter().copied().filter(|&hosts| hosts != 0).collect()
         };
         assert_eq!(filled(&tally), [5, 2]);
-        // As the agent adds up what programs counted.
+        // The agent adds up the blocks of the kernel programs like this.
         let mut of_blocks = Tally::EMPTY;
         for (number, &hosts) in tally.hosts.iter().enumerate().filter(|&(_, &hosts)| hosts != 0) {
             let mut block = BinBlock { hosts, ..BinBlock::FREE };

@@ -1,38 +1,39 @@
-//! A table of flows that is two arrays: in which of its slots a key can be, and what is in them. What is not looked at for every
-//! packet is in more arrays, by the same numbers.
+//! A table of flows. One array has buckets: it says in which slots a key can be. The other has the flows themselves. Data
+//! that not every packet needs is in further arrays, by the same numbers.
 //!
-//! A bucket is a cache line with the tags of [`WAYS`] slots. A key can be in either of two buckets and goes to the emptier
-//! one, which keeps them even enough for all flows that a table is for to find a slot (Azar, Broder, Karlin and Upfal,
-//! "Balanced allocations", SIAM Journal on Computing 29(1), 1999). A slot has the number of an entry of the other array.
-//! Those are handed out in a row, and what was given back last is handed out first: few flows are in few pages of memory,
-//! whose addresses a processor can keep.
+//! A bucket is a cache line with the tags of [`WAYS`] slots. A key can be in either of two buckets and goes to the
+//! emptier one. That keeps buckets even enough for nearly all `max_flows` flows to find a slot (Azar, Broder, Karlin and
+//! Upfal, "Balanced allocations", SIAM Journal on Computing 29(1), 1999). A slot has the number of an entry of the other
+//! array. Entry numbers are handed out in a row, and the one freed last is used first. So few flows are in few pages of
+//! memory, whose addresses fit into the processor's TLB.
 
 use crate::{bytes::mix, flow::FlowKey, layout::layout, parse::Address};
 
-/// Candidates in a bucket.
+/// Slots in a bucket.
 pub const WAYS: usize = 6;
 
-/// Flows for which a bucket is set aside: fewer than it has slots, as some buckets fill before others. With 4 the first flow is
-/// refused when 88 to 100 % of `max_flows` are there; with 5 at 70 to 84 % (131,072 of them; docs/performance.md).
+/// Flows per bucket: fewer than a bucket has slots, because some buckets fill before others. With 4, the first flow is
+/// refused when 88 to 100 % of `max_flows` are in the table; with 5, at 70 to 84 % (131,072 of them;
+/// docs/performance.md).
 const FLOWS_PER_BUCKET: u32 = 4;
 
-/// Buckets beside those, without which small tables would fill unevenly.
+/// Buckets in addition: without them small tables would fill unevenly.
 const SPARE_BUCKETS: u32 = 8;
 
-/// The number of buckets for so many flows.
+/// Returns the number of buckets for this many flows.
 pub const fn buckets(flows: u32) -> u32 {
     flows.div_ceil(FLOWS_PER_BUCKET) + SPARE_BUCKETS
 }
 
-/// Numbers of elements of an array, which are handed out in a row.
+/// The numbers of an array's elements, which are handed out in a row.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Numbers {
-    /// The number of those that were ever handed out.
+    /// How many numbers were ever handed out.
     pub used: u32,
-    /// Whether a CPU hands out another.
+    /// Not 0 while a CPU hands out a number.
     pub busy: u32,
-    /// The number of all.
+    /// How many numbers there are.
     pub max: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
@@ -46,7 +47,7 @@ impl Numbers {
     }
 }
 
-/// The head of a table. The agent fills it in before the table is used.
+/// The head of a table. The agent fills it in before the programs use the table.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Table {
@@ -54,18 +55,19 @@ pub struct Table {
     pub seed: u64,
     /// The number of buckets; 0 before the table is used.
     pub buckets: u32,
-    /// The number of flows.
+    /// The number of flows in the table.
     pub flows: u32,
-    /// The numbers of flows.
+    /// The numbers of entries.
     pub entries: Numbers,
-    /// The numbers of entries of the pool of what is pending.
+    /// The numbers of pool entries for pending timestamps.
     pub pending: Numbers,
 }
 
 layout!(Table { seed, buckets, flows, entries, pending });
 
 impl Table {
-    /// An empty one for so many flows, of which so many can have something pending, without a seed yet.
+    /// Creates the head of an empty table, with no seed yet. `max_pending` is the number of flows that can have pending
+    /// timestamps.
     pub fn of(max_flows: u32, max_pending: u32) -> Self {
         Self {
             seed: 0,
@@ -77,66 +79,68 @@ impl Table {
     }
 }
 
-/// The tag of a key, which distinguishes the slots of a bucket.
+/// A bucket: its slots, each with a tag that distinguishes it from the others.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct Bucket {
-    /// Of each slot the tag of the key in it, or 0.
+    /// The tag of the key in each slot; 0 in a free slot.
     pub tags: [u32; WAYS],
-    /// Of each slot the number of its entry.
+    /// The number of the entry of each slot.
     pub entries: [u32; WAYS],
-    /// Of each slot the sweep before which the last packet came, modulo 2^16.
+    /// The number of the sweep that was present when the last packet of each slot arrived, modulo 2^16.
     pub seen: [u16; WAYS],
-    /// Whether a CPU changes which are taken.
+    /// Not 0 while a CPU inserts or removes a slot.
     pub busy: u32,
 }
 
 layout!(Bucket { tags, entries, seen, busy });
 
 impl Bucket {
-    /// A bucket with nothing in it.
+    /// A bucket whose slots are free.
     pub const EMPTY: Self = Self { tags: [0; WAYS], entries: [0; WAYS], seen: [0; WAYS], busy: 0 };
 }
 
-/// The slot that has this tag among those of a bucket, or, of 0, one that is free.
+/// Returns the slot of a bucket that has this tag. For tag 0, returns a free slot.
 #[inline(always)]
 pub fn way(mut tags: impl Iterator<Item = u32>, tag: u32) -> Option<usize> {
     tags.position(|other| other == tag)
 }
 
-/// The number of occupied slots by the tags of a bucket. Without a branch, for the verifier's sake: tags are odd.
+/// Counts the occupied slots of a bucket by their tags. Tags are odd, so no branch is needed, which saves the verifier
+/// work.
 #[inline(always)]
 pub fn taken(tags: impl Iterator<Item = u32>) -> u32 {
     tags.map(|tag| tag & 1).sum()
 }
 
-/// How many sweeps ago a packet came before which [`Bucket::seen`] says. One that a sweep has not come to yet counts as of this.
+/// Returns the number of sweeps since a flow's last packet, by its [`Bucket::seen`]. If `seen` is ahead of `sweep`,
+/// returns 0: the packet saw the next sweep already.
 #[inline(always)]
 pub fn idle(sweep: u32, seen: u16) -> u32 {
     let idle = (sweep as u16).wrapping_sub(seen);
     if idle > u16::MAX / 2 { 0 } else { u32::from(idle) }
 }
 
-/// A slot: its bucket, and which of that.
+/// A slot: the number of its bucket, and its number in the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
 impl Slot {
     const WAY_BITS: u32 = WAYS.next_power_of_two().trailing_zeros();
 
-    /// A slot of a bucket.
+    /// Returns the slot with number `way` in a bucket.
     #[inline(always)]
     pub fn new(bucket: u32, way: usize) -> Self {
         Self(bucket << Self::WAY_BITS | way as u32)
     }
 
-    /// The bucket.
+    /// The number of the bucket.
     #[inline(always)]
     pub fn bucket(self) -> u32 {
         self.0 >> Self::WAY_BITS
     }
 
-    /// Which of its slots.
+    /// The number of the slot in its bucket.
     #[inline(always)]
     pub fn way(self) -> usize {
         (self.0 & ((1 << Self::WAY_BITS) - 1)) as usize
@@ -148,20 +152,21 @@ impl Slot {
 pub struct Candidates {
     /// The tag of the key in its bucket; odd.
     pub tag: u32,
-    /// The bucket it is looked for first.
+    /// The bucket that is searched first.
     pub first: u32,
-    /// The other one, or the same.
+    /// The other bucket; it may be the same.
     pub second: u32,
 }
 
 impl Candidates {
-    /// Those of a key in a table of so many buckets. `seed` is secret, so that no sender can fill a bucket on purpose.
+    /// Returns the candidates for a key in a table of `buckets`. `seed` is secret, so that no sender can fill a bucket on
+    /// purpose.
     #[inline(always)]
     pub fn of<A: Address>(key: &FlowKey<A>, seed: u64, buckets: u32) -> Self {
         let hash = key.hash(seed);
         let again = mix(hash, seed);
-        // The high half of a product is an even choice without a division (Lemire, "Fast random integer generation in an
-        // interval", ACM Transactions on Modeling and Computer Simulation 29(1), 2019).
+        // The high half of the product is an even choice without a division (Lemire, "Fast random integer generation in
+        // an interval", ACM Transactions on Modeling and Computer Simulation 29(1), 2019).
         let choose = |hash: u64| (((hash >> 32) * u64::from(buckets)) >> 32) as u32;
         Self { tag: hash as u32 | 1, first: choose(hash), second: choose(again) }
     }

@@ -1,5 +1,5 @@
-//! What the tests of this crate are made of: frames built byte by byte, transport headers ready for the
-//! state machine, and two hosts that talk.
+//! Building blocks of this crate's tests: frames built byte by byte, transport headers ready for the state machine, and
+//! two hosts that talk.
 
 mod conversation;
 mod frames;
@@ -33,13 +33,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Frame, Untracked> {
     parse_on(bytes, LinkType::Ethernet)
 }
 
-/// Parses a frame of either kind of link.
+/// Parses a frame of a link type.
 pub(crate) fn parse_on(bytes: &[u8], link: LinkType) -> Result<Frame, Untracked> {
     let mut frame = Frame::EMPTY;
     frame.parse(bytes, link, Vlan::NONE, Decap::NONE, &Scope::ALL).map(|()| frame)
 }
 
-/// What a frame is counted as, parsed or not.
+/// Parses a frame, and returns it even if it is not measured.
 pub(crate) fn parse_anyway(bytes: &[u8]) -> (Frame, Result<(), Untracked>) {
     let mut frame = Frame::EMPTY;
     let parsed = frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);

@@ -1,4 +1,4 @@
-//! Adding samples and traffic to their series.
+//! Adds samples and traffic to their series.
 
 use pping_common::{
     abi::{
@@ -17,7 +17,7 @@ use crate::{
     sync,
 };
 
-/// Adds a sample to a series. `reference` is what the flow direction whose packets are timed knows of that.
+/// Adds a sample to its series. `reference` is the series reference of the timed flow direction.
 #[inline(always)]
 pub(crate) fn sample(
     reference: Shared<SeriesRef>,
@@ -32,7 +32,7 @@ pub(crate) fn sample(
     }
 }
 
-/// The same without a flow.
+/// Adds a sample that belongs to no flow to its series.
 #[inline(always)]
 pub(crate) fn sample_without_flow(
     selector: &SeriesSelector,
@@ -46,8 +46,9 @@ pub(crate) fn sample_without_flow(
     }
 }
 
-/// The series of packets in a queue, and how often its index was used before. Only groups that have samples, or had some of late, have one:
-/// what is sent to unknown hosts takes no room. All others share that of the group of others.
+/// Returns the index of the series of queued packets, and how often that index was used before. Only groups that have
+/// samples, or had some recently, have such a series, so that packets to unknown hosts take no room. All others share
+/// the series of the group of others.
 #[inline(always)]
 pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option<(u32, u32)> {
     let (control, ..) = control()?;
@@ -66,7 +67,7 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option
     Some((index, life(maps::series(index)?)))
 }
 
-/// Adds a time to the series that a packet in a queue belongs to, if it still is the same.
+/// Adds a time to the series of a queued packet, if the reference to it is still valid.
 #[inline(always)]
 pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &mut Target, time: u64) {
     let Some(control) = maps::control() else { return };
@@ -78,7 +79,7 @@ pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &
     }
 }
 
-/// The set with the host that replies; empty without groups, which are what hosts are counted for.
+/// Returns a set with only the host that replies; empty without groups, because hosts are counted for groups only.
 #[inline(always)]
 fn hosts(selector: &SeriesSelector) -> u64 {
     if !config::grouping().is_on() {
@@ -88,7 +89,7 @@ fn hosts(selector: &SeriesSelector) -> u64 {
     host_bit(selector.source, control.at(field!(Control, seed)).read())
 }
 
-/// Counts a sample, of `hosts`, as a whole or not at all.
+/// Counts a sample of `hosts` as a whole, or not at all.
 #[inline(always)]
 fn take(
     series: Shared<Series>,
@@ -107,7 +108,7 @@ fn take(
     };
     block.at(field!(BinBlock, bins)).element(target.bin as usize).add(1);
     let known = block.at(field!(BinBlock, hosts));
-    // Looked at first: nearly all samples are of a host that is there already.
+    // Checked first: nearly all samples are of a host that is already in the set.
     if known.read() & target.hosts != target.hosts {
         sync::set_bits(known, target.hosts);
     }
@@ -117,7 +118,7 @@ fn take(
     sync::raise(series.at(field!(Series, busy)), extremes);
 }
 
-/// Adds what two endpoints sent to a series. `reference` is what the flow direction whose packets are timed knows of that.
+/// Adds what two endpoints sent to a series. `reference` is the series reference of the timed flow direction.
 #[inline(always)]
 pub(crate) fn traffic(
     reference: Shared<SeriesRef>,
@@ -140,7 +141,7 @@ fn add(sum: Shared<Traffic>, traffic: &Traffic) {
     sum.at(field!(Traffic, ce)).add(traffic.ce);
 }
 
-/// The series and the present phase. The flow remembers the index, so all but the first sample find it without hashing.
+/// Returns the series and the present phase. The flow remembers the index, so only its first sample needs a hash.
 #[inline(always)]
 fn known(
     reference: Shared<SeriesRef>,
@@ -149,7 +150,7 @@ fn known(
     target: &mut Target,
 ) -> Option<(Shared<Series>, u32)> {
     let (control, phase, epoch) = control()?;
-    // The same as `SeriesSelector::purpose`. If that is called, 6.18 verifies a third more instructions.
+    // The same as `SeriesSelector::purpose`. If that is called instead, Linux 6.18 verifies a third more instructions.
     let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
     let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp);
     let known = reference.read();
@@ -164,7 +165,7 @@ fn known(
     Some((series, phase))
 }
 
-/// The same without a flow.
+/// Returns the series and the present phase for a sample that belongs to no flow.
 #[inline(always)]
 fn without_flow(
     selector: &SeriesSelector,
@@ -187,7 +188,7 @@ fn life(series: Shared<Series>) -> u32 {
     series.at(field!(Series, life)).read()
 }
 
-/// The series of a flow direction or a query.
+/// Finds the series of a flow direction or a query, or inserts it.
 #[inline(always)]
 fn find(
     control: Shared<Control>,
@@ -200,7 +201,7 @@ fn find(
     maps::series(target.index)
 }
 
-/// The index of a series, which is inserted if there is room; else that of the group of others.
+/// Returns the index of a series, which is inserted if there is room. If not, returns the index of the group of others.
 #[inline(always)]
 fn find_series(
     control: Shared<Control>,
@@ -231,7 +232,7 @@ fn find_series(
     None
 }
 
-/// Writes the key of a series, with the group by the labels in force.
+/// Writes the key of a series. The labels in force decide on its group.
 #[inline(always)]
 fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut Target) {
     let generation = control.at(field!(Control, generation)).read();
@@ -239,14 +240,14 @@ fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut T
     launder(target);
 }
 
-/// Whether a group has series of its own; enters it if there is room.
+/// Whether a group has series of its own. Inserts the group if there is room.
 #[inline(always)]
 fn is_admitted(group: &GroupKey) -> bool {
     maps::has_group(group) || maps::insert_group(group)
 }
 
-/// Gives a series an index. It goes to the maps from `target`: what is on the stack would have the verifier tell states apart by
-/// what was there before.
+/// Gives a new series an index, and inserts it. The maps read key and index from `target`. On the stack, these would
+/// make the verifier tell states apart by what was there before.
 #[inline(always)]
 fn make(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32> {
     target.index = match maps::take_free_series() {
@@ -254,7 +255,7 @@ fn make(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32>
         None => unused(control)?,
     };
     let series = maps::series(target.index)?;
-    // No other program finds it yet.
+    // No other program can find the series yet.
     series.at(field!(Series, key)).store(&target.key);
     if maps::insert_series(&target.key, seed, &target.index) {
         sync::publish(series.at(field!(Series, used)).as_ptr(), 1);
@@ -265,11 +266,11 @@ fn make(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32>
     maps::series_index(&target.key, seed)
 }
 
-/// The next index that was never used.
+/// Takes the next index that was never used.
 #[inline(always)]
 fn unused(control: Shared<Control>) -> Option<u32> {
     let unused = control.at(field!(Control, unused));
-    // Looked at first, so that it does not count up for ever.
+    // Checked first, so that the counter does not grow for ever.
     if unused.read() >= config::max_series() {
         return None;
     }

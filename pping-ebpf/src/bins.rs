@@ -1,4 +1,4 @@
-//! The bins of series, which they take from a pool: see [`pping_common::pool`].
+//! The bins of series, taken from a pool: see [`pping_common::pool`].
 
 use pping_common::{
     abi::{BinBlock, BinPool, BinTag, Series},
@@ -12,7 +12,8 @@ use crate::{
     sync,
 };
 
-/// The block with the bin in `target`, of a series in a phase; `None` if the pool has none left for it.
+/// Returns the block with the bin in `target`, of a series in one phase. If the series has no such block yet, takes one
+/// from the pool; `None` if the pool is used up.
 #[inline(always)]
 pub(crate) fn block(series: Shared<Series>, phase: u32, target: &mut Target) -> Option<Shared<BinBlock>> {
     let number = target.bin / BINS_PER_BLOCK as u32;
@@ -27,12 +28,12 @@ pub(crate) fn block(series: Shared<Series>, phase: u32, target: &mut Target) -> 
     maps::bin_block(target.block.wrapping_sub(1))
 }
 
-/// The number of the block with this tag, plus 1; 0 if there is none.
+/// Returns the number of the block with this tag, plus 1; 0 if the chain has none.
 #[inline(always)]
 fn find(chain: Shared<u32>, tag: BinTag) -> u32 {
     let mut next = chain.read();
     for _ in 0..MAX_CHAIN {
-        // There is none before the first.
+        // The chain ends with 0, and no block is at `0 - 1`.
         let Some(block) = maps::bin_block(next.wrapping_sub(1)) else { return 0 };
         if tag.is(block.at(field!(BinBlock, tag)).read()) {
             return next;
@@ -42,8 +43,8 @@ fn find(chain: Shared<u32>, tag: BinTag) -> u32 {
     0
 }
 
-/// Takes a block, and returns its number plus 1. Two CPUs may do so at once and one of the links be lost: what is counted there counts
-/// all the same, and later samples take another block.
+/// Takes a block from the pool, and returns its number plus 1. If two CPUs do so at once, one link may be lost: the
+/// block's counts still count, and later samples take another block.
 #[inline(always)]
 fn take(chain: Shared<u32>, tag: BinTag, phase: u32) -> Option<u32> {
     let pool = maps::bin_pool()?;
@@ -51,7 +52,7 @@ fn take(chain: Shared<u32>, tag: BinTag, phase: u32) -> Option<u32> {
     let taken = pool.at(field!(BinPool, taken));
     let (own, others) = (taken.element(phase as usize), taken.element(phase as usize + 1));
     let is_there = |number: u32| number.wrapping_add(others.read()) < blocks;
-    // Looked at first, so that it does not count up for ever.
+    // Checked first, so that the counter does not grow for ever.
     if !is_there(own.read()) {
         return None;
     }

@@ -2,8 +2,8 @@
 
 use core::{arch::asm, hint::assert_unchecked};
 
-/// `index` modulo `N`, a power of two. Written as an instruction, since the compiler knows the range of
-/// an enum and leaves out a mask that the verifier, which does not, insists on.
+/// `index` modulo `N`, a power of two. Written as an instruction, because the compiler knows the range of an enum and
+/// would leave out the mask. The verifier does not know the range and insists on the mask.
 #[inline(always)]
 pub(crate) fn within<const N: usize>(mut index: usize) -> usize {
     const { assert!(N.is_power_of_two()) };
@@ -11,7 +11,7 @@ pub(crate) fn within<const N: usize>(mut index: usize) -> usize {
     unsafe {
         asm!("{0} &= {mask}", inout(reg) index, mask = const N - 1, options(pure, nomem, nostack));
     }
-    // SAFETY: the mask above. This is for the compiler, which does not look into it.
+    // SAFETY: the mask above guarantees it. The compiler does not look into that instruction, and learns the range here.
     unsafe { assert_unchecked(index < N) };
     index
 }

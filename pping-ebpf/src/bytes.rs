@@ -14,8 +14,8 @@ use crate::{
     launder::{self, launder_index, launder_ptr},
 };
 
-/// The linear part of a packet, read in place. The verifier remembers of each packet pointer how many bytes were checked; of one that
-/// was loaded again it knows nothing.
+/// The linear part of a packet, read in place. For each packet pointer the verifier remembers how many bytes were
+/// checked. Of a pointer that is loaded again it knows nothing.
 pub struct Linear {
     start: usize,
     end: usize,
@@ -23,7 +23,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// Of a packet at XDP.
+    /// The linear part of a packet at XDP.
     #[inline(always)]
     pub(crate) fn of_md(ctx: *const xdp_md) -> Self {
         // SAFETY: the context is valid, and the verifier knows these fields as readable.
@@ -31,7 +31,7 @@ impl Linear {
         Self { start, end, frame_len: end - start }
     }
 
-    /// Of a packet at tc.
+    /// The linear part of a packet at tc.
     #[inline(always)]
     pub fn of_skb(ctx: &TcContext) -> Self {
         Self::of_sk_buff(ctx.skb.skb)
@@ -49,7 +49,7 @@ impl Bytes for Linear {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let at = self.start + offset;
-        // Otherwise the compiler computes with the end pointer of the packet, which the verifier rejects.
+        // Without `launder_index` the compiler does arithmetic on the packet's end pointer, which the verifier rejects.
         if launder_index(at + N) > self.end {
             return None;
         }
@@ -86,10 +86,10 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
         ($type:ty, $instruction:literal) => {
             while N - done >= size_of::<$type>() {
                 let value: u64;
-                // Most instructions have the offset in them. A loop has no constants to write there, so each is written out.
+                // A load instruction can contain a constant offset. A loop has no constants, so each offset is written out.
                 macro_rules! at {
                     ($at:expr, $offset:literal) => {
-                        // SAFETY: as of this function; it changes nothing but the register.
+                        // SAFETY: as this function requires; the instruction changes only its register.
                         unsafe {
                             asm!(
                                 $instruction,
@@ -124,12 +124,12 @@ unsafe fn load<const N: usize>(at: usize) -> [u8; N] {
     bytes
 }
 
-/// All of a packet at tc. Bytes outside the linear part are copied: rare, and slow.
+/// A whole packet at tc. Bytes outside the linear part are copied, which is rare and slow.
 pub(crate) struct Scattered<'a>(pub(crate) &'a TcContext);
 
 impl Scattered<'_> {
-    /// The linear part, with pointers loaded each time: otherwise the verifier follows what comes next once for bytes read in place and
-    /// once more for copied ones.
+    /// The linear part, with its pointers loaded again. Otherwise the verifier checks what follows twice: for bytes
+    /// read in place and for copied bytes.
     #[inline(always)]
     fn linear(&self) -> Linear {
         Linear::of_sk_buff(launder_ptr(self.0.skb.skb))
@@ -148,9 +148,10 @@ impl Bytes for Scattered<'_> {
         }
         let mut buffer = MaybeUninit::<Aligned<N>>::uninit();
         let bytes = buffer.as_mut_ptr().cast();
-        // SAFETY: the helper writes `N` bytes to the buffer, or says that it did not.
+        // SAFETY: the helper writes `N` bytes to the buffer, or returns an error.
         let failed = unsafe { bpf_skb_load_bytes(self.0.skb.skb.cast(), offset as u32, bytes, N as u32) };
-        // SAFETY: the helper has written them. Loaded like those of the linear part, so that both ways are the same from here.
+        // SAFETY: the helper has written these bytes. They are loaded like those of the linear part, so that the
+        // verifier's states are equal from here on.
         (failed == 0).then(|| unsafe { load(bytes as usize) })
     }
 

@@ -1,5 +1,5 @@
-//! What is fixed before the programs are loaded. The agent sets most of it, as the user asked for; to the verifier these are
-//! constants, and what they switch off costs nothing.
+//! Options that are fixed before the programs are loaded. The agent sets most of them, as the user asked. To the
+//! verifier they are constants, so what they switch off costs nothing.
 
 use aya_ebpf::Global;
 use pping_common::{
@@ -30,12 +30,12 @@ pub(crate) fn scope() -> &'static Scope {
     in_place(&SCOPE)
 }
 
-/// What the agent set, read where it is: what is copied to the stack byte by byte is no constant any more to older
-/// verifiers.
+/// Returns what the agent set, without a copy: to older verifiers, a value that is copied to the stack byte by byte is
+/// no longer a constant.
 #[inline(always)]
 fn in_place<T>(global: &'static Global<T>) -> &'static T {
-    // SAFETY: a `Global` is its value and nothing else, and only changes before the programs are loaded. The compiler, which knows
-    // what it is before that, loses sight of it here.
+    // SAFETY: a `Global` is its value and nothing else, and changes only before the programs are loaded. Laundering
+    // keeps the compiler from using the initial value.
     unsafe { &*launder_ptr((&raw const *global).cast()) }
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn grouping() -> Grouping {
 #[unsafe(no_mangle)]
 static MAX_SERIES: Global<u32> = Global::new(RESERVED_SERIES);
 
-/// Series that there is room for.
+/// The number of series that the maps have room for.
 #[inline(always)]
 pub(crate) fn max_series() -> u32 {
     MAX_SERIES.load()
@@ -78,7 +78,7 @@ pub(crate) fn max_series() -> u32 {
 #[unsafe(no_mangle)]
 static EXCLUDES: Global<u32> = Global::new(0);
 
-/// Whether some prefixes are left out.
+/// Whether any prefixes are excluded.
 #[inline(always)]
 pub(crate) fn excludes() -> bool {
     EXCLUDES.load() != 0
@@ -87,7 +87,7 @@ pub(crate) fn excludes() -> bool {
 #[unsafe(no_mangle)]
 static LEASE: Global<u64> = Global::new(0);
 
-/// The lease in ticks (`jiffies`); 0 where programs end with the agent.
+/// The length of the lease in ticks (`jiffies`); 0 if the programs end with the agent.
 #[inline(always)]
 pub(crate) fn lease() -> u64 {
     LEASE.load()
@@ -96,7 +96,7 @@ pub(crate) fn lease() -> u64 {
 #[unsafe(no_mangle)]
 static UNANSWERED: Global<u32> = Global::new(1);
 
-/// Unanswered flows for each CPU and address family; not 0.
+/// How many unanswered flows each CPU may have per address family; not 0.
 #[inline(always)]
 pub(crate) fn unanswered() -> u32 {
     UNANSWERED.load()
@@ -105,7 +105,7 @@ pub(crate) fn unanswered() -> u32 {
 #[unsafe(no_mangle)]
 static RESIDENCE: Global<u32> = Global::new(0);
 
-/// Whether times in this host are measured.
+/// Whether residence times are measured.
 #[inline(always)]
 pub(crate) fn has_residence() -> bool {
     RESIDENCE.load() != 0
@@ -114,7 +114,7 @@ pub(crate) fn has_residence() -> bool {
 #[unsafe(no_mangle)]
 static RESIDENCE_EVERY: Global<u32> = Global::new(0);
 
-/// One packet in this many is followed through its queue, in the mean. It is not 0 where packets are followed.
+/// On average, one packet in this many is followed through its queue. Not 0 if packets are followed.
 #[inline(always)]
 pub(crate) fn residence_every() -> u32 {
     RESIDENCE_EVERY.load()
@@ -133,7 +133,7 @@ static OFFSETS: Global<Offsets> = Global::new(Offsets {
     namespace: 0,
 });
 
-/// Where the running kernel has what is read of its structures.
+/// The offsets of the fields that are read in the running kernel's structures.
 #[inline(always)]
 pub(crate) fn offsets() -> &'static Offsets {
     in_place(&OFFSETS)

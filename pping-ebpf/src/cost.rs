@@ -1,11 +1,12 @@
-//! What pping itself takes: one packet in [`TIMED_EVERY`](pping_common::limits::TIMED_EVERY) is timed, from the start of the attached
-//! program to the end of whichever stage ends the packet.
+//! Measures what pping itself takes: times one packet in [`TIMED_EVERY`](pping_common::limits::TIMED_EVERY), from the
+//! start of the attached program to the end of the stage that ends the packet.
 //!
-//! A packet that brings one of its counters to a multiple of that number gives the next two on its CPU a turn ([`time_next`]). So turns
-//! follow from counts and not from the clock, which would choose the first packet after a pause. The first of the two is a rehearsal: it
-//! does all that is done to time a packet, and is not counted. What runs once in 65,536 packets is in no cache, and fetching that
-//! would take longer than most packets. All other packets read one word when they begin and once more when they end. The word hardly ever
-//! changes, so all CPUs have it in their caches. See docs/architecture.md, what a packet takes.
+//! A packet that brings its counter to a multiple of that number gives the next two packets on its CPU a turn
+//! ([`time_next`]). Turns follow from counts and not from the clock, which would choose the first packet after a pause
+//! too often. The first of the two is a rehearsal: it runs all of the timing code, but is not counted. Without it, the
+//! timed packet would have to fetch code and data that run once in 65,536 packets, which takes longer than most packets
+//! do. All other packets read one word when they begin and again when they end. The word hardly ever changes, so it
+//! stays in the cache of every CPU. See docs/architecture.md, what a packet takes.
 
 use core::cell::UnsafeCell;
 
@@ -18,8 +19,8 @@ use crate::{
     sync::add,
 };
 
-/// Whose turn it is, by [`PacketProgram`], on a cache line of their own: [`NONE`], or [`of_this_cpu`] with the state of its turn. If two
-/// CPUs have a turn at the same time, one of them loses it.
+/// The CPU that has the turn, by [`PacketProgram`]: [`NONE`], or [`of_this_cpu`] with the state of the turn. On a cache
+/// line of its own. If two CPUs get a turn at the same time, one of them loses it.
 #[repr(C, align(64))]
 struct Turns(UnsafeCell<[u32; PacketProgram::COUNT]>);
 
@@ -31,14 +32,14 @@ static TURNS: Turns = Turns(UnsafeCell::new([NONE; PacketProgram::COUNT]));
 
 const NONE: u32 = 0;
 
-/// The state of a turn, in the low bits: whether it is the second packet's, and whether that packet has begun.
+/// The state of a turn, in the low bits: whether it is the second packet's turn, and whether the packet has begun.
 const STATE: u32 = 0b11;
 const SECOND: u32 = 0b10;
 const BEGUN: u32 = 0b01;
 
 #[inline(always)]
 fn turn(program: PacketProgram) -> Shared<u32> {
-    // SAFETY: the value of a map, as the loader makes one of all statics.
+    // SAFETY: a map value: the loader makes a map of all statics.
     unsafe { Shared::new(TURNS.0.get()) }.element(program as usize)
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn time_next(program: PacketProgram) {
     turn(program).write(of_this_cpu());
 }
 
-/// Begins to time this packet, if it is its turn.
+/// Begins to time this packet, if it has a turn.
 #[inline(always)]
 pub(crate) fn begin(program: PacketProgram) {
     let turn = turn(program);
@@ -73,19 +74,19 @@ pub(crate) fn begin(program: PacketProgram) {
         return;
     }
     if found & BEGUN != 0 {
-        // A packet that left where nothing is timed.
+        // An earlier packet began its turn, but left where timing does not end.
         turn.write(NONE);
         return;
     }
     let Some(scratch) = maps::scratch() else { return };
     turn.write(found | BEGUN);
-    // An atomic instruction waits for all writes before it. Otherwise the packet's own first one would wait for these two, whose cache
-    // lines other CPUs may have.
+    // An atomic instruction waits for all writes before it. Without this one, the packet's own first atomic instruction
+    // would wait for these writes, whose cache lines other CPUs may have.
     add(&raw mut scratch.began, 1);
     scratch.began = now();
 }
 
-/// Ends a packet, which was timed if it was its turn. The id of its interface is asked for only then.
+/// Ends a packet, and its timing if it has a turn. Calls `interface_id` only then.
 #[inline(always)]
 pub(crate) fn end(program: PacketProgram, interface_id: impl FnOnce() -> u16) {
     let turn = turn(program);
@@ -97,8 +98,7 @@ pub(crate) fn end(program: PacketProgram, interface_id: impl FnOnce() -> u16) {
     if found & !STATE != of_this_cpu() || found & BEGUN == 0 {
         return;
     }
-    // Between this reading and the last lies what also lies between the packet's work and that one: a branch that the processor does not
-    // foresee.
+    // The difference of the two readings is the cost of one. A mispredicted branch comes before each of them.
     let again = now();
     if found & SECOND == 0 {
         turn.write(of_this_cpu() | SECOND);
@@ -107,7 +107,7 @@ pub(crate) fn end(program: PacketProgram, interface_id: impl FnOnce() -> u16) {
     turn.write(NONE);
     let (Some(scratch), Some(counters)) = (maps::scratch(), maps::counters(interface_id())) else { return };
     let (time, reading) = (end.wrapping_sub(scratch.began), again.wrapping_sub(end));
-    // Otherwise an interrupt came between the two readings.
+    // If not, an interrupt came between the two readings.
     if reading < time {
         counters.at(field!(Counters, timed_packets)).element(program as usize).count(1);
         counters.at(field!(Counters, timed_ns)).element(program as usize).count(time - reading);

@@ -1,4 +1,4 @@
-//! Counting for an interface, on this CPU.
+//! Counts packets in this CPU's counters of an interface.
 
 use pping_common::{
     abi::{Counters, Direction, PacketCounters, PacketProgram, Timed},
@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Shared<Counters> {
-    /// Counts a packet on this CPU, by [`Counters::packet`]'s rules. Each packet is counted once, so this decides which ones are timed.
+    /// Counts a packet on this CPU, as [`Counters::packet`] does. Each packet is counted here once, so the count also
+    /// decides which packets are timed.
     #[inline(always)]
     pub(crate) fn packet(
         self,

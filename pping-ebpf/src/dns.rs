@@ -1,8 +1,8 @@
 //! Matches DNS responses to queries.
 //!
-//! Another CPU may handle a message of the same key at the same time, and an entry of this kind of map is used again for another
-//! query as soon as it is removed. So what a CPU reads of an entry counts only if that CPU then removes the key. The one thing
-//! written in place makes a query void, which does no harm if the entry is another query's by then.
+//! Another CPU may handle a message with the same key at the same time, and the kernel reuses a removed entry of this
+//! kind of map for another query at once. So a CPU trusts what it read from an entry only if it then removes the key
+//! itself. The only write in place makes a query void, which does no harm if the entry belongs to another query by then.
 
 use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_ktime_get_ns};
 use pping_common::{
@@ -48,11 +48,11 @@ pub(crate) fn message<A: Flows>(
     Ok(())
 }
 
-/// Records a query. One that is pending already becomes void.
+/// Records a query. If the same query is already pending, that one becomes void.
 #[inline(always)]
 fn ask<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) {
     if let Some(entry) = A::queries().get_ptr_mut(key) {
-        // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
+        // SAFETY: a map value, valid for the program's run. A query is one number, so it is never read half-written.
         let query = unsafe { entry.read_volatile() };
         if !is_unanswered(query.since(), now) {
             // SAFETY: as above.
@@ -71,11 +71,11 @@ fn ask<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) {
     }
 }
 
-/// Removes the query that a response answers, if there is one.
+/// Removes and returns the query that a response answers, if one is pending.
 #[inline(always)]
 fn answered<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) -> Option<Query> {
     let entry = A::queries().get_ptr_mut(key)?;
-    // SAFETY: a map value, valid for the program's run. One number, so never half of one and half of another.
+    // SAFETY: a map value, valid for the program's run. A query is one number, so it is never read half-written.
     let query = unsafe { entry.read_volatile() };
     // Only one of several CPUs succeeds.
     A::queries().remove(key).ok()?;
@@ -86,7 +86,7 @@ fn answered<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) -
     Some(query)
 }
 
-/// Counts a response, and its sample if there is one; adds that to its series and reports it.
+/// Counts a response. If it gives a sample, counts that too, adds it to its series and emits it.
 #[inline(always)]
 fn report<A: Flows>(
     direction: Direction,

@@ -1,4 +1,4 @@
-//! Reporting events to the agent.
+//! Emits events to the agent.
 
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
 use pping_common::{
@@ -15,7 +15,8 @@ use crate::{
     shared::{Shared, field},
 };
 
-/// Bytes of the largest event on the ring, with its header: the mark is passed within these.
+/// The bytes that the largest event takes on the ring, header included. An event that passes [`RING_WAKE_BYTES`] ends
+/// less than this beyond it.
 const WAKE_WINDOW: u64 = 8 + size_of::<RttEvent>() as u64;
 
 /// The packet that causes an event.
@@ -32,7 +33,7 @@ impl Context<'_> {
     }
 }
 
-/// Reports a sample.
+/// Emits a sample.
 #[inline(always)]
 pub(crate) fn rtt<A: Address>(
     context: &Context<'_>,
@@ -50,7 +51,7 @@ pub(crate) fn rtt<A: Address>(
     count_lost(counters, Lost::Rtt, is_sent);
 }
 
-/// Reports that the direction towards the packet's sender opened.
+/// Emits an event: the direction towards the packet's sender opened.
 #[inline(always)]
 pub(crate) fn opening<A: Address>(context: &Context<'_>, counters: Shared<Counters>, changes: &Changes) {
     if !config::emit().has(Emit::FLOWS) {
@@ -60,7 +61,7 @@ pub(crate) fn opening<A: Address>(context: &Context<'_>, counters: Shared<Counte
     count_lost(counters, Lost::Flow, is_sent);
 }
 
-/// Reports which directions the packet closed.
+/// Emits an event for each direction that the packet closed.
 #[inline(always)]
 pub(crate) fn closing<A: Address>(
     context: &Context<'_>,
@@ -89,14 +90,14 @@ fn count_lost(counters: Shared<Counters>, kind: Lost, is_sent: bool) {
     counters.at(field!(Counters, lost)).element(kind as usize).count(u64::from(!is_sent));
 }
 
-/// Puts an event on the ring; `false` when there is no room. It is made in place: the stack is small.
+/// Puts an event on the ring; `false` if there is no room. The event is made in place, because the stack is small.
 #[inline(always)]
 pub(crate) fn push<T: 'static>(event: impl FnOnce() -> T) -> bool {
     let Some(mut entry) = EVENTS.reserve::<T>(0) else { return false };
     entry.write(event());
     let waiting = EVENTS.query(u64::from(BPF_RB_AVAIL_DATA));
-    // Once, as the mark is passed: a wake-up costs more than twenty events. If one is missed, the agent's next look at the ring
-    // makes up for it.
+    // Wakes the agent once, when the ring passes the mark: a wake-up costs more than twenty events. If it is missed,
+    // the agent finds the events when it next drains the ring.
     let wake = if (RING_WAKE_BYTES..RING_WAKE_BYTES + WAKE_WINDOW).contains(&waiting) {
         BPF_RB_FORCE_WAKEUP
     } else {

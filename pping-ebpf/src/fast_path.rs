@@ -1,8 +1,8 @@
-//! The common path of a packet: TCP segments in the middle of a connection, most of which only have to be counted, and datagrams
-//! where nothing is measured by UDP.
+//! The fast path: TCP segments in the middle of a connection, most of which only need to be counted, and UDP datagrams
+//! while nothing is measured by UDP.
 //!
-//! It does for [common packets](Frame::parse_fast) what [`crate::track`] does for any, in registers. The scratch space is written
-//! to only if the packet matches or records.
+//! For [common packets](Frame::parse_fast) it does what [`crate::track`] does for all packets, but in registers. It
+//! writes to the scratch space only if the packet may match or record.
 
 use pping_common::{
     abi::{Direction, Interface, PacketProgram},
@@ -21,22 +21,22 @@ use crate::{
     table, track,
 };
 
-/// Where an Ethernet header says what follows, and what that is.
+/// The offset of the EtherType in an Ethernet header, and two of its values.
 const ETHERTYPE: usize = 12;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 
-/// What became of a packet.
+/// What the fast path did with a packet.
 pub(crate) enum Handled {
-    /// Nothing was done: the slow path has to.
+    /// It did nothing: the packet takes the slow path.
     No,
-    /// It was counted, and [`track::step`] is due.
+    /// It counted the packet, and [`track::step`] has to follow.
     MatchDue(Family),
-    /// It was counted, and that was all.
+    /// It counted the packet, and nothing is left to do.
     Done,
 }
 
-/// Counts a common datagram, where nothing is measured by UDP; `false` if it is none.
+/// Counts a common datagram; `false` if the packet is not one. For use only if [`has_no_udp`] is true.
 #[inline(always)]
 pub(crate) fn count_datagram(
     program: PacketProgram,
@@ -61,13 +61,13 @@ pub(crate) fn count_datagram(
     true
 }
 
-/// Whether nothing is measured by UDP, nor inside tunnels.
+/// True if nothing is measured by UDP, and nothing inside tunnels.
 #[inline(always)]
 pub(crate) fn has_no_udp() -> bool {
     !config::rules().methods.has_udp() && config::decap() == Decap::NONE
 }
 
-/// Counts a packet of which nothing else can be done: the slow path is not loaded. What its first headers say is all that is known.
+/// Counts a packet by its first headers only, because the slow path is not loaded.
 #[inline(always)]
 pub(crate) fn count_alone(
     program: PacketProgram,
@@ -81,7 +81,7 @@ pub(crate) fn count_alone(
     counters.untracked(Untracked::NotLoaded);
 }
 
-/// Counts that a packet, itself counted already, was not matched: the stage for that is not loaded.
+/// Counts that a packet was not matched, because the stage for it is not loaded. The packet itself is already counted.
 #[inline(always)]
 pub(crate) fn count_unmatched(interface_id: u16) {
     if let Some(counters) = maps::counters(interface_id) {
@@ -98,7 +98,7 @@ pub(crate) fn count(
     packet: &Linear,
 ) -> Handled {
     let methods = config::rules().methods;
-    // Where both numbers of TCP are timed, most packets record something.
+    // If timestamps and sequence numbers are both timed, most packets record something.
     let is_worth = methods.has_tcp() && !methods.has_both();
     if !is_worth || link_type(interface) != LinkType::Ethernet {
         return Handled::No;
@@ -120,7 +120,7 @@ fn count_family<A: Flows>(
 ) -> Handled {
     let Some(frame) = Frame::parse_fast::<A>(packet) else { return Handled::No };
     let transport = &frame.transport;
-    // Segments without timestamps are counted as such where nothing is measured by them.
+    // Without `tcp-seq`, the slow path counts segments without timestamps as such.
     if !transport.segment.has_timestamps && !config::rules().methods.has(Method::TcpSeq) {
         return Handled::No;
     }
@@ -141,7 +141,7 @@ fn count_family<A: Flows>(
         return Handled::Done;
     }
     let Some(scratch) = maps::scratch() else { return Handled::Done };
-    // Once more, to know where it is.
+    // Looks the flow up again, to learn its slot.
     if table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant).is_none() {
         return Handled::Done;
     }

@@ -1,4 +1,4 @@
-//! A flow in its maps: what many CPUs look at, and what one CPU has while it holds the lock.
+//! A flow in its maps: what many CPUs share, and what one CPU has while it holds the lock.
 
 use core::marker::PhantomData;
 
@@ -36,19 +36,19 @@ impl<A: Flows> FlowRef<A> {
         Some(Self { entry: A::entry(number)?, number })
     }
 
-    /// What most packets look at.
+    /// The hot part.
     #[inline(always)]
     pub(crate) fn hot(self) -> Shared<Hot> {
         self.entry.at(field!(HotEntry<A>, hot))
     }
 
-    /// The rest.
+    /// The cold part.
     #[inline(always)]
     pub(crate) fn cold(self) -> Option<Shared<Cold>> {
         A::cold(self.number)
     }
 
-    /// Whether the flow has this key. One that another CPU writes just now is not it, or soon will be.
+    /// Whether the flow has this key. A key that another CPU is writing is either not this one yet, or will be in a moment.
     #[inline(always)]
     pub(crate) fn has_key(self, key: &FlowKey<A>) -> bool {
         let written = self.entry.at(field!(HotEntry<A>, key)).laundered();
@@ -61,7 +61,7 @@ impl<A: Flows> FlowRef<A> {
         self.entry.at(field!(HotEntry<A>, key)).load_to(key);
     }
 
-    /// What a packet of `from` looks at.
+    /// Reads what a packet of `from` looks at.
     #[inline(always)]
     pub(crate) fn glance(self, from: Endpoint) -> Glance {
         let hot = self.hot();
@@ -81,7 +81,7 @@ impl<A: Flows> FlowRef<A> {
         }
     }
 
-    /// What is pending of an endpoint, if the flow has an entry of the pool.
+    /// The pending timestamps of an endpoint, if the flow has an entry of the pool.
     #[inline(always)]
     pub(crate) fn waiting(self, endpoint: Endpoint) -> Option<SharedPending> {
         let number = self.cold()?.at(field!(Cold, locked.pending)).read().get();
@@ -93,7 +93,7 @@ impl<A: Flows> FlowRef<A> {
     #[inline(always)]
     pub(crate) fn sent(self, cold: Shared<Cold>, endpoint: Endpoint) -> Sent {
         let totals = cold.at(field!(Cold, totals)).of(endpoint);
-        // In this order: see `Sent`.
+        // The totals are read before `traffic`: see `Sent`.
         let sent = Sent {
             packets: totals.at(field!(Totals, packets)).read(),
             bytes: totals.at(field!(Totals, bytes)).read(),
@@ -121,7 +121,7 @@ impl<A: Flows> FlowRef<A> {
         directions.iter().all(|direction| !direction.at(field!(HotDirection, state)).read().is_begun())
     }
 
-    /// Whether the flow has been idle too long, for so many sweeps.
+    /// Whether the flow, idle for this many sweeps, has expired.
     #[inline(always)]
     pub(crate) fn is_expired(self, idle: u32) -> bool {
         let directions = self.hot().at(field!(Hot, directions));
@@ -143,13 +143,13 @@ impl<A: Flows> FlowRef<A> {
         self.cold().is_some_and(|cold| cold.at(field!(Cold, locked.pending)).read().is_some())
     }
 
-    /// When both directions last recorded, by the number of the flow's entry of the pool; 0 where that has none.
+    /// When each direction last recorded, by the number of the flow's entry of the pool; 0 if the flow has no entry.
     #[inline(always)]
     pub(crate) fn recorded_at(pending: PendingNumber) -> [u64; 2] {
         A::pending(pending.get()).map_or([0; 2], |entry| entry.at(field!(PendingEntry, recorded_at)).load())
     }
 
-    /// Brings the totals of an endpoint up to date, and returns what was added. Only the sweep does.
+    /// Brings the totals of an endpoint up to date, and returns what was added. Only the sweep does so.
     #[inline(always)]
     pub(crate) fn fold(self, cold: Shared<Cold>, endpoint: Endpoint, has_segments: bool) -> Traffic {
         let totals = cold.at(field!(Cold, totals)).of(endpoint);
@@ -179,7 +179,7 @@ impl<A: Flows> FlowRef<A> {
         self.set_contended();
     }
 
-    /// Notes that a packet was missed: the next CPU with the lock finds it.
+    /// Notes that a packet was missed, for the next CPU with the lock.
     #[inline(always)]
     pub(crate) fn set_contended(self) {
         self.hot().at(field!(Hot, contended)).write(1);
@@ -191,7 +191,8 @@ impl<A: Flows> FlowRef<A> {
         self.hot().at(field!(Hot, busy)).read() != 0
     }
 
-    /// Takes the lock; `None` when another CPU has it and keeps it. The guard is made only then, because dropping it unlocks.
+    /// Takes the lock; `None` when another CPU has it and keeps it. The guard must not be made without the lock,
+    /// because dropping it unlocks.
     #[inline(always)]
     pub(crate) fn lock(self) -> Option<FlowGuard<A>> {
         let cold = self.cold()?;
@@ -205,10 +206,10 @@ impl<A: Flows> FlowRef<A> {
         sync::lock_rare(self.hot().at(field!(Hot, busy))).then(|| FlowGuard { flow: self, cold })
     }
 
-    /// Makes a new flow of one that was removed; `false` while another CPU has the lock of that.
+    /// Turns a removed flow into a new one; `false` if another CPU still has the lock of the removed one.
     #[inline(always)]
     pub(crate) fn renew(self, key: &FlowKey<A>) -> bool {
-        /// Words at the start of a flow that are not written: its lock is there.
+        /// Stored field by field, without `busy`: that is the lock, which is held.
         static EMPTY_HOT: Hot = Hot::EMPTY;
         static EMPTY_COLD: Cold = Cold::EMPTY;
         let Some(mut guard) = self.lock_rare() else { return false };
@@ -225,13 +226,13 @@ impl<A: Flows> FlowRef<A> {
     }
 }
 
-/// The series of what an endpoint sends.
+/// The series reference of what an endpoint sends.
 #[inline(always)]
 pub(crate) fn series(cold: Shared<Cold>, timed: Endpoint) -> Shared<SeriesRef> {
     cold.at(field!(Cold, totals)).of(timed).at(field!(Totals, series))
 }
 
-/// A direction of a flow that other CPUs count too.
+/// A flow direction to count a packet for, as other CPUs do at the same time.
 pub(crate) struct Counted<A: Flows> {
     pub(crate) flow: FlowRef<A>,
     pub(crate) from: Endpoint,
@@ -284,8 +285,8 @@ impl<A: Flows> DirectionCounts for Counted<A> {
     }
 }
 
-/// What is pending of a direction, which another CPU may change meanwhile: what follows from a stale slot is looked at again with the
-/// lock.
+/// The pending timestamps of a direction. Another CPU may change them meanwhile, so what follows from a stale slot is
+/// checked again under the lock.
 pub(crate) struct SharedPending(Shared<Pending>);
 
 impl Waiting for SharedPending {
@@ -297,13 +298,13 @@ impl Waiting for SharedPending {
     }
 }
 
-/// What seldom happens to packets of an endpoint.
+/// The rare events of an endpoint's packets.
 #[inline(always)]
 pub(crate) fn events(cold: Shared<Cold>, endpoint: Endpoint) -> Events {
     cold.at(field!(Cold, events)).of(endpoint).load()
 }
 
-/// Whether an endpoint has sent anything by the time of the latest [`FlowRef::fold`].
+/// Whether an endpoint had sent anything at the latest [`FlowRef::fold`].
 #[inline(always)]
 pub(crate) fn has_sent(cold: Shared<Cold>, endpoint: Endpoint) -> bool {
     let totals = cold.at(field!(Cold, totals)).of(endpoint);
@@ -325,7 +326,7 @@ impl<A: Flows> PendingLookup for PoolEntry<A> {
     }
 }
 
-/// A flow of which this CPU has the lock, until it is dropped.
+/// A flow whose lock this CPU holds until this is dropped.
 pub(crate) struct FlowGuard<A: Flows> {
     flow: FlowRef<A>,
     cold: Shared<Cold>,
@@ -339,11 +340,11 @@ impl<A: Flows> Drop for FlowGuard<A> {
 }
 
 impl<A: Flows> FlowGuard<A> {
-    /// Copies what other CPUs look at meanwhile.
+    /// Copies what other CPUs look at while the flow is locked.
     #[inline(always)]
     pub(crate) fn copy_to(&self, copies: &mut Copies, is_udp: bool) {
         let hot = self.flow.hot();
-        // Cleared at once: what is missed from now on comes to light at the next time.
+        // Cleared at once, so that the next CPU with the lock learns of packets that are missed from now on.
         copies.hot.contended = hot.at(field!(Hot, contended)).read();
         if copies.hot.contended != 0 {
             hot.at(field!(Hot, contended)).write(0);
@@ -365,8 +366,8 @@ impl<A: Flows> FlowGuard<A> {
         for (direction, (new, old)) in
             hot.at(field!(Hot, directions)).iter().zip(copies.hot.directions.iter().zip(&copies.before))
         {
-            // Other CPUs advance these too: what did not change stays as they have it. One that advances the newest TSval meanwhile sets
-            // `contended`, so that the next CPU with the lock invalidates what this one recorded.
+            // Other CPUs advance these too, so what did not change here is left alone. A CPU that advances the newest
+            // TSval meanwhile sets `contended`, so that the next CPU with the lock invalidates what this one recorded.
             if new.newest_tsval != old.newest_tsval {
                 let newest = direction.at(field!(HotDirection, newest_tsval));
                 sync::replace(newest, old.newest_tsval, new.newest_tsval);
@@ -385,27 +386,27 @@ impl<A: Flows> FlowGuard<A> {
         }
     }
 
-    /// What a packet with the lock has.
+    /// The flow as a packet with the lock sees it.
     #[inline(always)]
     pub(crate) fn view<'a>(&'a mut self, copies: &'a mut Copies) -> LockedFlow<'a, PoolEntry<A>> {
         let locked = launder_ptr(self.cold.at(field!(Cold, locked)).as_ptr()).cast_mut();
-        // SAFETY: a map value, valid for the program's run. What is in it changes only with the lock, which is held as long as this is
-        // borrowed; others read words of it.
+        // SAFETY: a map value, valid for the program's run. It changes only under the lock, which is held as long as
+        // this is borrowed. Others only read words of it.
         let locked = unsafe { &mut *locked };
         let pending = PoolEntry { number: locked.pending, family: PhantomData };
         LockedFlow { hot: &mut copies.hot, spin: &mut copies.spin, locked, pending }
     }
 
-    /// The state of the flow for the record of a sample of what `timed` sent.
+    /// The state of the flow for the event of a sample that times what `timed` sent.
     #[inline(always)]
     pub(crate) fn state(&self, timed: Endpoint) -> FlowState {
         let locked = launder_ptr(self.cold.at(field!(Cold, locked)).as_ptr());
-        // SAFETY: as of `view`.
+        // SAFETY: as in `view`.
         let rtts = unsafe { &*locked }.rtts(timed);
         FlowState::of(rtts, self.flow.sent(self.cold, timed), self.flow.sent(self.cold, timed.other()))
     }
 
-    /// The flow has an entry of the pool, or gets one now; `false` if there is none left.
+    /// Makes sure that the flow has an entry of the pool; `false` if none is left.
     #[inline(always)]
     pub(crate) fn ensure_pending(&mut self) -> bool {
         static EMPTY: PendingEntry = PendingEntry::EMPTY;

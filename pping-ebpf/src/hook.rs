@@ -1,4 +1,4 @@
-//! The two kinds of hooks, tc and XDP: what their contexts say of a packet, and the stages that their programs call.
+//! The contexts of packets at tc and at XDP: what they say of a packet, and the stages that their programs call.
 
 use aya_ebpf::{
     macros::map,
@@ -17,7 +17,7 @@ use crate::{
     launder::launder_ptr,
 };
 
-/// The stages at tc, by [`Stage`]. The kernel has an array for programs of one type.
+/// The stages at tc, by [`Stage`]. XDP has its own array, because an array holds programs of one type only.
 #[map]
 static TC_STAGES: ProgramArray = ProgramArray::with_max_entries(Stage::COUNT, 0);
 
@@ -25,27 +25,27 @@ static TC_STAGES: ProgramArray = ProgramArray::with_max_entries(Stage::COUNT, 0)
 #[map]
 static XDP_STAGES: ProgramArray = ProgramArray::with_max_entries(Stage::COUNT, 0);
 
-/// A packet at a hook.
+/// A packet at tc or XDP.
 pub trait Hook {
     /// The kernel's number of the interface.
     fn ifindex(&self) -> u32;
 
-    /// The linear part of the packet, of which the verifier knows nothing yet, whatever was read before.
+    /// The linear part of the packet, with its pointers loaded again, so that the verifier knows nothing of them.
     fn linear(&self) -> Linear;
 
     /// All of the packet that can be read.
     fn bytes(&self) -> impl Bytes;
 
-    /// The tag that the device has taken out of it.
+    /// The VLAN tag that the device has taken out of the packet.
     fn vlan(&self) -> Vlan;
 
-    /// The direction that the attached program wrote down, with bounds that the verifier sees.
+    /// The direction that the attached program wrote to scratch space, with bounds that the verifier sees.
     fn direction(&self, written: Direction) -> Direction;
 
-    /// The attached program that got the packet, of which the stage may be another.
+    /// The attached program that got the packet. All of its stages return the same.
     fn program(&self, direction: Direction) -> PacketProgram;
 
-    /// Goes on with another program, and comes back only if that is not loaded.
+    /// Jumps to the program of a stage. Returns only if that program is not loaded.
     fn call(&self, stage: Stage);
 }
 
@@ -83,7 +83,7 @@ impl Hook for XdpContext {
 
     #[inline(always)]
     fn call(&self, stage: Stage) {
-        // SAFETY: nothing here is dropped, and the other program is given what it expects.
+        // SAFETY: nothing here needs to be dropped, and the other program gets the context that it expects.
         unsafe { XDP_STAGES.tail_call(self, stage as u32) };
     }
 }

@@ -1,21 +1,22 @@
-//! Hiding from the verifier, and from the compiler, what they know of a value.
+//! Makes the verifier and the compiler forget what they know of a value.
 //!
-//! The verifier follows every way through a program, and once more for each state that differs where ways meet. A value in a
-//! register carries all that was found out about it on its way; one that is read back from a map carries nothing. So a program
-//! writes what it found to [`crate::maps::Scratch`], launders that, and what follows is verified once instead of once for
-//! each way of getting there. See docs/architecture.md, what the verifier asks for.
+//! The verifier follows every path through a program. Where paths meet, it checks what follows once for each state that
+//! differs. A value in a register carries all that the verifier found out about it; a value that is read back from a
+//! map carries nothing. So a program writes what it found to [`crate::maps::Scratch`] and launders that, and the
+//! verifier checks what follows once instead of once per path. See docs/architecture.md, what the verifier needs.
 
 use core::arch::asm;
 
-/// Has the compiler read a value from memory again after this, in place of what it kept in registers.
+/// Makes the compiler read a value from memory again instead of using what it kept in registers.
 #[inline(always)]
 pub(crate) fn launder<T>(value: &mut T) {
-    // SAFETY: a move to itself, which might, as far as the compiler knows, have changed the value. (Without
-    // any instruction its line would be that of the next one twice, which the kernel rejects.)
+    // SAFETY: moves a register to itself; to the compiler, this might change the value. (An empty block would give the
+    // next instruction two source lines, which the kernel rejects.)
     unsafe { asm!("{0} = {0}", inout(reg) &raw mut *value => _, options(nostack)) };
 }
 
-/// The same of what is only read: where it is, without what was found out about it.
+/// Returns the same pointer, but the compiler no longer knows that it is. So it reads the memory behind it again, and
+/// the verifier knows nothing of what it reads.
 #[inline(always)]
 pub(crate) fn launder_ptr<T>(mut pointer: *const T) -> *const T {
     // SAFETY: a move to itself.
@@ -23,7 +24,8 @@ pub(crate) fn launder_ptr<T>(mut pointer: *const T) -> *const T {
     pointer
 }
 
-/// The same index, of which the compiler no longer knows the range: it leaves in the comparison that tells the verifier.
+/// Returns the same index, but the compiler no longer knows its range. So it keeps the comparison that proves the range
+/// to the verifier.
 #[inline(always)]
 pub(crate) fn launder_index(mut index: usize) -> usize {
     // SAFETY: a move to itself.

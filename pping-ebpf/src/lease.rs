@@ -11,17 +11,18 @@ use crate::{
     shared::{Shared, field},
 };
 
-/// A lease with less than this part left counts as run out at its renewal, since it might run out meanwhile.
+/// A lease counts as run out if less than 1/`MARGIN` of it is left at its renewal, because it might run out meanwhile.
 const MARGIN: u64 = 16;
 
-/// Whether the lease is good, or there is none.
+/// True if the lease is good, or if the programs need none.
 #[inline(always)]
 pub(crate) fn is_good(interface: Shared<Interface>) -> bool {
     config::lease() == 0 || now() < interface.at(field!(Interface, lease_end)).read()
 }
 
-/// Renews the lease; `false` if it had run out. Packets may have passed unseen since, so pending timestamps must not be matched any
-/// more: the agent deletes all flows before it begins another lease. Only then, by a sweep, the interfaces have a lease again.
+/// Renews the lease; `false` if it had run out. Packets may have passed unseen since then, so pending timestamps must
+/// no longer be matched. The agent deletes all flows before it begins another lease, and the sweep then copies that
+/// lease to the interfaces.
 #[inline(always)]
 pub(crate) fn renew(control: Shared<Control>) -> bool {
     let lease = config::lease();
@@ -33,7 +34,7 @@ pub(crate) fn renew(control: Shared<Control>) -> bool {
     if is_good {
         end.write(now + lease);
     } else {
-        // What is left of it ends now: it must not run out while the agent deletes flows, and leave those that come meanwhile.
+        // The rest of the lease ends now. If it ran out while the agent deletes flows, flows that begin meanwhile would stay.
         end.write(Control::LAPSED);
         control.at(field!(Control, lapsed)).write(1);
     }

@@ -1,9 +1,10 @@
-//! The kernel half of pping. `main.rs` has the programs; what they do is here, in the order in which a packet meets it: [`hook`] has
-//! the packet, [`observe`] the stages that it goes through, [`bytes`] reads it, [`fast_path`] counts common packets, [`track`] finds
-//! the flow of the others in its [`table`] and lets `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a
-//! sample to its series, [`emit`] reports it to the agent. [`sweep`] adds up what flows sent, and removes idle ones. [`cost`] times a
-//! packet now and then. [`residence`] times packets in this host, where that is asked for. [`lease`] ends all of it when the agent was
-//! killed and its programs were not. See docs/architecture.md, the life of a packet.
+//! The kernel half of pping. `main.rs` defines the programs, and this library does their work. In the order in which a
+//! packet meets them: [`hook`] has the packet, [`observe`] the stages that it goes through, [`bytes`] reads it,
+//! [`fast_path`] counts common packets, [`track`] finds the flow of the others in its [`table`] and lets `pping-common`
+//! decide ([`dns`] does the same with queries), [`aggregate`] adds a sample to its series, and [`emit`] puts it on the
+//! ring for the agent. [`sweep`] adds up what flows sent, and removes idle flows. [`cost`] times a packet now and then.
+//! [`residence`] times packets in this host, if the user asks for that. [`lease`] stops programs that outlive a killed
+//! agent. See docs/architecture.md, the life of a packet.
 //!
 //! pping observes: nothing here can drop, delay, change or redirect a packet, and whatever goes wrong
 //! with one, its program returns the verdict that lets the packet go on (`TC_ACT_UNSPEC`, `XDP_PASS`).
@@ -44,12 +45,12 @@ pub use observe::{parse, slow, step_v4, step_v6, watch};
 pub use residence::queue::{dequeued, enqueued, freed};
 pub use sweep::{sweep, sweep_one};
 
-/// The stages of one hook, each a program with this context, which returns this verdict and is called in place of its caller. A binary
-/// has those of each hook that it has programs for.
+/// Defines the stages of one kind of program, by its context and the verdict that they return. A stage never returns to
+/// its caller. A binary defines them for each kind of program that it has.
 #[macro_export]
 macro_rules! stages {
     (#[$kind:ident] $context:ty => $verdict:expr, $result:ty: $slow:ident, $step4:ident, $step6:ident) => {
-        /// Parses, counts and tracks what the attached program does not count by itself.
+        /// Parses, counts and tracks the packets that the attached program does not count itself.
         #[$kind]
         #[inline(always)]
         pub fn $slow(ctx: $context) -> $result {
@@ -75,7 +76,8 @@ macro_rules! stages {
     };
 }
 
-/// The panic handler and the licence of a binary. The verifier rejects a program that can panic, as it would loop for ever.
+/// Defines the panic handler and the licence of a binary. The handler loops for ever, so the verifier rejects a program
+/// that can panic.
 #[macro_export]
 macro_rules! panic_handler {
     () => {
@@ -84,7 +86,7 @@ macro_rules! panic_handler {
             loop {}
         }
 
-        /// Some helpers are open to programs under a licence compatible with the GPL only.
+        /// The kernel allows some helpers only to programs under a licence compatible with the GPL.
         #[unsafe(link_section = "license")]
         #[unsafe(no_mangle)]
         static LICENSE: [u8; 13] = *b"Dual MIT/GPL\0";

@@ -11,8 +11,8 @@ use aya_ebpf::{
 };
 use pping_common::abi::Direction;
 
-// What is called for each packet is inlined throughout: a program without functions is verified in a fraction of the
-// instructions before Linux 6.2.
+// Everything that is called for each packet is inlined: before Linux 6.2, a program without functions is verified in a
+// fraction of the instructions.
 
 /// Packets coming in, as the driver hands them over.
 #[xdp]
@@ -41,23 +41,23 @@ pub fn pping_egress(ctx: TcContext) -> i32 {
 pping_ebpf::stages!(#[xdp] XdpContext => XDP_PASS, u32: pping_xdp_slow, pping_xdp_step4, pping_xdp_step6);
 pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_slow, pping_tc_step4, pping_tc_step6);
 
-/// Deletes idle flows and unanswered queries. Never attached: the agent has it run once per map and sweep. A raw
-/// tracepoint, since the kernel runs those with softirqs enabled: packets on the same CPU do not wait for the sweep, unless
-/// ksoftirqd has them.
+/// Adds up what flows sent, and removes idle flows and unanswered queries. Never attached: in each sweep the agent runs
+/// it several times, each time for a share of a table. It is a raw tracepoint, because the kernel runs those with
+/// softirqs enabled: packets on the same CPU do not wait for the sweep, unless ksoftirqd has them.
 #[raw_tracepoint]
 pub fn pping_sweep(ctx: RawTracePointContext) -> i32 {
     pping_ebpf::sweep(&ctx);
     0
 }
 
-/// The same for kernels that cannot walk through a map: the agent has it run once for each flow and each query.
+/// The same for kernels that cannot walk through a map. The agent runs it once for each flow and each query.
 #[raw_tracepoint]
 pub fn pping_sweep_one(ctx: RawTracePointContext) -> i32 {
     pping_ebpf::sweep_one(&ctx);
     0
 }
 
-/// A root qdisc has taken a packet. With `--residence`, as are the next two.
+/// A root qdisc has taken a packet. Attached only with `--residence`, as are the next two.
 #[raw_tracepoint(tracepoint = "qdisc_enqueue")]
 pub fn pping_enqueued(ctx: RawTracePointContext) -> i32 {
     pping_ebpf::enqueued(&ctx);

@@ -1,4 +1,4 @@
-//! Which numbers of entries are free: those of flows, and those of the pool of what is pending.
+//! Hands out the numbers of entries: those of flows, and those of the pool of pending entries.
 
 use aya_ebpf::maps::Stack;
 use pping_common::table::Numbers;
@@ -8,8 +8,8 @@ use crate::{
     sync,
 };
 
-/// A free number: the last one given back, or else one that was never used. `None` if there is none, or another CPU holds the
-/// stack.
+/// Takes a free number: the last one given back, or else one that was never used. `None` if all are taken, or if other
+/// CPUs hold the locks.
 #[inline(always)]
 pub(crate) fn take(free: &Stack<u32>, numbers: Shared<Numbers>) -> Option<u32> {
     if let Ok(Some(number)) = free.pop() {

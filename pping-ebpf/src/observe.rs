@@ -1,4 +1,4 @@
-//! The stages of a packet: the attached program, and those that it calls for what it does not do itself. See [`Stage`].
+//! The stages of a packet: the attached program, and the stages that it calls for what it does not do itself. See [`Stage`].
 
 use pping_common::{
     abi::{Direction, Interface, PacketProgram, Stage},
@@ -19,7 +19,7 @@ use crate::{
     track::{self, track},
 };
 
-/// Watches a packet: counts it if it is a common one, and hands any other over to the stage that it needs.
+/// Watches a packet: counts it if it is a common one, and calls the stage that any other packet needs.
 #[inline(always)]
 pub fn watch(hook: &impl Hook, direction: Direction) {
     let program = hook.program(direction);
@@ -99,7 +99,7 @@ fn step<A: Flows>(hook: &impl Hook) {
 /// Calls the stage that matches and records in a flow of this family.
 #[inline(always)]
 fn call_step(hook: &impl Hook, family: Family, interface_id: u16) {
-    // Each by a number that the verifier knows: then the call is a jump.
+    // Each call has a constant number: so the kernel makes it a jump.
     match family {
         Family::V4 => hook.call(Stage::StepV4),
         Family::V6 => hook.call(Stage::StepV6),
@@ -110,7 +110,7 @@ fn call_step(hook: &impl Hook, family: Family, interface_id: u16) {
 /// Parses a packet, in steps that are verified one after the other.
 ///
 /// # Errors
-/// Why the packet cannot be measured.
+/// If the packet cannot be measured; the error says why.
 #[inline(always)]
 pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
     frame.parse_link(packet, link, vlan)?;

@@ -1,8 +1,8 @@
 //! Memory that several CPUs use at once: the values of maps.
 //!
-//! A reference to it would promise the compiler that it does not change meanwhile, or that nothing else looks at it. So there are
-//! none: a [`Shared`] reads and writes words, each by one instruction, and [`field!`] leads to the fields of a structure. What
-//! belongs to one CPU at a time is behind a lock instead, which hands out references as long as it is held.
+//! A reference would promise the compiler that the memory does not change meanwhile, or that nothing else looks at it. So
+//! no references are made: a [`Shared`] reads and writes words, each by one instruction, and [`field!`] leads to the
+//! fields of a structure. Memory that belongs to one CPU at a time is behind a lock instead, whose holder gets references.
 
 use core::{intrinsics::is_val_statically_known, marker::PhantomData, mem::MaybeUninit};
 
@@ -39,21 +39,21 @@ impl<T> Shared<T> {
         self.0
     }
 
-    /// A field of it: `value.at(field!(Type, name))`.
+    /// A field of the value: `value.at(field!(Type, name))`.
     #[inline(always)]
     pub(crate) fn at<F>(self, field: Field<T, F>) -> Shared<F> {
-        // SAFETY: the field lies inside the value, as `field!` has it from the compiler.
+        // SAFETY: the field lies inside the value: `field!` has its offset from the compiler.
         Shared(unsafe { self.0.cast::<u8>().add(field.offset).cast() })
     }
 
-    /// Reads a word by one instruction: what was there at some time, never half of one value and half of another.
+    /// Reads a word by one instruction: never half of one value and half of another.
     #[inline(always)]
     pub(crate) fn read(self) -> T
     where
         T: Copy,
     {
         const { assert!(is_word::<T>()) };
-        // SAFETY: valid and aligned, as of `new`. Programs and agent only write values of this type.
+        // SAFETY: valid and aligned, as `new` requires. Programs and agent write only values of this type.
         unsafe { self.0.read_volatile() }
     }
 
@@ -68,7 +68,7 @@ impl<T> Shared<T> {
         unsafe { self.0.write_volatile(value) };
     }
 
-    /// Writes a word only if that changes it, which otherwise leaves the cache line to other CPUs.
+    /// Writes a word only if that changes it. Otherwise other CPUs keep the cache line.
     #[inline(always)]
     pub(crate) fn update(self, value: T)
     where
@@ -81,31 +81,31 @@ impl<T> Shared<T> {
 }
 
 impl<T: Copy> Shared<T> {
-    /// Reads all of it, word by word. Each word is what was there at some time.
+    /// Reads the whole value, word by word. Each word is one that was there at some time.
     #[inline(always)]
     pub(crate) fn load(self) -> T {
         let mut value = MaybeUninit::<T>::uninit();
         // SAFETY: both are valid, aligned, and of this size.
         unsafe { copy(self.0, value.as_mut_ptr()) };
-        // SAFETY: all of it was written, by words that programs have written as of this type.
+        // SAFETY: all of it was written, from words of a value of this type.
         unsafe { value.assume_init() }
     }
 
-    /// The same into memory that is not the stack, of which a program has little.
+    /// Reads the whole value into memory outside the stack, which is small.
     #[inline(always)]
     pub(crate) fn load_to(self, value: &mut T) {
         // SAFETY: both are valid, aligned, and of this size.
         unsafe { copy(self.0, value) };
     }
 
-    /// Writes all of it, word by word.
+    /// Writes the whole value, word by word.
     #[inline(always)]
     pub(crate) fn store(self, value: &T) {
         // SAFETY: both are valid, aligned, and of this size.
         unsafe { copy(value, self.0) };
     }
 
-    /// A word of it.
+    /// Reads one word of 64 bits of the value.
     #[inline(always)]
     pub(crate) fn word(self, number: usize) -> u64 {
         let number = if number < size_of::<T>() / size_of::<u64>() { number } else { 0 };
@@ -114,7 +114,7 @@ impl<T: Copy> Shared<T> {
         unsafe { self.0.cast::<u64>().add(number).read_volatile() }
     }
 
-    /// The same, without what the verifier found out about it.
+    /// Returns the same value with its pointer laundered.
     #[inline(always)]
     pub(crate) fn laundered(self) -> Self {
         Self(launder_ptr(self.0).cast_mut())
@@ -129,10 +129,11 @@ impl<T> From<Shared<T>> for *mut T {
 }
 
 impl<T> Shared<[T; 2]> {
-    /// That of an endpoint.
+    /// The element of an endpoint.
     #[inline(always)]
     pub(crate) fn of(self, endpoint: Endpoint) -> Shared<T> {
-        // SAFETY: inside the array: there are two endpoints. (Where one comes out of memory, it is masked for the verifier there.)
+        // SAFETY: inside the array: there are two endpoints. (An endpoint that is read from memory is masked there, for
+        // the verifier.)
         Shared(unsafe { self.0.cast::<T>().add(endpoint as usize) })
     }
 }
@@ -141,7 +142,7 @@ impl<T, const N: usize> Shared<[T; N]> {
     /// The element at an index modulo `N`, a power of two.
     #[inline(always)]
     pub(crate) fn element(self, index: usize) -> Shared<T> {
-        // An index that the compiler knows becomes part of an instruction's offset.
+        // A constant index becomes part of an instruction's offset.
         let index = if is_val_statically_known(index) { index % N } else { within::<N>(index) };
         // SAFETY: inside the array.
         Shared(unsafe { self.0.cast::<T>().add(index) })
@@ -164,14 +165,14 @@ impl<T, const N: usize> Shared<[T; N]> {
 }
 
 impl<T: Copy> Shared<T> {
-    /// Whether it is this, word by word.
+    /// Whether this value equals `value`, word by word.
     #[inline(always)]
     pub(crate) fn has_words(self, value: &T) -> bool {
         const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
         let (other, own) = ((&raw const *value).cast::<u64>(), self.0.cast::<u64>());
         let mut difference = 0;
         for word in 0..size_of::<T>() / 8 {
-            // SAFETY: both have so many words, which are valid and aligned, as of `new`.
+            // SAFETY: both have this many words, which are valid and aligned, as `new` requires.
             difference |= unsafe { own.add(word).read_volatile() ^ other.add(word).read() };
         }
         difference == 0
@@ -179,7 +180,7 @@ impl<T: Copy> Shared<T> {
 }
 
 impl Shared<u64> {
-    /// Adds to a counter of this CPU's own, which others only read. The sweep may do so too, by [`crate::sync::add`].
+    /// Adds to a counter of this CPU, which others only read. The sweep adds to the same counters by [`crate::sync::add`].
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {
         self.write(self.read().wrapping_add(more));
@@ -195,7 +196,7 @@ unsafe fn copy<T>(from: *const T, to: *mut T) {
     macro_rules! copy {
         ($word:ty) => {
             for word in 0..size_of::<T>() / size_of::<$word>() {
-                // SAFETY: as of this function, and inside the values.
+                // SAFETY: as this function requires, and inside the values.
                 unsafe {
                     to.cast::<$word>()
                         .add(word)

@@ -42,14 +42,14 @@ fn lookup_in<A: Flows>(
 ) -> Option<FlowRef<A>> {
     let bucket = A::bucket(number)?;
     *slot = Slot::new(number, table::way(tags(bucket), tag)?);
-    // Then the verifier follows what comes next once, not once per slot.
+    // So the verifier follows what comes next once, not once per slot.
     launder(slot);
     let entry = bucket.at(field!(Bucket, entries)).get(slot.way())?.read();
     *occupant = Occupant { tag, entry };
     FlowRef::new(occupant.entry).filter(|flow| flow.has_key(key))
 }
 
-/// Looks up a flow and marks it as seen before this sweep, without writing down its slot.
+/// Looks up a flow and marks it as seen in this sweep, without writing down its slot.
 #[inline(always)]
 pub(crate) fn lookup_and_touch<A: Flows>(
     key: &FlowKey<A>,
@@ -67,8 +67,8 @@ fn lookup_and_touch_in<A: Flows>(key: &FlowKey<A>, number: u32, tag: u32, sweep:
     let seen = bucket.at(field!(Bucket, seen));
     let (_, (seen, entry)) =
         tags(bucket).zip(seen.iter().zip(entries.iter())).find(|&(other, _)| other == tag)?;
-    // Before the key is compared, so that the verifier need not distinguish the slots afterwards. A wrong flow that has the
-    // same tag by chance expires a little later.
+    // Marked before the key is compared, so that the verifier need not distinguish the slots afterwards. A wrong flow
+    // that has the same tag by chance expires a little later.
     seen.update(sweep as u16);
     FlowRef::new(entry.read()).filter(|flow| flow.has_key(key))
 }
@@ -113,7 +113,7 @@ pub(crate) fn insert<A: Flows>(
     let made = if let Some(flow) = lookup(key, candidates, slot, occupant) {
         Inserted::Existing(flow)
     } else if has_tag(first) || has_tag(second) {
-        // One in four thousand million: the two could not be distinguished.
+        // Another key has the same tag, by a chance of one in 2^31 per slot: the two could not be distinguished.
         Inserted::Full
     } else if is_second && !sync::lock_rare(second_busy) {
         Inserted::Contended
@@ -174,7 +174,7 @@ fn fill<A: Flows>(
     Inserted::New(flow)
 }
 
-/// Marks the flow in a slot as seen before this sweep.
+/// Marks the flow in a slot as seen in this sweep.
 #[inline(always)]
 pub(crate) fn touch<A: Flows>(slot: Slot, sweep: u32) {
     if let Some(seen) =
@@ -184,7 +184,7 @@ pub(crate) fn touch<A: Flows>(slot: Slot, sweep: u32) {
     }
 }
 
-/// The occupant of a slot, and the sweep before which its last packet came, modulo 2^16.
+/// The occupant of a slot, and the sweep in which its last packet came, modulo 2^16.
 #[inline(always)]
 pub(crate) fn peek<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
     let bucket = A::bucket(slot.bucket())?;
@@ -233,7 +233,7 @@ pub(crate) fn remove<A: Flows>(slot: Slot, occupant: Occupant, bucket: Shared<Bu
         tag.write(0);
     }
     unlock(bucket);
-    // A CPU that has the lock may still record something: then what is pending stays until the number is taken again.
+    // A CPU that has the lock may still record something. Then the pool entry stays with the number until that is taken again.
     if let Some(mut guard) = flow.lock_rare() {
         guard.release_pending();
     }

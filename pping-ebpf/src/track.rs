@@ -1,4 +1,4 @@
-//! From a parsed packet to its flow, and to what `pping-common` says should happen.
+//! Finds the flow of a parsed packet, and does what `pping-common` decides.
 
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
@@ -23,8 +23,8 @@ use crate::{
     table::{self, Inserted},
 };
 
-/// Counts a packet to its flow. Returns the family of the flow if [`step`] has to follow: the packet may match or record. An error
-/// says why the packet has no flow.
+/// Counts a packet for its flow. Returns the family of the flow if [`step`] has to follow, because the packet may match
+/// or record. An error says why the packet has no flow.
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     direction: Direction,
@@ -51,7 +51,7 @@ pub(crate) fn track<A: Flows>(
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
     let is_over = scratch.effect == Effect::Nothing
         || is_rate_limited(flow, &scratch.glance, from, scratch.effect, &scratch.frame.transport, is_present);
-    // RST and FIN of a flow that lost its timestamps still close it.
+    // Segments without timestamps are counted as such, but a RST or FIN among them still closes its flow.
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
         counters.untracked(Untracked::NoTimestamp);
     }
@@ -62,7 +62,7 @@ pub(crate) fn track<A: Flows>(
     Ok(Some(A::FAMILY))
 }
 
-/// Inserts a flow, if a flow can begin with this packet and there is room. `None` if other CPUs are in the way.
+/// Inserts a flow, if this packet may begin one and there is room. `None` if other CPUs hold the locks.
 #[inline(always)]
 fn begin<A: Flows>(
     counters: Shared<Counters>,
@@ -100,7 +100,7 @@ fn begin<A: Flows>(
     Ok(Some(flow))
 }
 
-/// Puts a new flow into this CPU's ring of recent flows, and evicts the oldest in it if it is still unanswered.
+/// Puts a new flow into this CPU's ring of recent flows in place of the oldest, and evicts that one if it is still unanswered.
 #[inline(always)]
 fn evict_unanswered<A: Flows>(counters: Shared<Counters>, new: RecentFlow, position: &mut u32) {
     *position = if *position + 1 < config::unanswered() { *position + 1 } else { 0 };
@@ -111,7 +111,7 @@ fn evict_unanswered<A: Flows>(counters: Shared<Counters>, new: RecentFlow, posit
     if old.tag == 0 || old.slot == new.slot {
         return;
     }
-    // It may be gone by now, and another flow in its slot.
+    // The old flow may be gone by now, and another one may have its slot.
     let Some((occupant, _)) = table::peek::<A>(old.slot).filter(|(there, _)| there.tag == old.tag) else {
         return;
     };
@@ -126,7 +126,7 @@ fn evict_unanswered<A: Flows>(counters: Shared<Counters>, new: RecentFlow, posit
     }
 }
 
-/// Counts a packet to its flow. Returns what it found there, and what the packet means for that.
+/// Counts a packet for its flow. Returns what the packet found there, and how it advanced its direction.
 #[inline(always)]
 pub(crate) fn count<A: Flows>(
     flow: FlowRef<A>,
@@ -154,8 +154,9 @@ pub(crate) fn effect<A: Flows>(
     glance.effect(from, transport, progress, config::rules(), |endpoint| flow.waiting(endpoint))
 }
 
-/// True if the rate limit forbids recording this packet, so that the locked step can be skipped: most packets with a new `TSval`.
-/// Takes no lock, and a clock that is cheap but coarse. `is_present` says whether the flow still is where it was found.
+/// True if the rate limit forbids recording this packet, so that the locked step can be skipped. That is so for most
+/// packets with a new `TSval`. Takes no lock, and reads a clock that is cheap but coarse. `is_present` says whether the
+/// flow still is where it was found.
 #[inline(always)]
 pub(crate) fn is_rate_limited<A: Flows>(
     flow: FlowRef<A>,
@@ -165,10 +166,11 @@ pub(crate) fn is_rate_limited<A: Flows>(
     transport: &Transport,
     is_present: impl FnOnce() -> bool,
 ) -> bool {
-    /// By how much this clock may be late: two ticks of the slowest kernels.
+    /// How far this clock may lag, ns: two ticks of a kernel with the longest ticks.
     const LATE: u64 = 20_000_000;
     let rules = config::rules();
-    // Where both numbers are timed the step is never skipped, which the verifier need not find out for each way here.
+    // If timestamps and sequence numbers are both timed, the step is never skipped. Saying so here spares the verifier
+    // the paths below.
     if !sync::HAS_REPLACE || rules.methods.has_both() || effect == Effect::Anything {
         return false;
     }
@@ -180,7 +182,7 @@ pub(crate) fn is_rate_limited<A: Flows>(
     effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_present)
 }
 
-/// Replaces the newest `TSval` of a direction; `false` when another CPU is in the way.
+/// Replaces the newest `TSval` of a direction; `false` if another CPU changed it or the flow meanwhile.
 #[inline(always)]
 fn advance<A: Flows>(
     flow: FlowRef<A>,
@@ -190,19 +192,20 @@ fn advance<A: Flows>(
 ) -> bool {
     let newest = flow.newest_tsval(from);
     let known = newest.read();
-    // If the flow is there now, `known` was its own, and not that of another flow in its slot.
+    // If the flow is still present, `known` was its own value, and not that of another flow in its slot.
     if !is_present() || !is_newer(tsval, known) || !sync::replace(newest, known, tsval) {
         return false;
     }
-    // A CPU with the lock may have read the one before, and write another one. Then the next CPU with the lock learns that
-    // a packet went by unseen.
+    // A CPU with the lock may have read the older value. Then `contended` tells the next CPU with the lock that a
+    // packet went by unseen.
     if flow.is_busy() || is_newer(tsval, newest.read()) {
         flow.set_contended();
     }
     true
 }
 
-/// The rare packet that matches, records, opens or closes: alone with the flow, and with a clock. It is the one in scratch space.
+/// Handles the rare packet that may match, record, open or close: takes the flow's lock and reads the clock. The packet
+/// is the one in scratch space.
 #[inline(always)]
 pub(crate) fn step<A: Flows>(
     direction: Direction,
@@ -210,7 +213,7 @@ pub(crate) fn step<A: Flows>(
     counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) {
-    // A number with bounds that the verifier sees, by which it then finds both directions.
+    // The mask shows the verifier the bounds of the number, by which both directions are found below.
     let from = match within::<2>(scratch.from as usize) {
         0 => Endpoint::Low,
         _ => Endpoint::High,
@@ -227,13 +230,13 @@ pub(crate) fn step<A: Flows>(
         counters.at(field!(Counters, contended)).count(1);
         return;
     }
-    // Read again each time: in a register, the verifier would follow all that comes once for each.
+    // Reloaded for each use: with the value in a register, the verifier would check all that follows once for each value.
     scratch.is_udp = u32::from(scratch.frame.transport.number() == Datagram::NUMBER);
     launder(scratch);
     guard.copy_to(&mut scratch.copies, scratch.is_udp != 0);
     launder(scratch);
-    // After `contended` was cleared: a packet that is missed from here on sets it again, and the next CPU with the lock invalidates
-    // what this one records.
+    // The clock is read after `copy_to` cleared `contended`. A packet that is missed from here on sets it again, and
+    // the next CPU with the lock invalidates what this one records.
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     guard.view(&mut scratch.copies).settle(scratch.is_udp != 0);
@@ -246,9 +249,9 @@ pub(crate) fn step<A: Flows>(
     }
     guard.copy_from(&scratch.copies, scratch.is_udp != 0);
     launder(scratch);
-    // What the record has of the flow, before another CPU can change it.
+    // The flow's state for the event, copied before another CPU can change it.
     scratch.state = guard.state(from.other());
-    // Reporting takes longer than all the rest, so the lock is given back first.
+    // Emitting takes longer than all the rest, so the lock is released first.
     drop(guard);
     launder(scratch);
 
@@ -276,7 +279,7 @@ pub(crate) fn step<A: Flows>(
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::closing::<A>(&context, counters, &scratch.changes, now);
     }
-    // Last, since what follows would be verified once for each way through it.
+    // Last, because the verifier would check what follows once for each path through it.
     if config::has_residence() {
         launder(scratch);
         let is_recorded = scratch.plan.records();
@@ -284,7 +287,7 @@ pub(crate) fn step<A: Flows>(
     }
 }
 
-/// Measures by the packet, in steps that are verified one after the other.
+/// Runs a pass over the packet, in steps that are verified one after the other.
 #[inline(always)]
 fn measure<A: Flows>(
     guard: &mut FlowGuard<A>,
@@ -318,7 +321,7 @@ fn measure<A: Flows>(
     launder(scratch);
 }
 
-/// Counts a sample if there is one, adds it to its series and reports it.
+/// If there is a sample, counts it, adds it to its series and emits it.
 #[inline(always)]
 fn report<A: Flows>(
     direction: Direction,
@@ -342,7 +345,7 @@ fn report<A: Flows>(
     launder(scratch);
 }
 
-/// Adds the sample of a packet that `from` sent to the series of what it echoes.
+/// Adds the sample to the series of what the other endpoint sends: the packet of `from` echoes that.
 #[inline(always)]
 fn aggregate<A: Flows>(
     direction: Direction,

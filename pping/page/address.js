@@ -1,13 +1,13 @@
-// What the page shows, as it stands behind the # of its address: a link shows the same to somebody else.
+// The state of the page, as it stands after the # of its address: a link shows the same to somebody else.
 
 const DEFAULTS = { sort: "p95", order: "desc", filter: "", interface: "", side: "", method: "" };
 
-/** How many groups are shown unless more are asked for. */
+/** How many groups are shown until the user asks for more. */
 const LIMIT = 100;
 
 const MATCHED = { beyond: "ingress", behind: "egress" };
 
-/** The state that an address describes. What is not known in it is left out. */
+/** Returns the state that an address describes. Unknown parts are left out. */
 export function parse(hash) {
     const [path, query] = hash.replace(/^#/, "").split("?", 2);
     const given = new URLSearchParams(query);
@@ -19,7 +19,7 @@ export function parse(hash) {
     return state;
 }
 
-/** The address of a state: what is as usual is left out. */
+/** Returns the address of a state. Defaults are left out. */
 export function format(state) {
     const given = new URLSearchParams();
     for (const [name, value] of Object.entries(DEFAULTS)) {
@@ -30,12 +30,12 @@ export function format(state) {
     return `#/${state.group ? `groups/${state.group}` : ""}${query && `?${query}`}`;
 }
 
-/** An URL below the one that this page is at, without the password that may stand in it. */
+/** Returns a URL below that of this page, without a password that it may contain. */
 export function below(path) {
     return new URL(path, location.origin + location.pathname);
 }
 
-/** The question for the groups of a state. */
+/** Returns the question for the groups of a state. */
 export function groupsUrl(state) {
     const url = below("api/v1/groups");
     for (const name of ["sort", "order", "limit"]) url.searchParams.set(name, state[name]);
@@ -43,12 +43,12 @@ export function groupsUrl(state) {
     return narrowed(url, state, state.method);
 }
 
-/** The question for a group and its last 15 minutes. */
+/** Returns the question for a group and its last 15 minutes. */
 export function groupUrl(state) {
     return below(`api/v1/groups/${state.group}`);
 }
 
-/** The question for the last 15 minutes of the interfaces, by one method. */
+/** Returns the question for the last 15 minutes of the interfaces, by one method. */
 export function historyUrl(state, method) {
     return narrowed(below("api/v1/history"), state, method);
 }

@@ -1,6 +1,6 @@
-// Making and changing elements. Text is only ever set as text, so nothing that others wrote becomes markup.
+// Makes and changes elements. Text is only ever set as text, so foreign text never becomes markup.
 
-/** An element with a class, properties and children. */
+/** Makes an element with a class, properties and children. */
 export function el(tag, properties = {}, ...children) {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
@@ -11,20 +11,20 @@ export function el(tag, properties = {}, ...children) {
     return element;
 }
 
-/** Sets the text of an element if it is another one, so that a selection in it survives. */
+/** Sets the text of an element if it differs, so that a selection in it survives. */
 export function write(element, text) {
     if (element.textContent !== text) element.textContent = text;
 }
 
-/** Sets an attribute if it has another value, and removes it for null. */
+/** Sets an attribute if its value differs, and removes it for null. */
 export function mark(element, name, value) {
     if (value === null) element.removeAttribute(name);
     else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
 /**
- * Has a parent's children be those of some keys in their order. Children that stay are the same elements as before, and
- * keep the focus.
+ * Keeps a child of a parent for each key, in the order of the keys. Children that stay are the same elements as before,
+ * and keep the focus.
  */
 export class Keyed {
     #parent;
@@ -37,7 +37,7 @@ export class Keyed {
         this.#make = make;
     }
 
-    /** The objects of these keys. */
+    /** Returns the objects of these keys. */
     update(keys) {
         const focused = document.activeElement;
         const wanted = new Set(keys);
@@ -55,12 +55,12 @@ export class Keyed {
             const present = this.#parent.children[index];
             if (present !== element) this.#parent.insertBefore(element, present ?? null);
         });
-        // An element that is moved loses the focus.
+        // A moved element loses the focus.
         if (focused !== document.activeElement && focused?.isConnected) focused.focus({ preventScroll: true });
         return items;
     }
 
-    /** All objects. */
+    /** Returns all objects. */
     items() {
         return [...this.#items.values()];
     }

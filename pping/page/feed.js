@@ -1,27 +1,27 @@
-// What arrives from pping: summaries by server-sent events, or by asking once a second, and answers to questions.
+// Receives data from pping: summaries by server-sent events, or by asking once a second, and answers to questions.
 
 import { below } from "./address.js";
 
 /** How often to ask while there are no events, ms. */
 const PACE = 1000;
 
-/** When to try events again where they were refused, ms. */
+/** When to try events again after they were refused, ms. */
 const REFUSED = 30_000;
 
-/** Events come once a second: without one for so long, the connection is dead, ms. */
+/** Events come once a second: after this time without one, the connection is dead, ms. */
 const SILENCE = 10_000;
 
 /** How long an answer may take, ms. */
 const TIME_OUT = 10_000;
 
-/** Summaries, one for each change, while the page is seen. */
+/** Summaries, one for each change, while the page is visible. */
 export class Feed {
     #onSummary;
     #source = null;
     #timer = null;
     #tag = null;
     #nextStream = 0;
-    /** When something was heard last, and why nothing is. */
+    /** When pping was last heard, and why it is silent. */
     heard = Date.now();
     reason = null;
 
@@ -42,7 +42,7 @@ export class Feed {
         }
     }
 
-    /** Begins. */
+    /** Starts the feed. */
     start() {
         this.#wake();
     }
@@ -69,7 +69,7 @@ export class Feed {
             this.#take(JSON.parse(event.data));
         });
         source.addEventListener("error", () => {
-            // Reconnecting is decided here: the browser would wait longer, and not tell why.
+            // Reconnecting is decided here: the browser would wait longer, and not say why.
             if (this.#source !== source) return;
             this.#stop();
             this.#nextStream = Date.now() + (events > 0 ? PACE : REFUSED);
@@ -94,9 +94,9 @@ export class Feed {
         } catch {
             this.#fail("it cannot be reached");
         }
-        // As soon as it is back, it has events.
+        // A pping that answers again has events too.
         if (wasAway && this.reason === null) this.#nextStream = 0;
-        // Unless it was stopped meanwhile.
+        // The next question is due, unless the feed was stopped meanwhile.
         if (this.#timer === timer) this.#next(PACE);
     }
 
@@ -124,8 +124,8 @@ export class Feed {
 }
 
 /**
- * A question that is asked again whenever there is something new: never twice at once, not more often than its pace, and
- * for at most a tenth of the time, so that an open page costs a slow server little.
+ * A question that is asked again whenever there is something new: never twice at once, not more often than its pace,
+ * and for at most a tenth of the time, so that an open page costs a slow server little.
  */
 export class Question {
     #pace;
@@ -142,7 +142,7 @@ export class Question {
         this.#take = take;
     }
 
-    /** There may be something new at an URL. Another URL than before is asked at once. */
+    /** Announces that a URL may have something new. A URL other than the last one is asked at once. */
     want(url) {
         const isOther = this.#url?.href !== url.href;
         this.#url = url;
@@ -161,7 +161,7 @@ export class Question {
         this.#timer = setTimeout(() => this.#ask(), Math.max(0, this.#after - performance.now()));
     }
 
-    /** Asks no more. */
+    /** Stops asking. */
     stop() {
         this.#asked?.abort();
         clearTimeout(this.#timer);
@@ -178,7 +178,7 @@ export class Question {
             const response = await fetch(this.#url, { signal });
             answer = [response.status, response.ok ? await response.json() : null];
         } catch {
-            // The feed says that nothing answers.
+            // The feed reports that nothing answers.
         }
         if (this.#asked !== asked) return;
         this.#asked = null;

@@ -1,13 +1,13 @@
-// Above all: the interfaces with their rates, whether pping itself is well, and whether it answers.
+// The head of the page: the interfaces with their rates, the health of pping, and whether it answers.
 
 import { Keyed, el, mark, write } from "./dom.js";
 import { amount, clock, share, shown, side, time } from "./format.js";
 import { Health } from "./health.js";
 
-/** Without anything heard for so long, the page says so, ms. */
+/** The silence after which the page reports that pping does not answer, ms. */
 const PATIENCE = 3000;
 
-/** A line of figures: what they are of, and for each its name or unit. */
+/** Makes a line of figures: its term, and a name or unit for each figure. */
 function line(term, names) {
     const figures = names.map(() => el("b", { textContent: "-" }));
     const element = el("div", {}, el("dt", { textContent: term }));
@@ -15,7 +15,7 @@ function line(term, names) {
     return { element, figures };
 }
 
-/** How much of what round trips beyond an interface take above their lowest is the queue of this host. */
+/** Describes how much of the RTT inflation beyond an interface is the queue of this host. */
 function ownQueue(residence) {
     const { beyond, queue } = residence ?? {};
     if (beyond && beyond.share !== null) {
@@ -25,7 +25,7 @@ function ownQueue(residence) {
     return queue ? `Own queue: p50 ${time(queue.p50)}, p95 ${time(queue.p95)}.` : "";
 }
 
-/** An interface: a line for each direction of its packets, and one for each side that RTTs are of. */
+/** Makes the card of an interface: a line for each direction of its packets, and one for each side with RTTs. */
 function card(name) {
     const state = el("span", { className: "state" });
     const title = el("h2", {}, el("bdi", { textContent: shown(name) }));
@@ -91,7 +91,7 @@ export class Head {
         write(this.#state, { lost: "no answer", frozen: "frozen", live: "live" }[state]);
         this.#trouble.hidden = !isLost;
         if (!isLost) return;
-        // What is read aloud changes once; the seconds beside it are only seen.
+        // The text that is read aloud changes once. The seconds beside it are only visible.
         const why = reason ? `: ${reason}` : "";
         write(
             this.#troubleText,

@@ -1,24 +1,23 @@
-// Whether pping itself is well: what was lost, what is not tracked, and what pping takes. In a line, and opened with what it is and
-// what to do about it.
+// The health of pping: losses, untracked packets, and cost. It is one line, which opens to a table of meanings and advice.
 
 import { below } from "./address.js";
 import { Keyed, el, write } from "./dom.js";
 import { count, share, shown } from "./format.js";
 
-/** What pping itself takes, in words. */
+/** Describes the cost of pping. */
 function cost({ cpu, memory, programs }) {
     const kernel = programs === null ? "" : `, its kernel programs ${share(programs)}`;
     return `pping takes ${share(cpu)} of a core and ${(memory / 2 ** 20).toFixed(0)} MiB of memory${kernel}`;
 }
 
-/** A row for a reason. */
+/** Makes a row for a reason. */
 function row() {
     const cells = ["number", "text", "text", "text"].map((className) => el("td", { className }));
     const update = (texts) => cells.forEach((cell, index) => write(cell, texts[index]));
     return { element: el("tr", {}, ...cells), update };
 }
 
-/** Numbers by their keys, each with its words, if they are known. */
+/** Returns numbers by their keys, each with its texts, if they are known. */
 function explained(numbers, reasons) {
     const words = new Map(reasons.map((reason) => [reason.key, reason]));
     return Object.entries(numbers).map(([key, number]) => ({ key, name: shown(key), what: "", advice: "", ...words.get(key), number }));
@@ -31,7 +30,7 @@ export class Health {
     #untracked = document.getElementById("untracked");
     #cost = document.getElementById("cost");
     #rows = new Keyed(document.getElementById("reasons"), row);
-    /** What each is, asked for once. */
+    /** The texts of reasons, asked for once. */
     #reasons = { losses: [], untracked: [] };
     #latest = null;
 
@@ -40,7 +39,7 @@ export class Health {
         this.#learn();
     }
 
-    /** The words do not change while pping runs. Without them there are the numbers. */
+    /** Asks for the texts, which do not change while pping runs. Without them, the page shows the numbers. */
     async #learn() {
         try {
             const response = await fetch(below("assets/reasons.json"));
@@ -51,7 +50,7 @@ export class Health {
         if (this.#latest) this.update(this.#latest);
     }
 
-    /** Shows what a summary says. */
+    /** Shows a summary. */
     update(summary) {
         this.#latest = summary;
         const line = (element, title, items) => write(element, items.length > 0 ? `${title}: ${items.join(", ")}.` : "");

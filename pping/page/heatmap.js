@@ -1,18 +1,18 @@
-// Round-trip times over time, as colours: a column for each cell, a row for each bin or for as many as fit one line.
+// Round-trip times over time, as colours: a column for each cell, a row for each bin, or for several so that all fit.
 
 import { tick } from "./format.js";
 
-/** Bins to the octave, as the agent has them: their bounds are 2^(k/8) s. */
+/** The bins of an octave, as in the agent: their bounds are 2^(k/8) s. */
 const BINS = 8;
 
-/** Bins beyond 64 s are one. */
+/** All times beyond 64 s share one bin. */
 const LAST = 6 * BINS + 1;
 
-/** The least height of a row, and of what is written beside the axis, px. */
+/** The least height of a row, and of a label beside the axis, px. */
 const ROW = 4;
 const LABEL = 15;
 
-/** Octaves that are shown at least, so that a steady time is not spread over the whole height. */
+/** The fewest octaves that are shown, so that a steady time is not spread over the whole height. */
 const OCTAVES = 3;
 
 /** Viridis, from few to many: readable with any colour vision, and in grey. */
@@ -21,13 +21,13 @@ const VIRIDIS = [
     [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37],
 ];
 
-/** The bin of its highest time, ns. */
+/** Returns the bin with this highest time, ns. */
 const bin = (bound) => Math.min(LAST, Math.round(BINS * Math.log2(bound / 1e9)));
 
-/** The highest time of a bin, ns. */
+/** Returns the highest time of a bin, ns. */
 const bound = (bin) => 1e9 * 2 ** (bin / BINS);
 
-/** A colour for a part of one. Few is near the background, whether that is dark or light. */
+/** Returns a colour for a part of one. A small part is near the background, whether that is dark or light. */
 export function colour(part, isDark) {
     const at = (isDark ? part : 1 - part) * (VIRIDIS.length - 1);
     const [low, high] = [VIRIDIS[Math.floor(at)], VIRIDIS[Math.ceil(at)]];
@@ -35,7 +35,7 @@ export function colour(part, isDark) {
     return `rgb(${mixed.join(" ")})`;
 }
 
-/** Counts in rows: `rows` times `height` px, from the bin `first`, with `step` bins each. */
+/** Counts samples in rows, as many as fit `height` px, from the bin `first`, with `step` bins each. */
 export function rows(cells, height) {
     let [low, high] = [Infinity, -Infinity];
     for (const { histogram } of cells) {
@@ -65,7 +65,7 @@ export function rows(cells, height) {
     return { first, step, rows, columns, most };
 }
 
-/** Round times that fit beside an axis from `low` to `high` ns, with their part of its height. */
+/** Returns round times that fit beside an axis from `low` to `high` ns, with their part of its height. */
 function ticks(low, high, height) {
     const part = (ns) => Math.log(ns / low) / Math.log(high / low);
     let found = [];

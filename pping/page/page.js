@@ -1,4 +1,4 @@
-// The page of a running pping. It knows nothing but what /api/v1 says.
+// The page of a running pping. It uses only what /api/v1 offers.
 
 import { format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
 import { el, mark, write } from "./dom.js";
@@ -9,11 +9,11 @@ import { Panels } from "./panels.js";
 import { ALL, ONE, Table, rowsOf } from "./table.js";
 import { Worst } from "./worst.js";
 
-/** How often groups and the last 15 minutes are asked for at most, ms. Summaries come once a second. */
+/** The shortest time between two questions for groups, and for the last 15 minutes, ms. Summaries come once a second. */
 const PACE = 1000;
 const PACE_OF_PAST = 5000;
 
-/** How long after the last key a filter counts, ms. */
+/** How long after the last key the filter takes effect, ms. */
 const TYPING = 200;
 
 const byId = (id) => document.getElementById(id);
@@ -22,7 +22,7 @@ const CHOICES = ["interface", "side", "method"];
 let state = parse(location.hash);
 let summary = null;
 let isFrozen = false;
-/** Where a group's page leads back to. */
+/** The address of the list that a group's page leads back to. */
 let list = format({ ...state, group: null });
 /** The latest summary, shown or not. */
 let latest = null;
@@ -43,8 +43,8 @@ const feed = new Feed((answer) => {
 });
 
 /**
- * The series that stand for an interface and a side: that of the method that is chosen, or of the one with the most samples,
- * since percentiles of several methods cannot be put together.
+ * Returns one series for each interface and side: that of the chosen method, or else the one with the most samples,
+ * since percentiles of several methods cannot be combined.
  */
 function foremost() {
     const found = new Map();
@@ -129,7 +129,7 @@ function showGroup(status, answer) {
     document.body.dataset.sequence = answer.history.sequence;
 }
 
-/** Has a choice offer some values, and the present one in any case. */
+/** Sets the options of a choice to some values, and to the present one in any case. */
 function offer(name, values) {
     const choice = byId(name);
     const all = [...values, ...(state[name] && !values.includes(state[name]) ? [state[name]] : [])];
@@ -141,7 +141,7 @@ function offer(name, values) {
     choice.value = state[name];
 }
 
-/** Changes what is shown, and with it the address. */
+/** Changes what is shown, and the address with it. */
 function change(some) {
     state = { ...state, ...some };
     history.replaceState(null, "", format(state));
@@ -176,7 +176,7 @@ function arrange() {
 
 function freeze() {
     isFrozen = !isFrozen;
-    // While it is frozen, only what its user asks for changes it.
+    // A frozen page changes only when its user asks for something.
     if (isFrozen) [ofGroups, ofGroup, ofPast, ofWorst].forEach((question) => question.stop());
     else if (latest) show(latest);
     mark(byId("freeze"), "aria-pressed", isFrozen);
@@ -211,7 +211,7 @@ function listen() {
             byId("gone").hidden = true;
             scrollTo(0, 0);
             arrange();
-            // Who uses no mouse begins at the top of the other page.
+            // The focus moves to the top of the other page, for users without a mouse.
             byId(state.group ? "back" : "filter").focus({ preventScroll: true });
         } else {
             arrange();

@@ -1,10 +1,11 @@
-// The last 15 minutes of series: for each a heatmap, lines of percentiles, and the values at the cursor that all share.
+// The last 15 minutes of series: for each series a heatmap, lines of percentiles, and the values at the cursor that all
+// share.
 
 import { Keyed, el, mark, write } from "./dom.js";
 import { clock, count, seriesKey, shown, side, tick, time } from "./format.js";
 import { draw } from "./heatmap.js";
 
-/** Cells that are shown: 15 minutes. */
+/** The number of cells that are shown: 15 minutes. */
 const CELLS = 90;
 
 /** The width of the axis left of both plots, px. */
@@ -13,12 +14,12 @@ const GUTTER = 56;
 /** The height of the lines, px. */
 const HEIGHT = 150;
 
-/** Percentiles that have lines, each with a dash of its own, so that colour is not the only sign. */
+/** The percentiles with lines. Each line has its own dashes, so that colour is not the only sign. */
 const LINES = [["p50", []], ["p95", [7, 3]], ["p99", [2, 3]]];
 
 const VALUES = ["count", "min", "p50", "p95", "p99", "max"];
 
-/** Panels that are shown at most. */
+/** The highest number of panels. */
 const MOST = 8;
 
 const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
@@ -41,7 +42,7 @@ export class Panels {
         this.#panels.items().forEach(action);
     }
 
-    /** Has all cursors point at a cell, or at the latest. */
+    /** Moves all cursors to a cell, or to the latest. */
     #point(number) {
         const { first, last } = this.#window;
         this.#cursor = number === null || number >= last ? null : Math.max(number, first);
@@ -55,7 +56,7 @@ export class Panels {
         if (this.#cursor !== null && this.#cursor < this.#window.first) this.#cursor = null;
         const samples = (series) => series.cells.reduce((sum, cell) => sum + (cell.rtt?.count ?? 0), 0);
         const measured = history.series.filter((series) => samples(series) > 0);
-        // Where there are too many, the busiest.
+        // If there are too many series, the busiest are shown.
         const chosen = new Set([...measured].sort((one, other) => samples(other) - samples(one)).slice(0, MOST));
         const series = measured.filter((it) => chosen.has(it));
         this.#panels.update(series.map(seriesKey)).forEach((panel, index) => {
@@ -67,7 +68,7 @@ export class Panels {
         if (series.length === 0) write(this.#note, "No round-trip times in the last 15 minutes");
     }
 
-    /** Shows none. */
+    /** Removes all panels. */
     clear() {
         this.#panels.update([]);
         write(this.#note, "");
@@ -96,7 +97,7 @@ class Panel {
 
     constructor(onPoint) {
         this.#onPoint = onPoint;
-        // A slider over time: its value is read aloud when the cursor moves.
+        // This is a slider over time: its value is read aloud when the cursor moves.
         const slider = { role: "slider", tabIndex: 0, ariaValueMin: "0", ariaValueMax: String(CELLS - 1) };
         this.#heat = el("div", { className: "heat", ...slider }, this.#canvas, this.#mark);
         const value = (className, textContent, figure) =>
@@ -133,7 +134,7 @@ class Panel {
         this.#lines?.destroy();
     }
 
-    /** The cell under a pointer. */
+    /** Returns the cell under a pointer. */
     #under(event) {
         const { left, width } = this.#canvas.getBoundingClientRect();
         const part = (event.clientX - left - GUTTER) / (width - GUTTER);
@@ -169,7 +170,7 @@ class Panel {
         this.#fill();
     }
 
-    /** Draws everything anew: there are other values, or there is another size or colour. */
+    /** Draws everything again, after a change of values, size or colours. */
     repaint() {
         if (this.#cells.length === 0 || !this.element.isConnected) return;
         const { first, last } = this.#window;
@@ -191,7 +192,7 @@ class Panel {
         const { first, last, cell } = this.#window;
         const numbers = Array.from({ length: CELLS }, (_, index) => first + index);
         const data = [
-            // The middle of a cell, as the heatmap has it.
+            // The middle of a cell, as in the heatmap.
             numbers.map((number) => (number + 0.5) * cell),
             ...LINES.map(([name]) => numbers.map((number) => this.#byNumber.get(number)?.rtt?.[name] ?? null)),
         ];
@@ -206,7 +207,7 @@ class Panel {
         }
     }
 
-    /** Points at a cell, or at the latest with values. */
+    /** Moves the cursor to a cell, or to the latest with values. */
     point(number) {
         this.#cursor = number;
         const { first, last, cell } = this.#window;
@@ -231,7 +232,7 @@ class Panel {
         this.#lines.setCursor({ left, top: number === null ? -10 : 0 }, false);
     }
 
-    /** Fills the table if it is open: each cell a row. */
+    /** Fills the table if it is open, with a row for each cell. */
     #fill() {
         if (!this.#details.open) return;
         const rows = [...this.#cells].reverse().filter((cell) => cell.rtt).map(({ number, rtt }) => {
@@ -242,7 +243,7 @@ class Panel {
     }
 }
 
-/** What uPlot draws: percentiles on a logarithmic scale, under the heatmap and as wide. */
+/** Returns the options of uPlot: percentiles on a logarithmic scale, under the heatmap and as wide. */
 function options(width, window, onPoint) {
     const axis = {
         stroke: style("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false },
@@ -287,7 +288,7 @@ function options(width, window, onPoint) {
     };
 }
 
-/** Splits of a logarithmic axis that get a label and a line: 1, 2 and 5 of each power of ten. */
+/** Returns the splits of a logarithmic axis that get a label and a line: 1, 2 and 5 of each power of ten. */
 function labelled(plot, splits) {
     return splits.map((value) => {
         const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));

@@ -1,9 +1,9 @@
-// The table of groups, and that of one group: a row for each interface, method and side.
+// The table of groups, and the table of one group: a row for each interface, method and side.
 
 import { Keyed, el, mark, write } from "./dom.js";
 import { count, cut, seriesKey, share, shown, side, time } from "./format.js";
 
-/** Characters of a label that a row has; all are in its title, and on the group's own page. */
+/** The longest label in a row, characters. Its title and the group's own page have all of it. */
 const LABEL = 120;
 
 const packets = (series) => series.sent.packets + series.received.packets;
@@ -14,7 +14,7 @@ const rtt = (name, more) => ({
 });
 const words = (name, title, value) => ({ name, title, isText: true, value, text: shown });
 
-/** Every column: what it is sorted by if it can be, its value, and that as text. */
+/** Every column: the sort order if it has one, the value, and the value as text. */
 const COLUMNS = [
     { name: "group", title: "group", sort: "group", isText: true },
     words("interface", "interface", (row) => row.series.interface ?? "-"),
@@ -34,17 +34,17 @@ const COLUMNS = [
     { name: "quality", title: "quality", sort: "quality", value: (row) => Object.values(row.series.quality)[0] ?? null, text: count },
 ];
 
-/** Columns of the table of all groups, and of that of one. */
+/** The columns of the table of all groups, and of the table of one group. */
 export const ALL = ["group", "interface", "method", "side", "count", "min", "p50", "p95", "p99", "range", "packets", "again", "quality"];
 export const ONE = [
     "interface", "method", "side", "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "range", "packets", "sent",
     "received", "again", "quality",
 ];
 
-/** What a column begins with when it becomes the one to sort by. */
+/** The first sort order of a column that does not begin with the highest value. */
 const FIRST = { group: "asc" };
 
-/** The group and the series of each row, in the order of the answer. */
+/** Returns the group and the series of each row, in the order of the answer. */
 export function rowsOf(groups) {
     const row = (group, series, index) => ({ group, series, isFirst: index === 0, key: `${group.id} ${seriesKey(series)}` });
     return groups.flatMap((group) => group.series.map((series, index) => row(group, series, index)));
@@ -56,7 +56,7 @@ export class Table {
     #heads = [];
     #rows;
 
-    /** Fills an empty table; `onSort(column, order)` is called where its columns can be sorted by. */
+    /** Fills an empty table. `onSort(column, order)` is called when the user sorts by a column. */
     constructor(table, names, onSort = null) {
         this.#columns = names.map((name) => COLUMNS.find((column) => column.name === name));
         const head = el("tr");
@@ -90,7 +90,7 @@ export class Table {
             if (column.name === "group") {
                 const label = el("bdi");
                 const link = el("a", {}, label);
-                // The head of its row, for who hears the table.
+                // The head of the row, for screen readers.
                 const cell = el("th", { scope: "row", className: "c-group text" }, link);
                 element.append(cell);
                 return { cell, link, label };
@@ -106,11 +106,11 @@ export class Table {
         return { element, cells };
     }
 
-    /** Shows rows, and what they are sorted by. */
+    /** Shows rows, and their sort order. */
     update(rows, { sort = null, order = null } = {}) {
         this.#heads.forEach((cell, index) => {
             const isSorted = sort !== null && this.#columns[index].sort === sort;
-            // It is shown on a narrow screen too.
+            // This column is shown on a narrow screen too.
             cell.classList.toggle("sorted", isSorted);
             mark(cell, "aria-sort", isSorted ? { asc: "ascending", desc: "descending" }[order] : null);
         });
@@ -128,7 +128,7 @@ export class Table {
             const label = shown(row.group.group);
             write(parts.label, cut(label, LABEL));
             mark(parts.link, "title", label);
-            // The same label in several rows stands out once.
+            // A label that several rows repeat stands out once.
             mark(parts.link, "class", row.isFirst ? null : "same");
             mark(parts.link, "href", `#/groups/${row.group.id}`);
         } else if (column.name === "range") {
@@ -148,12 +148,12 @@ export class Table {
     }
 }
 
-/** The score by each profile, in words. */
+/** Returns the score by each profile, in words. */
 function scores({ quality }) {
     return Object.entries(quality).map(([profile, score]) => `${shown(profile)} ${score ?? "unknown"}`).join(", ");
 }
 
-/** Where a time is on the scale of the range column, per cent: logarithmic, from the shortest p50 to the longest p99. */
+/** Returns the scale of the range column, from ns to per cent: logarithmic, from the shortest p50 to the longest p99. */
 function scaleOf(rows) {
     const rtts = rows.map((row) => row.series.rtt).filter(Boolean);
     const low = Math.log(Math.max(1, Math.min(...rtts.map((it) => it.p50))));
@@ -161,7 +161,7 @@ function scaleOf(rows) {
     return (ns) => (high > low ? (100 * (Math.log(Math.max(1, ns)) - low)) / (high - low) : 0);
 }
 
-/** Up and down move from the link of a row to that of another. */
+/** Moves the focus up or down, from the link of a row to that of another. */
 function move(event) {
     const steps = { ArrowDown: 1, ArrowUp: -1, j: 1, k: -1 };
     const row = event.target.closest("tr");

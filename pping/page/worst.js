@@ -1,19 +1,19 @@
-// The worst flows and groups, by one of their figures: asked for while they are looked at.
+// The worst flows and groups, by one of their figures. They are asked for only while they are visible.
 
 import { below } from "./address.js";
 import { Keyed, el, mark, write } from "./dom.js";
 import { count, cut, share, shown, side, time } from "./format.js";
 
-/** How many of each. */
+/** The highest number of each. */
 const LIMIT = 20;
 
-/** Characters of a label that a row has; all are in its title. */
+/** The longest label in a row, characters. Its title has all of it. */
 const LABEL = 120;
 
-/** An address and a port, as others write them. */
+/** Formats an address and a port in the usual way. */
 const end = (address, port) => (address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`);
 
-/** What is the same of flows and groups: their figures, and how they are named. */
+/** Returns what flows and groups have in common: their figures and their names. */
 function ofFlow(flow) {
     const name = `${end(flow.src_ip, flow.src_port)} + ${end(flow.dest_ip, flow.dest_port)}`;
     return {
@@ -33,7 +33,7 @@ function ofGroup({ id, group, ranked_rtt: rtt, inflation, retransmissions, serie
 
 const TEXTS = [time, time, share, count];
 
-/** A row of either table. */
+/** Makes a row of either table. */
 function row() {
     const numbers = TEXTS.map(() => el("td"));
     const words = [0, 1].map(() => el("td", { className: "text" }));
@@ -56,7 +56,7 @@ function row() {
     return { element, update };
 }
 
-/** The two tables, and the choice of what they are ranked by. */
+/** The two tables, and the choice of the figure that ranks. */
 export class Worst {
     #element = document.getElementById("worst");
     #by = document.getElementById("worst-by");
@@ -66,13 +66,13 @@ export class Worst {
         return { rows: new Keyed(body, row), none: document.getElementById(`${id}-none`) };
     });
 
-    /** `onChange()` is called when something else is to be asked. */
+    /** `onChange()` is called when there is something else to ask. */
     constructor(onChange) {
         this.#element.addEventListener("toggle", onChange);
         this.#by.addEventListener("change", onChange);
     }
 
-    /** What to ask, or nothing while it is closed. */
+    /** Returns what to ask, or null while the tables are closed. */
     url() {
         return this.#element.open ? below(`api/v1/worst?by=${this.#by.value}&limit=${LIMIT}`) : null;
     }

@@ -1,4 +1,4 @@
-//! Whether this process may do what it has to.
+//! The capabilities of this process.
 
 use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 
@@ -16,13 +16,13 @@ pub struct Missing {
     pub(crate) program: String,
 }
 
-/// Checks for the capabilities to load and attach programs before anything is tried, since what the
-/// kernel says otherwise is "operation not permitted".
+/// Checks for the capabilities that loading and attaching programs takes. Without this check the user would only see
+/// the kernel's "operation not permitted".
 ///
 /// # Errors
-/// [`Missing`] names them and how to grant them.
+/// [`Missing`] if some are missing: it names them and how to grant them.
 pub(crate) fn check() -> Result<(), Missing> {
-    // Before Linux 5.8 there was only CAP_SYS_ADMIN for all things BPF, and it still implies the others.
+    // Before Linux 5.8 all of BPF took CAP_SYS_ADMIN, which still implies the newer capabilities.
     if has(Capability::CAP_SYS_ADMIN) {
         return check_for_interfaces();
     }
@@ -32,7 +32,7 @@ pub(crate) fn check() -> Result<(), Missing> {
 /// Checks for the capability to change what is attached to interfaces, without loading anything.
 ///
 /// # Errors
-/// [`Missing`] names it and how to grant it.
+/// [`Missing`] if it is missing.
 pub(crate) fn check_for_interfaces() -> Result<(), Missing> {
     check_for(&[Capability::CAP_NET_ADMIN])
 }
@@ -54,18 +54,18 @@ fn check_for(needed: &[Capability]) -> Result<(), Missing> {
 /// Gives up all capabilities of the calling thread, and of threads that it starts from here on.
 ///
 /// # Errors
-/// When the kernel does not let go.
+/// If the kernel refuses.
 pub(crate) fn renounce() -> Result<(), CapsError> {
-    // What is not permitted cannot be ambient either.
+    // The kernel drops ambient capabilities with the permitted ones.
     [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted]
         .into_iter()
         .try_for_each(|set| caps::clear(None, set))
 }
 
-/// Sees to it that neither this process nor one that it starts ever gets more than it has (`no_new_privs` of prctl(2)).
+/// Sets `no_new_privs` (prctl(2)): neither this process nor one that it starts can gain privileges any more.
 ///
 /// # Errors
-/// When the kernel does not do that.
+/// If the kernel refuses.
 pub(crate) fn gain_no_more() -> std::io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
@@ -73,14 +73,14 @@ pub(crate) fn gain_no_more() -> std::io::Result<()> {
 /// The capabilities for attaching to new interfaces. (Loading the programs takes `CAP_PERFMON` as well.)
 pub(crate) const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
 
-/// The capability for opening files of other users again, where pping is root.
+/// The capability for reopening files of other users when pping runs as root.
 pub(crate) const FOR_FILES: [Capability; 1] = [Capability::CAP_DAC_OVERRIDE];
 
-/// Gives up all capabilities of the calling thread but these, and of threads that it starts from here on, for good: not
-/// even root gets others by starting another program. Returns those that are left.
+/// Reduces the calling thread, and threads that it starts later, to these capabilities, for good: not even root regains
+/// others by starting another program. Returns the capabilities that are left.
 ///
 /// # Errors
-/// When the kernel does not let go.
+/// If the kernel refuses.
 pub(crate) fn keep(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsError> {
     let permitted = caps::read(None, CapSet::Permitted)?;
     let kept: CapsHashSet = capabilities.iter().copied().filter(|it| permitted.contains(it)).collect();
@@ -89,7 +89,7 @@ pub(crate) fn keep(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsE
             caps::drop(None, CapSet::Bounding, *capability)?;
         }
     }
-    // What is not permitted cannot be effective, nor ambient what is not inheritable.
+    // Effective comes first, because it must be a subset of permitted. Clearing inheritable also clears ambient.
     caps::set(None, CapSet::Effective, &kept)?;
     caps::set(None, CapSet::Permitted, &kept)?;
     caps::clear(None, CapSet::Inheritable)?;

@@ -40,7 +40,7 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-/// The options that say where measurements go, which for `pping top` is the screen.
+/// The options that say where measurements go. `pping top` hides them, because it writes to the screen.
 pub(crate) const NOT_FOR_TOP: [&str; 16] = [
     "aggregate",
     "flow_summary",

@@ -1,4 +1,4 @@
-//! Asking a running pping what it says at `/api/v1`.
+//! A client for `/api/v1` of a running pping.
 
 use std::{
     io,
@@ -31,7 +31,7 @@ use crate::trust::{self, Fault, Identity};
 /// How long an answer may take.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// The longest answer that is read, bytes: more than of all groups that there can be on a screen.
+/// The longest answer that is read, bytes: enough for all groups that a screen can show.
 const MAX_ANSWER: usize = 16 << 20;
 
 /// The pping to ask.
@@ -41,18 +41,18 @@ pub struct Source {
     pub url: String,
     /// A name and a password, with a colon between them.
     pub user: Option<String>,
-    /// The file with the authorities to trust; those of the system without one.
+    /// The file with the authorities to trust. Without one, those of the system are trusted.
     pub authorities: Option<PathBuf>,
-    /// The file with the certificate of who asks, and the key if there is no other file with that.
+    /// The file with the client's certificate, and with its key if `key` names no other file.
     pub certificate: Option<PathBuf>,
     /// The file with the key.
     pub key: Option<PathBuf>,
 }
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL cannot be.
+    /// The URL is invalid.
     #[error("--connect {url}: {reason}; give one like http://127.0.0.1:9464")]
     Url {
         /// The URL.
@@ -60,7 +60,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// Certificates cannot be used: the text says of which option.
+    /// Certificates cannot be used. The text names the option.
     #[error("{0}")]
     Certificates(String),
     /// Nothing answers.
@@ -71,15 +71,15 @@ pub enum Error {
         /// What went wrong.
         reason: String,
     },
-    /// A password is needed, or another one.
+    /// A password is missing, or wrong.
     #[error("--connect {0}: this pping wants a password: give --user NAME:PASSWORD, of its --web-config")]
     Password(String),
-    /// The page is not there.
+    /// The server has no `/api/v1`.
     #[error(
         "--connect {0}: what answers has no /api/v1; it is no pping, or an older one: upgrade it, or give another URL"
     )]
     TooOld(String),
-    /// The answer makes no sense.
+    /// The answer cannot be decoded.
     #[error("the answer is not one of this version's: {0}")]
     Answer(String),
     /// The system failed.
@@ -88,13 +88,13 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the mistake is in how it was called.
+    /// Whether the command line is at fault.
     pub(crate) fn is_usage(&self) -> bool {
         matches!(self, Self::Url { .. } | Self::Certificates(_) | Self::Password(_))
     }
 }
 
-/// Asks one pping.
+/// A client of one pping.
 #[derive(Debug)]
 pub(crate) struct Client {
     url: String,
@@ -106,10 +106,10 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Reads what there is to read. Nothing is sent.
+    /// Parses the URL and reads the certificates. Sends nothing.
     ///
     /// # Errors
-    /// The mistake in the URL, the password or the file of authorities.
+    /// If the URL, the password or a certificate cannot be used.
     pub(crate) fn new(source: &Source) -> Result<Self, Error> {
         let wrong = |reason: &str| Error::Url { url: source.url.clone(), reason: reason.to_owned() };
         let uri: Uri = source.url.parse().map_err(|error| wrong(&format!("this is not a URL ({error})")))?;
@@ -150,10 +150,10 @@ impl Client {
         })
     }
 
-    /// An answer.
+    /// Requests a path, and decodes the answer.
     ///
     /// # Errors
-    /// Why there is none.
+    /// If there is no answer, or it cannot be decoded.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         let body = timeout(TIME_OUT, self.fetch(path))
             .await
@@ -187,7 +187,7 @@ impl Client {
         let failed = |error: &hyper::Error| self.failed(with_causes(error));
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-        // Ends with this function, however that ends.
+        // Dropping the set ends the task, however this function returns.
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let mut request = Request::get(path).header(HOST, &self.authority);
@@ -197,7 +197,7 @@ impl Client {
         let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.failed(error.to_string()))?;
         let answer = match sender.send_request(request).await {
             Ok(answer) => answer,
-            // The connection knows more about its end than the request.
+            // The connection's error says more than the request's.
             Err(error) => match driver.join_next().await {
                 Some(Ok(Err(end))) => return Err(failed(&end)),
                 _ => return Err(failed(&error)),
@@ -214,13 +214,13 @@ impl Client {
     }
 }
 
-/// An error with what caused it, as the outermost may only say that there is an inner one.
+/// Formats an error with its causes, because the outermost one may say nothing by itself.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// What TLS needs to know.
+/// Makes the TLS configuration. Its errors name the option at fault.
 fn tls(source: &Source) -> Result<Arc<ClientConfig>, Error> {
     let identity = source
         .certificate

@@ -17,10 +17,10 @@ use crate::{
     output, quality, run, set_verbosity, shutdown, top,
 };
 
-/// Does what the command line asks for, which [`Cli`] parsed into `matches`.
+/// Performs the command of `matches`, the parsed command line of [`Cli`].
 ///
 /// # Errors
-/// Why it could not be done.
+/// If the command fails.
 pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
     let cli = Cli::from_arg_matches(matches).map_err(|error| config::Error::Arguments(error.to_string()))?;
     match cli.command {
@@ -91,7 +91,7 @@ fn check(path: &Path) -> Result<(), Error> {
 /// Writes to standard output. A reader that closes it is not an error.
 ///
 /// # Errors
-/// When writing fails.
+/// If writing fails.
 fn write(text: &[u8]) -> Result<(), Error> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {
@@ -102,7 +102,7 @@ fn write(text: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Writes to standard error, unless that is a closed pipe, as in `pping -i eth0 2>&1 | head -1`.
+/// Writes to standard error. Ignores a closed pipe, as in `pping -i eth0 2>&1 | head -1`.
 fn say(text: &str) {
     io::stderr().write_all(text.as_bytes()).ok();
 }

@@ -1,4 +1,4 @@
-//! The errors of all modules, gathered: which option is to blame, and how pping exits.
+//! The error of pping, which gathers those of all modules. It knows the option at fault and the exit code.
 
 use std::{io, process::ExitCode};
 
@@ -44,7 +44,7 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Client(#[from] client::Error),
-    /// There is nothing to draw on.
+    /// `pping top` has no terminal to draw on.
     #[cfg(feature = "live")]
     #[error("pping top needs a terminal; `pping top --once` writes one screen as text")]
     NoTerminal,
@@ -55,7 +55,7 @@ pub enum Error {
         /// The failed checks.
         missing: Vec<String>,
     },
-    /// This pping was built without what watches interfaces.
+    /// This build has no feature `live`, so it cannot watch interfaces.
     #[cfg(not(feature = "live"))]
     #[error(
         "{0}: this pping was built without the feature `live` and reads captures only (-r FILE); \
@@ -76,7 +76,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// The option whose value is wrong, if it is one and the message does not say yet where it is set.
+    /// Returns the option whose value is wrong; `None` if no option is at fault, or if the message already says where
+    /// it is set.
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::Groups(_) => Some("groups"),

@@ -1,11 +1,11 @@
-//! Numbers for texts that are the same in every run and every version, unlike those of the standard library's hashers.
+//! Hashes of texts that stay the same in every run and version, unlike those of the standard library.
 
-/// The fingerprint of a text made of several: FNV-1a in 128 bits
-/// (<http://www.isthe.com/chongo/tech/comp/fnv/>). Two of a million texts share one with a chance of 1 in 10^27.
+/// Returns the fingerprint of a sequence of texts: FNV-1a in 128 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>).
+/// Among a million texts, two share a fingerprint with a chance of 1 in 10^27.
 pub(crate) fn fingerprint(parts: &[&str]) -> u128 {
     const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    // Between any two parts stands what no text has in it.
+    // 0xff ends each part, because it never occurs in UTF-8.
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
     bytes.fold(BASIS, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME))
 }

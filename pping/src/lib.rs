@@ -1,13 +1,13 @@
-//! The agent: it loads the kernel programs, attaches them, takes what they report, aggregates it, writes it and serves it.
-//! Or it reads a capture, and measures it by the same rules.
+//! The agent loads the kernel programs and attaches them to interfaces. It aggregates, writes and serves what they
+//! measure. It can also read a capture, and measures that by the same rules.
 //!
-//! [`run()`] is the program. [`cli`] parses the command line, [`config`] makes the configuration of it, of the environment
-//! and of a file, [`generate`] writes pages from the options, and [`commands`] is everything beside measuring. `agent`
-//! watches interfaces, and `kernel` talks to the kernel for it. [`capture`] reads files, and [`replay`] measures them.
-//! [`aggregate`] is what both keep over time. [`records`] writes it in each format, `metrics` shows it to Prometheus, `view` to
-//! people, `http` serves both, and `otlp` pushes metrics.
+//! [`commands`] performs the commands, and [`run()`] measures. [`cli`] parses the command line, [`config`] makes the
+//! configuration from it, the environment and a file, and [`generate`] writes pages from the options. `agent` watches
+//! interfaces, and talks to the kernel through `kernel`. [`capture`] reads files, and [`replay`] measures them.
+//! [`aggregate`] keeps the statistics of both. [`records`] writes them in each format, `metrics` shows them to
+//! Prometheus, `view` to people, `http` serves both, and `otlp` pushes metrics.
 //!
-//! Without the feature `live` the crate needs no kernel, and only reads captures.
+//! Without the feature `live` the crate only reads captures, and needs nothing of the kernel.
 
 #[cfg(feature = "live")]
 pub mod agent;

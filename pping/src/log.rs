@@ -29,10 +29,10 @@ use crate::Error;
 /// The priority of an error in `sd-daemon(3)`.
 const ERROR: u8 = 3;
 
-/// The most of the log that is held, bytes.
+/// Bytes of held log after which further lines are dropped.
 const MAX_HELD: usize = 64 << 10;
 
-/// The level in force, of the one log of the process.
+/// The handle that changes the level of the process' log.
 static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
 
 /// Writes the log to standard error: warnings and errors, or more with `verbosity` 1, 2 and 3.
@@ -41,7 +41,7 @@ pub fn init_log(verbosity: u8) {
     let lines = layer()
         .with_writer(|| Log)
         .with_target(false)
-        // It would print to standard error, and panic if that is a file on a full disk.
+        // tracing would print its errors to standard error, and panic if that is a file on a full disk.
         .log_internal_errors(false);
     let registry = registry().with(filter);
     if is_journal() {
@@ -52,7 +52,7 @@ pub fn init_log(verbosity: u8) {
     LEVEL.set(handle).ok();
 }
 
-/// Keeps the log to itself while a screen is on the terminal, and writes it when dropped.
+/// Holds the log back while a screen is on the terminal. Dropping it writes the log.
 #[derive(Debug)]
 #[cfg(feature = "live")]
 pub(crate) struct Held(());
@@ -64,7 +64,7 @@ impl Held {
         Self(())
     }
 
-    /// The number of lines so far.
+    /// Returns the number of lines held so far.
     pub(crate) fn lines() -> usize {
         held().as_ref().map_or(0, |text| text.lines().count())
     }
@@ -78,19 +78,19 @@ impl Drop for Held {
     }
 }
 
-/// What the log keeps to itself; `None` while it is written as it comes.
+/// The log that is held back; `None` while lines are written at once.
 fn held() -> MutexGuard<'static, Option<String>> {
     static HELD: Mutex<Option<String>> = Mutex::new(None);
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Standard error, or what is held.
+/// Writes to standard error, or to the log that is held back.
 struct Log;
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut *held() {
-            // Of very many lines the first say most.
+            // The first lines say most, so later ones are dropped.
             Some(text) if text.len() > MAX_HELD => {}
             Some(text) => text.push_str(&String::from_utf8_lossy(bytes)),
             None => return io::stderr().write(bytes),
@@ -103,7 +103,7 @@ impl io::Write for Log {
     }
 }
 
-/// Logs more or less from now on, if [`init_log`] began the log.
+/// Changes the verbosity, if [`init_log`] has started the log.
 pub fn set_verbosity(verbosity: u8) {
     if let Some(handle) = LEVEL.get() {
         // It fails only when the log has ended.
@@ -165,7 +165,7 @@ where
     }
 }
 
-/// The priority of a level. No level is a notice of the journal.
+/// Returns the journal's priority for a level. No level maps to the priority of a notice.
 fn priority(level: Level) -> u8 {
     match level {
         Level::ERROR => ERROR,

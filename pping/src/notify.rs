@@ -7,49 +7,49 @@ use std::{
 
 use sd_notify::NotifyState;
 
-/// Tells the service manager how it goes. Without one (no `NOTIFY_SOCKET`) all of this does nothing.
+/// Reports the state of pping to the service manager. Without one (no `NOTIFY_SOCKET`) it does nothing.
 pub(crate) struct Notify {
     /// The interval of keep-alives, if the manager wants them.
     interval: Option<Duration>,
-    /// When that was last said.
+    /// When the last keep-alive was sent.
     said: Cell<Option<Instant>>,
     has_warned: Cell<bool>,
 }
 
 impl Notify {
-    /// As the environment asks for: `WATCHDOG_USEC`, unless `WATCHDOG_PID` names another process.
+    /// Reads the interval from `WATCHDOG_USEC`, unless `WATCHDOG_PID` names another process.
     pub(crate) fn from_environment() -> Self {
-        // Twice in that time is what systemd asks for; four times leaves room for a busy machine.
+        // systemd asks for two keep-alives in that time. Four leave room for a busy machine.
         let interval = sd_notify::watchdog_enabled().map(|watchdog| watchdog / 4);
         Self { interval, said: Cell::default(), has_warned: Cell::default() }
     }
 
-    /// Everything is attached, or has been read again.
+    /// Reports that everything is attached, or that a reload is done.
     pub(crate) fn ready(&self, status: &str) {
         self.send(&[NotifyState::Ready, NotifyState::Status(&one_line(status))]);
     }
 
-    /// Files are being read again. [`Notify::ready`] says when that is done.
+    /// Reports that a reload has begun. [`Notify::ready`] reports its end.
     pub(crate) fn reloading(&self) {
         match NotifyState::monotonic_usec_now() {
             Ok(now) => self.send(&[NotifyState::Reloading, now]),
-            // Newer managers take the one only with the other.
+            // Newer managers accept `RELOADING` only together with the time.
             Err(error) => tracing::debug!("no monotonic clock: {error}"),
         }
     }
 
-    /// The end has begun.
+    /// Reports that pping is stopping.
     pub(crate) fn stopping(&self) {
         self.send(&[NotifyState::Stopping, NotifyState::Status("detaching")]);
     }
 
-    /// The status for `systemctl status`.
+    /// Sets the status that `systemctl status` shows.
     pub(crate) fn status(&self, text: &str) {
         self.send(&[NotifyState::Status(&one_line(text))]);
     }
 
-    /// The ring was drained and the kernel's maps were swept. A manager that hears nothing of it for too long starts
-    /// pping again.
+    /// Reports that the ring was drained and the kernel's maps were swept. A manager that does not hear this for too
+    /// long restarts pping.
     pub(crate) fn alive(&self) {
         let Some(interval) = self.interval else { return };
         let now = Instant::now();
@@ -68,7 +68,7 @@ impl Notify {
     }
 }
 
-/// A line each is what the protocol has.
+/// Removes line breaks: the protocol has one line per state.
 fn one_line(text: &str) -> String {
     text.replace('\n', " ")
 }

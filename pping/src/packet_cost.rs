@@ -1,25 +1,25 @@
-//! What a packet takes in the kernel programs: the mean of those that were timed, one in
+//! The cost of a packet in the kernel programs: the mean time of the timed packets, one in
 //! [`TIMED_EVERY`](pping_common::limits::TIMED_EVERY).
 
 use pping_common::{abi::Timed, limits::SECOND};
 
-/// The fewest timed packets that have a mean. Of fewer, one with an interrupt in it would decide.
+/// The fewest timed packets that give a mean. Among fewer, one interrupt would decide the result.
 const ENOUGH: u64 = 8;
 
-/// Timed packets that the mean of the latest is of: as many, or up to twice as many.
+/// [`Recent`] averages at least this many of the latest timed packets, as soon as there are enough.
 #[cfg(feature = "live")]
 const RECENT: u64 = 256;
 
-/// The seconds that a packet takes; `None` while too few were timed.
+/// Returns the mean time of a packet in seconds; `None` while too few were timed.
 pub(crate) fn mean(Timed { packets, ns }: Timed) -> Option<f64> {
     (packets >= ENOUGH).then(|| ns as f64 / packets as f64 / SECOND as f64)
 }
 
-/// The mean of the latest packets that were timed.
+/// The mean of the latest timed packets.
 #[cfg(feature = "live")]
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
-    /// What had been timed at three times.
+    /// The totals at three moments.
     older: Timed,
     newer: Timed,
     latest: Timed,
@@ -27,10 +27,10 @@ pub(crate) struct Recent {
 
 #[cfg(feature = "live")]
 impl Recent {
-    /// Takes what has been timed so far.
+    /// Takes the totals so far.
     pub(crate) fn take(&mut self, now: Timed) {
         if now.packets < self.latest.packets || now.ns < self.latest.ns {
-            // An interface is gone, with its counters.
+            // An interface went away with its counters.
             (self.older, self.newer) = (Timed::default(), Timed::default());
         } else if now.packets - self.newer.packets >= RECENT {
             (self.older, self.newer) = (self.newer, now);
@@ -38,7 +38,7 @@ impl Recent {
         self.latest = now;
     }
 
-    /// The seconds that one of them took; `None` while they are too few.
+    /// Returns the mean time of a packet in seconds; `None` while too few were timed.
     pub(crate) fn mean(&self) -> Option<f64> {
         let Self { older, latest, .. } = self;
         mean(Timed { packets: latest.packets - older.packets, ns: latest.ns - older.ns })

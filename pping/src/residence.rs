@@ -1,5 +1,5 @@
-//! Times that packets spent in this host, as plain values: between two watched interfaces, and in the queue of the one that they left
-//! by. See docs/residence.md.
+//! Times that packets spent in this host, as plain values: between two watched interfaces, and in the queue of the
+//! outgoing interface. See docs/residence.md.
 
 use std::sync::Arc;
 
@@ -34,17 +34,17 @@ pub const fn part_name(part: Part) -> &'static str {
 pub struct Times {
     /// By [`Part`].
     parts: [Residence; Part::ALL.len()],
-    /// One packet in so many is followed through the queue; none where this is 0.
+    /// One packet in this many is followed through the queue; 0 follows none.
     pub every: u32,
 }
 
 impl Times {
-    /// These, of a forwarding and a queue.
+    /// Combines the times of forwarding and of the queue.
     pub fn new(forwarding: Residence, queue: Residence, every: u32) -> Self {
         Self { parts: [forwarding, queue], every }
     }
 
-    /// Those of a part.
+    /// Returns the times of a part.
     pub fn part(&self, part: Part) -> &Residence {
         &self.parts[part as usize]
     }
@@ -54,7 +54,8 @@ impl Times {
         part == Part::Forwarding || self.every != 0
     }
 
-    /// What came since `earlier`. Where counts went back, all began again.
+    /// Returns the difference to `earlier`. If the counts of a part went down, they began again, and all of them are
+    /// new.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut times = *self;
@@ -64,17 +65,17 @@ impl Times {
         times
     }
 
-    /// Packets that were enqueued, as far as those that were followed tell.
+    /// Estimates the number of enqueued packets from those that were followed.
     pub fn enqueued(&self) -> u64 {
         self.part(Part::Queue).followed.saturating_mul(self.every.into())
     }
 
-    /// How long the median of all packets waited in the queue, ns, if `sent` were sent. Those that met no queue, or were refused by it,
-    /// waited for no time.
+    /// Returns how long the median of `sent` packets waited in the queue, ns. A packet that met no queue, or that the
+    /// queue refused, counts as not waiting.
     pub fn median_wait(&self, sent: u64) -> u64 {
         let queue = self.part(Part::Queue);
         let followed = count(queue);
-        // As many as would have been followed, had they been enqueued.
+        // The packets that were not enqueued, scaled down like those that were followed.
         let others = sent.saturating_sub(self.enqueued()) / u64::from(self.every.max(1));
         let rank = (followed + others).div_ceil(2);
         if rank <= others { 0 } else { quantile_at(queue, rank - others) }
@@ -100,17 +101,18 @@ fn since(now: &Residence, before: &Residence) -> Residence {
     }
 }
 
-/// The number of times.
+/// Returns how many times were measured.
 pub fn count(residence: &Residence) -> u64 {
     residence.bins.iter().sum()
 }
 
-/// The mean, ns, if there is any time.
+/// Returns the mean, ns; `None` if there are no times.
 pub fn mean(residence: &Residence) -> Option<u64> {
     residence.sum.checked_div(count(residence))
 }
 
-/// Quantiles, ns, if there is any time: 0.5 is the median. Each is the middle of its bin.
+/// Returns quantiles, ns; `None` if there are no times. A part of 0.5 is the median. Each quantile is the middle of its
+/// bin.
 pub fn quantiles<const N: usize>(residence: &Residence, parts: [f64; N]) -> Option<[u64; N]> {
     let count = count(residence);
     let rank = |part: f64| ((part * count as f64).ceil() as u64).clamp(1, count);
@@ -121,7 +123,7 @@ fn quantile_at(residence: &Residence, rank: u64) -> u64 {
     rtt_at(rank, residence.bins.iter().copied().enumerate(), (0, u64::MAX))
 }
 
-/// The highest time, ns, and the number of times of each bin that has some.
+/// Returns the upper bound, ns, and the count of each bin that is not empty.
 pub fn filled(residence: &Residence) -> impl Iterator<Item = (u64, u64)> {
     (0..BINS).map(|bin| (hist::upper_bound(bin), residence.bins[bin])).filter(|&(_, count)| count > 0)
 }
@@ -151,14 +153,14 @@ mod tests {
         let times = Times::new(Residence::ZERO, queue(&[5 * MS, 10 * MS, 20 * MS]), 64);
         assert_eq!(times.enqueued(), 192);
         assert!(is_about(times.median_wait(192), 10 * MS));
-        // The count of packets is that of another moment.
+        // `sent` may be from another moment than the times.
         assert!(is_about(times.median_wait(0), 10 * MS));
     }
 
     #[test]
     fn packets_that_meet_no_queue_do_not_wait() {
         let times = Times::new(Residence::ZERO, queue(&[5 * MS, 10 * MS, 20 * MS]), 64);
-        // One more would have been followed, then two, and many.
+        // One, two or many of the packets that met no queue would have been followed.
         assert!(is_about(times.median_wait(256), 5 * MS));
         assert!(is_about(times.median_wait(320), 5 * MS));
         assert_eq!(times.median_wait(64_000), 0);

@@ -1,4 +1,4 @@
-//! The program.
+//! A measurement, of interfaces or of a capture.
 
 use crate::{
     Error, Summary, agent,
@@ -10,7 +10,7 @@ use crate::{
 /// ends. `loader` makes the configuration again at each SIGHUP.
 ///
 /// # Errors
-/// Why it could not start, or stopped early. Nothing stays attached unless it is pinned.
+/// If it could not start, or stopped early. Nothing stays attached unless it is pinned.
 pub async fn run(
     config: Config,
     loader: Loader,

@@ -1,4 +1,4 @@
-//! When to stop.
+//! The signals that stop pping.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Resolves at SIGINT or SIGTERM.
 ///
 /// # Errors
-/// When the signals cannot be caught.
+/// If the signals cannot be caught.
 pub fn requested() -> io::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

@@ -1,5 +1,5 @@
-//! The counters of the kernel programs and what pping took so far, as plain values: `kernel` reads them, `metrics` and `view` serve
-//! them.
+//! The counters of the kernel programs, and the CPU time and memory of pping, as plain values: `kernel` reads the
+//! counters, `metrics` and `view` serve both.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use pping_common::abi::Counters;
 /// The counters of all watched interfaces.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// One element an interface.
+    /// One element per interface.
     pub interfaces: Vec<InterfaceCounters>,
 }
 
@@ -17,7 +17,7 @@ pub struct Snapshot {
 pub struct InterfaceCounters {
     /// The name of the interface.
     pub name: Arc<str>,
-    /// The attach points of programs, present or last, without duplicates: `tcx`, `xdp-native`.
+    /// The current attach points of programs, or the last ones, without duplicates: `tcx`, `xdp-native`.
     pub attach_points: Vec<&'static str>,
     /// Whether the interface exists at present.
     pub is_up: bool,
@@ -36,7 +36,7 @@ pub struct ProgramRuns {
     pub time: Duration,
 }
 
-/// What the process has taken since it started.
+/// The CPU time and memory of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// CPU time of the process, in user and kernel space.
@@ -46,7 +46,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Reads it. What cannot be read is 0.
+    /// Reads both; they are 0 if that fails.
     pub fn read() -> Self {
         let stat = procfs::process::Process::myself().and_then(|process| process.stat());
         stat.map_or_else(

@@ -15,7 +15,7 @@ use crate::{
     records::{direction_name, method_name, untracked_name},
 };
 
-/// The shortest duration for which a rate is printed; in less, most of the time is start-up.
+/// The shortest duration for which a rate is printed: a shorter run is mostly start-up.
 const MIN_DURATION_FOR_RATE: Duration = Duration::from_secs(1);
 
 /// The result of a run, printed in a few lines.
@@ -25,7 +25,7 @@ pub struct Summary {
     pub duration: Duration,
     /// The counters of all interfaces added up.
     pub counters: Counters,
-    /// Packets in these that earlier runs counted, with `--pin`.
+    /// How many of these packets earlier runs counted, with `--pin`.
     pub packets_before: u64,
     /// The distributions of RTTs.
     pub totals: Totals,
@@ -42,7 +42,7 @@ pub struct Replayed {
     pub span: Duration,
     /// Packets that were skipped.
     pub skipped: Skipped,
-    /// The reason why it was not read to its end, if it was not.
+    /// Why reading stopped before the end of the capture, if it did.
     pub fault: Option<Error>,
 }
 
@@ -104,7 +104,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// Writes what the kernel programs took, unless too few packets were timed, or none as in a capture.
+    /// Writes the cost of the kernel programs, unless too few packets were timed. A capture has no timed packets.
     fn write_cost(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(seconds) = packet_cost::mean(self.counters.timed()) else { return Ok(()) };
         let packets = self.counters.all_packets().saturating_sub(self.packets_before);
@@ -112,7 +112,7 @@ impl Summary {
         writeln!(f, "pping took {:.0} ns for a packet, {:.2} % of a core", 1e9 * seconds, 100.0 * share)
     }
 
-    /// Writes what went unanswered: DNS queries, and flows that were evicted.
+    /// Writes how many DNS queries were not answered, and how many flows without a reply were evicted.
     fn write_unanswered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = &self.counters;
         let queries: u64 = counters.dns_queries.iter().sum();

@@ -78,7 +78,7 @@ impl Mistake {
 /// Reads a file of at most `max_bytes`, and parses it.
 ///
 /// # Errors
-/// When the file cannot be read, is longer or is not UTF-8, or has a mistake.
+/// If the file cannot be read, is longer or is not UTF-8, or has a mistake.
 pub(crate) fn parse<T>(
     path: &Path,
     max_bytes: u64,
@@ -96,7 +96,7 @@ pub(crate) fn parse<T>(
 /// Parses the text of a file.
 ///
 /// # Errors
-/// Its mistake.
+/// If the text has a mistake.
 pub(crate) fn parse_text<T>(
     path: &Path,
     text: &str,
@@ -143,7 +143,7 @@ impl From<FromUtf8Error> for ReadError {
 /// Reads a text of at most `max_bytes`, so that a device or the wrong file does not fill the memory.
 ///
 /// # Errors
-/// When the file cannot be read, is longer, or is not UTF-8.
+/// If the file cannot be read, is longer, or is not UTF-8.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<String, ReadError> {
     let file = File::open(path)?;
     let mut bytes = Vec::new();

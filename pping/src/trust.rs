@@ -1,4 +1,4 @@
-//! Whom to trust that a server is the one it says it is, and how to say who asks.
+//! TLS for clients: the authorities that vouch for a server, and the client's own certificate.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -11,25 +11,25 @@ use rustls::{
 /// What is wrong with certificates.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The file of authorities.
+    /// The file of authorities cannot be used.
     Authorities(String),
-    /// The system has no authorities. The text is what it said, after a colon, if anything.
+    /// The system has no authorities. The text is a colon and the reason, or empty.
     NoAuthorities(String),
-    /// The certificate of the client, or its key.
+    /// The client's certificate or key cannot be used.
     Identity(String),
 }
 
-/// The files with the certificate of a client and with its key, which may be one.
+/// The files with a client's certificate and key, which may be the same file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity<'a> {
     pub(crate) certificate: &'a Path,
     pub(crate) key: &'a Path,
 }
 
-/// What TLS needs to know: the authorities in a file, or those of the system without one.
+/// Makes the TLS configuration of a client. It trusts the authorities in the file, or those of the system without one.
 ///
 /// # Errors
-/// What is wrong with the files, or with the system.
+/// If a file cannot be used, or if the system has no authorities.
 pub(crate) fn client(
     authorities: Option<&Path>,
     identity: Option<Identity<'_>>,
@@ -69,7 +69,7 @@ fn listed(path: &Path) -> Result<RootCertStore, Fault> {
 fn of_system() -> Result<RootCertStore, Fault> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // A system may have some that are too old for rustls.
+    // Skips certificates that are too old for rustls, which a system may have.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let reason = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));

@@ -23,13 +23,13 @@ impl Profile {
     }
 }
 
-/// Builds pping, after installing what is missing for it, and returns where it is.
+/// Installs what the build lacks, builds pping, and returns its path.
 pub(crate) fn run(profile: Profile) -> Result<PathBuf> {
     setup::run(Scope::default(), Report::Changes)?;
     compile(profile)
 }
 
-/// Builds pping with what is there, and returns where it is.
+/// Builds pping without installing anything, and returns its path.
 pub(crate) fn compile(profile: Profile) -> Result<PathBuf> {
     let mut cargo = environment::cargo();
     cargo.args(["build", "--package", "pping"]);

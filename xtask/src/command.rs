@@ -1,4 +1,4 @@
-//! Starting programs: seen before they run, named when they fail.
+//! Runs programs. Each command is printed before it runs, and named when it fails.
 
 use std::{
     convert::Infallible,
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-/// Prints the command, waits for it, and answers its failure with an error that quotes it.
+/// Prints the command and waits for it. If it fails, returns an error that quotes it.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     announce(command);
     let status = command.status().with_context(|| format!("could not start `{}`", line(command)))?;
@@ -18,7 +18,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The same, and takes the lines that the command writes to its standard error.
+/// Runs the command as [`run`] does, and passes each line of its standard error to `take`.
 pub(crate) fn run_and_read(command: &mut Command, mut take: impl FnMut(&str)) -> Result<()> {
     announce(command);
     let child = command.stderr(Stdio::piped()).spawn();
@@ -31,13 +31,13 @@ pub(crate) fn run_and_read(command: &mut Command, mut take: impl FnMut(&str)) ->
     Ok(())
 }
 
-/// Becomes the command. Returns only when it could not be started.
+/// Replaces this process by the command. Returns only if the command cannot be started.
 pub(crate) fn replace_process(command: &mut Command) -> Result<Infallible> {
     let error = command.exec();
     Err(error).with_context(|| format!("could not start `{}`", line(command)))
 }
 
-/// Whether the command succeeds; nothing of it is seen.
+/// Whether the command succeeds. Its output is discarded.
 pub(crate) fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())

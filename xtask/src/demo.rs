@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: pping between two hosts 20 ms apart, without a network of one's own.
+//! `cargo xtask demo`: pping between two hosts 20 ms apart, on a network that the demo makes.
 
 use std::{
     io::{self, Write as _},
@@ -21,9 +21,9 @@ const WATCH: Duration = Duration::from_secs(6);
 /// Requests of the size of a keystroke or a query, answered at once.
 const CONVERSATION: Pace = Pace { chunks: 50, bytes: 100, pause: Duration::from_millis(100) };
 const PINGS: [&str; 5] = ["-q", "-i", "0.5", "-c", "10"];
-/// For what takes a fraction of a second on an idle machine.
+/// How long to wait for what takes a fraction of a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// What the demo calls, and how each is asked for nothing but its version.
+/// The programs that the demo runs, and the option with which each prints its version.
 const TOOLS: [(&str, &str); 4] = [("ip", "-V"), ("ethtool", "--version"), ("ping", "-V"), ("curl", "-V")];
 
 const PICTURE: &str = "
@@ -75,7 +75,7 @@ fn start(pping: &Path, topology: &Topology) -> Result<Process> {
     command.args(["-i", Topology::WAN, "--rate-limit", "100ms", "--format", "standard", "--listen", METRICS]);
     let mut pping = Process::spawn(command)?;
     let deadline = Instant::now() + PATIENCE;
-    // Ready, and not just listening: the first packets of the traffic to come must not be missed.
+    // Listening is not enough: pping must not miss the first packets of the traffic to come.
     while !is_ready(topology)? {
         ensure_running(&mut pping)?;
         if Instant::now() > deadline {
@@ -100,18 +100,18 @@ fn ensure_running(pping: &mut Process) -> Result<()> {
     }
 }
 
-/// Has client and server talk, and shows what pping says meanwhile.
+/// Lets client and server talk, and shows what pping prints meanwhile.
 fn watch(pping: &mut Process, shown: &mut Shown, topology: &Topology, interrupt: &Interrupt) -> Result<()> {
     let server = Server::start(topology.server(), 0, Behaviour::Echo)?;
     let address = (Topology::SERVER_IPV4, server.port());
     let mut ping = topology.client().command("ping");
     ping.args(PINGS).arg(Topology::SERVER_IPV6.to_string());
-    // Its guard ends it with this function.
+    // The guard ends it when this function returns.
     let _ping = Process::spawn(ping)?;
     thread::scope(|scope| {
         let conversation = scope.spawn(|| traffic::echo(topology.client(), address, CONVERSATION));
         let watched = show_until(Instant::now() + WATCH, pping, shown, interrupt);
-        // A conversation that still goes on, because of Ctrl-C or because pping failed, ends with its server.
+        // After Ctrl-C, or if pping failed, the conversation may still go on. It ends with its server.
         let is_over = conversation.is_finished();
         drop(server);
         let talked = conversation.join();
@@ -125,11 +125,11 @@ fn watch(pping: &mut Process, shown: &mut Shown, topology: &Topology, interrupt:
 }
 
 fn show_until(end: Instant, pping: &mut Process, shown: &mut Shown, interrupt: &Interrupt) -> Result<()> {
-    // Ctrl-C reaches pping as well: only without it is an early end a surprise.
+    // Ctrl-C reaches pping as well, so an early end is an error only without Ctrl-C.
     while Instant::now() < end && !interrupt.is_raised() {
         shown.show_news(pping)?;
         if pping.status()?.is_some() && !interrupt.is_raised() {
-            // Both get the signal at the same time, and the flag may be a moment late.
+            // Both processes get the signal at the same time, and the flag may be a moment late.
             thread::sleep(Duration::from_millis(100));
             if !interrupt.is_raised() {
                 ensure_running(pping)?;
@@ -186,7 +186,7 @@ fn show_screen(pping: &Path, router: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// The totals, and of each histogram the buckets that hold samples.
+/// Returns the lines with the totals, and the buckets that hold samples.
 fn abridge(metrics: &str) -> Vec<&str> {
     const TOTALS: [&str; 4] =
         ["pping_rtt_seconds_count", "pping_rtt_seconds_sum", "pping_samples_total", "pping_packets_total"];
@@ -197,7 +197,7 @@ fn abridge(metrics: &str) -> Vec<&str> {
         let bucket = (name == "pping_rtt_seconds_bucket").then(|| bucket(line)).flatten();
         let is_worth_showing = match (&bucket, &before) {
             (None, _) => TOTALS.contains(&name),
-            // Buckets are cumulative: one that counts no more than the one before it holds nothing itself.
+            // Buckets are cumulative: a bucket with the same count as the one before it holds no samples of its own.
             (Some((labels, count)), Some((same, less))) if labels == same => count != less,
             (Some((_, count)), _) => *count != "0",
         };
@@ -209,7 +209,7 @@ fn abridge(metrics: &str) -> Vec<&str> {
     lines
 }
 
-/// The labels of a bucket, but for its bound, and its count.
+/// Returns the labels of a bucket, except its bound, and its count.
 fn bucket(line: &str) -> Option<(String, &str)> {
     let (labels, count) = line.rsplit_once(' ')?;
     let labels = labels.split(['{', ',', '}']).filter(|label| !label.starts_with("le="));

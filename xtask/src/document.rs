@@ -1,4 +1,4 @@
-//! Tables of documents that a chore writes, and compares with: between a pair of comments.
+//! Parts of documents that a chore writes and compares, each between a pair of comments.
 
 use std::fs;
 
@@ -6,14 +6,14 @@ use anyhow::{Context as _, Result};
 
 use crate::environment;
 
-/// What is between the markers of a file.
+/// Returns the text between the markers of a file.
 pub(crate) fn part(file: &str, marker: &str) -> Result<String> {
     let document = read(file)?;
     let (_, part, _) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
     Ok(part.to_owned())
 }
 
-/// Puts text between the markers of a file.
+/// Replaces the text between the markers of a file.
 pub(crate) fn replace(file: &str, marker: &str, text: &str) -> Result<()> {
     let document = read(file)?;
     let (before, _, after) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
@@ -25,7 +25,7 @@ fn read(file: &str) -> Result<String> {
     fs::read_to_string(environment::repository().join(file)).with_context(|| format!("reading {file}"))
 }
 
-/// What is before a marker's text, with the marker; the text; and the rest, with the marker's end.
+/// Splits a document into the part up to and including the begin marker, the text, and the rest from the end marker on.
 fn parts<'a>(document: &'a str, marker: &str) -> Result<(&'a str, &'a str, &'a str)> {
     let (begin, end) = (format!("<!-- {marker} -->\n"), format!("<!-- /{marker} -->\n"));
     let places = document.find(&begin).map(|place| place + begin.len()).zip(document.find(&end));

@@ -1,4 +1,4 @@
-//! What a chore finds around itself: the repository, the search path, its privileges.
+//! The environment of a chore: the repository, the search path, its privileges.
 
 use std::{
     env,
@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 
 use crate::command;
 
-/// Where Debian keeps `ip`, `bpftool` and what `dpkg` calls; `su` without `-` leaves them out of `PATH`.
+/// Where Debian keeps `ip`, `bpftool` and the programs that `dpkg` calls. `su` without `-` leaves them out of `PATH`.
 const SYSTEM_DIRECTORIES: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// The root of the repository.
@@ -22,17 +22,17 @@ pub(crate) fn repository() -> &'static Path {
     xtask.parent().unwrap_or(xtask)
 }
 
-/// Where cargo puts what it builds of this workspace.
+/// Returns cargo's target directory of this workspace.
 pub(crate) fn target_directory() -> PathBuf {
     // Joining an absolute path yields that path.
     repository().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// Cargo, at the root of the repository. Under rustup it is of the toolchain that runs this chore, which
-/// rustup notes in `RUSTUP_TOOLCHAIN`.
+/// Returns cargo, at the root of the repository. Under rustup it uses the toolchain that runs this chore, which rustup
+/// notes in `RUSTUP_TOOLCHAIN`.
 ///
-/// Without the variables that cargo sets about this package for what it runs: build scripts that look at them (ring's does) would run
-/// again, with all that depends on them, whenever a chore follows a plain cargo or the other way round.
+/// The variables that cargo sets about this package are removed. Some build scripts watch them (ring's does), and would
+/// run again, with all that depends on them, whenever a chore follows a plain cargo or the other way round.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(repository());
@@ -47,23 +47,22 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Whether this process may do everything.
+/// True if this process runs as root.
 pub(crate) fn is_root() -> bool {
     // A process's directory in /proc belongs to its effective user.
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-/// Where on `PATH` a program is.
+/// Returns the path of a program on `PATH`.
 pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file))
 }
 
-/// Starts this chore again with a longer `PATH`, unless it is complete already.
+/// Restarts this chore with a longer `PATH`, unless it is complete already.
 ///
-/// The directories of [`SYSTEM_DIRECTORIES`] and the one `cargo install` fills go last, so that they add
-/// programs but replace none. Doing it once for the whole process means that what a chore finds is what
-/// its children find.
+/// The directories of [`SYSTEM_DIRECTORIES`] and the one `cargo install` fills go last, so that they add programs but
+/// replace none. One restart for the whole process means that a chore finds the same programs as its children.
 pub(crate) fn complete_path() -> Result<()> {
     let path = env::var_os("PATH").unwrap_or_default();
     let Some(longer) = completed(&path, pping_ebpf_build::install_dir())? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `cargo xtask everything`: what the gate has no time for, and a release needs.
+//! `cargo xtask everything`: the checks that a release needs and the gate has no time for.
 
 use std::{
     fs,
@@ -11,14 +11,14 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{build, dist, environment, fuzz, lint, setup, soak, test, vm};
 
-/// Says when all of it last passed, and of which commit.
+/// Notes when all parts last passed, and on which commit.
 const PASSED: &str = "xtask/everything.txt";
 
-/// For how long each target is fuzzed, and how long the soak is.
+/// How long each target is fuzzed, and how long the soak lasts.
 const FUZZING_SECONDS: u32 = 600;
 const SOAK: Duration = Duration::from_hours(1);
 
-/// A part: its name, and what it does.
+/// A part: its name and its function.
 type Part = (&'static str, fn() -> Result<()>);
 
 const PARTS: [Part; 7] = [
@@ -31,7 +31,7 @@ const PARTS: [Part; 7] = [
     ("packages", || dist::run(true)),
 ];
 
-/// Does all parts, or those from one on, and notes that all of them passed on this commit.
+/// Runs all parts, or only `from` and those after it. Once all have passed in one run, notes the commit.
 pub(crate) fn run(from: Option<&str>) -> Result<()> {
     let first = match from {
         None => 0,
@@ -56,7 +56,7 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
     fs::write(file(), note).with_context(|| format!("cannot write {PASSED}"))
 }
 
-/// Says when all of it last passed, which a release needs to know.
+/// Says when all parts last passed, to decide on a release.
 pub(crate) fn last_passed() -> String {
     let Ok(note) = fs::read_to_string(file()) else {
         return "`cargo xtask everything` has not passed yet: do not release this".to_owned();
@@ -74,7 +74,8 @@ fn file() -> PathBuf {
     environment::repository().join(PASSED)
 }
 
-/// The commit that is checked out. What was changed since would be taken for it.
+/// Returns the commit that is checked out. Fails if anything is not committed, since the result would not be that of
+/// the commit.
 fn clean_commit() -> Result<String> {
     if !git(&["status", "--porcelain"])?.is_empty() {
         bail!("there are changes that are not committed: what passes is to be what a commit has");

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: any bytes, packets and captures, and what must hold of them (pping-fuzz).
+//! `cargo xtask fuzz`: feeds arbitrary bytes, packets and captures to pping-fuzz, which checks what must always hold.
 
 use std::{fs, path::PathBuf};
 
@@ -7,16 +7,16 @@ use clap::ValueEnum;
 
 use crate::{command, environment, setup};
 
-/// Where the targets are, and the corpora they begin with.
+/// Where the targets and their initial corpora are.
 const DIRECTORY: &str = "pping/fuzz";
 
 /// Sanitizers need a nightly compiler, and would find nothing in code without `unsafe`.
 const BUILD: [&str; 6] = ["--fuzz-dir", DIRECTORY, "--sanitizer", "none", "--features", "libfuzzer"];
 
-/// Input that takes longer or more memory than any honest one is a finding.
+/// An input that exceeds one of these limits is a finding; no honest input does.
 const LIMITS: [&str; 2] = ["-timeout=10", "-rss_limit_mb=512"];
 
-/// Of the inputs of [`Extent::Runs`].
+/// The seed of [`Extent::Runs`].
 const SEED: u32 = 1;
 
 /// What is fuzzed.
@@ -53,13 +53,13 @@ impl Target {
 /// How long a target is fuzzed.
 #[derive(Clone, Copy)]
 pub(crate) enum Extent {
-    /// Seconds, from where the last run got to.
+    /// For this many seconds, from where the last run stopped.
     Seconds(u32),
-    /// Inputs, always from the corpus and with the same seed, so that it finds the same every time.
+    /// With this many inputs, always from the corpus and with the same seed, so that every run finds the same.
     Runs(u32),
 }
 
-/// Installs what is missing, then fuzzes each target that far, after everything in its corpus.
+/// Installs what is missing, then fuzzes each target, beginning with all inputs of its corpus.
 pub(crate) fn run(target: Option<Target>, extent: Extent) -> Result<()> {
     setup::for_fuzzing()?;
     let all = Target::value_variants();
@@ -72,7 +72,7 @@ fn fuzz(target: Target, extent: Extent) -> Result<()> {
     let seeds = environment::repository().join(DIRECTORY).join("corpus").join(target.name());
     let (found, build, limits) = match extent {
         Extent::Seconds(seconds) => (found(target)?, None, vec![format!("-max_total_time={seconds}")]),
-        // Few inputs take less time than to compile what would be faster.
+        // A few inputs take less time than compiling an optimised build.
         Extent::Runs(runs) => {
             (fresh(target)?, Some("--dev"), vec![format!("-runs={runs}"), format!("-seed={SEED}")])
         }
@@ -89,7 +89,7 @@ fn fuzz(target: Target, extent: Extent) -> Result<()> {
         .arg(format!("-max_len={}", target.max_len()))
         .args(limits)
         .args(["-verbosity=0", "-print_funcs=0", "-print_final_stats=1"]);
-    // libFuzzer ends with a page of words it has learnt.
+    // libFuzzer ends with a page of words that it has learnt.
     command::run_and_read(&mut cargo, |line| {
         if !line.contains("# Uses: ") {
             eprintln!("{line}");
@@ -97,7 +97,7 @@ fn fuzz(target: Target, extent: Extent) -> Result<()> {
     })
 }
 
-/// Where inputs are kept that have come further than all before: another run goes on from there.
+/// Returns the directory of inputs that have come further than all before. The next run goes on from there.
 fn found(target: Target) -> Result<PathBuf> {
     let directory = environment::target_directory().join("fuzz").join(target.name());
     fs::create_dir_all(&directory)
@@ -105,7 +105,7 @@ fn found(target: Target) -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// The same for a run that is to know nothing of others.
+/// Returns an empty directory for inputs, so that a run does not depend on earlier ones.
 fn fresh(target: Target) -> Result<PathBuf> {
     let directory = environment::target_directory().join("fuzz-fresh").join(target.name());
     if directory.exists() {

@@ -1,6 +1,7 @@
 //! pping's chores, one file each: `cargo xtask CHORE`.
 //!
-//! Whatever a chore has to say goes to standard error; standard output belongs to the program it starts.
+//! Chores print their progress to standard error. Standard output is for results, and for the program that a chore
+//! starts.
 
 mod bench;
 mod build;

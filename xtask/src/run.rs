@@ -9,8 +9,8 @@ use crate::{
     command,
 };
 
-/// Builds pping and becomes it, in the caller's directory and with the caller's privileges: pping itself
-/// explains which ones it lacks.
+/// Builds pping and replaces this process by it, in the caller's directory and with the caller's privileges. If
+/// privileges are missing, pping itself explains which.
 pub(crate) fn run(profile: Profile, arguments: &[OsString]) -> Result<()> {
     let pping = build::run(profile)?;
     let mut command = Command::new(pping);

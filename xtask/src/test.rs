@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test there is.
+//! `cargo xtask test`: runs every test.
 
 use std::{
     env,
@@ -17,24 +17,25 @@ use crate::{
 /// The script that works out which samples a capture justifies, independently of pping.
 const WITNESS: &str = "pping/tests/witness/expected_samples.py";
 
-/// What is compiled together for tests: another choice of packages has other features of what they share, and compiles that again.
+/// The packages that are compiled together for tests. Another selection would give their dependencies other features,
+/// and compile them again.
 pub(crate) const PACKAGES: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
 
 /// Where the tests find captures that are too large for the repository.
 const CAPTURES_VARIABLE: &str = "PPING_CAPTURES";
 const CAPTURES_BESIDE_REPOSITORY: &str = "shared/captures";
 
-/// How many tests run at a time, for the test programs. Many wait more than they work.
+/// Tells the test programs how many tests run at a time. Many tests wait more than they work.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 const TESTS_PER_CPU: usize = 2;
 
-/// Which Python the tests' scripts are run by where they need more than its library.
+/// Names the Python for test scripts that need more than its own library.
 const PYTHON_VARIABLE: &str = "PPING_PYTHON";
 
-/// Which program carries records to a database in a test.
+/// Names the program that carries records to a database in a test.
 const CARRIER_VARIABLE: &str = "PPING_SYSLOG_NG";
 
-/// Has the tests do what takes long as well: all combinations of settings before the verifier, not some.
+/// Makes the tests do what takes long as well: the verifier sees all combinations of settings, not just some.
 const EXHAUSTIVE_VARIABLE: &str = "PPING_EXHAUSTIVE";
 
 /// How much the tests do.
@@ -49,9 +50,9 @@ pub(crate) enum Extent {
 /// The tests of pping as a whole, by module.
 const INTEGRATION_TESTS: &str = "pping/tests/it";
 
-/// Installs what is missing, and runs the tests of all crates. With a filter those of `pping-common` come first, since most of what
-/// is wrong with a change there shows before the kernel programs are compiled; then those of the module that the filter begins with, before
-/// all other tests are compiled.
+/// Installs what is missing, and runs the tests of all crates. With a filter, those of `pping-common` come first: they
+/// show most mistakes before the kernel programs are compiled. If the filter begins with a module of the integration
+/// tests, these come next, before all other tests are compiled.
 pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent) -> Result<()> {
     ensure!(
         environment::is_root(),
@@ -72,14 +73,14 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent
     command::run(&mut tests(extent, &[], filter, arguments)?)
 }
 
-/// Whether tests of pping as a whole have names that begin so: `kernel::sweep`.
+/// Whether a filter begins with a module of the integration tests: `kernel::sweep`.
 fn names_integration_tests(filter: &OsStr) -> bool {
     let module = filter.to_str().and_then(|filter| filter.split("::").next());
     let file = |module| environment::repository().join(INTEGRATION_TESTS).join(format!("{module}.rs"));
     module.is_some_and(|module| file(module).is_file())
 }
 
-/// The command that runs tests, of all targets or of these.
+/// Returns the command that runs tests, of all targets or of these.
 fn tests(
     extent: Extent,
     targets: &[&str],
@@ -105,7 +106,7 @@ fn tests(
     Ok(cargo)
 }
 
-/// A witness that errs makes every comparison with it worthless, so it is heard first.
+/// Tests the witness. It comes first, because a witness that errs makes every comparison with it worthless.
 fn test_witness() -> Result<()> {
     if !environment::repository().join(WITNESS).is_file() {
         return Ok(());

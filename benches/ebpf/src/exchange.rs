@@ -43,7 +43,7 @@ pub struct Made {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Exchange {
-    /// In this order.
+    /// The outgoing packet, then the incoming one.
     pub packets: [Made; 2],
 }
 

@@ -7,7 +7,7 @@ pub mod exchange;
 #[cfg(feature = "compiled")]
 pub static BASELINE: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline"));
 
-/// Without atomic instructions that return the old value, for kernels before Linux 5.12.
+/// The same without atomic instructions that return the old value, for kernels before Linux 5.12.
 #[cfg(feature = "compiled")]
 pub static BASELINE_ADD_ONLY: &[u8] =
     aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-baseline-add-only"));

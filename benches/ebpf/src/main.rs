@@ -125,8 +125,8 @@ fn observe(ctx: &TcContext, direction: Direction) {
     };
 }
 
-// Functions, since the next stage returns to the caller of the function that calls it, and the second packet has to follow. They return
-// a number, which the verifier asks of functions with such a call.
+// These are functions, because a stage returns to the caller of the function that calls the stage, and the second
+// packet has to follow. They return a number, because the verifier demands that of functions that call a stage.
 
 #[inline(never)]
 fn coming(ctx: &TcContext) -> i32 {

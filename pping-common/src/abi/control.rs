@@ -2,16 +2,16 @@
 
 use crate::layout::layout;
 
-/// The agent's control of the programs while they run.
+/// The values by which the agent controls the programs while they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// The number of rotations so far. The lowest bit is the phase: which of a series' two sums the programs
+    /// The number of rotations so far. Its lowest bit is the phase: which of a series' two sets of sums the programs
     /// write to.
     pub phase: u32,
-    /// Which set of prefixes has the labels in force.
+    /// The number of the set of prefixes whose labels are in force.
     pub generation: u32,
-    /// A new number makes each flow look up its series again.
+    /// Changes to make each flow look up its series again.
     pub epoch: u32,
     /// The lowest index of a series that was never used. The programs count it up.
     pub unused: u32,
@@ -22,11 +22,12 @@ pub struct Control {
     /// The tick (`jiffies`) at which the lease of the programs ends, if they have one; 0 before the first. Packets are checked
     /// against the copy in [`super::Interface`].
     pub lease_end: u64,
-    /// A secret for [`super::SeriesKey::hash`], so that no sender can choose two keys with the same. The agent writes it once.
+    /// A secret for [`super::SeriesKey::hash`] and [`super::host_bit`], so that no sender can choose two keys with the
+    /// same hash. The agent writes it once.
     pub seed: u64,
-    /// Not 0 once a sweep found that it had run out.
+    /// Not 0 once a sweep has found that the lease had run out.
     pub lapsed: u32,
-    /// The number of committed rotations that the agent has removed from the series since: all, or all but the last.
+    /// The number of committed rotations that the agent has since removed from the series: all, or all but the last.
     pub emptied: u32,
     /// The number of the present sweep. A sweep that begins counts it up, then copies it and `lease_end` to the interfaces.
     pub sweep: u32,
@@ -50,13 +51,13 @@ layout!(Control {
 });
 
 impl Control {
-    /// Cuts flows off since no more packets come. Flows that the ring has no room for stay for the next sweep.
+    /// Ends all flows because no more packets will come. Flows that the ring has no room for wait for the next sweep.
     pub const OVER: u32 = 1;
 
-    /// Cuts flows off since packets were missed: all of them, whether the ring has room or not.
+    /// Ends all flows because packets were missed, whether or not the ring has room.
     pub const RESTART: u32 = 2;
 
-    /// The `lease_end` of a lease that has run out: long ago.
+    /// The `lease_end` of a lease that has run out: a time long ago.
     pub const LAPSED: u64 = 1;
 }
 

@@ -1,4 +1,4 @@
-//! Counters per monitored interface, one copy per CPU.
+//! Counters per watched interface, one copy per CPU.
 
 use super::timed::{PacketProgram, Timed};
 use crate::{
@@ -29,10 +29,10 @@ layout!(
 );
 
 impl Lost {
-    /// The length of an array by kinds: how many there are, rounded up to a power of two.
+    /// The length of an array indexed by kind: a power of two, at least the number of kinds.
     pub const COUNT: usize = 4;
 
-    /// All of them, in the order of their numbers.
+    /// All kinds, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Rtt, Self::Flow, Self::End];
 }
 
@@ -77,7 +77,7 @@ macro_rules! counters {
             /// Nothing counted.
             pub const ZERO: Self = Self { $($name: Count::ZERO,)+ };
 
-            /// Adds what another CPU or interface counted.
+            /// Adds the counts of another CPU or interface.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name.add(&other.$name);)+
             }
@@ -94,9 +94,11 @@ macro_rules! counters {
 }
 
 counters! {
-    /// The packets of one direction and protocol: one cache line, and the only one of the counters that most packets touch.
+    /// The packets of one direction and protocol. It is one cache line, and the only one of the counters that most
+    /// packets touch.
     PacketCounters {
-        /// Packets by ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE); those that are not IP are under the first.
+        /// Packets by ECN codepoint (RFC 3168, 5: Not-ECT, ECT(1), ECT(0), CE); packets that are not IP count under the
+        /// first.
         by_ecn: [u64; 4],
         /// Bytes of whole frames.
         bytes: u64,
@@ -106,32 +108,32 @@ counters! {
 }
 
 counters! {
-    /// The counters of an interface. Arrays are indexed by the enums named beside them, and where the index is computed their
-    /// length is a power of two, which keeps the verifier content.
+    /// The counters of an interface. Arrays are indexed by the enums named beside them. If the index is computed, the
+    /// array's length is a power of two, by which the verifier knows that the index is in range.
     Counters {
         /// Packets by [`Direction`] and [`Protocol`].
         traffic: [[PacketCounters; Protocol::COUNT]; 2],
-        /// Packets that are not measured, by [`Untracked`].
+        /// Packets that are not measured, by the reason [`Untracked`].
         untracked: [u64; Untracked::COUNT],
         /// Samples by [`Direction`] that matched and [`Method`].
         samples: [[u64; Method::COUNT]; 2],
-        /// Flows of which a first direction opened, by [`Reason`].
+        /// Flows that opened, by the [`Reason`] of their first direction.
         opened: [u64; Reason::COUNT],
-        /// Flows of which the last direction closed, by [`Reason`].
+        /// Flows that closed, by the [`Reason`] of their last direction.
         closed: [u64; Reason::COUNT],
-        /// Flow entries made, IPv4 and IPv6.
+        /// Flow entries inserted, IPv4 and IPv6.
         entries_made: [u64; 2],
-        /// Flow entries deleted, IPv4 and IPv6.
+        /// Flow entries removed, IPv4 and IPv6.
         entries_deleted: [u64; 2],
-        /// Identifiers not recorded since all slots of the flow direction were taken.
+        /// Identifiers not recorded because all slots of the flow direction were taken.
         pending_full: u64,
-        /// Identifiers not recorded since the pool of what is pending had no entry for their flow.
+        /// Identifiers not recorded because the pool had no entry left for their flow.
         no_pending: u64,
-        /// Packets not matched since another CPU was busy with their flow.
+        /// Packets not matched because another CPU had the lock of their flow.
         contended: u64,
-        /// TCP segments retransmitted, of flows that are followed, by [`Direction`].
+        /// TCP segments retransmitted in flows that are tracked, by [`Direction`].
         retransmissions: [u64; 2],
-        /// TCP segments that arrived reordered, of flows that are followed, by [`Direction`].
+        /// TCP segments that arrived reordered in flows that are tracked, by [`Direction`].
         reordered: [u64; 2],
         /// Unanswered flows that were evicted to make room for others.
         evicted: u64,
@@ -141,15 +143,15 @@ counters! {
         dns_unanswered: u64,
         /// DNS responses to pending queries, by response code.
         dns_responses: [u64; 16],
-        /// Flow directions aggregated as those of another group for want of room.
+        /// Flow directions that count in the group `other` because their own group found no room.
         groups_refused: u64,
-        /// Samples that no series had room for.
+        /// Samples that found no room in any series.
         unaggregated: u64,
         /// Events lost, by [`Lost`].
         lost: [u64; Lost::COUNT],
         /// Packets that were timed, by [`PacketProgram`].
         timed_packets: [u64; PacketProgram::COUNT],
-        /// The time that these took, ns.
+        /// The time that these packets took, ns.
         timed_ns: [u64; PacketProgram::COUNT],
         /// Fills up the last cache line.
         reserved: [u64; 3],
@@ -157,20 +159,20 @@ counters! {
 }
 
 impl PacketCounters {
-    /// The codepoint, for [`PacketCounters::by_ecn`], in an IP header's traffic class.
+    /// The index in [`PacketCounters::by_ecn`] for the traffic class of an IP header.
     #[inline(always)]
     pub const fn codepoint(traffic_class: u8) -> usize {
         (traffic_class & 3) as usize
     }
 
-    /// How many packets there were.
+    /// The number of packets.
     pub fn packets(&self) -> u64 {
         self.by_ecn.iter().sum()
     }
 }
 
 impl Counters {
-    /// Counts a packet: `protocol` is the number of its [`Protocol`], below [`Protocol::COUNT`], and `len` its length.
+    /// Counts a packet of `len` bytes. `protocol` is the number of its [`Protocol`], below [`Protocol::COUNT`].
     #[inline(always)]
     pub fn packet(&mut self, direction: Direction, protocol: usize, len: usize, traffic_class: u8) {
         let line = &mut self.traffic[direction as usize][protocol];
@@ -208,19 +210,19 @@ impl Counters {
 const _: () = {
     assert!(size_of::<PacketCounters>() == 64);
     assert!(core::mem::offset_of!(Counters, traffic) == 0);
-    // What most packets do not touch lies behind the lines of those that do.
+    // Counters that few packets touch lie after the lines that most packets touch.
     assert!(core::mem::offset_of!(Counters, untracked) == 64 * 2 * Protocol::COUNT);
     assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 81);
     assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 96);
 };
 
 impl Counters {
-    /// The packets of a program that were timed.
+    /// The timed packets of a program.
     pub fn timed_by(&self, program: PacketProgram) -> Timed {
         Timed { packets: self.timed_packets[program as usize], ns: self.timed_ns[program as usize] }
     }
 
-    /// The packets of all programs that were timed.
+    /// The timed packets of all programs.
     pub fn timed(&self) -> Timed {
         Timed { packets: self.timed_packets.iter().sum(), ns: self.timed_ns.iter().sum() }
     }

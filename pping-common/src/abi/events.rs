@@ -42,7 +42,7 @@ impl Emit {
     /// [`EndEvent`]s.
     pub const ENDS: Self = Self(4);
 
-    /// Both.
+    /// Adds the events of `other`.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -72,7 +72,7 @@ layout!(
     }
 );
 
-/// The packet that caused it, in terms of the record's source and destination.
+/// What caused the change, in terms of the record's source and destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TriggeredBy {
@@ -96,13 +96,13 @@ layout!(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Endpoints {
-    /// Address of the replying host; IPv4 mapped into IPv6.
+    /// Address of the host that replies; IPv4 mapped into IPv6.
     pub source: [u8; 16],
-    /// Address of the other.
+    /// Address of the other host.
     pub destination: [u8; 16],
-    /// Port of the replying host, or the echo identifier.
+    /// Port of the host that replies, or the echo identifier.
     pub source_port: u16,
-    /// Port of the other, or the echo identifier.
+    /// Port of the other host, or the echo identifier.
     pub destination_port: u16,
     /// The interface id.
     pub interface: u16,
@@ -115,7 +115,7 @@ pub struct Endpoints {
 layout!(Endpoints { source, destination, source_port, destination_port, interface, protocol, reserved });
 
 impl Endpoints {
-    /// The same with the two ends exchanged.
+    /// Returns the same flow with the two ends exchanged.
     #[inline(always)]
     #[must_use]
     pub fn reversed(self) -> Self {
@@ -141,7 +141,7 @@ pub struct RttEvent {
     pub direction: u8,
     /// Differentiated services codepoint (RFC 2474) of the matching packet.
     pub dscp: u8,
-    /// The identifier that was echoed: a `TSval`, a sequence number, the ID of a query, or what else the method has.
+    /// The identifier that was echoed: a `TSval`, a sequence number, the ID of a query, or that of another method.
     pub identifier: u32,
     /// When it matched, ns of `CLOCK_MONOTONIC`.
     pub timestamp: u64,
@@ -163,11 +163,11 @@ pub struct RttEvent {
     pub rec_bytes: u64,
     /// VLAN tags of the matching packet.
     pub vlan: Vlan,
-    /// The index of its series, or [`RttEvent::NO_SERIES`].
+    /// The index of the sample's series, or [`RttEvent::NO_SERIES`].
     pub series: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
-    /// The part of the round-trip time beyond `source`, ns; 0 where the method does not measure it.
+    /// The part of the RTT beyond `source`, ns; 0 if the method does not measure it.
     pub side_rtt: u64,
 }
 
@@ -213,7 +213,7 @@ pub struct FlowEvent {
     pub reserved: u32,
     /// When it happened, ns of `CLOCK_MONOTONIC`.
     pub timestamp: u64,
-    /// The flow; the direction meant is that from `destination` to `source`.
+    /// The flow. The event is about the direction from `destination` to `source`.
     pub endpoints: Endpoints,
 }
 
@@ -227,7 +227,7 @@ pub struct Volume {
     pub packets: u64,
     /// Bytes above the transport header.
     pub bytes: u64,
-    /// TCP segments sent again.
+    /// TCP segments retransmitted.
     pub retransmissions: u32,
     /// Packets marked for congestion.
     pub ce_packets: u32,
@@ -239,7 +239,7 @@ pub struct Volume {
 
 layout!(Volume { packets, bytes, retransmissions, ce_packets, reordered, reserved });
 
-/// A flow is over, and forgotten.
+/// The end of a flow, which has been removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct EndEvent {
@@ -253,7 +253,7 @@ pub struct EndEvent {
     pub began: u64,
     /// When it closed or, if it expired, when its last packet was seen, to the second; ns of `CLOCK_MONOTONIC`.
     pub ended: u64,
-    /// The flow; `destination` is the one that began it.
+    /// The flow; `destination` is the endpoint that began it.
     pub endpoints: Endpoints,
     /// Sent by `destination`.
     pub sent: Volume,
@@ -268,11 +268,11 @@ impl EndEvent {
     pub const STILL_OPEN: u8 = u8::MAX;
 }
 
-/// Numbers back to names; `None` for a number that has none.
+/// Converts numbers back to names; `None` for a number without a name.
 macro_rules! from_number {
     ($($name:ident: $($variant:ident),+;)+) => {$(
         impl $name {
-            /// The one with this number, if there is one.
+            /// Returns the variant with this number, if there is one.
             pub fn from_number(number: u8) -> Option<Self> {
                 [$(Self::$variant),+].into_iter().find(|&variant| variant as u8 == number)
             }

@@ -1,4 +1,4 @@
-//! The table of monitored interfaces.
+//! The table of watched interfaces.
 
 use crate::{
     layout::layout,
@@ -6,15 +6,15 @@ use crate::{
     parse::LinkType,
 };
 
-/// A monitored interface: one cache line with all that a packet has to know before its flow. Flows and counters carry the
-/// interface's id, which is 16 bits wide, needs no hashing, and stays the same when an interface of the same name comes back under
-/// another ifindex.
+/// A watched interface: one cache line with all that a packet needs to know before it finds its flow. Flows and counters
+/// carry the interface id, which is 16 bits wide, needs no hashing, and stays the same if an interface of the same name
+/// comes back under another ifindex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct Interface {
-    /// Kernel's number of the interface; 0 in an empty entry.
+    /// The kernel's number of the interface; 0 in an empty entry.
     pub ifindex: u32,
-    /// Its id: what it is known by in flows, counters and series.
+    /// The interface id in flows, counters and series.
     pub id: u16,
     /// [`LinkType`] as a number.
     pub link_type: u16,
@@ -22,11 +22,11 @@ pub struct Interface {
     pub lease_end: u64,
     /// The number of the present sweep, [`super::Control::sweep`].
     pub sweep: u32,
-    /// Of each [`crate::parse::Family`] [`crate::table::Table::buckets`].
+    /// [`crate::table::Table::buckets`] of each [`crate::parse::Family`].
     pub buckets: [u32; 2],
     /// Fills up to a multiple of 8.
     pub reserved: u32,
-    /// Of each family [`crate::table::Table::seed`].
+    /// [`crate::table::Table::seed`] of each family.
     pub seeds: [u64; 2],
     /// Fills up the cache line.
     pub unused: [u64; 2],
@@ -48,24 +48,24 @@ impl Interface {
         unused: [0; 2],
     };
 
-    /// The link type with this number: the header at the start of a frame.
+    /// Returns the link type with this number: it says which header a frame begins with.
     #[inline(always)]
     pub fn link_type_of(number: u16) -> LinkType {
         if number == LinkType::Ip as u16 { LinkType::Ip } else { LinkType::Ethernet }
     }
 }
 
-/// The entry of the table that is tried as `probe` (from 0) for an interface.
+/// Returns the entry of the table to try as the `probe`th (from 0) for an interface.
 #[inline(always)]
 pub fn entry(ifindex: u32, probe: u32) -> u32 {
     ifindex.wrapping_add(probe) % INTERFACE_TABLE
 }
 
-/// The name of an interface that has, or had, an id. The agent's notes: the kernel programs do not look at them.
+/// The name of an interface that has, or had, an id. The agent keeps it; the kernel programs do not read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct InterfaceName {
-    /// Filled up with zeroes; all of them where the id is free.
+    /// The name, padded with zeros; all zeros if the id is free.
     pub name: [u8; 16],
 }
 

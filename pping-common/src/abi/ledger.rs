@@ -1,24 +1,24 @@
-//! The ledger: the counts that an agent has exposed in metrics so far, kept in a pinned map for its successor. The kernel programs do not
-//! use it.
+//! The ledger: the counts that metrics have shown so far, kept in a pinned map for the next agent. The kernel programs do
+//! not use it.
 
 use crate::{hist::OCTAVES, layout::layout, series::Traffic};
 
-/// Buckets of a histogram of metrics: up to the lowest bound of all octaves, each octave, and everything.
+/// Buckets of a histogram in metrics: one below the lowest octave, one per octave, and one above the highest.
 pub const BUCKETS: usize = OCTAVES + 2;
 
-/// Bytes of a label that is kept.
+/// The longest label that is kept, in bytes.
 pub const LABEL_BYTES: usize = 64;
 
-/// A fingerprint of a series of metrics, by which its entry is found.
+/// A fingerprint of a series in metrics, by which its entry is found.
 pub type LedgerKey = [u64; 2];
 
-/// An entry of the ledger: a series of metrics.
+/// An entry of the ledger: a series in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct LedgerEntry {
     /// Not 0 if its group has a label of its own.
     pub is_labelled: u64,
-    /// The label, padded with zeroes; empty if it is longer.
+    /// The label, padded with zeros; empty if it is longer than [`LABEL_BYTES`].
     pub label: [u8; LABEL_BYTES],
     /// The last two totals. The newer one is void until its rotation is committed.
     pub totals: [LedgerTotals; 2],
@@ -30,11 +30,12 @@ layout!(LedgerEntry { is_labelled, label, totals });
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LedgerTotals {
-    /// The number of rotations of [`super::Control::phase`] that are included; void while fewer are committed.
+    /// The number of rotations ([`super::Control::phase`]) that are included. The totals are void while fewer are
+    /// committed.
     pub epoch: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
-    /// Samples shorter than all octaves, by octave, and longer than all octaves; each in one.
+    /// Samples below the lowest octave, by octave, and above the highest. Each sample counts in one bucket.
     pub buckets: [u64; BUCKETS],
     /// Sum of the RTTs, ns: lower and higher half.
     pub sum: [u64; 2],
@@ -45,7 +46,7 @@ pub struct LedgerTotals {
 layout!(LedgerTotals { epoch, reserved, buckets, sum, traffic });
 
 impl LedgerTotals {
-    /// Nothing.
+    /// No samples and no traffic.
     pub const ZERO: Self = Self {
         epoch: 0,
         reserved: 0,

@@ -1,4 +1,4 @@
-//! The maps that outlive a run where they are pinned, and what is in them.
+//! The maps that outlive a run if they are pinned, and their types.
 
 use super::{
     control::Control,
@@ -21,7 +21,7 @@ use crate::{
     table::{Bucket, Table},
 };
 
-/// A map that is pinned.
+/// A pinned map.
 #[derive(Clone, Copy, Debug)]
 pub struct PinnedMap {
     /// Its name.
@@ -29,20 +29,19 @@ pub struct PinnedMap {
     layout: u64,
 }
 
-/// A map with these keys and values. `size` is its number of entries or bytes, if no option changes that; else 0.
+/// Describes a map with these keys and values. `size` is its number of entries or bytes; 0 if options change it.
 const fn map<K: Layout, V: Layout>(name: &'static str, size: u32) -> PinnedMap {
     PinnedMap { name, layout: number(number(number(START, K::HASH), V::HASH), size as u64) }
 }
 
-/// The enums whose numbers stand in maps.
+/// Enums whose numbers are in maps.
 type Names = (
     (Direction, Method, (Protocol, Untracked, PacketProgram)),
     (Lost, EventKind, (FlowEventKind, TriggeredBy)),
     (Lifecycle, LegState, (TsvalState, TimestampOption)),
 );
 
-/// All maps that are pinned: not those that a program uses only while it handles one packet, nor those of what is pending for a
-/// moment.
+/// All maps that are pinned. Scratch maps and maps of short-lived entries, such as DNS queries, are not.
 pub const PINNED_MAPS: [PinnedMap; 28] = [
     map::<u32, BinBlock>("BINS", 0),
     map::<u32, BinPool>("BIN_POOL", 1),
@@ -74,7 +73,7 @@ pub const PINNED_MAPS: [PinnedMap; 28] = [
     map::<u32, Table>("TABLES", 2),
 ];
 
-/// A fingerprint of all pinned maps. An agent does not go on with maps of another one.
+/// A fingerprint of all pinned maps. An agent does not continue with maps of another layout.
 pub const LAYOUT: u64 = {
     let (mut hash, mut at) = (START, 0);
     while at < PINNED_MAPS.len() {

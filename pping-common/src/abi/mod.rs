@@ -1,7 +1,7 @@
 //! The binary interface between the kernel programs and the agent: settings, counters, events.
 //!
-//! Fields only ever hold what the kernel programs put there, but the agent reads them as plain numbers
-//! and turns them into names by lookup, so that no value is undefined behaviour.
+//! The kernel programs write only valid numbers, but the agent reads them as plain integers and looks up their names. So
+//! no value is undefined behaviour.
 
 mod control;
 mod counters;
@@ -39,7 +39,7 @@ pub use crate::{
     series::{Purpose, Series, SeriesKey, SeriesRef, Sums, Tally, Traffic, host_bit},
 };
 
-/// Marks what the agent may read from, and write to, maps and globals byte by byte.
+/// Marks types that the agent may read from and write to maps and globals byte by byte.
 #[cfg(feature = "aya")]
 mod pod {
     use super::{Control, Counters, Emit, Interface, InterfaceName, LedgerEntry, Offsets, Residence};

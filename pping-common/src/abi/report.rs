@@ -1,4 +1,4 @@
-//! The reports of kernel programs and replay: of a packet, and of a flow that ends.
+//! What kernel programs and replay report: of a packet, and of a flow that ends.
 
 use super::{EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Endpoints {
-    /// Those of a packet: its sender is the host that replies.
+    /// Returns the endpoints of a packet: its sender is the host that replies.
     #[inline(always)]
     pub fn of_packet<A: Address>(interface_id: u16, frame: &Frame) -> Self {
         let (source_port, destination_port) = frame.transport.ports();
@@ -27,7 +27,7 @@ impl Endpoints {
         }
     }
 
-    /// Those of a flow for a record of what `timed` sends: the other end is the host that replies.
+    /// Returns the endpoints of a flow for a record of what `timed` sends: the other end is the host that replies.
     #[inline(always)]
     pub fn of_flow<A: Address>(key: &FlowKey<A>, timed: Endpoint) -> Self {
         let low = Self {
@@ -50,7 +50,7 @@ impl Endpoints {
     }
 }
 
-/// The state of a flow at a sample, as the sample's record has it.
+/// The state of a flow at the time of a sample, for the sample's record.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowState {
     min_rtt: u64,
@@ -62,7 +62,8 @@ pub struct FlowState {
 }
 
 impl FlowState {
-    /// That of a flow, by the lowest and the smoothed RTT, ns, of what the timed endpoint sends, and by what it and the other one sent.
+    /// Creates the state from the lowest and the smoothed RTT, ns, of what the timed endpoint sends, and from what each
+    /// end sent.
     #[inline(always)]
     pub fn of((min_rtt, smoothed_rtt): (u64, u64), sent: Sent, received: Sent) -> Self {
         Self {
@@ -75,7 +76,7 @@ impl FlowState {
         }
     }
 
-    /// The one for a sample that belongs to no flow.
+    /// Creates the state for a sample that belongs to no flow.
     #[inline(always)]
     pub fn without_flow(rtt: u64) -> Self {
         Self { min_rtt: rtt, smoothed_rtt: rtt, sent_packets: 0, sent_bytes: 0, rec_packets: 0, rec_bytes: 0 }
@@ -83,8 +84,8 @@ impl FlowState {
 }
 
 impl RttEvent {
-    /// A sample by the packet in `frame`, which passed in `direction` (as a number) at `timestamp`. `series` is the index of
-    /// its series.
+    /// Creates the event of a sample by the packet in `frame`, which passed in `direction` (as a number) at `timestamp`.
+    /// `series` is the index of its series.
     #[inline(always)]
     pub fn new<A: Address>(
         (interface_id, direction, frame): (u16, u8, &Frame),
@@ -116,21 +117,23 @@ impl RttEvent {
     }
 }
 
-/// A receiver of the events of flows.
+/// Receives the events of flows.
 pub trait FlowReporter {
-    /// Makes an event, and reports it. Not before: the kernel programs make events in place, on the ring.
+    /// Creates an event and reports it. `event` is a function because the kernel programs create events in place, on the
+    /// ring.
     fn report(&mut self, event: impl FnOnce() -> FlowEvent);
 }
 
 impl FlowEvent {
-    /// The direction towards a packet's sender opened: the packet answers it. `endpoints` are those of the packet.
+    /// Creates the event of an opening: a packet answered the direction towards its sender. `endpoints` are those of the
+    /// packet.
     #[inline(always)]
     pub fn opening(changes: &Changes, endpoints: Endpoints) -> Self {
         let by = TriggeredBy::Destination;
         Self::new(FlowEventKind::Opening, changes.opened_by, by, changes.opened_at, endpoints)
     }
 
-    /// Reports each direction that a packet closed at `now`. `endpoints` gives those of the packet.
+    /// Reports each direction that a packet closed at `now`. `endpoints` returns those of the packet.
     #[inline(always)]
     pub fn closings(
         changes: &Changes,
@@ -179,8 +182,8 @@ impl FlowEvent {
 }
 
 impl EndEvent {
-    /// The end of a flow whose last packet came at `last_packet`. One that did not close ends by `reason`. `volumes` are those of the
-    /// low endpoint and of the high one.
+    /// Creates the event at the end of a flow, whose last packet came at `last_packet`. If it did not close, it ends by
+    /// `reason`. `volumes` are those of the low and the high endpoint.
     #[inline(always)]
     pub fn new<A: Address>(
         key: &FlowKey<A>,
@@ -208,7 +211,8 @@ impl EndEvent {
 }
 
 impl Volume {
-    /// That of an endpoint that sent so much, and to which this happened. `has_segments` says whether it sent TCP segments.
+    /// Creates the volume of an endpoint from what it sent, and from its events. `has_segments` says whether it sent TCP
+    /// segments.
     #[inline(always)]
     pub fn new(sent: Sent, events: &Events, has_segments: bool) -> Self {
         let (retransmissions, reordered) =

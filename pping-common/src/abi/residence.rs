@@ -1,4 +1,4 @@
-//! Times that packets spend in this host, of `--residence`. See docs/residence.md.
+//! Times that packets spend in this host, for `--residence`. See docs/residence.md.
 
 use crate::{hist::BINS, limits::MAX_INTERFACES, series::SeriesRef};
 
@@ -6,34 +6,35 @@ use crate::{hist::BINS, limits::MAX_INTERFACES, series::SeriesRef};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Part {
-    /// From the ingress hook of one watched interface to the egress hook of another.
+    /// From the ingress attach point of one watched interface to the egress attach point of another.
     Forwarding,
     /// From the root qdisc's enqueue to its dequeue.
     Queue,
 }
 
 impl Part {
-    /// Both, in the order of their numbers.
+    /// Both parts, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::Forwarding, Self::Queue];
 
-    /// The index of an interface's times among all [`Residence`]s.
+    /// Returns the index of an interface's times among all [`Residence`]s.
     #[inline(always)]
     pub const fn index(self, interface_id: u16) -> u32 {
         self as u32 * MAX_INTERFACES + interface_id as u32
     }
 }
 
-/// The times of one part and of one interface, by which the packets leave. All counts only go up.
+/// The times of one part, of packets that leave by one interface. All counts only go up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Residence {
     /// The sum of all times, ns.
     pub sum: u64,
-    /// Packets that were followed. Those of the queue that have neither a time nor a loss are still queued, or were forgotten.
+    /// Packets that were followed. In the queue, those with neither a time nor a loss are still queued, or were
+    /// forgotten.
     pub followed: u64,
     /// Followed packets that were dropped in the queue.
     pub dropped: u64,
-    /// Followed packets that were lost from sight: another one took their entry, or their memory.
+    /// Followed packets that were lost: another packet took their entry or reused their memory.
     pub replaced: u64,
     /// Times by [`crate::hist::bin`].
     pub bins: [u64; BINS],
@@ -44,8 +45,8 @@ impl Residence {
     pub const ZERO: Self = Self { sum: 0, followed: 0, dropped: 0, replaced: 0, bins: [0; BINS] };
 }
 
-/// A packet that is followed through a queue. Each word but the first is combined with the time by exclusive or. So an entry that two
-/// CPUs wrote at once fits no packet, and needs no lock.
+/// A packet that is followed through a queue. Each word but the first is combined with the time by exclusive or. So an
+/// entry that two CPUs wrote at once fits no packet, and entries need no lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Followed {
@@ -53,9 +54,9 @@ pub struct Followed {
     pub time: u64,
     /// The address of its `sk_buff`.
     pub skb: u64,
-    /// A hash of what the queue does not change of it.
+    /// A hash of the content that the queue does not change.
     pub content: u64,
-    /// Whose the time is: an [`Owner`].
+    /// The interface and series that the time belongs to: an [`Owner`].
     pub owner: u64,
 }
 
@@ -68,51 +69,51 @@ impl Owner {
     const HAS_SERIES: u64 = 1 << 16;
     const SERIES_SHIFT: u32 = 17;
 
-    /// An interface, and no series.
+    /// Creates an owner with an interface and no series.
     #[inline(always)]
     pub fn of_interface(interface_id: u16) -> Self {
         Self(interface_id.into())
     }
 
-    /// Also the series at an index, in its `life`th use.
+    /// Adds the series at an index, in its `life`th use.
     #[inline(always)]
     #[must_use]
     pub fn with_series(self, index: u32, life: u32) -> Self {
         Self(self.0 | Self::HAS_SERIES | SeriesRef::without_purpose(index, life).0 << Self::SERIES_SHIFT)
     }
 
-    /// The id of the interface.
+    /// The interface id.
     #[inline(always)]
     pub fn interface_id(self) -> u16 {
         self.0 as u16
     }
 
-    /// Whether there is a series.
+    /// Whether the owner has a series.
     #[inline(always)]
     pub fn has_series(self) -> bool {
         self.0 & Self::HAS_SERIES != 0
     }
 
-    /// The series, where there is one. Not an `Option`, whose payload is not there for the verifier where it is none.
+    /// The series, if there is one. It is no `Option`: to the verifier the payload of `None` does not exist.
     #[inline(always)]
     pub fn series(self) -> SeriesRef {
         SeriesRef(self.0 >> Self::SERIES_SHIFT)
     }
 }
 
-/// A packet that came in and may leave again. Combined with the time as in [`Followed`].
+/// A packet that came in and may leave again. Its words are combined with the time as in [`Followed`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Passing {
     /// When it came in, ns; 0 in a free entry.
     pub time: u64,
-    /// A hash of what NAT leaves alone.
+    /// A hash of the content that NAT leaves alone.
     pub content: u64,
-    /// The id of the interface that it came in by.
+    /// The id of the interface that the packet came in by.
     pub interface_id: u64,
 }
 
-/// Where the running kernel has the fields that are read, bytes from the start of their structures.
+/// Offsets of the fields that the programs read, in bytes from the start of their structures in the running kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Offsets {
@@ -132,7 +133,8 @@ pub struct Offsets {
     pub dev_net: u32,
     /// `net.ns.inum`
     pub net_inum: u32,
-    /// No offset, but the number of the network namespace whose interfaces are watched: each counts its own from 1.
+    /// The number of the network namespace whose interfaces are watched (no offset): each namespace counts its interfaces
+    /// from 1.
     pub namespace: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Which series a sample, or what a flow sent, is added to.
+//! What selects the series of a sample, or of what a flow sent.
 
 use super::{Purpose, SeriesKey};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     rtt::Rules,
 };
 
-/// All that decides on the series of a flow direction.
+/// All that decides the series of a flow direction.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesSelector {
     /// Interface id.
@@ -27,7 +27,7 @@ pub struct SeriesSelector {
 }
 
 impl SeriesSelector {
-    /// That of a sample by the packet in `frame`.
+    /// Returns the selector of a sample by the packet in `frame`.
     #[inline(always)]
     pub fn of_sample(interface_id: u16, method: Method, direction: u8, frame: &Frame) -> Self {
         Self {
@@ -40,8 +40,8 @@ impl SeriesSelector {
         }
     }
 
-    /// That of what a flow sent, for the series of `timed`; `None` if there are no samples of what `timed` sends. `has_reply` says
-    /// whether the other endpoint sent anything.
+    /// Returns the selector for what a flow sent, in the series of `timed`; `None` if what `timed` sends has no samples.
+    /// `has_reply` says whether the other endpoint sent anything.
     #[inline(always)]
     pub fn of_flow<A: Address>(
         key: &FlowKey<A>,
@@ -67,15 +67,15 @@ impl SeriesSelector {
         })
     }
 
-    /// That of a packet in the queue of the interface that it leaves by: of the group of the round trips that it begins, in which the host
-    /// that it goes to replies.
+    /// Returns the selector of a packet in the queue of the interface that it leaves by. Its group is that of the round
+    /// trips that it begins, in which its destination replies.
     #[inline(always)]
     pub fn of_queue(interface_id: u16, from: IpAddress, to: IpAddress, dscp: u8) -> Self {
         let SeriesKey { method, direction, .. } = SeriesKey::of_queue(GroupKey::ALL, interface_id);
         Self { interface_id, method, direction, dscp, source: to, destination: from }
     }
 
-    /// The purpose of a flow direction's reference to the series: it holds for no other.
+    /// Returns the purpose of a flow direction's reference to the series: the reference holds for no other.
     #[inline(always)]
     pub fn purpose(&self, grouping: Grouping, epoch: u32) -> Purpose {
         let dscp = if grouping.by_dscp == 0 { 0 } else { self.dscp };
@@ -83,7 +83,7 @@ impl SeriesSelector {
     }
 
     /// Writes the key of the series. `label` is that of [`Grouping::key`].
-    // In place: a copy on the stack would be one more thing in which the verifier's ways to here differ.
+    // Written in place: with a copy on the stack, the verifier's paths to this point would differ in one more thing.
     #[inline(always)]
     pub fn write_key(&self, key: &mut SeriesKey, grouping: Grouping, label: impl Fn(IpAddress) -> u32) {
         key.group = grouping.key(self.source, self.destination, self.dscp, label);

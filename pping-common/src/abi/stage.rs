@@ -1,25 +1,26 @@
 //! The stages of a packet: programs, each of which calls the next.
 
-/// A stage that follows the attached program, by its index in the array of programs. Each is a tail call: there is no way back.
+/// A stage after the attached program, by its index in the array of programs. It is reached by a tail call, which does
+/// not return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Stage {
-    /// Parses any packet, counts it, and finds or makes its flow.
+    /// Parses and counts any packet, and finds or inserts its flow.
     Slow,
-    /// Matches and records in a flow over IPv4.
+    /// Matches and records in an IPv4 flow.
     StepV4,
-    /// Matches and records in a flow over IPv6.
+    /// Matches and records in an IPv6 flow.
     StepV6,
 }
 
 impl Stage {
-    /// How many there are.
+    /// The number of stages.
     pub const COUNT: u32 = Self::ALL.len() as u32;
 
-    /// All of them, in the order of their numbers.
+    /// All stages, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Slow, Self::StepV4, Self::StepV6];
 
-    /// Its name in those of programs: `pping_tc_slow`.
+    /// The stage's part in the names of programs, such as `pping_tc_slow`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Slow => "slow",

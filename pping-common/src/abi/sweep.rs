@@ -6,40 +6,40 @@ use crate::{
     parse::{Ipv4, Ipv6},
 };
 
-/// The request for the next run of the sweep, written by the agent.
+/// A request to the next run of the sweep program. The agent writes it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SweepRequest {
-    /// [`SweepRequest::BEGIN`], or which table to look at.
+    /// [`SweepRequest::BEGIN`], or the table to visit.
     pub kind: u32,
-    /// The flows to look at: how many, or, where the program cannot go through them by itself, the number of one.
+    /// How many interfaces or flows to visit. If the kernel cannot walk a map, the slot of the one flow to visit.
     pub due: u32,
-    /// The number of the sweep, by the program.
+    /// The number of the sweep; the program writes it.
     pub sweep: u32,
-    /// The contenders for the worst flows, by the program.
+    /// How many contenders for the worst flows were found; the program counts them.
     pub found: u32,
-    /// What a contender has to exceed.
+    /// The bar for contenders.
     pub bar: Bar,
-    /// The query over IPv4 to look at, where the program cannot go through them by itself.
+    /// The IPv4 query to visit, if the kernel cannot walk a map.
     pub query_v4: QueryKey<Ipv4>,
-    /// The query over IPv6.
+    /// The IPv6 query to visit.
     pub query_v6: QueryKey<Ipv6>,
 }
 
 impl SweepRequest {
-    /// Begin a sweep.
+    /// Begins a sweep.
     pub const BEGIN: u32 = 0;
 
-    /// Look at flows over IPv4.
+    /// Visits IPv4 flows.
     pub const V4: u32 = 4;
 
-    /// Look at flows over IPv6.
+    /// Visits IPv6 flows.
     pub const V6: u32 = 6;
 
-    /// Look at queries over IPv4.
+    /// Visits IPv4 queries.
     pub const QUERY_V4: u32 = 14;
 
-    /// Look at queries over IPv6.
+    /// Visits IPv6 queries.
     pub const QUERY_V6: u32 = 16;
 }
 

@@ -1,8 +1,8 @@
-//! What pping itself takes: of each program, one packet in [`TIMED_EVERY`] is timed.
+//! What pping itself costs: one packet in [`TIMED_EVERY`] of each program is timed.
 
 use crate::{layout::layout, limits::TIMED_EVERY, parse::Direction};
 
-/// A program that is attached, together with the stages that it calls.
+/// An attached program, with the stages that it calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PacketProgram {
@@ -23,13 +23,13 @@ layout!(
 );
 
 impl PacketProgram {
-    /// The length of an array by programs: how many there are, rounded up to a power of two.
+    /// The length of an array indexed by program: a power of two, at least the number of programs.
     pub const COUNT: usize = 4;
 
-    /// All of them, in the order of their numbers.
+    /// All programs, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Ingress, Self::Egress, Self::Xdp];
 
-    /// The program of this direction at tc. The numbers are those of [`Direction`].
+    /// Returns the program of this direction at tc. The numbers are those of [`Direction`].
     #[inline(always)]
     pub const fn at_tc(direction: Direction) -> Self {
         match direction {
@@ -38,7 +38,7 @@ impl PacketProgram {
         }
     }
 
-    /// Its name in the kernel.
+    /// The program's name in the kernel.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ingress => "pping_ingress",
@@ -48,23 +48,23 @@ impl PacketProgram {
     }
 }
 
-/// Packets that were timed, and the time that they took.
+/// Packets that were timed, and how long they took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timed {
     /// The number of packets.
     pub packets: u64,
-    /// The time of all of them together, ns.
+    /// The sum of their times, ns.
     pub ns: u64,
 }
 
 impl Timed {
-    /// Both together.
+    /// Adds two sums.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self { packets: self.packets + other.packets, ns: self.ns + other.ns }
     }
 
-    /// What is timed after a packet that brings a counter to this: the next one.
+    /// Whether the packet that brings a counter to `count` has the next one timed.
     #[inline(always)]
     pub const fn is_next(count: u64) -> bool {
         count.is_multiple_of(TIMED_EVERY)

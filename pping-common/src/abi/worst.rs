@@ -7,38 +7,38 @@ use crate::{
     rtt::RttSummary,
 };
 
-/// What flow directions are ranked by.
+/// A figure that flow directions are ranked by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Figure {
     /// The smoothed RTT, ns.
     Rtt,
-    /// The distance of the smoothed RTT from the lowest of the flow direction, ns.
+    /// How far the smoothed RTT is above the flow direction's lowest RTT, ns.
     Inflation,
-    /// TCP segments sent again, in millionths of all packets that the endpoint sent.
+    /// TCP segments retransmitted, in millionths of all packets that the endpoint sent.
     Retransmissions,
     /// Bytes above the transport header that the endpoint sent since the last sweep.
     Bytes,
 }
 
 impl Figure {
-    /// How many there are.
+    /// The number of figures.
     pub const COUNT: usize = 4;
 
-    /// All of them, in the order of their numbers.
+    /// All figures, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [Self::Rtt, Self::Inflation, Self::Retransmissions, Self::Bytes];
 }
 
-/// One whole in [`Figure::Retransmissions`].
+/// 100 % in [`Figure::Retransmissions`].
 pub const MILLION: u64 = 1_000_000;
 
-/// What a flow direction has to exceed to be a contender.
+/// The bar: what a flow direction has to exceed to be a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Bar {
-    /// The value by [`Figure`].
+    /// The value to exceed, by [`Figure`].
     pub above: [u64; Figure::COUNT],
-    /// The packets that both endpoints have to have sent; 0 if there are to be no contenders.
+    /// The number of packets that each endpoint must have sent; 0 if no contenders are wanted.
     pub packets: u64,
 }
 
@@ -46,7 +46,7 @@ impl Bar {
     /// No contenders.
     pub const NONE: Self = Self { above: [u64::MAX; Figure::COUNT], packets: 0 };
 
-    /// Whether any figure exceeds it.
+    /// Whether any figure exceeds the bar.
     #[inline(always)]
     pub fn is_exceeded(&self, figures: &[u64; Figure::COUNT]) -> bool {
         figures[0] > self.above[0]
@@ -62,11 +62,11 @@ impl Bar {
 pub struct Contender {
     /// The two ends; the packets of `destination` are timed.
     pub endpoints: Endpoints,
-    /// The values by [`Figure`]; 0 where there is none.
+    /// The values by [`Figure`]; 0 if there is none.
     pub figures: [u64; Figure::COUNT],
     /// The lowest RTT, ns; [`RttSummary::NO_RTT`] if there is none.
     pub min_rtt: u64,
-    /// Packets that the endpoint sent so far.
+    /// Packets that the endpoint has sent so far.
     pub packets: u64,
     /// The series of its samples.
     pub series: SeriesRef,
@@ -79,7 +79,7 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// The direction of a flow in which the packets of `timed` are timed. `figures` are those of [`Self::figures`].
+    /// Creates the contender for the flow direction whose sender is `timed`. `figures` are those of [`Self::figures`].
     #[inline(always)]
     pub fn new<A: Address>(
         (key, timed): (&FlowKey<A>, Endpoint),
@@ -101,8 +101,8 @@ impl Contender {
         }
     }
 
-    /// The figures of a flow direction with this lowest and smoothed RTT, packets and retransmissions so far, and traffic since the
-    /// last sweep.
+    /// Returns the figures of a flow direction, from its lowest and smoothed RTT, its packets and retransmissions so far,
+    /// and its traffic since the last sweep.
     #[inline(always)]
     pub fn figures(
         method: u8,
@@ -115,7 +115,8 @@ impl Contender {
         [rtt, inflation, Self::share(retransmissions.into(), packets), since.bytes]
     }
 
-    /// Whether RTTs of this method are those of the network. The pauses of an application lengthen those of spin bits.
+    /// Whether RTTs of this method are those of the network. Those of spin bits are not: pauses of an application
+    /// lengthen them.
     #[inline(always)]
     pub fn has_rtts(method: u8) -> bool {
         method != Method::QuicSpin as u8

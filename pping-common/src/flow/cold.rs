@@ -1,4 +1,5 @@
-//! The part of a flow that only packets touch which record, match, open or close, and the sweep.
+//! The part of a flow that most packets do not touch. The sweep does, and packets that record, match, open or close, that
+//! are retransmitted, reordered, or marked for congestion.
 
 use super::{key::Endpoint, lifecycle::Reason, traffic::Sent};
 use crate::{
@@ -7,13 +8,13 @@ use crate::{
     series::{SeriesRef, Traffic},
 };
 
-/// The totals of an endpoint, which the sweep brings up to date, and the series of its samples.
+/// The totals of an endpoint, which the sweep updates, and the series of its samples.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Totals {
-    /// Packets sent, when the sweep last came by.
+    /// Packets sent, as of the last sweep of the flow.
     pub packets: u64,
-    /// Bytes sent above the transport header, when the sweep last came by.
+    /// Bytes sent above the transport header, as of the last sweep of the flow.
     pub bytes: u64,
     /// The series for samples of this endpoint's packets.
     pub series: SeriesRef,
@@ -25,26 +26,26 @@ impl Totals {
     /// Nothing was sent yet.
     pub const EMPTY: Self = Self { packets: 0, bytes: 0, series: SeriesRef::NONE };
 
-    /// What was sent, when the sweep last came by.
+    /// What was sent, as of the last sweep of the flow.
     #[inline(always)]
     pub fn sent(&self) -> Sent {
         Sent { packets: self.packets, bytes: self.bytes }
     }
 }
 
-/// What seldom happens to packets of an endpoint. Counted without the lock, by several CPUs at a time.
+/// Rare events of an endpoint's packets. Several CPUs count them at a time, without the lock.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Events {
-    /// Segments retransmitted. A flow of UDP has no segments, and its [`SpinTimes`] in place of the first three.
+    /// Segments retransmitted. A UDP flow has no segments: its [`SpinTimes`] take the place of the first three fields.
     pub retransmissions: u32,
     /// Segments that arrived reordered.
     pub reordered: u32,
-    /// As much of `retransmissions` as is part of a series.
+    /// The part of `retransmissions` that has been added to a series.
     pub folded_retransmissions: u32,
     /// Packets marked for congestion (RFC 3168, 5: CE).
     pub ce_packets: u32,
-    /// As much of `ce_packets` as is part of a series.
+    /// The part of `ce_packets` that has been added to a series.
     pub folded_ce_packets: u32,
 }
 
@@ -60,7 +61,7 @@ impl Events {
         folded_ce_packets: 0,
     };
 
-    /// The words that a flow of UDP has times of its spin bit in.
+    /// The times of the spin bit, which a UDP flow has in these words.
     #[inline(always)]
     pub fn spin(&self) -> SpinTimes {
         let edge_at = u64::from(self.reordered) << 32 | u64::from(self.retransmissions);
@@ -68,13 +69,13 @@ impl Events {
     }
 }
 
-/// Times of the spin bit of a direction; its flags are in the [`super::DirectionState`].
+/// Times of the spin bit of a flow direction. Its flags are in the [`super::DirectionState`].
 #[derive(Clone, Copy, Debug)]
 pub struct SpinTimes {
-    /// When the last edge was seen, ns; 0 before the first, and while that is in doubt.
+    /// When the last edge was seen, ns; 0 before the first, and while the time is not known.
     pub edge_at: u64,
-    /// The measure of the interval between two edges. Of the low endpoint's direction, and while the flow is not recognised as
-    /// QUIC, the version of the latest long header.
+    /// The measure of the interval between two edges. Until the flow is recognised as QUIC, the low endpoint's has the
+    /// version of the latest long header.
     pub interval: u32,
 }
 
@@ -88,22 +89,23 @@ impl SpinTimes {
     }
 }
 
-/// What changes in a direction with the lock of its flow only.
+/// The part of a flow direction that changes only under the lock of its flow.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct LockedDirection {
-    /// When the first packet was sent, ns; 0 before. Once the flow is closed, of the direction that did not begin it: when it closed.
+    /// When the first packet was sent, ns; 0 before. Once the flow is closed, the direction that did not begin it has the
+    /// time of closing.
     pub opened_at: u64,
-    /// The lowest RTT, ns; [`RttSummary::NO_RTT`] before the first. While the leg of a handshake is pending there is no RTT, and
-    /// this has the leg's payload.
+    /// The lowest RTT, ns; [`RttSummary::NO_RTT`] before the first. While a leg of the handshake is pending, the leg's
+    /// payload: RTTs come after the leg.
     min_rtt: u64,
-    /// The smoothed RTT, ns. While the leg of a handshake is pending: when that began.
+    /// The smoothed RTT, ns. While a leg of the handshake is pending, the time when it began.
     smoothed_rtt: u64,
 }
 
 layout!(LockedDirection { opened_at, min_rtt, smoothed_rtt });
 
-/// Which leg of a handshake a direction is in, and why it counts as opened, in one byte.
+/// The state of a direction's leg of the handshake and the reason why it opened, in one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(super) struct Stages(u8);
@@ -122,7 +124,7 @@ impl Facts {
     const HIGH_BEGAN: u8 = 1 << Self::HIGH_BEGAN_SHIFT;
     const IS_CLOSED: u8 = 8;
 
-    /// Those of a new flow whose ends are addresses of this host, or not.
+    /// Creates the facts of a new flow. The arguments say which ends are addresses of this host.
     #[inline(always)]
     pub fn of_ends(is_low_local: bool, is_high_local: bool) -> Self {
         Self(u8::from(is_low_local) << Endpoint::Low as u8 | u8::from(is_high_local) << Endpoint::High as u8)
@@ -135,7 +137,7 @@ impl Facts {
     }
 }
 
-/// The number of an entry of the pool of what is pending, or none: as memory is that was never used.
+/// The number of a flow's entry in the pool of pending timestamps. 0 means none, so zeroed memory has no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct PendingNumber(u32);
@@ -146,13 +148,13 @@ impl PendingNumber {
     /// No entry.
     pub const NONE: Self = Self(0);
 
-    /// That of an entry.
+    /// Creates the number of an entry.
     #[inline(always)]
     pub fn new(number: u32) -> Self {
         Self(number + 1)
     }
 
-    /// The number. If there is none, one that no entry has.
+    /// Returns the number. If there is none, returns one that no entry has.
     #[inline(always)]
     pub fn get(self) -> u32 {
         self.0.wrapping_sub(1)
@@ -165,7 +167,7 @@ impl PendingNumber {
     }
 }
 
-/// What changes with the lock of the flow only.
+/// The part of a flow that changes only under its lock.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Locked {
@@ -173,12 +175,12 @@ pub struct Locked {
     pub directions: [LockedDirection; 2],
     /// The identifiers of the legs of the handshake, by [`Endpoint`].
     leg_numbers: [u32; 2],
-    /// The flow's entry of the pool of the kernel programs.
+    /// The flow's entry in the kernel programs' pool of pending timestamps.
     pub pending: PendingNumber,
     stages: [Stages; 2],
     /// The reason why the last direction closed.
     pub closed_by: Reason,
-    /// The rest.
+    /// Other facts of the flow.
     pub facts: Facts,
 }
 
@@ -195,7 +197,7 @@ impl Stages {
 }
 
 impl Locked {
-    /// A flow of which nothing is known yet.
+    /// A flow that has had no packet.
     pub const EMPTY: Self = Self {
         directions: [LockedDirection::EMPTY; 2],
         leg_numbers: [0; 2],
@@ -205,7 +207,7 @@ impl Locked {
         facts: Facts(0),
     };
 
-    /// The direction that an endpoint sends in.
+    /// The direction in which an endpoint sends.
     #[inline(always)]
     pub fn direction(&self, endpoint: Endpoint) -> &LockedDirection {
         endpoint.of(&self.directions)
@@ -216,32 +218,33 @@ impl Locked {
         endpoint.of_mut(&mut self.directions)
     }
 
-    /// Whether what `from` sends is timed, unless it asks for no answer: the other end is not this host.
+    /// Whether what `from` sends is timed, if it asks for an answer: the other end must not be this host, unless
+    /// `include_local`.
     #[inline(always)]
     pub fn is_timed(&self, from: Endpoint, include_local: bool) -> bool {
         include_local || self.facts.0 & 1 << from.other() as u8 == 0
     }
 
-    /// Whether there may be samples of what `from` sends: it sent what asks for an answer, and that is timed.
+    /// Whether what `from` sends may have samples: it sent something that asks for an answer, and that is timed.
     #[inline(always)]
     pub fn may_have_samples(&self, from: Endpoint, include_local: bool) -> bool {
         self.direction(from).opened_at != 0 && self.is_timed(from, include_local)
     }
 
-    /// The endpoint that began the flow, as far as that was seen.
+    /// The endpoint that began the flow, as far as pping saw.
     #[inline(always)]
     fn first(&self) -> Endpoint {
         if self.facts.0 & Facts::HIGH_BEGAN == 0 { Endpoint::Low } else { Endpoint::High }
     }
 
-    /// Which endpoint began the flow as far as that was seen, and when, ns.
+    /// The endpoint that began the flow, as far as pping saw, and when, ns.
     #[inline(always)]
     pub fn beginning(&self) -> (Endpoint, u64) {
         let ([low, high], first) = (&self.directions, self.first());
         (first, first.pick(low, high).opened_at)
     }
 
-    /// When the last direction closed, ns, if none is open any more.
+    /// When the last direction closed, ns; `None` if a direction is open or none ever was.
     #[inline(always)]
     pub fn closed_at(&self) -> Option<u64> {
         let [low, high] = &self.directions;
@@ -254,7 +257,8 @@ impl Locked {
         self.directions[0].opened_at.max(self.directions[1].opened_at)
     }
 
-    /// Notes that the first packet of a direction came at `now`; `begins` says whether the other has sent nothing yet.
+    /// Notes that the first packet of a direction came at `now`. `begins` says that the other direction has sent nothing
+    /// yet.
     #[inline(always)]
     pub(super) fn open(&mut self, from: Endpoint, now: u64, by: Reason, begins: bool) {
         self.direction_mut(from).opened_at = now;
@@ -275,7 +279,7 @@ impl Locked {
         self.facts.0 |= Facts::IS_CLOSED;
     }
 
-    /// The reason why a direction counts as opened.
+    /// The reason why a direction opened.
     #[inline(always)]
     pub fn opened_by(&self, endpoint: Endpoint) -> Reason {
         match endpoint.of(&self.stages).0 >> Stages::OPENED_BY_SHIFT {
@@ -290,7 +294,7 @@ impl Locked {
         LegState(endpoint.of(&self.stages).0 & Stages::LEG)
     }
 
-    /// The leg of the handshake that a direction is in.
+    /// The leg of the handshake that a direction began.
     #[inline(always)]
     pub(super) fn leg(&self, endpoint: Endpoint) -> Leg {
         let direction = self.direction(endpoint);
@@ -302,7 +306,7 @@ impl Locked {
         leg
     }
 
-    /// The same, changed.
+    /// Replaces the leg of a direction.
     #[inline(always)]
     pub(super) fn set_leg(&mut self, endpoint: Endpoint, leg: Leg) {
         let was_pending = Leg { state: self.leg_state(endpoint), ..Leg::UNSEEN }.is_pending();
@@ -317,7 +321,8 @@ impl Locked {
         }
     }
 
-    /// The lowest and the smoothed RTT of what an endpoint sends, ns: [`RttSummary::NO_RTT`] and 0 where there is none.
+    /// The lowest and the smoothed RTT of what an endpoint sends, ns; [`RttSummary::NO_RTT`] and 0 before the first
+    /// sample.
     #[inline(always)]
     pub fn rtts(&self, endpoint: Endpoint) -> (u64, u64) {
         let direction = self.direction(endpoint);
@@ -328,7 +333,7 @@ impl Locked {
         }
     }
 
-    /// The same, changed. Not while the leg of a handshake is pending.
+    /// Replaces the RTTs. Must not be called while a leg of the handshake is pending.
     #[inline(always)]
     pub(in crate::flow) fn set_rtts(&mut self, endpoint: Endpoint, (min, smoothed): (u64, u64)) {
         let direction = self.direction_mut(endpoint);
@@ -336,27 +341,28 @@ impl Locked {
     }
 }
 
-/// The part of a flow that is in a map of its own, by the same number as its entry of the table.
+/// The part of a flow that is in a map of its own, under the number of its entry in the table.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Cold {
     /// The totals, by [`Endpoint`].
     pub totals: [Totals; 2],
-    /// What seldom happens, by [`Endpoint`].
+    /// The rare events, by [`Endpoint`].
     pub events: [Events; 2],
-    /// What changes with the lock only.
+    /// The part that changes only under the lock.
     pub locked: Locked,
 }
 
 layout!(Cold { totals, events, locked });
 
 impl Cold {
-    /// A flow of which nothing is known yet.
+    /// A flow that has had no packet.
     pub const EMPTY: Self =
         Self { totals: [Totals::EMPTY; 2], events: [Events::EMPTY; 2], locked: Locked::EMPTY };
 }
 
-/// The traffic of an endpoint since the last sweep. `retransmissions` are as of [`Events`], and 0 of a flow without segments.
+/// Returns the traffic of an endpoint since the last sweep. `retransmissions` come from [`Events`], and are 0 in a flow
+/// without segments.
 #[inline(always)]
 pub fn fold(totals: &Totals, events: &Events, traffic: u64, has_segments: bool) -> Traffic {
     let since = totals.sent().since(traffic);

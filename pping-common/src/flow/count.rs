@@ -1,4 +1,4 @@
-//! Counting a packet for its flow.
+//! Counting packets for their flow.
 
 use super::{
     hot::{Glance, Latest},
@@ -9,37 +9,39 @@ use crate::{
     rtt::Progress,
 };
 
-/// A segment that does not advance its direction.
+/// A segment that does not advance its flow direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
-    /// It was sent again.
+    /// It was retransmitted.
     Retransmitted,
-    /// Others overtook it.
+    /// It was reordered: later segments overtook it.
     Reordered,
-    /// It asks whether the other side is still there.
+    /// It is a keep-alive: it asks whether the other end is still there.
     KeepAlive,
 }
 
-/// The counts of a flow direction. Those of the kernel programs are in maps, and other CPUs count there at the same time.
+/// The counts of a flow direction. In the kernel programs they are in maps, and other CPUs count there at the same time.
 pub trait DirectionCounts {
     /// Adds a number to [`super::Hot::traffic`].
     fn add_traffic(&mut self, more: u64);
 
-    /// Replaces [`super::Hot::latest`], if it is another.
+    /// Replaces [`super::Hot::latest`].
     fn set_latest(&mut self, latest: Latest);
 
-    /// Replaces the highest sequence number of TCP.
+    /// Replaces the highest TCP sequence number.
     fn set_sequence_end(&mut self, end: u32);
 
-    /// Counts a segment that was sent again, or that others overtook.
+    /// Counts a segment that does not advance the direction.
     fn add_behind(&mut self, behind: Behind);
 
     /// Counts a packet marked for congestion.
     fn add_ce(&mut self);
 }
 
-/// Counts a packet which passed in `direction` (as a number), and says how it advances its direction. `glance` is what it found.
-// What few packets need is done within one branch: the verifier would follow what comes between two for each outcome of the first.
+/// Counts a packet that passed in `direction` (as a number), and returns how it advances its flow direction. `glance` is
+/// the flow's state before the packet.
+// Each rare case is handled within one branch: the verifier would follow the code between two branches for each outcome
+// of the first.
 #[inline(always)]
 pub fn count(
     counts: &mut impl DirectionCounts,
@@ -49,7 +51,7 @@ pub fn count(
     direction: u8,
 ) -> Progress {
     let latest = Latest::new(direction, traffic_class);
-    // Written only if it changes, which leaves the cache line alone.
+    // Written only if it changes: most packets repeat it.
     if glance.latest != latest {
         counts.set_latest(latest);
     }

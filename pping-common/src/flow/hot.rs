@@ -1,4 +1,4 @@
-//! The part of a flow that most packets touch: one cache line, with the key of a flow over IPv4.
+//! The part of a flow that most packets touch. In an IPv4 flow it fits into one cache line, together with the key.
 
 use super::{
     key::{Endpoint, FlowKey},
@@ -11,7 +11,7 @@ use crate::{
     series::SeriesKey,
 };
 
-/// The direction and the class of service of the latest packet that an endpoint sent, in one byte.
+/// The direction and the class of service of the latest packet of an endpoint, in one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Latest(pub u8);
@@ -25,14 +25,14 @@ impl Latest {
     const DIRECTION: u8 = 3;
     const UNKNOWN: u8 = 3;
 
-    /// That of a packet of this traffic class byte, which passed in `direction`: the number of a [`Direction`], or
+    /// Creates it for a packet with this traffic class byte that passed in `direction`: the number of a [`Direction`], or
     /// [`SeriesKey::NO_DIRECTION`].
     #[inline(always)]
     pub fn new(direction: u8, traffic_class: u8) -> Self {
         Self(traffic_class & !Self::DIRECTION | direction & Self::DIRECTION)
     }
 
-    /// The direction that [`Latest::new`] was given.
+    /// The direction, as given to [`Latest::new`].
     #[inline(always)]
     pub fn direction(self) -> u8 {
         match self.0 & Self::DIRECTION {
@@ -48,8 +48,9 @@ impl Latest {
     }
 }
 
-/// The state of a flow direction that packets look at without the lock, and change only with it. One word, so that it is read and
-/// written at once: flags, and above them the time of the last recording in units of 2^20 ns, as far as there is room.
+/// The state of a flow direction that packets read without the lock, and change only under it. It is one word, so that it
+/// is read and written at once: flags, and above them the low bits of the time of the last recording, in units of 2^20
+/// ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct DirectionState(u32);
@@ -66,7 +67,7 @@ impl DirectionState {
     const HAS_SEQUENCE: u32 = 1 << 5;
     const WAITING: u32 = 1 << 6;
     const ESTABLISHED: u32 = 1 << 7;
-    /// The flags of the spin bit, which a flow of QUIC has in place of the four above.
+    /// The flags of the spin bit. A QUIC flow has them in place of the four above.
     const SPIN_SHIFT: u32 = 3;
     const SPIN: u32 = 31;
     const RECORDED_SHIFT: u32 = 8;
@@ -81,7 +82,7 @@ impl DirectionState {
         self.0 = self.0 & !mask | value & mask;
     }
 
-    /// Whether it is open.
+    /// The stage of the direction's life.
     #[inline(always)]
     pub fn lifecycle(self) -> Lifecycle {
         Lifecycle((self.0 & Self::LIFECYCLE) as u8)
@@ -92,13 +93,13 @@ impl DirectionState {
         self.set(Self::LIFECYCLE, lifecycle.0.into());
     }
 
-    /// Whether it was ever answered, or closed.
+    /// Whether the direction was ever answered or closed.
     #[inline(always)]
     pub fn is_begun(self) -> bool {
         matches!(self.lifecycle(), Lifecycle::OPEN | Lifecycle::CLOSED)
     }
 
-    /// Whether a segment other than SYN was sent: from then on a SYN begins another connection.
+    /// Whether a segment other than a SYN was sent. From then on, a SYN begins another connection.
     #[inline(always)]
     pub fn is_established(self) -> bool {
         self.has(Self::ESTABLISHED)
@@ -109,7 +110,7 @@ impl DirectionState {
         self.set(Self::ESTABLISHED, u32::from(is_established) << Self::ESTABLISHED.trailing_zeros());
     }
 
-    /// Whether its leg of a handshake waits for the reply.
+    /// Whether the direction's leg of the handshake is pending.
     #[inline(always)]
     pub(super) fn is_leg_pending(self) -> bool {
         self.has(Self::LEG_IS_PENDING)
@@ -142,7 +143,7 @@ impl DirectionState {
         self.set(Self::HAS_SEQUENCE, Self::HAS_SEQUENCE);
     }
 
-    /// Whether any identifier of this direction is pending.
+    /// Whether anything of this direction is pending.
     #[inline(always)]
     pub fn is_waiting(self) -> bool {
         self.has(Self::WAITING)
@@ -153,7 +154,7 @@ impl DirectionState {
         self.set(Self::WAITING, u32::from(is_waiting) << Self::WAITING.trailing_zeros());
     }
 
-    /// The flags of the spin bit, of a flow of QUIC.
+    /// The flags of the spin bit, in a QUIC flow.
     #[inline(always)]
     pub(super) fn spin(self) -> u8 {
         (self.0 >> Self::SPIN_SHIFT & Self::SPIN) as u8
@@ -164,16 +165,16 @@ impl DirectionState {
         self.set(Self::SPIN << Self::SPIN_SHIFT, u32::from(flags) << Self::SPIN_SHIFT);
     }
 
-    /// Notes when the direction recorded last, ns; 0 for never.
+    /// Notes when the direction last recorded, ns; 0 for never.
     #[inline(always)]
     pub(super) fn set_recorded_at(&mut self, recorded_at: u64) {
         self.set(!0 << Self::RECORDED_SHIFT, units(recorded_at) << Self::RECORDED_SHIFT);
     }
 
-    /// Whether the direction certainly recorded less than `limit` ns before `now`.
+    /// True if the direction certainly recorded less than `limit` ns before `now`.
     ///
-    /// Certainly: the last recording counts as of the beginning of its unit, and `now` as of the end. If it is a multiple of
-    /// 2^44 ns (five hours) ago, it may be taken for a new one; then the next segment that could be recorded is.
+    /// To be certain, the last recording counts as of the beginning of its unit, and `now` as of the end of its unit. A
+    /// recording a multiple of 2^44 ns (five hours) ago may look recent; then recording resumes within `limit`.
     #[inline(always)]
     pub(super) fn has_recorded_within(self, limit: u64, now: u64) -> bool {
         let recorded = self.0 >> Self::RECORDED_SHIFT;
@@ -183,7 +184,7 @@ impl DirectionState {
     }
 }
 
-/// How many bits of a time in ns are below a unit of [`DirectionState::set_recorded_at`].
+/// The bits of a time in ns that lie below a unit of [`DirectionState::set_recorded_at`].
 const UNIT_SHIFT: u32 = 20;
 
 #[inline(always)]
@@ -191,8 +192,8 @@ fn units(time: u64) -> u32 {
     (time >> UNIT_SHIFT) as u32
 }
 
-/// Of TCP whether segments carry timestamps, and how many did not while that was not known; of UDP whether the flow is QUIC, and how far
-/// its spin bits are trusted.
+/// What is known of a flow's protocol. TCP: whether segments carry timestamps, and how many did not while that was
+/// unknown. UDP: whether the flow is QUIC, and how far its spin bits are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Mode(pub u8);
@@ -200,7 +201,7 @@ pub struct Mode(pub u8);
 layout!(Mode { 0 });
 
 impl Mode {
-    /// Neither is known yet.
+    /// Nothing is known yet.
     pub const UNKNOWN: Self = Self(0);
 
     /// Whether the segments of the flow carry timestamps.
@@ -214,7 +215,8 @@ impl Mode {
         self.0 = option.0;
     }
 
-    /// Counts a segment without timestamps, while it is not known whether the flow has them, and says how many there were.
+    /// Counts a segment without timestamps while it is unknown whether the flow has them. Returns the number of such
+    /// segments.
     #[inline(always)]
     pub(super) fn count_without_timestamps(&mut self) -> u8 {
         self.0 = self.0.wrapping_add(1 << 2);
@@ -233,31 +235,32 @@ impl Mode {
     }
 }
 
-/// What a packet looks at without the lock, as it was at one time or another since the packet came.
+/// What a packet reads without the lock. Each field was current at some time since the packet came.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance {
-    /// The direction that the packet is of.
+    /// The flow direction of the packet.
     pub forward: HotDirection,
-    /// The state of the other one.
+    /// The state of the other direction.
     pub reverse: DirectionState,
-    /// The latest packet of the direction.
+    /// The latest packet of the packet's direction.
     pub latest: Latest,
     /// Not 0 if a packet was missed.
     pub contended: u8,
-    /// The kind of TCP or UDP.
+    /// What is known of TCP or UDP.
     pub mode: Mode,
 }
 
-/// What most packets look at of the direction that an endpoint sends in.
+/// The part of a flow direction that most packets read.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct HotDirection {
-    /// The newest `TSval` seen, where the state says that there is one. Of QUIC the lower half of the time of the last recording.
+    /// The newest `TSval` seen, if the state says that there is one. In a QUIC flow, the lower half of the time of the
+    /// last recording.
     pub newest_tsval: u32,
-    /// The highest [`Segment::sequence_end`](crate::parse::Segment::sequence_end) seen, where the state says that there is one.
-    /// Written without the lock. Of QUIC the higher half of the time of the last recording.
+    /// The highest [`Segment::sequence_end`](crate::parse::Segment::sequence_end) seen, if the state says that there is
+    /// one. Written without the lock. In a QUIC flow, the higher half of the time of the last recording.
     pub sequence_end: u32,
-    /// The rest.
+    /// The state.
     pub state: DirectionState,
 }
 
@@ -268,22 +271,22 @@ impl HotDirection {
     pub const EMPTY: Self = Self { newest_tsval: 0, sequence_end: 0, state: DirectionState::EMPTY };
 }
 
-/// What most packets look at of a flow.
+/// The part of a flow that most packets read.
 ///
-/// Several CPUs may do so at once. `latest`, `contended`, `traffic`, `sequence_end` of TCP, and `newest_tsval` by
-/// compare-and-exchange, change without the lock; all else only with it.
+/// Several CPUs may use it at once. `latest`, `contended`, `traffic`, TCP's `sequence_end`, and (by compare-and-exchange)
+/// `newest_tsval` change without the lock. All else changes only under it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Hot {
-    /// The lock of the flow. Belongs to the kernel programs.
+    /// The lock of the flow. Only the kernel programs use it.
     pub busy: u32,
     /// The latest packets, by [`Endpoint`].
     pub latest: [Latest; 2],
-    /// Not 0 if a packet was missed, since another CPU had the lock.
+    /// Not 0 if a packet was missed because another CPU had the lock.
     pub contended: u8,
-    /// The kind of TCP or UDP.
+    /// What is known of TCP or UDP.
     pub mode: Mode,
-    /// What each endpoint sent, as [`super::Sent`] counts it.
+    /// What each endpoint sent, in the units of [`super::Sent`].
     pub traffic: [u64; 2],
     /// Both directions, by [`Endpoint`].
     pub directions: [HotDirection; 2],
@@ -292,7 +295,7 @@ pub struct Hot {
 layout!(Hot { busy, latest, contended, mode, traffic, directions });
 
 impl Hot {
-    /// A flow of which nothing is known yet.
+    /// A flow that has had no packet.
     pub const EMPTY: Self = Self {
         busy: 0,
         latest: [Latest::NONE; 2],
@@ -302,7 +305,7 @@ impl Hot {
         directions: [HotDirection::EMPTY; 2],
     };
 
-    /// The direction that an endpoint sends in.
+    /// The direction in which an endpoint sends.
     #[inline(always)]
     pub fn direction(&self, endpoint: Endpoint) -> &HotDirection {
         endpoint.of(&self.directions)
@@ -326,7 +329,7 @@ impl Hot {
         *endpoint.of(&self.latest)
     }
 
-    /// What a packet of `from` looks at.
+    /// Returns what a packet of `from` reads.
     #[inline(always)]
     pub fn glance(&self, from: Endpoint) -> Glance {
         Glance {
@@ -338,20 +341,21 @@ impl Hot {
         }
     }
 
-    /// Whether a direction is open.
+    /// Whether any direction is open.
     #[inline(always)]
     pub fn is_open(&self) -> bool {
         self.directions.iter().any(|direction| direction.state.lifecycle() == Lifecycle::OPEN)
     }
 
-    /// Whether the flow is unanswered: such flows are evicted when there are too many.
+    /// Whether the flow is unanswered. Unanswered flows are evicted if there are too many.
     #[inline(always)]
     pub fn is_unanswered(&self) -> bool {
         !self.directions.iter().any(|direction| direction.state.is_begun())
     }
 
-    /// The number of the [`Direction`] in which samples of `timed` are matched: the one in which the packets of the other
-    /// pass, or will when there are any; `has_reply` says whether there were.
+    /// Returns the number of the [`Direction`] in which samples of `timed` match: the direction in which packets of the
+    /// other endpoint pass. If that has sent none yet (`has_reply` is false), they will pass in the direction opposite to
+    /// `timed`'s packets.
     #[inline(always)]
     pub fn matched_at(&self, timed: Endpoint, has_reply: bool) -> u8 {
         if has_reply {
@@ -365,14 +369,14 @@ impl Hot {
     }
 }
 
-/// An entry of the table: the key, and what most packets look at. Aligned so that one of IPv4 is in one cache line, and one of IPv6 in
-/// two.
+/// An entry of the table: the key, and the part that most packets read. It is aligned so that an IPv4 entry fits into one
+/// cache line and an IPv6 entry into two.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub struct HotEntry<A> {
-    /// The name of the flow.
+    /// The key of the flow.
     pub key: FlowKey<A>,
-    /// What most packets look at.
+    /// The part that most packets read.
     pub hot: Hot,
 }
 

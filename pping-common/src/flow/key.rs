@@ -1,4 +1,4 @@
-//! The name of a flow.
+//! The key of a flow.
 
 use crate::{
     bytes::{in_memory, mix},
@@ -10,14 +10,14 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Endpoint {
-    /// The one with the lower (address, port).
+    /// The endpoint with the lower (address, port).
     Low,
-    /// The one with the higher.
+    /// The endpoint with the higher (address, port).
     High,
 }
 
 impl Endpoint {
-    /// The endpoint across.
+    /// The other endpoint.
     #[inline(always)]
     #[must_use]
     pub fn other(self) -> Self {
@@ -27,14 +27,15 @@ impl Endpoint {
         }
     }
 
-    /// Calls a function for each. Not a loop, in which the verifier would not know which endpoint it is.
+    /// Calls a function for each endpoint. Not in a loop, where the verifier would not know which endpoint it is.
     #[inline(always)]
     pub fn each(mut call: impl FnMut(Self)) {
         call(Self::Low);
         call(Self::High);
     }
 
-    /// Its own of two things that are kept by endpoint. An index, not a choice: the verifier would follow each endpoint by itself.
+    /// Returns this endpoint's element of a pair. It indexes instead of choosing: with a choice, the verifier would
+    /// follow each endpoint separately.
     #[inline(always)]
     pub fn of<T>(self, both: &[T; 2]) -> &T {
         &both[self as usize]
@@ -46,7 +47,7 @@ impl Endpoint {
         &mut both[self as usize]
     }
 
-    /// Its own of two things.
+    /// Returns the value of this endpoint.
     #[inline(always)]
     pub fn pick<T>(self, low: T, high: T) -> T {
         match self {
@@ -56,8 +57,8 @@ impl Endpoint {
     }
 }
 
-/// The name of a flow: interface, protocol and both endpoints in canonical order, so that the packets of
-/// both directions find the same entry. Small, since the cost of hashing follows its length.
+/// The key of a flow: interface, protocol and both endpoints in canonical order, so that packets of both directions find
+/// the same entry. It is small, because a longer key takes longer to hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(8))]
 pub struct FlowKey<A> {
@@ -73,19 +74,19 @@ pub struct FlowKey<A> {
     pub interface: u16,
     /// IP protocol number; 1 for echoes of both families.
     pub protocol: u8,
-    /// Keeps every byte of the key defined: the kernel hashes them all.
+    /// Makes every byte of the key defined, because the kernel hashes all of them.
     pub zero: u8,
 }
 
 layout!(FlowKey<A> { low, high, low_port, high_port, interface, protocol, zero });
 
 impl<A: Address> FlowKey<A> {
-    /// The flow of a packet, and the endpoint that sent it.
+    /// Returns the key of a packet's flow, and the endpoint that sent the packet.
     #[inline(always)]
     pub fn new(interface: u16, frame: &Frame) -> (Self, Endpoint) {
         let transport = &frame.transport;
         let (source_port, destination_port) = transport.ports();
-        // A host that pings itself: only the kind of message tells the two directions apart.
+        // If a host pings itself, only the kind of message distinguishes the two directions.
         let is_self_reply = transport.kind == Kind::Echo && transport.echo.is_reply;
         let (source, destination) = (A::of(frame.source), A::of(frame.destination));
         let is_high = A::is_below((destination, destination_port), (source, source_port));
@@ -98,7 +99,7 @@ impl<A: Address> FlowKey<A> {
         (Self { low, high, low_port, high_port, interface, protocol: transport.number(), zero: 0 }, from)
     }
 
-    /// A hash of it: the better half is the high one.
+    /// Returns a hash of the key; its high half is the better one.
     #[inline(always)]
     pub(crate) fn hash(&self, seed: u64) -> u64 {
         let (addresses, rest) = self.words();
@@ -109,15 +110,16 @@ impl<A: Address> FlowKey<A> {
         mix(hash, 0)
     }
 
-    /// Whether it is the key that `memory` gives the words of, by their numbers: the last one first, which differs most.
-    // Word by word: a comparison of slices may become one of bytes.
+    /// Whether `memory`, which returns words by their number, has this key. The last word is compared first, because it
+    /// differs most.
+    // Compared word by word: the compiler may turn a comparison of slices into one of bytes.
     #[inline(always)]
     pub fn is_in(&self, memory: impl Fn(usize) -> u64) -> bool {
         let (addresses, rest) = self.words();
         memory(A::WORDS) == rest && (0..A::WORDS).all(|word| memory(word) == addresses[word])
     }
 
-    /// It in words of memory: the addresses, and what comes behind them.
+    /// Returns the key as words of memory: the addresses, and the rest.
     #[inline(always)]
     fn words(&self) -> ([u64; 4], u64) {
         let rest = in_memory(&[

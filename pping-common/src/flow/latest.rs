@@ -1,5 +1,5 @@
-//! What a segment is to those before it in its direction. Every segment is compared, without a lock: where several CPUs handle
-//! segments of one direction, a retransmission may be missed or seen where there is none.
+//! How a segment relates to those before it in its flow direction. Every segment is compared, without a lock: if several
+//! CPUs handle segments of one direction, a retransmission may be missed or counted by mistake.
 
 use super::{count::Behind, hot::HotDirection};
 use crate::{
@@ -8,15 +8,15 @@ use crate::{
 };
 
 impl HotDirection {
-    /// How a segment advances the direction.
+    /// Returns how a segment advances the direction.
     #[inline(always)]
     pub(super) fn progress(&self, segment: &Segment) -> Progress {
-        // The number of a RST need not be one of the connection.
+        // A RST need not carry a sequence number of the connection.
         if !segment.consumes_sequence_space() || segment.flags.rst() {
             return Progress::None;
         }
         let end = segment.sequence_end();
-        // A SYN with another number begins another connection.
+        // A SYN with another sequence number begins another connection.
         if !self.state.has_sequence() || segment.flags.syn() && end != self.sequence_end {
             Progress::First
         } else if is_newer(end, self.sequence_end) {
@@ -26,10 +26,11 @@ impl HotDirection {
         }
     }
 
-    /// What a segment is that does not advance the direction: a retransmission, as all its bytes were sent before, unless it is
-    /// - a keep-alive: at most one byte, the one before the next to be sent (RFC 9293, 3.8.4);
-    /// - reordered: its timestamp is older than the newest one. Within one tick of the sender's clock, and without timestamps, it
-    ///   counts as a retransmission.
+    /// Classifies a segment that does not advance the direction. All its bytes were sent before, so it is a
+    /// retransmission, unless it is
+    /// - a keep-alive: it has at most one byte, the one before the next to be sent (RFC 9293, 3.8.4);
+    /// - reordered: its timestamp is older than the newest one. Without timestamps, or within one tick of the sender's
+    ///   clock, a reordered segment counts as a retransmission.
     #[inline(always)]
     pub(super) fn behind(&self, segment: &Segment) -> Behind {
         let is_keep_alive = segment.payload <= 1

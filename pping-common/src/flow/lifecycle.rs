@@ -1,5 +1,5 @@
-//! The life of a flow: each direction opens when its first packet is answered, and closes by FIN or RST
-//! or when the flow has been idle too long.
+//! The life of a flow: each direction opens when its first packet is answered, and closes by FIN, by RST, or when the
+//! flow has been idle too long.
 
 use crate::layout::{layout, states};
 
@@ -8,7 +8,7 @@ states! {
     pub struct Lifecycle {
         /// Nothing was sent yet.
         UNSEEN = 0,
-        /// Something was sent, and nothing came back yet.
+        /// Something was sent, but not answered yet.
         UNANSWERED = 1,
         /// Something was sent and answered.
         OPEN = 2,
@@ -21,7 +21,7 @@ states! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Reason {
-    /// Opened: its first packet was in mid-stream, or its protocol has no connections.
+    /// Opened in mid-stream, or by a protocol without connections.
     FirstObserved,
     /// Opened by a SYN.
     Syn,
@@ -31,7 +31,7 @@ pub enum Reason {
     Fin,
     /// Closed by a RST.
     Rst,
-    /// Closed for being idle.
+    /// Closed because the flow was idle too long.
     Timeout,
 }
 
@@ -47,7 +47,7 @@ layout!(
 );
 
 impl Reason {
-    /// The length of an array by reasons: how many there are, rounded up to a power of two.
+    /// The length of an array indexed by reason: a power of two, at least the number of reasons.
     pub const COUNT: usize = 8;
 
     /// The reasons for opening.
@@ -57,25 +57,25 @@ impl Reason {
     pub const CLOSING: [Self; 3] = [Self::Fin, Self::Rst, Self::Timeout];
 }
 
-/// The flow directions that a packet opened or closed. Flat, as [`crate::parse::Frame`] is.
+/// The flow directions that a packet opened or closed. Flat like [`crate::parse::Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and the others are no state")]
 pub struct Changes {
-    /// Whether the packet opened the reverse direction by answering.
+    /// Whether the packet opened the reverse direction by answering it.
     pub opened: bool,
     /// The reason of the opening.
     pub opened_by: Reason,
-    /// When it was sent, ns.
+    /// When the first packet of the reverse direction was sent, ns.
     pub opened_at: u64,
-    /// Whether the flow as a whole opened with it: the forward direction had not.
+    /// Whether the flow as a whole opened: the forward direction was not open.
     pub opened_first: bool,
     /// Whether the packet closed its own direction.
     pub closed_forward: bool,
-    /// Whether it closed the other one.
+    /// Whether the packet closed the other direction.
     pub closed_reverse: bool,
     /// The reason of the closing.
     pub closed_by: Reason,
-    /// Whether the flow as a whole closed with it: no direction is open any more.
+    /// Whether the flow as a whole closed: no direction is open any more.
     pub closed_last: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a packet with the lock has of its flow.
+//! A flow, as the packet that holds its lock uses it.
 
 use super::{
     cold::{Locked, SpinTimes},
@@ -7,10 +7,10 @@ use super::{
 };
 use crate::rtt::{Leg, PendingEntry, RttSummary, Spin};
 
-/// Where what is pending of a flow is. Most steps of most packets do not need it, so it is looked up where one does: in the kernel
-/// programs it is in a map of its own.
+/// Finds the pending timestamps of a flow. Most steps of most packets do not need them, and in the kernel programs they
+/// are in a map of their own. So they are looked up only when a step needs them.
 pub trait PendingLookup {
-    /// What is pending, if the flow has an entry of the pool.
+    /// Returns the pending timestamps, if the flow has an entry of the pool.
     fn entry(&mut self) -> Option<&mut PendingEntry>;
 }
 
@@ -21,40 +21,40 @@ impl PendingLookup for &mut PendingEntry {
     }
 }
 
-/// What a packet with the lock has of its flow. In the kernel programs `hot` and `spin` are copies, which other CPUs look at in
-/// their map meanwhile: what changed is written back before the lock is given back.
+/// A flow, as the packet that holds its lock uses it. In the kernel programs `hot` and `spin` are copies, because other
+/// CPUs read the originals in the map meanwhile. Changes are written back before the lock is released.
 pub struct LockedFlow<'a, P> {
-    /// What most packets look at.
+    /// The part that most packets read.
     pub hot: &'a mut Hot,
-    /// The times of the spin bit, by [`Endpoint`]; of a flow of UDP only.
+    /// The times of the spin bit, by [`Endpoint`]; in UDP flows only.
     pub spin: &'a mut [SpinTimes; 2],
-    /// What changes with the lock only.
+    /// The part that changes only under the lock.
     pub locked: &'a mut Locked,
-    /// What is pending.
+    /// The pending timestamps.
     pub pending: P,
 }
 
 impl<P: PendingLookup> LockedFlow<'_, P> {
-    /// Whether what `from` sends is timed, unless it asks for no answer.
+    /// Whether what `from` sends is timed, if it asks for an answer.
     #[inline(always)]
     pub(super) fn is_timed(&self, from: Endpoint, include_local: bool) -> bool {
         self.locked.is_timed(from, include_local)
     }
 
-    /// The leg of the handshake that a direction is in.
+    /// The leg of the handshake that a direction began.
     #[inline(always)]
     pub(super) fn leg(&self, endpoint: Endpoint) -> Leg {
         self.locked.leg(endpoint)
     }
 
-    /// The same, changed.
+    /// Replaces the leg of a direction.
     #[inline(always)]
     pub(super) fn set_leg(&mut self, endpoint: Endpoint, leg: Leg) {
         self.locked.set_leg(endpoint, leg);
         self.hot.direction_mut(endpoint).state.set_leg_pending(leg.is_pending());
     }
 
-    /// Gives up the leg that a direction is in: its reply may have been missed, or will never come.
+    /// Gives up the leg of a direction: its reply may have been missed, or will never come.
     #[inline(always)]
     pub(super) fn give_up_leg(&mut self, endpoint: Endpoint) {
         let mut leg = self.leg(endpoint);
@@ -62,7 +62,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         self.set_leg(endpoint, leg);
     }
 
-    /// Frees all that is pending of a direction.
+    /// Frees the pending timestamps of a direction.
     #[inline(always)]
     pub(super) fn clear_pending(&mut self, endpoint: Endpoint) {
         if let Some(entry) = self.pending.entry() {
@@ -71,7 +71,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         self.hot.direction_mut(endpoint).state.set_waiting(false);
     }
 
-    /// Notes when an endpoint recorded what is echoed.
+    /// Notes when an endpoint last recorded.
     #[inline(always)]
     pub(super) fn set_recorded_at(&mut self, endpoint: Endpoint, now: u64) {
         if let Some(entry) = self.pending.entry() {
@@ -80,14 +80,14 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         self.hot.direction_mut(endpoint).state.set_recorded_at(now);
     }
 
-    /// The RTTs of what an endpoint of a flow of QUIC sends, and when an edge was last recorded.
+    /// The RTTs of what an endpoint of a QUIC flow sends, and when it last recorded an edge.
     #[inline(always)]
     pub(super) fn quic_rtt(&self, endpoint: Endpoint) -> RttSummary {
         let (min, smoothed) = self.locked.rtts(endpoint);
         RttSummary { recorded_at: quic_recorded_at(self.hot, endpoint), min, smoothed }
     }
 
-    /// Notes when an edge was recorded, of a flow of QUIC.
+    /// Notes when an edge of a QUIC flow was recorded.
     #[inline(always)]
     pub(super) fn set_quic_recorded_at(&mut self, endpoint: Endpoint, now: u64) {
         let direction = self.hot.direction_mut(endpoint);
@@ -100,7 +100,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         endpoint.of(self.spin).with(self.hot.state(endpoint).spin())
     }
 
-    /// The same, changed.
+    /// Replaces the spin bit of a direction.
     #[inline(always)]
     pub(super) fn set_spin(&mut self, endpoint: Endpoint, spin: Spin) {
         *endpoint.of_mut(self.spin) = SpinTimes { edge_at: spin.edge_at, interval: spin.interval };
@@ -108,7 +108,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
     }
 }
 
-/// When an edge of a flow of QUIC was last recorded.
+/// When an edge of a QUIC flow was last recorded.
 #[inline(always)]
 pub(super) fn quic_recorded_at(hot: &Hot, endpoint: Endpoint) -> u64 {
     let direction = hot.direction(endpoint);

@@ -1,4 +1,4 @@
-//! A flow: its name, what is kept of it between two packets, and what a packet does to that.
+//! Flows: their keys, their state between two packets, and how packets change it.
 
 mod cold;
 mod count;

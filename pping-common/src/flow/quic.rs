@@ -1,4 +1,4 @@
-//! QUIC packets and their flow, by the rules of [`rtt::quic`](crate::rtt).
+//! Applies QUIC packets to their flow, by the rules of [`rtt::quic`](crate::rtt).
 
 use super::{
     hot::Glance,
@@ -11,7 +11,7 @@ use crate::{
     rtt::{Connection, LegState, MatchPlan, Rules, Spin, quic},
 };
 
-/// Whether a packet could change anything. Long headers are few, and most of them do.
+/// Whether a packet could change anything. Long headers are few and most of them do, so all of them count.
 #[inline(always)]
 pub(super) fn has_effect(glance: &Glance, quic: &Quic, rules: &Rules) -> bool {
     if quic.form != QuicForm::Short {
@@ -22,7 +22,7 @@ pub(super) fn has_effect(glance: &Glance, quic: &Quic, rules: &Rules) -> bool {
         && rules.methods.has(Method::QuicSpin)
 }
 
-/// Notes a packet that `from` sent, and what it completes.
+/// Notes a packet that `from` sent, and plans the sample that it completes.
 #[inline(always)]
 pub(super) fn plan<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
@@ -43,7 +43,7 @@ pub(super) fn plan<P: PendingLookup>(
     }
 }
 
-/// Rule 4.
+/// Applies rule 4.
 #[inline(always)]
 fn match_reply<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
@@ -62,7 +62,7 @@ fn match_reply<P: PendingLookup>(
     }
 }
 
-/// Rule 1.
+/// Applies rule 1.
 #[inline(always)]
 fn recognise<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, from: Endpoint, quic: &Quic) {
     if flow.hot.mode.connection().is_recognised() {
@@ -70,10 +70,10 @@ fn recognise<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, from: Endpoint, qui
     }
     let [low, _] = &mut *flow.spin;
     let version = &mut low.interval;
-    // The side that has sent no long header has no source ID, which is as good as an empty one here.
+    // An end that has sent no long header has no source ID, which counts as an empty one here.
     let is_answer = quic.destination_id != 0 && quic.destination_id == flow.locked.leg(from.other()).number;
     if quic.is_known || is_answer && quic.version == *version {
-        // From now on there is the measure of an interval.
+        // From now on the field has the measure of an interval.
         *version = 0;
         flow.hot.mode.set_connection(Connection::RECOGNISED);
     } else {
@@ -81,7 +81,7 @@ fn recognise<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, from: Endpoint, qui
     }
 }
 
-/// Rules 2, 3, 5 and 14.
+/// Applies rules 2, 3, 5 and 14.
 #[inline(always)]
 fn note_ids<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
@@ -117,7 +117,7 @@ fn note_ids<P: PendingLookup>(
     flow.set_leg(from, leg);
 }
 
-/// Rules 6 to 13.
+/// Applies rules 6 to 13.
 #[inline(always)]
 fn note_spin<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,

@@ -16,26 +16,26 @@ use crate::{
     series::Traffic,
 };
 
-/// A flow, all in one place: replay's. The kernel programs have its parts in maps of their own: what most packets touch
-/// ([`super::HotEntry`]), what others do ([`super::Cold`]), and what is pending in a pool.
+/// A whole flow, as replay has it. The kernel programs have its parts in separate maps: what most packets touch
+/// ([`super::HotEntry`]), what the others touch ([`super::Cold`]), and a pool of pending timestamps.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow {
-    /// What most packets look at.
+    /// The part that most packets read.
     pub hot: Hot,
     /// The totals, by [`Endpoint`].
     pub totals: [Totals; 2],
-    /// What seldom happens, by [`Endpoint`].
+    /// The rare events, by [`Endpoint`].
     pub events: [Events; 2],
     /// The times of the spin bit, by [`Endpoint`].
     pub spin: [SpinTimes; 2],
-    /// What changes with the lock only.
+    /// The part that changes only under the lock.
     pub locked: Locked,
-    /// What is pending.
+    /// The pending timestamps.
     pub pending: PendingEntry,
 }
 
 impl Flow {
-    /// A flow of which nothing is known yet.
+    /// A flow that has had no packet.
     pub const EMPTY: Self = Self {
         hot: Hot::EMPTY,
         totals: [Totals::EMPTY; 2],
@@ -45,14 +45,14 @@ impl Flow {
         pending: PendingEntry::EMPTY,
     };
 
-    /// The same, of which some ends are addresses of this host.
+    /// Creates a flow with these facts.
     pub fn new(facts: Facts) -> Self {
         let mut flow = Self::EMPTY;
         flow.locked.facts = facts;
         flow
     }
 
-    /// What a packet with the lock has of it.
+    /// Locks the flow for a packet.
     #[inline(always)]
     pub fn lock(&mut self) -> LockedFlow<'_, &mut PendingEntry> {
         LockedFlow {
@@ -83,7 +83,7 @@ impl Flow {
         self.totals[endpoint as usize].sent().with(self.hot.traffic[endpoint as usize])
     }
 
-    /// The traffic of both endpoints since the last call. `has_segments` says whether they send TCP segments.
+    /// Returns the traffic of both endpoints since the last call. `has_segments` says whether they send TCP segments.
     pub fn fold(&mut self, has_segments: bool) -> [Traffic; 2] {
         [0, 1].map(|endpoint| {
             let (totals, events) = (&mut self.totals[endpoint], &mut self.events[endpoint]);
@@ -96,33 +96,33 @@ impl Flow {
         })
     }
 
-    /// Whether so much was sent that [`Flow::fold`] is due.
+    /// Whether enough was sent that [`Flow::fold`] is due.
     pub fn is_fold_due(&self) -> bool {
         self.totals.iter().zip(self.hot.traffic).any(|(totals, traffic)| totals.sent().is_far_behind(traffic))
     }
 
-    /// The lowest and the smoothed RTT of what an endpoint sends, ns, and when it last recorded.
+    /// The RTTs of what an endpoint sends, and when it last recorded.
     pub fn rtt(&self, endpoint: Endpoint) -> RttSummary {
         let (min, smoothed) = self.locked.rtts(endpoint);
         RttSummary { recorded_at: self.pending.recorded_at[endpoint as usize], min, smoothed }
     }
 
-    /// What is pending of an endpoint.
+    /// The pending timestamps of an endpoint.
     pub fn pending(&self, endpoint: Endpoint) -> &Pending {
         &self.pending.directions[endpoint as usize]
     }
 }
 
-/// What counting a packet showed.
+/// What was learned by counting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// How the packet advanced its direction.
+    /// How the packet advanced its flow direction.
     pub progress: Progress,
-    /// What it is if it did not.
+    /// What the packet is if it did not advance it.
     pub behind: Option<Behind>,
 }
 
-/// A direction of a flow that nothing else counts.
+/// A flow direction whose counts no other CPU changes.
 struct Counted<'a> {
     flow: &'a mut Flow,
     from: Endpoint,
@@ -163,7 +163,8 @@ impl DirectionCounts for Counted<'_> {
 }
 
 impl Hot {
-    /// The method of most samples of the flow, in whose series its traffic is counted. `number` is its IP protocol number.
+    /// The method of most samples of the flow; its traffic is counted in the series of that method. `number` is the IP
+    /// protocol number.
     #[inline(always)]
     pub fn method(&self, number: u8, methods: Methods) -> Method {
         match number {
@@ -180,27 +181,28 @@ impl Hot {
         }
     }
 
-    /// As of [`is_expired`].
+    /// Calls [`is_expired`] with the states of this flow.
     #[inline(always)]
     pub fn is_expired(&self, number: u8, idle: u32) -> bool {
         is_expired(self.state(Endpoint::Low), self.state(Endpoint::High), number, idle)
     }
 
-    /// Whether any identifier of the flow is pending.
+    /// Whether anything of the flow is pending.
     #[inline(always)]
     pub fn is_waiting(&self) -> bool {
         self.state(Endpoint::Low).is_waiting() || self.state(Endpoint::High).is_waiting()
     }
 }
 
-/// Whether a flow with these directions has been idle too long: for more than so many seconds. `number` is its IP protocol number.
+/// Whether a flow with these directions has been idle too long. `idle` is in seconds, `number` is the IP protocol number.
 #[inline(always)]
 pub fn is_expired(low: DirectionState, high: DirectionState, number: u8, idle: u32) -> bool {
     idle > transitions::idle_limit(low, high, number)
 }
 
-/// The latest time at which a packet of a flow is known to have come, ns: most packets need no clock. `number` is its IP protocol
-/// number, `recorded_at` that of its [`PendingEntry`], if it has one.
+/// Returns the latest time at which the flow is known to have had a packet, ns. Its last packet may be later, because
+/// most packets read no clock. `number` is the IP protocol number, `recorded_at` that of the flow's [`PendingEntry`], if
+/// it has one.
 #[inline(always)]
 pub fn last_known(hot: &Hot, locked: &Locked, number: u8, recorded_at: [u64; 2]) -> u64 {
     let [low, high] = if number == Datagram::NUMBER {
@@ -211,13 +213,13 @@ pub fn last_known(hot: &Hot, locked: &Locked, number: u8, recorded_at: [u64; 2])
     locked.last_opened_at().max(low).max(high)
 }
 
-/// Whether a flow can do without its entry of the pool at `now`, ns: nothing is pending, and recording is limited no more. Of the entry it
-/// takes when both directions last recorded.
+/// Whether a flow can do without its entry of the pool at `now`, ns: nothing is pending, and no limit depends on the last
+/// recordings any more. The array has the entry's `recorded_at`.
 #[inline(always)]
 pub fn is_pending_idle(hot: &Hot, locked: &Locked, [low, high]: [u64; 2], rules: &Rules, now: u64) -> bool {
     let is_free = |endpoint: Endpoint, recorded_at| {
         let (min, smoothed) = locked.rtts(endpoint);
-        // A leg that ends gives the first RTT, by which recording may be limited.
+        // A leg that completes gives the first RTT, which may limit recording.
         !hot.state(endpoint).is_leg_pending() && rules.allow(&RttSummary { recorded_at, min, smoothed }, now)
     };
     !hot.is_waiting() && is_free(Endpoint::Low, low) && is_free(Endpoint::High, high)

@@ -22,15 +22,16 @@ use crate::{
 pub struct Outcome {
     /// The matches and recordings of the first pass.
     pub measured: Measured,
-    /// The same of the second pass, by sequence numbers.
+    /// The same for the second pass, by sequence numbers.
     pub second: Measured,
-    /// The directions that it opened and closed.
+    /// The directions that the packet opened and closed.
     pub changes: Changes,
 }
 
 impl Glance {
-    /// The possible effect of [`LockedFlow::step`] on a packet that `from` sent. Most packets have none and end here, before a lock is
-    /// taken or a clock is read. `waiting` gives what is pending of a direction whose state says that something is.
+    /// Returns what [`LockedFlow::step`] could change for a packet that `from` sent. Most packets have no effect and end
+    /// here, before a lock is taken or a clock is read. `waiting` returns the pending timestamps of a direction. It is
+    /// called only if the direction's state says that it has some.
     #[inline(always)]
     pub fn effect<W: Waiting>(
         &self,
@@ -45,7 +46,7 @@ impl Glance {
         }
         let is_any = match transport.kind {
             Kind::Tcp => return tcp::effect(self, from, &transport.segment, progress, rules, waiting),
-            // Echoes are so few that looking twice costs more than it saves.
+            // Echoes are so few that a check costs more than it saves.
             Kind::Echo => true,
             Kind::Quic => quic::has_effect(self, &transport.datagram.quic, rules),
             Kind::Dns => false,
@@ -53,9 +54,9 @@ impl Glance {
         if is_any { Effect::Anything } else { Effect::Nothing }
     }
 
-    /// Whether a segment of [`Effect::Tsval`] or [`Effect::Sequence`] cannot be recorded: there is nothing in it to
-    /// acknowledge, or the last recording is not long enough before `end` (ns), where the time is at most that. Then
-    /// [`LockedFlow::step`] would change nothing but the newest `TSval`. `false` if a packet was missed, which the step takes into
+    /// True if a segment of [`Effect::Tsval`] or [`Effect::Sequence`] cannot be recorded: it has nothing to acknowledge,
+    /// or the rate limit still forbids it at `end`, ns, a time not before the segment's. Then [`LockedFlow::step`] would
+    /// change nothing but the newest `TSval`. False if a packet was missed, because the step has to take that into
     /// account.
     #[inline(always)]
     pub fn is_rate_limited(&self, transport: &Transport, end: Option<u64>, rules: &Rules) -> bool {
@@ -66,7 +67,7 @@ impl Glance {
 }
 
 impl Flow {
-    /// The possible effect of [`Flow::step`].
+    /// Returns what [`Flow::step`] could change.
     #[inline]
     pub fn effect(&self, from: Endpoint, transport: &Transport, progress: Progress, rules: &Rules) -> Effect {
         self.hot
@@ -74,7 +75,7 @@ impl Flow {
             .effect(from, transport, progress, rules, |endpoint| Some(self.pending(endpoint)))
     }
 
-    /// [`LockedFlow::step`] of this flow.
+    /// Runs [`LockedFlow::step`] for this flow.
     #[inline]
     pub fn step(
         &mut self,
@@ -87,7 +88,7 @@ impl Flow {
         self.lock().step(from, transport, progress, now, rules)
     }
 
-    /// Invalidates every time, since the clock was set back. `number` is the flow's IP protocol number.
+    /// Invalidates all times because the clock was set back. `number` is the flow's IP protocol number.
     pub fn set_clock_back(&mut self, number: u8) {
         let is_udp = number == Datagram::NUMBER;
         let mut locked = self.lock();
@@ -103,8 +104,9 @@ impl Flow {
 }
 
 impl<P: PendingLookup> LockedFlow<'_, P> {
-    /// Takes one packet that `from` sent at `now` (ns of a monotonic clock, not 0), after it was counted, which gave its `progress`: follows the
-    /// flow's life, matches what the packet echoes and records what will be echoed. A pure function but for the flow itself.
+    /// Applies a packet that `from` sent at `now` (ns of a monotonic clock, not 0). `progress` comes from counting the
+    /// packet. The step follows the flow's life, matches what the packet echoes, and records what will be echoed. It
+    /// changes nothing but the flow.
     #[inline(always)]
     pub fn step(
         &mut self,
@@ -128,7 +130,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         outcome
     }
 
-    /// The first part of [`LockedFlow::step`]: takes into account that packets were missed, if some were.
+    /// Runs the first part of [`LockedFlow::step`]: takes into account that packets were missed, if any were.
     #[inline(always)]
     pub fn settle(&mut self, is_udp: bool) {
         if self.hot.contended != 0 {
@@ -137,19 +139,19 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// The second part of [`LockedFlow::step`]: what the packet opens and closes.
+    /// Runs the second part of [`LockedFlow::step`]: opens and closes directions.
     #[inline(always)]
     pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
         transitions::step(self, from, transport, now)
     }
 
-    /// Invalidates what packets that were missed may have changed: each may have been the echo of any pending identifier, or the first
-    /// of its tick.
+    /// Invalidates the state that missed packets may have changed: each may have been the echo of any pending identifier,
+    /// or the first of its tick.
     #[inline(always)]
     fn invalidate(&mut self, is_udp: bool) {
         Endpoint::each(|endpoint| {
             self.give_up_leg(endpoint);
-            // A flow of UDP has its spin bit in place of what others have.
+            // A UDP flow has the spin bit in place of pending timestamps and TSval state.
             if is_udp {
                 let mut spin = self.spin(endpoint);
                 spin.invalidate();
@@ -164,7 +166,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         });
     }
 
-    /// The third part of [`LockedFlow::step`]: what is to be done to measure, in a pass.
+    /// Runs the third part of [`LockedFlow::step`]: plans the measuring of a pass.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
@@ -199,7 +201,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// The fourth part of [`LockedFlow::step`]: what the packet echoes.
+    /// Runs the fourth part of [`LockedFlow::step`]: finds what the packet echoes, and takes the sample.
     #[inline(always)]
     pub fn find(
         &mut self,
@@ -211,7 +213,8 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         measured: &mut Measured,
     ) {
         let reverse = from.other();
-        // In this order: a flow of QUIC has its spin bit where others note that something waits.
+        // `freed_below` is checked first: a QUIC flow has its spin bit where other flows have the flag for pending
+        // timestamps.
         if plan.freed_below != 0
             && self.hot.state(reverse).is_waiting()
             && let Some(entry) = self.pending.entry()
@@ -234,7 +237,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// The last part of [`LockedFlow::step`]: what is to be echoed.
+    /// Runs the last part of [`LockedFlow::step`]: records what will be echoed.
     #[inline(always)]
     pub fn record(
         &mut self,

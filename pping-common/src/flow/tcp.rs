@@ -1,4 +1,4 @@
-//! Which of the methods for TCP a segment is measured by.
+//! Which of the TCP methods measure a segment.
 
 use super::{
     hot::{DirectionState, Glance},
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Whether the sequence numbers of a flow are timed in this pass.
+/// Whether this pass times the sequence numbers of a flow.
 #[inline(always)]
 fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
     let methods = rules.methods;
@@ -39,7 +39,7 @@ pub(super) fn effect<W: Waiting>(
 ) -> Effect {
     let (methods, options) = (rules.methods, glance.mode.timestamps());
     let (forward, reverse) = (&glance.forward, glance.reverse);
-    // Timestamps that are not there now and then, as on a keep-alive of some hosts, change nothing.
+    // A flow with timestamps may have single segments without them, such as some hosts' keep-alives: they change nothing.
     if segment.has_timestamps {
         if options != TimestampOption::PRESENT {
             return Effect::Anything;
@@ -47,7 +47,7 @@ pub(super) fn effect<W: Waiting>(
     } else if options == TimestampOption::UNKNOWN {
         return Effect::Anything;
     }
-    // That a first segment was seen is noted with the lock.
+    // The first segment of a direction is noted under the lock.
     if segment.flags.rst() || progress == Progress::First {
         return Effect::Anything;
     }
@@ -76,11 +76,11 @@ pub(super) fn effect<W: Waiting>(
             progress,
         );
     }
-    // A segment recorded by one method may be recorded by the other at the same time, whatever the limit.
+    // A segment that one method records may be recorded by the other at the same time, whatever the limit.
     if methods.has_both() && effect != Effect::Nothing { Effect::Anything } else { effect }
 }
 
-/// What is pending, if anything is.
+/// The pending timestamps of a direction, if it has any.
 struct Look<W>(Option<W>);
 
 impl<W: Waiting> Waiting for Look<W> {
@@ -90,7 +90,7 @@ impl<W: Waiting> Waiting for Look<W> {
     }
 }
 
-/// Finds out whether a flow has timestamps.
+/// Notes whether a flow has timestamps.
 #[inline(always)]
 pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segment: &Segment, rules: &Rules) {
     if segment.flags.rst() {
@@ -100,7 +100,7 @@ pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segme
     let options = if segment.has_timestamps {
         TimestampOption::PRESENT
     } else if segment.flags.syn() {
-        // An end that does not offer or accept them here must not send them later (RFC 7323, 3.2).
+        // An end that does not offer or accept timestamps here must not send them later (RFC 7323, 3.2).
         TimestampOption::ABSENT
     } else if known == TimestampOption::UNKNOWN {
         if flow.hot.mode.count_without_timestamps() < SEGMENTS_WITHOUT_TIMESTAMPS {
@@ -114,7 +114,7 @@ pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segme
         return;
     }
     flow.hot.mode.set_timestamps(options);
-    // The pending identifiers are of the other kind.
+    // The pending identifiers are those of the other method.
     if known != TimestampOption::UNKNOWN && !rules.methods.has_both() {
         flow.clear_pending(Endpoint::Low);
         flow.clear_pending(Endpoint::High);
@@ -145,7 +145,7 @@ pub(super) fn plan<P: PendingLookup>(
         let mut leg = flow.leg(from.other());
         tcp_handshake::match_reply(&mut leg, segment, plan);
         flow.set_leg(from.other(), leg);
-        // A leg that begins takes the place of RTTs, which are of an earlier connection.
+        // A leg that begins takes the place of RTTs, which belong to an earlier connection.
         let mut leg = flow.leg(from);
         tcp_handshake::begin(&mut leg, segment, now, timed);
         flow.set_leg(from, leg);
@@ -164,7 +164,7 @@ pub(super) fn plan<P: PendingLookup>(
         }
         if segment.consumes_sequence_space() {
             if matches!(progress, Progress::First | Progress::Behind | Progress::Overlap) {
-                // Every identifier: Karn's rule, as tcp_seq has it.
+                // All identifiers: Karn's rule, see tcp_seq.
                 plan.voided_span = 1 << 32;
             }
             if tcp_seq::is_first_sent(progress, flags) && !is_left_to_legs {
@@ -174,7 +174,7 @@ pub(super) fn plan<P: PendingLookup>(
         }
     } else if methods.has(Method::TcpTs) && pass == Pass::First && segment.has_timestamps {
         if flags.ack() {
-            // TSecr does not go back, so what is older can never match.
+            // TSecr does not go back, so an older TSval can never match.
             plan.echoed = segment.timestamps.tsecr;
             plan.freed_below = tcp_seq::REACH;
             if gives_other {

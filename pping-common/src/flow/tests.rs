@@ -1,4 +1,4 @@
-//! The names of flows, and their lives.
+//! Tests of flow keys, and of the life of a flow.
 
 mod idle;
 mod key;

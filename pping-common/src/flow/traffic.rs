@@ -1,15 +1,14 @@
-//! Counting what an endpoint of a flow sends, by one addition for each packet.
+//! Counting what an endpoint of a flow sends, by one addition per packet.
 //!
-//! [`Hot::traffic`](super::Hot) has packets and bytes since the beginning in one number: `packets * 2^38 + bytes`, modulo 2^64. How
-//! many of each came since the totals were last brought up to date is the difference between that number and the one that the totals
-//! make: as long as these are fewer than 2^25 packets and 2^38 bytes, nothing is lost, and it does not matter whether either of the
-//! totals is read before or after it was brought up to date. That is two million packets and 17 GB a second, of one endpoint of one
-//! flow, where a sweep comes to each flow every 16 s, as it does when a million flows are busy; 16 times as much where it does
-//! every second.
+//! [`Hot::traffic`](super::Hot) has all packets and bytes so far in one number: `packets * 2^38 + bytes`, modulo 2^64.
+//! The totals, converted the same way, give another such number. The difference of the two is what was sent since the
+//! totals were updated. It is exact below 2^25 packets and 2^38 bytes, even if only one of the totals has been updated
+//! yet. If a sweep comes to each flow every 16 s, as when a million flows are busy, that allows two million packets and
+//! 17 GB a second for one endpoint of one flow. If it comes every second, it allows 16 times as much.
 
 const PACKETS_SHIFT: u32 = 38;
 
-/// Packets and bytes of an endpoint. Bytes are those above the transport header.
+/// Packets and bytes of an endpoint. Bytes are counted above the transport header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     /// Packets.
@@ -19,23 +18,23 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// The number to add for one packet.
+    /// Returns the number to add for one packet.
     #[inline(always)]
     pub fn one(bytes: u32) -> u64 {
         1 << PACKETS_SHIFT | u64::from(bytes)
     }
 
-    /// What was sent since `self`, by the number that all packets were added to.
+    /// Returns what was sent since these totals. `traffic` is the number that all packets are added to.
     #[inline(always)]
     #[must_use]
     pub fn since(self, traffic: u64) -> Self {
         let since = traffic.wrapping_sub((self.packets << PACKETS_SHIFT).wrapping_add(self.bytes));
-        // The totals may be newer than that number, where one CPU reads both while another counts.
+        // The totals may be newer than `traffic`, if one CPU reads both while another counts.
         let since = if since >> 63 == 0 { since } else { 0 };
         Self { packets: since >> PACKETS_SHIFT, bytes: since & ((1 << PACKETS_SHIFT) - 1) }
     }
 
-    /// All that was sent: `self` and what came since.
+    /// Returns all that was sent: these totals, and what was sent since.
     #[inline(always)]
     #[must_use]
     pub fn with(self, traffic: u64) -> Self {
@@ -46,7 +45,7 @@ impl Sent {
         }
     }
 
-    /// Whether so much came since that the totals have to be brought up to date before another packet.
+    /// Whether so much was sent that the totals must be updated before the next packet.
     pub fn is_far_behind(self, traffic: u64) -> bool {
         let since = self.since(traffic);
         since.packets >> (62 - PACKETS_SHIFT) != 0 || since.bytes >> (PACKETS_SHIFT - 1) != 0
@@ -80,7 +79,7 @@ mod tests {
                 packets: totals.packets + sent.packets,
                 bytes: totals.bytes + sent.bytes,
             });
-            // One of the two totals was written already.
+            // One of the two totals has been updated already.
             let half = Sent { packets: now.packets, bytes: totals.bytes };
             prop_assert_eq!(half.with(traffic), now);
             let half = Sent { packets: totals.packets, bytes: now.bytes };

@@ -1,4 +1,4 @@
-//! Opening and closing of flows.
+//! Opening and closing flows.
 
 use super::{
     hot::DirectionState,
@@ -12,7 +12,7 @@ use crate::{
     rtt::{Leg, RttSummary, TsvalState},
 };
 
-/// Whether [`step`] could change anything.
+/// Whether [`step`] could change anything for a packet.
 #[inline(always)]
 pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, transport: &Transport) -> bool {
     reverse.lifecycle() == Lifecycle::UNANSWERED
@@ -38,7 +38,7 @@ pub(super) fn step<P: PendingLookup>(
     let state = flow.hot.state(from);
     let is_over = state.is_established() || state.lifecycle() == Lifecycle::CLOSED;
     if is_tcp && flags.syn() && !flags.ack() && is_over {
-        // The ports are used again: nothing of the earlier connection is of any meaning here.
+        // The ports are reused: nothing of the earlier connection holds any more.
         forget(flow, from);
         forget(flow, from.other());
     }
@@ -52,8 +52,8 @@ pub(super) fn step<P: PendingLookup>(
         changes.opened = true;
         changes.opened_by = flow.locked.opened_by(from.other());
         changes.opened_at = flow.locked.direction(from.other()).opened_at;
-        // If it is closed, it never was open: a FIN was the first that was seen of the flow. Had it been
-        // open, its FIN would have answered the reverse direction, and so opened that.
+        // If the forward direction is closed, it was never open: the flow was first seen by a FIN. Had it been open, its
+        // FIN would have answered the reverse direction, and so opened it.
         changes.opened_first = forward.lifecycle() != Lifecycle::OPEN;
     }
     if forward.lifecycle() == Lifecycle::UNSEEN && begins {
@@ -104,7 +104,7 @@ fn opening_reason(transport: &Transport) -> Reason {
     }
 }
 
-/// Forgets all but the counts of packets, which belong to the 5-tuple.
+/// Forgets all but the packet counts, which belong to the 5-tuple.
 #[inline(always)]
 fn forget<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, endpoint: Endpoint) {
     flow.set_leg(endpoint, Leg::UNSEEN);
@@ -117,7 +117,7 @@ fn forget<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, endpoint: Endpoint) {
     state.set_tsval_state(TsvalState::UNKNOWN);
 }
 
-/// Seconds that a flow may be idle.
+/// Returns the seconds that a flow may be idle.
 #[inline(always)]
 pub(super) fn idle_limit(low: DirectionState, high: DirectionState, number: u8) -> u32 {
     let (low, high) = (low.lifecycle(), high.lifecycle());

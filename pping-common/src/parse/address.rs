@@ -1,4 +1,4 @@
-//! IP addresses: as they are parsed, and as they are part of a key.
+//! IP addresses, as they are parsed and as they are in keys.
 
 use super::class::Protocol;
 use crate::{bytes::in_memory, layout::layout};
@@ -14,7 +14,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Both, in the order of their numbers.
+    /// Both families, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::V4, Self::V6];
 }
 
@@ -27,20 +27,20 @@ pub struct IpAddress(pub [u64; 2]);
 layout!(IpAddress { 0 });
 
 impl IpAddress {
-    /// An IPv4 address, mapped.
+    /// Maps an IPv4 address.
     #[inline(always)]
     pub fn mapped(bytes: [u8; 4]) -> Self {
         Self([0, 0xffff << 32 | u64::from(u32::from_be_bytes(bytes))])
     }
 
-    /// The address as 16 bytes.
+    /// Returns the address as 16 bytes.
     #[inline(always)]
     pub fn to_bytes(self) -> [u8; 16] {
         let [high, low] = self.0;
         (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
     }
 
-    /// The address with these bytes.
+    /// Returns the address with these bytes.
     #[inline(always)]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         let number = u128::from_be_bytes(bytes);
@@ -54,7 +54,7 @@ impl IpAddress {
         high == 0 && low >> 32 == 0xffff
     }
 
-    /// The first `len` of its 128 bits, the others 0.
+    /// Returns the first `len` of the 128 bits, with the others 0.
     #[inline(always)]
     #[must_use]
     pub fn prefix(self, len: u8) -> Self {
@@ -78,26 +78,26 @@ impl IpAddress {
 
 /// An endpoint's address in a flow key.
 pub trait Address: Copy {
-    /// Its family.
+    /// The family of the address.
     const FAMILY: Family;
 
-    /// The protocol of an echo between such addresses.
+    /// The protocol of echoes between addresses of this family.
     const ECHO: Protocol;
 
-    /// The part of an address that is not the same for the whole family.
+    /// Returns the part of an address that differs within its family.
     fn of(address: IpAddress) -> Self;
 
-    /// The whole address.
+    /// Returns the whole address.
     fn to_address(self) -> IpAddress;
 
-    /// Two addresses as they are in a key, in words of memory: the first [`Address::WORDS`].
+    /// Returns two addresses as words of memory, as a key has them: the first [`Address::WORDS`].
     fn words(low: Self, high: Self) -> [u64; 4];
 
-    /// The number of words of two addresses.
+    /// The number of words that two addresses take.
     const WORDS: usize;
 
-    /// 1 if the first (address, port) is lower than the second, else 0. Without a comparison: on what it says depends where all that
-    /// follows is looked for, which the verifier would follow once for each outcome, and a processor would have to guess.
+    /// Returns 1 if the first (address, port) is lower than the second, else 0. It uses no comparison: the verifier would
+    /// follow all later code once per outcome, and a processor would have to guess the branch.
     fn is_below(first: (Self, u16), second: (Self, u16)) -> u64;
 
     /// Exchanges the two if every bit of `mask` is set, and leaves them if none is.
@@ -119,17 +119,17 @@ pub struct Ipv6(IpAddress);
 layout!(Ipv6 { 0 });
 
 impl Ipv4 {
-    /// All zeroes.
+    /// All zeros.
     pub const ZERO: Self = Self(0);
 }
 
 impl Ipv6 {
-    /// All zeroes.
+    /// All zeros.
     pub const ZERO: Self = Self(IpAddress([0; 2]));
 }
 
-/// What is borrowed by the digit above, 1 or 0, where `below` is borrowed for the subtraction of two digits (Warren, "Hacker's
-/// Delight", 2-13).
+/// Returns what subtracting one digit from another borrows from the digit above, 0 or 1. `below` is what the digit below
+/// borrows (Warren, "Hacker's Delight", 2-13).
 #[inline(always)]
 fn borrow(first: u64, second: u64, below: u64) -> u64 {
     let difference = first.wrapping_sub(second).wrapping_sub(below);
@@ -159,7 +159,7 @@ impl Address for Ipv4 {
 
     #[inline(always)]
     fn is_below((first, first_port): (Self, u16), (second, second_port): (Self, u16)) -> u64 {
-        // Up to the highest bit: the compiler makes a comparison of what it knows to be less.
+        // The number fills the word up to the highest bit: of smaller numbers the compiler would make a comparison.
         let number = |address: Self, port: u16| u64::from(address.0) << 32 | u64::from(port) << 16;
         borrow(number(first, first_port), number(second, second_port), 0)
     }

@@ -22,7 +22,7 @@ pub enum Kind {
     Quic,
 }
 
-/// Whether a packet comes in or goes out.
+/// The direction of a packet at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Direction {
@@ -40,7 +40,7 @@ layout!(
 );
 
 impl Direction {
-    /// Both, in the order of their numbers.
+    /// Both directions, in the order of their numbers.
     pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
 
     /// The name in labels, records and file names.
@@ -58,7 +58,7 @@ impl Direction {
 pub enum Protocol {
     /// Not IPv4 and not IPv6: ARP, LLDP, an unknown ethertype.
     NonIp,
-    /// IP with a payload that has no name here.
+    /// IP with any other payload.
     Other,
     /// TCP.
     Tcp,
@@ -82,10 +82,10 @@ layout!(
 );
 
 impl Protocol {
-    /// The length of an array by protocols: how many there are, rounded up to a power of two.
+    /// The length of an array indexed by protocol: a power of two, at least the number of protocols.
     pub const COUNT: usize = 8;
 
-    /// All of them, in the order of their numbers.
+    /// All protocols, in the order of their numbers.
     pub const ALL: [Self; 6] = [Self::NonIp, Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::Icmpv6];
 }
 
@@ -93,28 +93,28 @@ impl Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Untracked {
-    /// No IP packet.
+    /// The packet is not IP.
     NonIp,
-    /// A fragment other than the first, so without ports.
+    /// A fragment other than the first, which has no ports.
     Fragment,
     /// The frame ends inside a header.
     Truncated,
-    /// A header contradicts itself: a version, a header length or a data offset that cannot be.
+    /// A header contradicts itself: it has an impossible version, header length or data offset.
     Malformed,
-    /// Nothing here measures this: another protocol, an ICMP message other than echo, more VLAN tags, MPLS
-    /// labels or extension headers than are followed.
+    /// No method measures it: another protocol, an ICMP message other than echo, or more VLAN tags, MPLS labels or
+    /// extension headers than are parsed.
     Unsupported,
-    /// TCP without timestamps.
+    /// A TCP segment without timestamps, of a new flow that no other method would measure.
     NoTimestamp,
-    /// The flow would be new, but its packet is none that begins one: an echo reply, a RST.
+    /// A packet of no known flow that begins none: an echo reply, a RST.
     NoFlow,
-    /// The flow would be new, but the flow map is full.
+    /// The packet would begin a flow, but the flow table is full.
     MapFull,
-    /// There is a tunnel inside the tunnel.
+    /// A tunnel is inside a tunnel.
     NestedTunnel,
-    /// One of its hosts is excluded.
+    /// One of the packet's hosts is excluded.
     Excluded,
-    /// The program that would go on with it is not loaded, yet or any more.
+    /// The program of the next stage is not loaded (yet, or any more).
     NotLoaded,
 }
 
@@ -135,10 +135,10 @@ layout!(
 );
 
 impl Untracked {
-    /// The length of an array by reasons: how many there are, rounded up to a power of two.
+    /// The length of an array indexed by reason: a power of two, at least the number of reasons.
     pub const COUNT: usize = 16;
 
-    /// All of them, in the order of their numbers.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Self; 11] = [
         Self::NonIp,
         Self::Fragment,

@@ -10,7 +10,7 @@ const HEADER: usize = 12;
 pub struct Dns {
     /// The ID that a response has in common with its query.
     pub id: u16,
-    /// A response, not a query.
+    /// Whether it is a response.
     pub is_response: bool,
     /// The response code.
     pub rcode: u8,

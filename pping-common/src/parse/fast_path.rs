@@ -1,8 +1,8 @@
 //! The fast path of parsing.
 //!
-//! An Ethernet header without tags, an IP header without options or extensions, and a TCP segment in the middle of a connection,
-//! with timestamps and no other option, or with no options at all: everything is in its place, so a few comparisons take the place
-//! of a walk from header to header. So is, behind such headers, a UDP datagram.
+//! In the common form of a frame, every field has a fixed offset: an Ethernet header without tags, an IP header without
+//! options or extensions, and a TCP segment in the middle of a connection, with timestamps as its only option or with
+//! none. A few comparisons replace the walk from header to header. The same holds for a UDP datagram behind such headers.
 
 use super::{
     address::{Address, Family, IpAddress},
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::bytes::{Bytes, part};
 
-/// Where an Ethernet header says what follows.
+/// The offset of the ethertype in an Ethernet header.
 const ETHERTYPE: usize = 12;
 const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
@@ -26,16 +26,16 @@ const TCP_HEADER: usize = 20;
 const TIMESTAMPS: usize = USUAL_OPTIONS.len() + 8;
 /// Version 4, and a header of five words.
 const IPV4_START: u8 = 0x45;
-/// The fragment offset of IPv4 and its flag for more, in network order.
+/// The fragment offset of IPv4, without the flag for more fragments.
 const FRAGMENT_OFFSET: u16 = 0x1fff;
-/// A header of 20 bytes, and one with [`TIMESTAMPS`], as the TCP header says it: in words, in the high half of a byte.
+/// The data offset of a TCP header without options, and with [`TIMESTAMPS`], in words.
 const WITHOUT_OPTIONS: u8 = (TCP_HEADER / 4) as u8;
 const WITH_TIMESTAMPS: u8 = ((TCP_HEADER + TIMESTAMPS) / 4) as u8;
 const SYN_FIN_RST: u8 = 0x07;
 
 impl Frame {
-    /// Parses a frame of this family if it is of the common form; the caller has checked the link header. `None` for any other
-    /// frame, and for one that is cut short, which [`Frame::parse`] must parse. Both give the same frame.
+    /// Parses a frame of this family if it has the common form. The caller has checked the link header. Returns `None`
+    /// for any other frame, and for one that is cut short: [`Frame::parse`] must parse those. Both give the same frame.
     #[inline(always)]
     pub fn parse_fast<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
         match A::FAMILY {
@@ -56,7 +56,8 @@ impl Frame {
         frame.source = IpAddress::mapped(part(&header, 12));
         frame.destination = IpAddress::mapped(part(&header, 16));
         let options = ETHERNET_HEADER + IPV4_HEADER + TCP_HEADER;
-        // A length of 0 is one that the field has no room for; it is less than that of the header, too.
+        // A length of 0 stands for one that is too long for the field. It is less than that of the header, so it fails
+        // here.
         let len = u32::from(len).checked_sub(IPV4_HEADER as u32)?;
         frame.transport.segment = segment(bytes, &part(&header, IPV4_HEADER), options, len)?;
         Some(frame)
@@ -78,8 +79,8 @@ impl Frame {
         Some(frame)
     }
 
-    /// The traffic class of a frame of this family that has a UDP datagram as nearly all have one. Where nothing is measured by UDP
-    /// and no tunnel is looked into, [`Frame::parse`] has no more to say of it than that it is [`super::Untracked::Unsupported`].
+    /// Returns the traffic class of a frame of this family with a UDP datagram of the common form. If neither UDP nor
+    /// tunnels are measured, [`Frame::parse`] would only find it to be [`super::Untracked::Unsupported`].
     #[inline(always)]
     pub fn parse_fast_udp<A: Address>(bytes: &(impl Bytes + ?Sized)) -> Option<u8> {
         match A::FAMILY {
@@ -101,8 +102,8 @@ impl Frame {
         }
     }
 
-    /// The protocol and the traffic class of a frame, as far as the place where they usually are says so: behind VLAN tags, extension
-    /// headers and the like it is not looked for.
+    /// Returns the protocol and the traffic class of a frame, as read from their usual offsets. It does not look behind
+    /// VLAN tags, extension headers and the like.
     #[inline(always)]
     pub fn glance(bytes: &(impl Bytes + ?Sized), link: LinkType) -> (Protocol, u8) {
         let (start, version) = match link {
@@ -132,7 +133,7 @@ impl Frame {
         self.protocol = usual.protocol;
         self.traffic_class = usual.traffic_class;
         self.transport.kind = Kind::Tcp;
-        // One by one: the options, which do not matter, would be copied byte by byte in the kernel.
+        // Copied one by one: the kernel programs would copy the options byte by byte, though they do not matter.
         let (to, from) = (&mut self.transport.segment, &usual.transport.segment);
         to.source_port = from.source_port;
         to.destination_port = from.destination_port;
@@ -146,7 +147,8 @@ impl Frame {
     }
 }
 
-/// A segment of `len` bytes with its header, in the middle of a connection, and its options, at an offset.
+/// Parses a segment in the middle of a connection. It has `len` bytes including `header`; its options begin at offset
+/// `options`.
 #[inline(always)]
 fn segment(
     bytes: &(impl Bytes + ?Sized),
@@ -173,7 +175,7 @@ fn segment(
     Some(Segment {
         source_port: u16::from_be_bytes(part(header, 0)),
         destination_port: u16::from_be_bytes(part(header, 2)),
-        // What was found out above, so that the compiler need not look for it.
+        // The check above has made sure that these flags are 0. The mask tells the compiler.
         flags: TcpFlags(header[13] & !SYN_FIN_RST),
         sequence: u32::from_be_bytes(part(header, 4)),
         acknowledgement: u32::from_be_bytes(part(header, 8)),

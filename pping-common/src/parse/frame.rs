@@ -1,4 +1,4 @@
-//! A frame, as far as it was parsed.
+//! A parsed frame.
 
 use super::{
     address::{Family, IpAddress},
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::bytes::Bytes;
 
-/// No header begins so far into a frame. A link header with all tags and labels is at most 54 bytes, an IP header
-/// with all its extensions 40 and 6 of 2048, and the header of a tunnel 8 of UDP and 4092 of GTP-U; the first two
-/// can be there twice.
+/// No header begins this far into a frame. A link header with all tags and labels has at most 54 bytes, an IP header with
+/// all its extensions 40 and 6 times 2048, and the header of a tunnel 8 of UDP and 4092 of GTP-U. The first two can occur
+/// twice.
 pub(super) const MAX_OFFSET: usize = 32_768;
 
-/// A frame, taken apart: flat, and every field has a value from the start. Enums that carry their
-/// payload would say more, but they leave bytes undefined, and the verifier refuses to copy those.
+/// A parsed frame. It is flat, and every field has a value from the start. Enums with payload would be more precise, but
+/// they leave bytes undefined, which the verifier refuses to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// Source address.
@@ -35,14 +35,14 @@ pub struct Frame {
     pub family: Family,
     /// The protocol to count the packet under.
     pub protocol: Protocol,
-    /// The IP protocol number of what is behind the IP header and its extensions.
+    /// The IP protocol number that the IP header and its extensions announce.
     pub(super) next_header: u8,
-    /// The IPv4 type of service or IPv6 traffic class byte (RFC 2474, RFC 3168); 0 where there is none.
+    /// The IPv4 type of service or IPv6 traffic class byte (RFC 2474, RFC 3168); 0 if there is none.
     pub traffic_class: u8,
 }
 
 impl Frame {
-    /// A frame of which nothing is known yet.
+    /// A frame that has not been parsed.
     pub const EMPTY: Self = Self {
         source: IpAddress([0; 2]),
         destination: IpAddress([0; 2]),
@@ -57,7 +57,7 @@ impl Frame {
         traffic_class: 0,
     };
 
-    /// Notes where the IP header is.
+    /// Notes the version and offset of the IP header.
     #[inline(always)]
     pub(super) fn found(&mut self, family: Family, offset: usize) {
         self.family = family;
@@ -70,7 +70,7 @@ impl Frame {
         O::below::<MAX_OFFSET>(self.transport_offset as usize)
     }
 
-    /// Notes where the IP header is, which is of the version that its first four bits say.
+    /// Notes the offset of the IP header. Its first four bits give the version.
     #[inline(always)]
     pub(super) fn found_by_version<O: Bytes + ?Sized>(
         &mut self,

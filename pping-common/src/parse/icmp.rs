@@ -8,13 +8,13 @@ const HEADER: usize = 8;
 /// An echo request or reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
-    /// Identifier: takes the place of the ports.
+    /// The identifier, which takes the place of the ports.
     pub id: u16,
     /// Sequence number.
     pub sequence: u16,
-    /// A reply, not a request.
+    /// Whether it is a reply.
     pub is_reply: bool,
-    /// Bytes of data behind the header.
+    /// Bytes of data after the header.
     pub payload: u32,
 }
 
@@ -54,7 +54,7 @@ fn parse<O: Bytes + ?Sized>(
     let header: [u8; HEADER] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
     let [kind, code, _, _, id_high, id_low, sequence_high, sequence_low] = header;
-    // Errors quote a packet in the same place, and are no replies.
+    // Errors have the header of another packet at this offset, and are no replies.
     if code != 0 || (kind != request && kind != reply) {
         return Err(Untracked::Unsupported);
     }

@@ -1,4 +1,4 @@
-//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to the transport.
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to the transport header.
 
 use super::{
     address::IpAddress,
@@ -10,7 +10,7 @@ use crate::{bytes::Bytes, limits::MAX_EXTENSION_HEADERS};
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
-/// The authentication header (RFC 4302), which hides nothing.
+/// The authentication header (RFC 4302), which does not encrypt what follows.
 const AUTHENTICATION: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 const MOBILITY: u8 = 135;
@@ -45,7 +45,7 @@ pub(super) fn parse_v4<O: Bytes + ?Sized>(
     frame.source = IpAddress::mapped([header[12], header[13], header[14], header[15]]);
     frame.destination = IpAddress::mapped([header[16], header[17], header[18], header[19]]);
     let total_len = match u16::from_be_bytes([header[2], header[3]]) {
-        // A segment that the kernel will cut up later, too long for the field (BIG TCP).
+        // A packet that is too long for the field, which the kernel will split later (BIG TCP).
         0 => bytes.frame_len().saturating_sub(start),
         len => usize::from(len),
     };
@@ -77,7 +77,7 @@ pub(super) fn parse_v6<O: Bytes + ?Sized>(
     frame.source = IpAddress::from_bytes(bytes.read(start + 8).ok_or(Untracked::Truncated)?);
     frame.destination = IpAddress::from_bytes(bytes.read(start + 24).ok_or(Untracked::Truncated)?);
     let end = match u16::from_be_bytes([len_high, len_low]) {
-        // A jumbogram, which says its length elsewhere (RFC 2675, BIG TCP).
+        // A jumbogram, which has its length elsewhere (RFC 2675, BIG TCP).
         0 => bytes.frame_len(),
         len => start + IPV6_HEADER + usize::from(len),
     };
@@ -95,7 +95,7 @@ fn skip_extension_headers<O: Bytes + ?Sized>(
     mut offset: usize,
     frame: &mut Frame,
 ) -> Result<usize, Untracked> {
-    // One round more than there may be headers, to look at what the last one announces.
+    // One round more than the number of headers, to see what the last one announces.
     for _ in 0..=MAX_EXTENSION_HEADERS {
         match next {
             HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS | MOBILITY | HIP | SHIM6 => {
@@ -127,7 +127,7 @@ fn skip_extension_headers<O: Bytes + ?Sized>(
     Err(Untracked::Unsupported)
 }
 
-/// The length of an authentication header, which counts words and leaves out two of them (RFC 4302, 2.2).
+/// Returns the length of an authentication header, which counts words, less two (RFC 4302, 2.2).
 #[inline(always)]
 fn authentication_len(words: u8) -> usize {
     (usize::from(words) + 2) * 4

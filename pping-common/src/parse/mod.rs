@@ -1,7 +1,7 @@
-//! From the bytes of a frame to the flow it belongs to and the fields that matching needs.
+//! Parsing: from the bytes of a frame to its flow and to the fields that matching needs.
 //!
-//! Every length and offset is the sender's word and is treated as such: a read that would leave the
-//! frame ends the parse with a reason, loops are bounded, and nothing is believed that was not read.
+//! Lengths and offsets come from the sender and are not trusted. A read beyond the frame ends the parse with a reason,
+//! loops are bounded, and nothing is assumed that was not read.
 
 mod address;
 mod class;
@@ -41,11 +41,11 @@ use frame::MAX_OFFSET;
 use crate::{bytes::Bytes, method::Method};
 
 impl Frame {
-    /// Parses a frame. `vlan` are the tags that the device has already taken out of it, `decap` the tunnels to look into, and `scope`
-    /// says which packets are measured.
+    /// Parses a frame. `vlan` has the tags that the device has already removed from it, `decap` the tunnels to enter, and
+    /// `scope` the packets to measure.
     ///
     /// # Errors
-    /// The reason why the frame has no flow that can be measured. Fields that were found before are filled in.
+    /// If the frame has no flow that can be measured: returns the reason. Fields found before that are filled in.
     #[inline(always)]
     pub fn parse<O: Bytes + ?Sized>(
         &mut self,
@@ -64,7 +64,7 @@ impl Frame {
         self.parse_transport(bytes, scope)
     }
 
-    /// The first step of [`Frame::parse`]: down to the IP header.
+    /// Runs the first step of [`Frame::parse`]: down to the IP header.
     #[inline(always)]
     pub fn parse_link<O: Bytes + ?Sized>(
         &mut self,
@@ -72,8 +72,8 @@ impl Frame {
         link: LinkType,
         vlan: Vlan,
     ) -> Result<(), Untracked> {
-        // All that the rest may leave as it was. One by one: a whole frame at once would be cleared byte
-        // by byte in the kernel.
+        // These are all fields that later steps may leave as they were. They are cleared one by one: the kernel programs
+        // would clear a whole frame byte by byte.
         self.vlan = vlan;
         self.protocol = Protocol::NonIp;
         self.traffic_class = 0;
@@ -82,7 +82,7 @@ impl Frame {
         link::parse(bytes, link, self)
     }
 
-    /// The second step: the IP header, and its extension headers.
+    /// Runs the second step: the IP header and its extension headers.
     #[inline(always)]
     pub fn parse_network<O: Bytes + ?Sized>(&mut self, bytes: &O) -> Result<(), Untracked> {
         let offset = O::below::<MAX_OFFSET>(self.network_offset as usize);
@@ -92,8 +92,8 @@ impl Frame {
         }
     }
 
-    /// The third step, where there are tunnels to be looked into: if the packet is of one, goes on to the IP
-    /// header inside, and the second step is due again.
+    /// Runs the third step: if the packet belongs to a tunnel in `decap`, goes on to the inner IP header. Returns true if
+    /// it did, so that the second step must run again.
     #[inline(always)]
     pub fn enter_tunnel<O: Bytes + ?Sized>(&mut self, bytes: &O, decap: Decap) -> Result<bool, Untracked> {
         if decap == Decap::NONE {
@@ -102,13 +102,13 @@ impl Frame {
         tunnel::enter(bytes, self, decap)
     }
 
-    /// After a tunnel was entered: one is enough.
+    /// Refuses a tunnel inside the tunnel that was entered.
     #[inline(always)]
     pub fn refuse_tunnel<O: Bytes + ?Sized>(&self, bytes: &O, decap: Decap) -> Result<(), Untracked> {
         if tunnel::is_tunnel(bytes, self, decap)? { Err(Untracked::NestedTunnel) } else { Ok(()) }
     }
 
-    /// The last step: the transport header.
+    /// Runs the last step: the transport header.
     #[inline(always)]
     pub fn parse_transport<O: Bytes + ?Sized>(&mut self, bytes: &O, scope: &Scope) -> Result<(), Untracked> {
         let offset = self.transport_offset::<O>();

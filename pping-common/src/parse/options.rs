@@ -5,18 +5,18 @@ use crate::{bytes::Bytes, limits::MAX_TCP_OPTION_BYTES};
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_SACK: u8 = 5;
-/// With one block (RFC 2018, 3).
+/// The length with one block (RFC 2018, 3).
 const OPTION_SACK_MIN_LEN: u8 = 10;
 const OPTION_TIMESTAMPS: u8 = 8;
 const OPTION_TIMESTAMPS_LEN: u8 = 10;
-/// Steps after which one that matters has begun, if it is there: that has ten bytes, and of those before it each two steps
-/// pass over at least three.
+/// Steps within which any option that matters is reached: it has ten bytes itself, and before it any two steps pass at
+/// least three bytes.
 pub(super) const MOST_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
 /// The classes of options.
 const CLASSES: usize = 4;
 pub(super) const CLASS_TIMESTAMPS: usize = 1;
 pub(super) const CLASS_SACK: usize = 2;
-/// Of each kind of option its class, whether it is padding of one byte (bit 2), and whether it is the end (bit 3).
+/// Each kind of option: its class, whether it is padding of one byte (bit 2), and whether it ends the options (bit 3).
 static KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
     kinds[OPTION_END as usize] = 1 << 3;
@@ -25,31 +25,31 @@ static KINDS: [u8; 256] = {
     kinds[OPTION_SACK as usize] = CLASS_SACK as u8;
     kinds
 };
-/// Two bytes of padding, so that the values behind kind and length are aligned.
+/// The usual options: two bytes of padding align the values after kind and length.
 pub(super) const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
 
-/// The options of a segment, while they are looked at. In memory of its own one byte can be read after the other, wherever
-/// the one before says that the next is: in a packet the verifier would have to follow each place there could be.
+/// The options of a segment while they are parsed. They are copied to memory where any byte can be read, at an offset
+/// that another byte gives. In the packet, the verifier would have to follow each possible offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(4))]
 pub(super) struct Options {
     bytes: [u8; Self::ROOM + Self::LONGEST],
     /// The number of bytes.
     len: u8,
-    /// The number of those that were copied.
+    /// The number of bytes that were copied.
     pub(super) copied: u8,
-    /// The number of those that were read.
+    /// The offset of the next option to read.
     looked_at: u8,
-    /// The position of the last of a class, plus one; 0 without any.
+    /// The offset of the last option of each class, plus 1; 0 if there is none.
     pub(super) last: [u8; CLASSES],
-    /// Whether one of a class is long enough for SACK.
+    /// Not 0 if an option of the class is long enough for SACK.
     pub(super) has_long: [u8; CLASSES],
 }
 
 impl Options {
-    /// The highest offset of an option: up to the next power of two, as the verifier knows it.
+    /// Options begin below this offset. It is a power of two, by which the verifier knows the bound.
     pub(super) const ROOM: usize = MAX_TCP_OPTION_BYTES.next_power_of_two();
-    /// Bytes of the longest that is read.
+    /// Bytes of the longest option that is read.
     pub(super) const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;
 
     pub(super) const NONE: Self = Self {
@@ -61,7 +61,7 @@ impl Options {
         bytes: [0; Self::ROOM + Self::LONGEST],
     };
 
-    /// Copies the options at `offset` as far as they are there.
+    /// Copies the options at `offset`, as far as the frame has them.
     #[inline(always)]
     pub(super) fn copy<O: Bytes + ?Sized>(&mut self, bytes: &O, offset: usize, len: usize) {
         self.len = len as u8;
@@ -79,8 +79,8 @@ impl Options {
         }
     }
 
-    /// Looks at the option at `looked_at`; `false` when there is no more to look at. Without a branch for each kind: the verifier
-    /// would follow each in each step.
+    /// Reads the option at `looked_at`. Returns `false` if no more options can be read. It has no branch per kind: the
+    /// verifier would follow each of them in each step.
     #[inline(always)]
     pub(super) fn step<O: Bytes + ?Sized>(&mut self) -> bool {
         let at = O::below::<{ Self::ROOM }>(usize::from(self.looked_at));
@@ -92,11 +92,11 @@ impl Options {
         let traits = KINDS[usize::from(kind)];
         let class = O::below::<CLASSES>(usize::from(traits) % CLASSES);
         let is_nop = u32::from(traits >> 2) & 1;
-        // What looks like the length of padding is the option behind it: often the same, and then both are passed over.
+        // The byte after padding is no length but the next option. It is often padding, too; then the step passes both.
         let nops = 1 + ((option_len ^ u32::from(OPTION_NOP)).wrapping_sub(1) >> 31);
         let next = at as u32 + is_nop * nops + (1 - is_nop) * option_len;
-        // Each is negative where a length does not even cover its own two bytes, where it leaves the header, where it is not
-        // that of timestamps: nothing behind it can be trusted.
+        // Each of these is negative if the length is wrong: it does not even cover its own two bytes, it leaves the
+        // header, or it is not that of timestamps. Nothing after it can be trusted.
         let is_short = option_len.wrapping_sub(2);
         let is_long = u32::from(self.len).wrapping_sub(next);
         let is_timestamps = (class as u32 ^ CLASS_TIMESTAMPS as u32).wrapping_sub(1);
@@ -112,7 +112,7 @@ impl Options {
         true
     }
 
-    /// Whether there are more than were copied.
+    /// Whether the next option lies within the header, but beyond the copied bytes.
     #[inline(always)]
     pub(super) fn is_cut(&self) -> bool {
         let next = self.looked_at + 2;

@@ -1,13 +1,13 @@
-//! QUIC packets, as far as their invariants (RFC 8999) and the first byte tell.
+//! QUIC packets, as far as the invariants (RFC 8999) and the first byte describe them.
 
 use super::class::Untracked;
 use crate::bytes::{Bytes, mix};
 
-/// Bytes of the shortest packet: one of header, and what header protection takes its sample of (RFC 9001, 5.4.2).
+/// Bytes of the shortest packet: one of header, and those that header protection needs for its sample (RFC 9001, 5.4.2).
 const SHORTEST: usize = 21;
 /// Bytes of the longest connection ID (RFC 9000, 17.2).
 const LONGEST_ID: usize = 20;
-/// Bytes in front of the destination connection ID: the first, the version and the length.
+/// Bytes before the destination connection ID: the first byte, the version and the length.
 const BEFORE_IDS: usize = 6;
 
 const LONG: u8 = 0x80;
@@ -18,13 +18,13 @@ const TYPE: u8 = 0x30;
 const VERSION_1: u32 = 1;
 /// RFC 9369, 3.1.
 const VERSION_2: u32 = 0x6b33_43cf;
-/// The type of an Initial of version 2 (RFC 9369, 3.2). In others it is 0.
+/// The type of an Initial in version 2 (RFC 9369, 3.2). In other versions it is 0.
 const INITIAL_2: u8 = 0x10;
-/// The first draft with the spin bit and the fixed bit where they are now.
+/// The first draft that has the spin bit and the fixed bit in their present positions.
 const DRAFT_17: u32 = 0xff00_0011;
-/// The last one with both lengths in one byte.
+/// The last draft that has both ID lengths in one byte.
 const DRAFT_21: u32 = 0xff00_0015;
-/// The last one.
+/// The last draft.
 const DRAFT_34: u32 = 0xff00_0022;
 
 /// The kind of a packet.
@@ -35,9 +35,9 @@ pub enum QuicForm {
     Short,
     /// A long header, of a type other than Initial.
     Long,
-    /// The long header of an Initial; any of a version whose types are not known.
+    /// The long header of an Initial, or any long header of an unknown version.
     Initial,
-    /// A server that offers other versions.
+    /// Version negotiation: a server offers other versions.
     Negotiation,
 }
 
@@ -48,13 +48,13 @@ pub struct Quic {
     pub form: QuicForm,
     /// The spin bit of a short header (RFC 9000, 17.4).
     pub spin: bool,
-    /// Whether the version of a long header is one that is known, or greased (RFC 9000, 15).
+    /// Whether the version of a long header is known or greased (RFC 9000, 15).
     pub is_known: bool,
     /// The version of a long header.
     pub version: u32,
-    /// A digest of the source connection ID of a long header, 0 if that has no bytes.
+    /// A digest of the source connection ID of a long header; 0 if the ID is empty.
     pub source_id: u32,
-    /// The same of its destination connection ID.
+    /// A digest of its destination connection ID; 0 if the ID is empty.
     pub destination_id: u32,
 }
 
@@ -69,8 +69,8 @@ impl Quic {
     };
 }
 
-/// Parses the packet at `offset` of `len` bytes. Unsupported if it cannot be QUIC, or ends less than the bytes of the longest
-/// ID behind the place of the source ID: only version negotiation that offers little may be so short.
+/// Parses the packet at `offset` of `len` bytes. It is unsupported if it cannot be QUIC, or if fewer bytes than the
+/// longest ID has follow where the source ID begins: only version negotiation with few versions may be that short.
 #[inline(always)]
 pub(super) fn parse<O: Bytes + ?Sized>(
     bytes: &O,
@@ -141,15 +141,15 @@ fn is_between(version: u32, first: u32, last: u32) -> bool {
     version.wrapping_sub(first) <= last - first
 }
 
-/// The length that four bits stand for (draft-ietf-quic-transport-17, 17.2).
+/// Returns the length that four bits encode (draft-ietf-quic-transport-17, 17.2).
 #[inline(always)]
 fn packed_len(bits: u8) -> u8 {
     if bits == 0 { 0 } else { bits + 3 }
 }
 
-/// A digest of the ID of `len` bytes, at most [`LONGEST_ID`], at `offset`, behind which there must be as many as the longest has;
-/// 0 if it has none, and never else. Without a loop and, in the main, without branches: the verifier would follow each of
-/// them.
+/// Returns a digest of the ID of `len` bytes, at most [`LONGEST_ID`], at `offset`. It is 0 for an empty ID only. The
+/// frame must have as many bytes there as the longest ID. The function has no loop and hardly a branch, because the
+/// verifier would follow each of them.
 #[inline(always)]
 fn digest<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> Option<u32> {
     let words = [
@@ -158,7 +158,7 @@ fn digest<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> Option<u32
         u64::from(u32::from_be_bytes(bytes.read(offset + 16)?)) << 32,
     ];
     let len = len as u64 & 31;
-    // All ones from 8 bytes on, and from 16 on; then those of the word in which the ID ends.
+    // The masks are all ones if the ID has at least 8 bytes, and at least 16. `part` masks the word in which the ID ends.
     let first_is_full = 0_u64.wrapping_sub((len + 24) >> 5);
     let second_is_full = 0_u64.wrapping_sub((len + 16) >> 5);
     let part = !(u64::MAX >> (8 * (len & 7)));

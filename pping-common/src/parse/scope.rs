@@ -1,29 +1,29 @@
-//! Which packets are looked into.
+//! Which packets are measured.
 
 use crate::{limits::MAX_DNS_PORTS, method::Methods};
 
-/// Which packets are looked into, fixed when the programs are loaded.
+/// Which packets are measured. Fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Scope {
-    /// Only those that one of these methods is for.
+    /// Methods to measure by. Only their packets are parsed.
     pub methods: Methods,
-    /// Ports that DNS servers listen at; 0 is none.
+    /// Ports that DNS servers listen on; 0 is none.
     pub dns_ports: [u16; MAX_DNS_PORTS],
 }
 
 impl Scope {
-    /// All methods, and DNS at its port.
+    /// All methods, and DNS on its standard port.
     pub const ALL: Self = Self::of(Methods::ALL);
 
-    /// Some methods, and DNS at its port.
+    /// Creates a scope of these methods, with DNS on its standard port.
     pub const fn of(methods: Methods) -> Self {
         let mut dns_ports = [0; MAX_DNS_PORTS];
         dns_ports[0] = crate::limits::DNS_PORT;
         Self { methods, dns_ports }
     }
 
-    /// Whether a DNS server listens there.
+    /// Whether a port is that of a DNS server.
     #[inline(always)]
     #[expect(
         clippy::manual_contains,

@@ -11,31 +11,31 @@ use crate::{
 
 const HEADER: usize = 20;
 
-/// The control bits of a segment that matter here.
+/// The control bits of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct TcpFlags(pub u8);
 
 impl TcpFlags {
-    /// No more data from the sender.
+    /// True if the sender has no more data.
     #[inline(always)]
     pub fn fin(self) -> bool {
         self.0 & 0x01 != 0
     }
 
-    /// Begins a connection.
+    /// True if the segment begins a connection.
     #[inline(always)]
     pub fn syn(self) -> bool {
         self.0 & 0x02 != 0
     }
 
-    /// Ends a connection at once.
+    /// True if the segment ends a connection at once.
     #[inline(always)]
     pub fn rst(self) -> bool {
         self.0 & 0x04 != 0
     }
 
-    /// The acknowledgement number, and with it `TSecr`, means something.
+    /// True if the acknowledgement number is valid, and with it `TSecr`.
     #[inline(always)]
     pub fn ack(self) -> bool {
         self.0 & 0x10 != 0
@@ -47,7 +47,7 @@ impl TcpFlags {
 pub struct Timestamps {
     /// The sender's clock.
     pub tsval: u32,
-    /// The other side's clock, echoed.
+    /// The other end's clock, echoed.
     pub tsecr: u32,
 }
 
@@ -62,17 +62,17 @@ pub struct Segment {
     pub flags: TcpFlags,
     /// Sequence number of the first byte, or of the SYN.
     pub sequence: u32,
-    /// The next byte that the sender expects, where ACK is set.
+    /// The next byte that the sender expects, if ACK is set.
     pub acknowledgement: u32,
-    /// Bytes of payload, by the IP header: padding of short frames is none.
+    /// Bytes of payload, by the IP header: padding of short frames does not count.
     pub payload: u32,
     /// Whether bytes beyond `acknowledgement` are acknowledged, or some for a second time (RFC 2883).
     pub has_sack: bool,
     /// Whether there is a well-formed timestamps option.
     pub has_timestamps: bool,
-    /// The timestamps option, if there is one.
+    /// The timestamps option, if `has_timestamps`.
     pub timestamps: Timestamps,
-    /// The options, unless they are just timestamps.
+    /// The options, unless they are the usual ones.
     pub(super) options: Options,
 }
 
@@ -99,7 +99,7 @@ impl Segment {
         self.has_timestamps.then_some(self.timestamps)
     }
 
-    /// The sequence number after its last (RFC 9293, 3.3.1: SEG.SEQ + SEG.LEN).
+    /// The sequence number after the segment's last one (RFC 9293, 3.3.1: SEG.SEQ + SEG.LEN).
     #[inline(always)]
     pub fn sequence_end(&self) -> u32 {
         self.sequence
@@ -108,7 +108,7 @@ impl Segment {
             .wrapping_add(u32::from(self.flags.fin()))
     }
 
-    /// Whether a flow may begin with this segment.
+    /// Checks that a flow may begin with this segment.
     #[inline(always)]
     pub(super) fn begins_flow(&self, methods: Methods) -> Result<(), Untracked> {
         let has_method = if self.has_timestamps {
@@ -127,7 +127,7 @@ impl Segment {
         }
     }
 
-    /// Whether the other side must acknowledge this segment: it has payload, SYN or FIN.
+    /// Whether the other end must acknowledge this segment: it has payload, SYN or FIN.
     #[inline(always)]
     pub fn consumes_sequence_space(&self) -> bool {
         self.payload > 0 || self.flags.syn() || self.flags.fin()
@@ -156,7 +156,7 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     parse_options(bytes, offset + HEADER, header_len - HEADER, segment)
 }
 
-/// Finds what matters among the `len` bytes of options at `offset`.
+/// Finds timestamps and SACK in the `len` bytes of options at `offset`.
 #[inline(always)]
 fn parse_options<O: Bytes + ?Sized>(
     bytes: &O,
@@ -164,7 +164,7 @@ fn parse_options<O: Bytes + ?Sized>(
     len: usize,
     segment: &mut Segment,
 ) -> Result<(), Untracked> {
-    // Nearly every segment of an established connection has just this (RFC 7323, appendix A).
+    // Nearly every segment of an established connection has exactly these options (RFC 7323, appendix A).
     if len == USUAL_OPTIONS.len() + 8 {
         let start: [u8; 4] = bytes.read(offset).ok_or(Untracked::Truncated)?;
         if start == USUAL_OPTIONS {
@@ -172,13 +172,14 @@ fn parse_options<O: Bytes + ?Sized>(
         }
     }
     segment.options.copy(bytes, offset, len);
-    // Written out: in a loop the verifier of Linux 6.18 compares more strictly, and so follows more ways.
+    // The steps are written out: in a loop the verifier of Linux 6.18 compares states more strictly, and so follows more
+    // paths.
     'walk: {
         const { assert!(MOST_STEPS == 21) };
         macro_rules! steps {
             ($($step:literal)*) => {$(
                 let _ = $step;
-                // From memory, so that the verifier need not look at every way of getting here.
+                // Laundered, so that the verifier does not follow each path to this point separately.
                 O::launder(segment);
                 if !segment.options.step::<O>() {
                     break 'walk;

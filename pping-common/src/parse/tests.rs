@@ -1,4 +1,4 @@
-//! Frames as they are built, as they are cut short, and as nobody should build them.
+//! Tests of parsing: valid, truncated and malformed frames.
 
 mod dns;
 mod fast_path;

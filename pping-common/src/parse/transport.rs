@@ -1,4 +1,4 @@
-//! Transport headers that something can be measured by.
+//! Transport headers that can be measured.
 
 use super::{
     class::{ICMP, Kind, TCP, UDP, Untracked},
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::method::Methods;
 
-/// A transport header that something can be measured by.
+/// A transport header that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transport {
-    /// Which of the others means something.
+    /// Which of the other fields is valid.
     pub kind: Kind,
     /// The TCP segment.
     pub segment: Segment,
@@ -26,7 +26,7 @@ impl Transport {
     pub(crate) const EMPTY: Self =
         Self { kind: Kind::Tcp, segment: Segment::EMPTY, echo: Echo::EMPTY, datagram: Datagram::EMPTY };
 
-    /// IP protocol number; that of ICMP for echoes of both families, whose addresses tell them apart.
+    /// The IP protocol number. Echoes of both families have that of ICMP; their addresses distinguish them.
     #[inline(always)]
     pub fn number(&self) -> u8 {
         match self.kind {
@@ -56,7 +56,7 @@ impl Transport {
         }
     }
 
-    /// Whether a flow may begin with this packet: one that leads to a sample sooner or later.
+    /// Checks that a flow may begin with this packet: one that can lead to samples.
     #[inline(always)]
     pub fn begins_flow(&self, methods: Methods) -> Result<(), Untracked> {
         match self.kind {

@@ -1,4 +1,4 @@
-//! Tunnels: the inner packet is measured in place of the outer one.
+//! Tunnels: the inner packet is measured instead of the outer one.
 
 use super::{
     class::{Protocol, Untracked},
@@ -21,13 +21,13 @@ const GTP_U_PORT: u16 = 2152;
 /// Ethernet inside a tunnel (Transparent Ethernet Bridging, RFC 7637, 3.2).
 const ETHERTYPE_ETHERNET: u16 = 0x6558;
 
-/// Which tunnels are looked into.
+/// The tunnels that are entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Decap(pub u32);
 
 impl Decap {
-    /// None.
+    /// No tunnels.
     pub const NONE: Self = Self(0);
     /// IP in IP, of either version in either (RFC 2003, RFC 2473, RFC 4213).
     pub const IPIP: Self = Self(1);
@@ -39,23 +39,23 @@ impl Decap {
     pub const GENEVE: Self = Self(1 << 3);
     /// GTP-U (3GPP TS 29.281).
     pub const GTP_U: Self = Self(1 << 4);
-    /// All of them.
+    /// All tunnels.
     pub const ALL: Self = Self(0x1f);
 
-    /// This and that.
+    /// Adds the tunnels of `other`.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` is among these.
+    /// Whether all of `other` are entered.
     #[inline(always)]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// The kind of tunnel, by the header behind the IP header.
+/// The kind of tunnel, by the header after the IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum Tunnel {
@@ -67,7 +67,7 @@ enum Tunnel {
     GtpU,
 }
 
-/// Whether the packet is of a tunnel that is to be looked into.
+/// Whether the packet belongs to a tunnel in `decap`.
 #[inline(always)]
 pub(super) fn is_tunnel<O: Bytes + ?Sized>(
     bytes: &O,
@@ -77,7 +77,7 @@ pub(super) fn is_tunnel<O: Bytes + ?Sized>(
     Ok(tunnel(bytes, frame, decap)? != Tunnel::None)
 }
 
-/// Goes on to the IP header inside the tunnel, if the packet is of one: whether it is.
+/// Goes on to the inner IP header if the packet belongs to a tunnel. Returns true if it does.
 #[inline(always)]
 pub(super) fn enter<O: Bytes + ?Sized>(
     bytes: &O,
@@ -106,7 +106,7 @@ fn tunnel<O: Bytes + ?Sized>(bytes: &O, frame: &Frame, decap: Decap) -> Result<T
     if frame.protocol != Protocol::Udp || decap.0 & !Decap::IPIP.and(Decap::GRE).0 == 0 {
         return Ok(Tunnel::None);
     }
-    // To the well-known port in both directions: the other one is only there to spread flows.
+    // Packets of both directions go to the well-known port. The source port only spreads flows.
     let offset = frame.transport_offset::<O>();
     let [_, _, high, low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     Ok(match u16::from_be_bytes([high, low]) {
@@ -117,7 +117,7 @@ fn tunnel<O: Bytes + ?Sized>(bytes: &O, frame: &Frame, decap: Decap) -> Result<T
     })
 }
 
-/// The protocol of an ethertype inside a tunnel.
+/// Finds the IP header behind this ethertype inside a tunnel.
 #[inline(always)]
 fn inside<O: Bytes + ?Sized>(
     bytes: &O,
@@ -141,7 +141,7 @@ fn gre<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result
     const VERSION: u16 = 0x0007;
     let [high, low, type_high, type_low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let flags = u16::from_be_bytes([high, low]);
-    // Version 1 is that of PPTP, and routing is long gone (RFC 1701).
+    // Version 1 is PPTP, and routing (RFC 1701) is obsolete.
     if flags & (VERSION | ROUTING) != 0 {
         return Err(Untracked::Unsupported);
     }
@@ -153,7 +153,7 @@ fn gre<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result
 #[inline(always)]
 fn vxlan<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     const HEADER: usize = 8;
-    /// The flag that says that there is a network identifier, without which it is no VXLAN (RFC 7348, 5).
+    /// The flag for a network identifier. Without it the packet is no VXLAN (RFC 7348, 5).
     const HAS_IDENTIFIER: u8 = 0x08;
     let [flags, _] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     if flags & HAS_IDENTIFIER == 0 {
@@ -177,14 +177,14 @@ fn geneve<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Res
 #[inline(always)]
 fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     const HEADER: usize = 8;
-    /// Sequence number, N-PDU number and the type of the first extension header: all there when one is.
+    /// Sequence number, N-PDU number and the type of the first extension header: if one is present, all are.
     const OPTIONAL: usize = 4;
     const HAS_OPTIONAL: u8 = 0x07;
     const HAS_EXTENSION: u8 = 0x04;
     /// The type of a packet with user data.
     const G_PDU: u8 = 255;
     let [flags, message] = bytes.read(offset).ok_or(Untracked::Truncated)?;
-    // Version 1 of GTP, not of GTP'.
+    // GTP version 1, and not GTP'.
     if flags >> 4 != 3 || message != G_PDU {
         return Err(Untracked::Unsupported);
     }
@@ -194,7 +194,7 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
     }
     let [_, _, _, mut next] = bytes.read::<OPTIONAL>(offset).ok_or(Untracked::Truncated)?;
     offset += OPTIONAL;
-    // The type only counts where its own flag is set (TS 29.281, 5.1).
+    // The type counts only if its own flag is set (TS 29.281, 5.1).
     if flags & HAS_EXTENSION == 0 {
         next = 0;
     }
@@ -206,7 +206,8 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
         if words == 0 {
             return Err(Untracked::Malformed);
         }
-        // The type of the next one is in the last byte. The verifier wants no offsets that count back.
+        // The last byte has the type of the next header. The verifier wants offsets that only count up.
+        // other.
         let end = O::below::<MAX_OFFSET>(offset + usize::from(words) * 4 - 2);
         [_, next] = bytes.read(end).ok_or(Untracked::Truncated)?;
         offset = end + 2;

@@ -1,4 +1,4 @@
-//! UDP datagrams (RFC 768), as far as something in them can be timed.
+//! UDP datagrams (RFC 768), as far as they can be measured.
 
 use super::{
     class::{Kind, UDP, Untracked},

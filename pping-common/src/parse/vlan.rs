@@ -2,7 +2,7 @@
 
 use crate::{layout::layout, limits::MAX_VLAN_TAGS};
 
-/// The VLAN tags of a frame. One number rather than a list: the verifier likes no computed index.
+/// The VLAN tags of a frame. They are one number and no list, because the verifier follows computed indexes badly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Vlan(u64);
@@ -16,7 +16,7 @@ impl Vlan {
     /// Set in each tag, so that the identifier 0 (a priority tag) differs from none.
     const PRESENT: u64 = 0x8000;
 
-    /// Appends the identifier of a tag control word; from the fifth on, the outermost is forgotten.
+    /// Appends the identifier of a tag control word. The fifth and later ones push out the outermost.
     #[inline(always)]
     pub fn push(&mut self, tag_control: u16) {
         self.0 = self.0 << 16 | Self::PRESENT | u64::from(tag_control & 0x0fff);

@@ -1,10 +1,10 @@
-//! `icmp-echo`: a request, and the reply with the same identifier and sequence number.
+//! `icmp-echo`: an echo request, and the reply with the same identifier and sequence number.
 
 use super::plan::MatchPlan;
 use crate::{method::Method, parse::Echo};
 
-/// A reply matches the pending request with its number. A request replaces a pending one with the same number, whose reply would be
-/// ambiguous.
+/// Plans an echo. A reply matches the pending request with its sequence number. A request replaces a pending one with the
+/// same number, because the reply would be ambiguous.
 #[inline(always)]
 pub(crate) fn plan(echo: &Echo, plan: &mut MatchPlan) {
     let sequence = u32::from(echo.sequence);

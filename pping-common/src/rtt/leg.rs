@@ -1,4 +1,4 @@
-//! A leg of a handshake: a packet that asks for a reply, and the reply of the other side.
+//! A leg of a handshake: a packet that expects a reply, and the reply of the other end.
 
 use crate::layout::states;
 
@@ -11,21 +11,21 @@ states! {
         ASKED = 1,
         /// A SYN-ACK is pending.
         ANSWERED = 2,
-        /// The packet was sent again, so its reply would be ambiguous (RFC 6298, 3: Karn's rule).
+        /// The packet was retransmitted, so its reply would be ambiguous (RFC 6298, 3: Karn's rule).
         VOID = 3,
-        /// Replied to, or not timed.
+        /// The reply was seen, or the leg is not timed.
         DONE = 4,
     }
 }
 
-/// A leg of a handshake, kept in the direction of the packet that asks for the reply.
+/// A leg of a handshake, kept in the flow direction of the packet that expects the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
     /// When the packet was seen, ns.
     pub(crate) since: u64,
     /// The identifier in the reply: the sequence number after the SYN, or a digest of the connection ID.
     pub(crate) number: u32,
-    /// Bytes of data in the SYN (RFC 7413), which the reply may acknowledge too.
+    /// Bytes of data in the SYN (RFC 7413), which the reply may acknowledge, too.
     pub(crate) payload: u16,
     /// The stage.
     pub(crate) state: LegState,

@@ -1,11 +1,12 @@
-//! The methods that measure a round-trip time: what each keeps of a direction, records, and matches.
+//! The methods that measure RTTs: what each keeps of a flow direction, records, and matches.
 //!
-//! A packet is measured in three steps. The first knows the methods: it plans what to look for among the pending identifiers of
-//! the other direction, and what becomes pending itself (`MatchPlan`). The second frees what is echoed and takes the sample, the third
-//! frees what the packet made ambiguous and records. The kernel programs write the plan to memory in between, so that the verifier
-//! follows each step once, and not once for each way through the one before.
+//! A packet is measured in three steps. The first step knows the methods: it plans which pending identifiers of the other
+//! direction to look for, and which identifier of its own becomes pending (`MatchPlan`). The second step frees what the
+//! packet echoes and takes the sample. The third frees what the packet made ambiguous and records. The kernel programs
+//! write the plan to memory in between, so that the verifier follows each step once, and not once per path through the
+//! step before.
 //!
-//! Nothing here knows of flows: [`crate::flow`] keeps these states for both directions, and has them changed by each packet.
+//! Nothing here knows of flows: [`crate::flow`] keeps these states for both directions and applies packets to them.
 
 pub(crate) mod icmp_echo;
 mod leg;

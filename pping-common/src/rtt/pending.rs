@@ -1,4 +1,4 @@
-//! The pending identifiers of a direction: recorded, and not echoed yet.
+//! The pending timestamps of a flow direction: recorded, and not echoed yet.
 
 use super::plan::{MatchPlan, Pass};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     method::Methods,
 };
 
-/// A range of the slots of a direction.
+/// A range of the slots of a flow direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingRange {
     first: usize,
@@ -15,10 +15,10 @@ pub struct PendingRange {
 }
 
 impl PendingRange {
-    /// All of them.
+    /// All slots.
     pub const WHOLE: Self = Self { first: 0, end: PENDING_PER_DIRECTION };
 
-    /// The slots of a pass: half of them where there are two passes.
+    /// Returns the slots of a pass: half of them if there are two passes.
     #[inline(always)]
     pub fn of(methods: Methods, pass: Pass) -> Self {
         match pass {
@@ -34,13 +34,13 @@ impl PendingRange {
     }
 }
 
-/// The identifiers of one direction that were recorded and not echoed yet, each with its time.
+/// The identifiers of one flow direction that were recorded and not echoed yet, each with its time.
 ///
-/// A free slot has the time 0. A bit mask of free slots would have the verifier follow every combination of bits.
+/// A free slot has the time 0. With a bit mask of free slots, the verifier would follow every combination of bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Pending {
-    /// Identifiers, side by side so that looking for one stays within a cache line.
+    /// The identifiers, side by side so that a search stays within one cache line.
     pub identifiers: [u32; PENDING_PER_DIRECTION],
     /// When each was recorded, ns; 0 in a free slot.
     pub times: [u64; PENDING_PER_DIRECTION],
@@ -48,13 +48,13 @@ pub struct Pending {
 
 layout!(Pending { identifiers, times });
 
-/// What is pending of both directions of a flow, by their endpoints.
+/// The pending timestamps of both directions of a flow, by their endpoints.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PendingEntry {
-    /// When a direction recorded last, ns; 0 before the first.
+    /// When each direction last recorded, ns; 0 before the first recording.
     pub recorded_at: [u64; 2],
-    /// The pending identifiers.
+    /// The pending timestamps.
     pub directions: [Pending; 2],
 }
 
@@ -65,7 +65,7 @@ impl PendingEntry {
     pub const EMPTY: Self = Self { recorded_at: [0; 2], directions: [Pending::EMPTY; 2] };
 }
 
-/// A look at what is pending in a direction, without the lock of its flow.
+/// Access to the pending timestamps of a flow direction, without the lock of the flow.
 pub trait Waiting {
     /// Whether a condition holds for any pending identifier.
     fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool;
@@ -78,7 +78,7 @@ impl Waiting for &Pending {
     }
 }
 
-/// Whether a condition holds for any pending identifier, by the time and the identifier of each slot.
+/// Whether a condition holds for any pending identifier. `slots` returns the time and the identifier of a slot.
 #[inline(always)]
 pub fn any(
     slots: impl Fn(usize) -> (u64, u32),
@@ -101,19 +101,19 @@ impl Pending {
     pub const EMPTY: Self =
         Self { identifiers: [0; PENDING_PER_DIRECTION], times: [0; PENDING_PER_DIRECTION] };
 
-    /// The number of pending identifiers.
+    /// The number of pending timestamps.
     pub fn waiting(&self) -> usize {
         self.times.iter().filter(|&&time| time != 0).count()
     }
 
-    /// Whether any identifier is pending.
+    /// Whether anything is pending.
     #[inline(always)]
     pub(crate) fn is_waiting(&self) -> bool {
         self.times.iter().fold(0, |all, time| all | time) != 0
     }
 
-    /// Records an identifier at `now` (ns, not 0). Where every slot is taken it replaces the oldest, if that has been pending for
-    /// [`PENDING_LIFETIME`]; otherwise it is not recorded, and the result is `false`.
+    /// Records an identifier at `now` (ns, not 0). If all slots are taken, it replaces the oldest one that has been
+    /// pending for [`PENDING_LIFETIME`]. Otherwise it is not recorded, and the result is `false`.
     #[inline(always)]
     pub(super) fn insert(&mut self, range: PendingRange, identifier: u32, now: u64) -> bool {
         let slot = self.oldest(range);
@@ -126,8 +126,9 @@ impl Pending {
         true
     }
 
-    /// The oldest slot; a free one counts as older than any. Found by the sign of differences, as no time is much later than
-    /// [`LATEST`](crate::limits::LATEST): with comparisons the verifier would follow every order of the slots.
+    /// Returns the oldest slot; a free one counts as older than any. It compares by the sign of differences, because no
+    /// time is much later than [`LATEST`](crate::limits::LATEST): with comparisons the verifier would follow every order
+    /// of the slots.
     #[inline(always)]
     fn oldest(&self, range: PendingRange) -> usize {
         let (mut oldest, mut least) = (range.first, self.times[range.first]);
@@ -142,14 +143,14 @@ impl Pending {
         oldest % PENDING_PER_DIRECTION
     }
 
-    /// Frees the echoed identifiers, and notes which one gives the sample.
+    /// Frees the echoed identifiers, and notes the one that gives the sample.
     #[inline(always)]
     pub(crate) fn free_echoed(&mut self, range: PendingRange, plan: &mut MatchPlan) {
         for slot in 0..PENDING_PER_DIRECTION {
             let distance = plan.echoed.wrapping_sub(self.identifiers[slot]);
             if range.has(slot) && self.times[slot] != 0 && distance < plan.freed_below {
                 if distance < plan.sample_below {
-                    // Only a nearer one may still give the sample.
+                    // From now on only a nearer identifier may give the sample.
                     plan.sample_below = distance;
                     plan.recorded_at = self.times[slot];
                     plan.matched = self.identifiers[slot];
@@ -159,7 +160,7 @@ impl Pending {
         }
     }
 
-    /// Frees the `span` identifiers from `from` on; true if any of them was pending.
+    /// Frees the `span` identifiers from `from` on. Returns true if any of them was pending.
     #[inline(always)]
     pub(super) fn free_range(&mut self, range: PendingRange, from: u32, span: u64) -> bool {
         let mut is_any = false;

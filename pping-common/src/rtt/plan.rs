@@ -2,39 +2,40 @@
 
 use crate::method::Method;
 
-/// A pass over a packet. A TCP segment that both its timestamps and its sequence numbers measure takes two.
+/// A pass over a packet. A TCP segment that is measured by both its timestamps and its sequence numbers takes two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pass {
-    /// Every method, except sequence numbers where timestamps come first.
+    /// All methods, except sequence numbers if timestamps come first.
     First,
     /// Sequence numbers, after timestamps.
     Second,
 }
 
-/// The plan of a pass: which pending identifiers the packet frees, which one gives a sample, and what it records. Flat, as
-/// [`crate::parse::Frame`] is, for the verifier's sake.
+/// The plan of a pass: which pending identifiers the packet frees, which of them gives a sample, and what the packet
+/// records. Flat like [`crate::parse::Frame`], for the verifier.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct MatchPlan {
     /// When the identifier that gives the sample was recorded, ns; 0 for no sample.
     pub(crate) recorded_at: u64,
-    /// When the other direction answered between the two, ns; 0 if unknown. Splits the RTT at this host.
+    /// When the other direction answered in between, ns; 0 if unknown. It splits the RTT at this host.
     pub(crate) midpoint_at: u64,
-    /// The number of the sender's identifiers from `voided_from` on that the packet makes ambiguous.
+    /// How many of the sender's identifiers, from `voided_from` on, the packet makes ambiguous.
     pub(crate) voided_span: u64,
     /// The identifier of the sample.
     pub(crate) matched: u32,
     /// The identifier that the packet echoes.
     pub(crate) echoed: u32,
-    /// Pending identifiers less than this below `echoed`, modulo 2^32, are freed: 0 frees none, 1 an equal one.
+    /// Pending identifiers that lie less than this below `echoed`, modulo 2^32, are freed: 0 frees none, 1 only an equal
+    /// one.
     pub(crate) freed_below: u32,
-    /// Of those less than this below `echoed`, the nearest gives the sample.
+    /// Among the freed identifiers that lie less than this below `echoed`, the nearest gives the sample.
     pub(crate) sample_below: u32,
     /// The first ambiguous identifier, see `voided_span`.
     pub(crate) voided_from: u32,
-    /// The identifier to record,
+    /// The identifier to record.
     pub(crate) identifier: u32,
-    /// if this is not 0.
+    /// Not 0 if `identifier` is to be recorded.
     pub(crate) should_record: u32,
     /// Not 0 if the packet completed a leg of a handshake.
     pub(crate) completes_leg: u32,
@@ -62,7 +63,7 @@ impl MatchPlan {
         reserved: [0; 3],
     };
 
-    /// Whether the packet is recorded, if no limit forbids it.
+    /// Whether the packet is to be recorded, unless a limit forbids it.
     #[inline(always)]
     pub fn records(&self) -> bool {
         self.should_record != 0
@@ -76,12 +77,12 @@ impl MatchPlan {
     }
 }
 
-/// The possible effect of a packet on its flow.
+/// What a packet may change in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Nothing.
     Nothing,
-    /// The newest `TSval`, and a recording of it unless the rate limit forbids that.
+    /// The newest `TSval`, and its recording unless the rate limit forbids it.
     Tsval,
     /// A recording of a sequence number, unless the rate limit forbids it.
     Sequence,

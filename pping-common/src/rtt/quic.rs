@@ -2,85 +2,91 @@
 //!
 //! Recognition
 //!
-//! 1. A flow begins with a long header other than version negotiation. It is recognised as QUIC with the first long header
-//!    of a version that is known or greased, or that has the version of the long header before it in the flow, and a
-//!    destination ID that is not empty and is the source ID of the other side. IDs are compared by their digest.
-//! 2. The source ID of a side is that of its latest long header; while its first one waits for a reply, that of the first.
-//!    Version negotiation counts for nothing but as a reply.
+//! 1. A flow begins with a long header other than version negotiation. It is recognised as QUIC with the first long
+//!    header that has a known or greased version. A long header of another version will do if the flow's previous long
+//!    header had the same version, and if its destination ID is not empty and equals the source ID of the other end. IDs
+//!    are compared by their digest.
+//! 2. The source ID of an end is that of its latest long header; while its first one is pending, that of the first.
+//!    Version negotiation counts only as a reply.
 //!
 //! `quic-handshake`
 //!
-//! 3. The packet that begins the flow waits for a reply if it is an Initial, and what its side sends is timed. In versions
-//!    that are not known, each long header counts as an Initial.
-//! 4. The reply is the first long header of the other side, of whatever type, whose destination ID is the source ID of the
-//!    packet that waits. It gives a sample; the identifier is the version of the reply.
-//! 5. An Initial that the waiting side sends more than [`FLIGHT`] later is a retransmission, so that the reply would be
-//!    ambiguous, and nothing waits any more (Karn). Until then it is of the same flight, and changes nothing.
+//! 3. The packet that begins the flow is pending if it is an Initial and what its end sends is timed. In unknown versions
+//!    each long header counts as an Initial.
+//! 4. The reply is the first long header of the other end, of any type, whose destination ID is the source ID of the
+//!    pending packet. It gives a sample; the identifier is the version of the reply.
+//! 5. If the same end sends another Initial more than [`FLIGHT`] later, it is a retransmission. The reply would be
+//!    ambiguous, so nothing is pending any more (Karn's rule). Until then an Initial belongs to the same flight and
+//!    changes nothing.
 //!
 //! `quic-spin`
 //!
-//! Where the spin bit is in use (RFC 9000, 17.4), edges come in turn: the server reflects the client's, and the client
-//! inverts what it sees then. So each direction of a recognised flow has a value, the time of its last edge and a measure of
-//! the interval between two, and the flow has a turn, and trust. Only short headers count.
+//! If the spin bit is in use (RFC 9000, 17.4), the two ends take turns to send an edge: the server reflects the client's
+//! value, and the client inverts the value that it receives. So each direction of a recognised flow has a value, the time
+//! of its last edge, and a measure of the interval between two edges. The flow has a turn (the end whose edge comes
+//! next), and trust. Only short headers count.
 //!
-//! 6. The first packet of a direction sets its value. One with another value is an edge if rules 7 and 8 let it: then it
-//!    sets the value and the time of the last edge, and the turn is the other side's. Before the first edge the turn is
-//!    anyone's.
-//! 7. If the last edge of the direction was less than 1 / [`EARLY_SHARE`] of its measure ago, the packet is early: others
-//!    overtook it. It is left aside; the first early one of a direction since the latest edge of the flow costs 1 of
-//!    trust. If the other direction had an early one since that edge too, the RTT fell, and both start over.
-//! 8. Else, if it is not the turn of its side, it is left aside as well: it is later than that, or an edge went by unseen,
-//!    or was none. If the flow is believed, the times of the last edges of both directions are forgotten, which
-//!    costs [`BREACH`] of trust if there was any. If not, that is the cost in any case, and both directions start over.
-//! 9. An edge gains 1 of trust, unless the turn was anyone's.
-//! 10. Trust is [`FIRST`] when the flow is recognised, and never leaves [`LEAST`] to [`MOST`]. From [`BELIEVED`] on the flow
-//!     is believed: with the 7th edge if nothing is wrong, and else up to the 16th in a row. Of sides that grease the bit,
-//!     one of them or both, few get so far, and not for long.
-//! 11. An edge ends an interval if the last edge of its direction has a time. That is a sample if the flow is believed by now,
-//!     the interval is at least half the measure that there was before, and at most [`LONGEST`], since neither end sent anything
-//!     for a while then. The identifier is the value. The part beyond the sender of the edge is the time since the last edge
-//!     of the other direction.
-//! 12. The measure is the last interval in units of 1024 ns, rounded down. But if there was one, it goes no further than to
-//!     its double or its half (rounded down): neither a pause nor a packet that came late says what is early from then on.
-//! 13. As with an echo, what is timed is what the other side sends, so samples are taken only if that is timed; and
-//!     only if an edge may record by the limits on what the other side sends. The edge that begins the interval records.
-//! 14. A direction that starts over has no value, no last edge and no measure, and the turn is anyone's. The same, but
-//!     for the measure, happens to both if packets went by unseen, and with a long header that changes the source ID of its
-//!     side: it may begin another connection.
+//! 6. The first packet of a direction sets its value. A packet with another value is an edge if rules 7 and 8 allow it:
+//!    it sets the value and the time of the last edge, and the other end gets the turn. Before the first edge either end
+//!    has the turn.
+//! 7. A packet is early if the last edge of its direction was less than 1 / [`EARLY_SHARE`] of the measure ago: it was
+//!    reordered. It is ignored. The first early packet of a direction since the latest edge of the flow costs 1 of trust.
+//!    If the other direction had an early packet since that edge, too, the RTT fell, and both directions start over.
+//! 8. Otherwise the packet is also ignored if its end does not have the turn: it was reordered by more than that, or an
+//!    edge was missed, or the last edge was none. If the flow is believed, the last edges of both directions lose their
+//!    times, which costs [`BREACH`] of trust if either had one. If the flow is not believed, it costs [`BREACH`] in any
+//!    case, and both directions start over.
+//! 9. An edge gains 1 of trust, unless either end had the turn.
+//! 10. Trust is [`FIRST`] when the flow is recognised, and always stays between [`LEAST`] and [`MOST`]. From [`BELIEVED`]
+//!     on the flow is believed: with its 7th edge if nothing goes wrong, otherwise with the 16th in a row at the latest.
+//!     If one end or both grease the bit, few flows get that far, and not for long.
+//! 11. An edge ends an interval if the last edge of its direction has a time. The interval is a sample if the flow is
+//!     believed by now, and if the interval is at least half the previous measure and at most [`LONGEST`]: in a longer
+//!     one, neither end sent anything for a while. The identifier is the value. The part of the RTT beyond the sender of
+//!     the edge is the time since the last edge of the other direction.
+//! 12. The measure is the last interval in units of 1024 ns, rounded down. If there was a measure before, it changes at
+//!     most to its double or to its half (rounded down), so that neither a pause nor a late packet alone decides what is
+//!     early from then on.
+//! 13. As with an echo, what the other end sends is timed. So samples are taken only if that is timed, and only if the
+//!     limits on what the other end sends allowed the edge that begins the interval to record.
+//! 14. A direction that starts over has no value, no last edge and no measure, and either end has the turn. If packets
+//!     were missed, both directions start over, except that they keep the measure. They do the same with a long header that
+//!     changes the source ID of its end, because it may begin another connection.
 //!
-//! So a sample is too long by as much as the hosts waited until they had something to send, and as it took until a packet
-//! came after one that was lost. It is too short only if packets are overtaken by more than a quarter of the RTT: one sample in
-//! thousands, and one in fifty if it is a whole RTT.
+//! So a sample is too long by the time that the hosts waited until they had something to send, and by the time until the
+//! next packet after a lost one. It is too short only if packets are overtaken by more than a quarter of the RTT: one
+//! sample in thousands, and one in fifty if it is a whole RTT.
 
 use super::plan::MatchPlan;
 use crate::{limits::PENDING_LIFETIME, method::Method};
 
-/// Nanoseconds in which a client sends the packets of its first flight. A retransmission takes longer: 150 ms at the least.
+/// The time within which a client sends the packets of its first flight, ns. A retransmission comes later: after 150 ms
+/// at the earliest.
 pub(crate) const FLIGHT: u64 = 50_000_000;
 /// The longest interval between two edges that is a sample, ns.
 const LONGEST: u64 = PENDING_LIFETIME;
-/// One part in so many of an interval is too early for an edge.
+/// An edge that comes within one part in this many of the measure is early.
 const EARLY_SHARE: u64 = 8;
 
-/// The least trust that a recognised flow has.
+/// The lowest trust of a recognised flow.
 const LEAST: u8 = 1;
-/// The trust of a new flow.
+/// The trust of a flow when it is recognised.
 const FIRST: u8 = 10;
-/// The trust from which samples count.
+/// The trust from which samples are taken.
 const BELIEVED: u8 = 16;
 /// The highest trust.
 const MOST: u8 = 24;
 /// The trust that an edge out of turn costs.
 const BREACH: u8 = 4;
 
-/// The state of the spin bit of a direction.
+/// The state of the spin bit of a flow direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spin {
-    /// When the last edge was seen, ns; 0 before the first, and while that is in doubt.
+    /// When the last edge was seen, ns; 0 before the first, and while the time is not known.
     pub(crate) edge_at: u64,
-    /// The measure of the interval between two edges, in units of 1024 ns; 0 before there were two.
+    /// The measure of the interval between two edges, in units of 1024 ns; 0 before the second edge.
     pub(crate) interval: u32,
-    /// [`Spin::VALUE`] and what else there is: five bits.
+    /// [`Spin::VALUE`] and the other flags: five bits.
     pub(crate) state: u8,
 }
 
@@ -88,31 +94,31 @@ impl Spin {
     /// Nothing was seen yet.
     pub const UNSEEN: Self = Self { edge_at: 0, interval: 0, state: 0 };
 
-    /// The spin bit.
+    /// The value of the spin bit.
     pub(crate) const VALUE: u8 = 1;
-    /// That it is known.
+    /// The value is known.
     pub(crate) const SEEN: u8 = 2;
-    /// The latest edge of the flow was in this direction, so that it is the other side's turn.
+    /// The latest edge of the flow was in this direction, so the other end has the turn.
     pub(crate) const LATEST: u8 = 4;
-    /// Since the latest edge of the flow, one came too early here.
+    /// Since the latest edge of the flow, a packet of this direction was early.
     pub(crate) const EARLY: u8 = 8;
-    /// The limits allow what begins with the last edge.
+    /// The limits allowed the last edge to record.
     pub(crate) const RECORDED: u8 = 16;
 
-    /// Takes into account that packets went by unseen.
+    /// Takes into account that packets were missed.
     #[inline(always)]
     pub(crate) fn invalidate(&mut self) {
         self.edge_at = 0;
         self.state = 0;
     }
 
-    /// Whether a packet with this spin bit is anything but one more of the same.
+    /// Whether a packet with this spin bit changes the value or is the first.
     #[inline(always)]
     pub(crate) fn is_changed(&self, value: u8) -> bool {
         Self::would_change(self.state, value)
     }
 
-    /// The same, by the flags alone.
+    /// The same as [`Spin::is_changed`], by the flags alone.
     #[inline(always)]
     pub(crate) fn would_change(flags: u8, value: u8) -> bool {
         flags & (Self::SEEN | Self::VALUE) != Self::SEEN | value
@@ -123,7 +129,7 @@ impl Spin {
         self.state & flag != 0
     }
 
-    /// Whether an edge at `now` is too early.
+    /// Whether a packet at `now` is early (rule 7).
     #[inline(always)]
     pub(crate) fn is_early(&self, now: u64) -> bool {
         self.edge_at != 0 && now.saturating_sub(self.edge_at) < self.measure() / EARLY_SHARE
@@ -135,7 +141,7 @@ impl Spin {
         u64::from(self.interval) << 10
     }
 
-    /// The measure after an interval of so many ns (rule 12).
+    /// The measure after an interval of `since` ns (rule 12).
     #[inline(always)]
     fn next_interval(&self, since: u64) -> u32 {
         let (least, most) = match self.interval {
@@ -154,25 +160,25 @@ impl Spin {
     }
 }
 
-/// The state of a flow of UDP datagrams: 0 before it is recognised as QUIC, then how far its spin bits are trusted.
+/// The state of a UDP flow: 0 before it is recognised as QUIC, then the trust in its spin bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Connection(pub(crate) u8);
 
 impl Connection {
-    /// It was recognised just now (rule 10).
+    /// The flow was just recognised (rule 10).
     pub(crate) const RECOGNISED: Self = Self(FIRST);
 
-    /// It may be QUIC.
+    /// The flow is not recognised yet.
     pub const UNKNOWN: Self = Self(0);
 
-    /// Whether it is.
+    /// Whether the flow is recognised as QUIC.
     #[inline(always)]
     pub(crate) fn is_recognised(self) -> bool {
         self.0 != 0
     }
 
-    /// Whether its spin bits are believed.
+    /// Whether the flow's spin bits are believed.
     #[inline(always)]
     pub(crate) fn is_believed(self) -> bool {
         self.0 >= BELIEVED
@@ -191,7 +197,7 @@ impl Connection {
     }
 }
 
-/// Rule 8.
+/// Applies rule 8 to a packet out of turn.
 #[inline(always)]
 pub(crate) fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
     if !connection.is_believed() {
@@ -207,7 +213,7 @@ pub(crate) fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connect
     other.edge_at = 0;
 }
 
-/// Rules 11 and 12.
+/// Applies rules 11 and 12 to an edge.
 #[inline(always)]
 pub(crate) fn take_edge(
     spin: &mut Spin,

@@ -1,4 +1,4 @@
-//! The rules of measuring: methods, and limits of recording.
+//! The rules of measuring: methods, and limits on recording.
 
 use crate::method::Methods;
 
@@ -20,7 +20,7 @@ pub struct Rules {
     pub rate_limit: u64,
     /// RTTs between two recordings of a flow direction, in units of 2^-16; 0 is no limit.
     pub rtt_rate: u64,
-    /// Which RTT `rtt_rate` counts in.
+    /// Which RTT `rtt_rate` multiplies.
     pub rtt_basis: RttBasis,
     /// Whether packets to addresses of this host are timed.
     pub include_local: bool,
@@ -31,7 +31,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// No limit, all methods, and packets to this host left out.
+    /// No limits, all methods, and packets to this host not timed.
     pub const UNLIMITED: Self = Self {
         rate_limit: 0,
         rtt_rate: 0,
@@ -41,11 +41,11 @@ impl Rules {
         methods: Methods::ALL,
     };
 
-    /// Whether a direction may record at `now`. The stricter limit wins.
+    /// Whether a flow direction may record at `now`. The stricter limit wins.
     #[inline(always)]
     pub(crate) fn allow(&self, rtt: &RttSummary, now: u64) -> bool {
         let since = now.saturating_sub(rtt.recorded_at);
-        // A segment that two methods measure is recorded for both at the same time.
+        // A segment that is measured by two methods is recorded for both at the same time.
         if rtt.recorded_at == 0 || self.methods.has_both() && rtt.recorded_at == now {
             return true;
         }
@@ -59,13 +59,13 @@ impl Rules {
             RttBasis::Smoothed => rtt.smoothed,
             RttBasis::Min => rtt.min,
         };
-        // RTTs beyond 2^40 ns (18 minutes) count as that, so that the product stays in range.
+        // RTTs are capped at 2^40 ns (18 minutes), so that the product stays in range.
         let basis = if basis < 1 << 40 { basis } else { 1 << 40 };
         since >= (basis * (self.rtt_rate & 0x00ff_ffff)) >> 16
     }
 }
 
-/// The round-trip times of the packets that one endpoint sends: lowest, smoothed, last recorded.
+/// The RTTs of the packets that one endpoint sends, and its last recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttSummary {
     /// When the last identifier was recorded, ns; 0 before the first.
@@ -77,7 +77,7 @@ pub struct RttSummary {
 }
 
 impl RttSummary {
-    /// The lowest RTT while there is none. Not 0, which is an RTT where a capture's clock is coarse.
+    /// The value of `min` before the first sample. It is not 0, because a capture with a coarse clock has RTTs of 0.
     pub const NO_RTT: u64 = u64::MAX;
 
     /// Nothing was recorded yet.
@@ -86,7 +86,7 @@ impl RttSummary {
     /// Adds a sample, ns.
     #[inline(always)]
     pub(crate) fn take_sample(&mut self, rtt: u64) {
-        // RFC 6298, 2: the first sample is taken as it is, each later one moves by 1/8 of the difference.
+        // RFC 6298, 2: the first sample counts as it is, each later one moves the smoothed RTT by 1/8 of the difference.
         self.smoothed = match self.min {
             Self::NO_RTT => rtt,
             _ => self.smoothed - self.smoothed / 8 + rtt / 8,

@@ -7,22 +7,22 @@ use crate::method::Method;
 pub struct Sample {
     /// The method.
     pub method: Method,
-    /// The identifier that was echoed: a `TSval`, a sequence number, or what else the method has.
+    /// The identifier that was echoed: a `TSval`, a sequence number, or that of another method.
     pub identifier: u32,
     /// From the recording to the echo, ns.
     pub rtt: u64,
-    /// The part of the RTT on the side of the host that replied, ns; 0 where the method does not measure it.
+    /// The part of the RTT on the side of the host that replied, ns; 0 if the method does not measure it.
     pub side_rtt: u64,
 }
 
-/// The outcome of measuring a packet: its sample, and whether recording failed. Flat, as [`crate::parse::Frame`] is.
+/// The outcome of measuring a packet: its sample, and whether recording failed. Flat like [`crate::parse::Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
-    /// Whether it echoed a pending identifier.
+    /// Whether the packet gave a sample.
     pub has_sample: bool,
-    /// The sample, if it did.
+    /// The sample, if `has_sample`.
     pub sample: Sample,
-    /// It should have been recorded, but every slot is taken.
+    /// True if the packet was to be recorded, but all slots were taken.
     pub pending_full: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Carrying out a plan.
+//! The steps that carry out a plan.
 
 use super::{
     pending::{Pending, PendingRange},
@@ -7,11 +7,11 @@ use super::{
     sample::{Measured, Sample},
 };
 
-/// The first half of a plan, once the identifiers that the packet echoes are free: the sample.
+/// Takes the sample, once the identifiers that the packet echoes are free.
 #[inline(always)]
 pub(crate) fn take_sample(now: u64, plan: &MatchPlan, measured: &mut Measured) {
     let since = plan.recorded_at;
-    // In a capture an echo can come before what it echoes; that is no RTT.
+    // In a capture an echo can come before the packet it echoes: that is no RTT.
     measured.has_sample = since != 0 && since <= now;
     measured.pending_full = false;
     if measured.has_sample {
@@ -25,8 +25,8 @@ pub(crate) fn take_sample(now: u64, plan: &MatchPlan, measured: &mut Measured) {
     }
 }
 
-/// The second half: frees the identifiers that the packet makes ambiguous, and records its own. Returns whether recording is limited
-/// from now on.
+/// Frees the identifiers that the packet makes ambiguous, and records its own. Returns true if the recording counts for
+/// the rate limit.
 #[inline(always)]
 pub(crate) fn record(
     pending: &mut Pending,
@@ -41,7 +41,7 @@ pub(crate) fn record(
     if plan.should_record == 0 {
         return false;
     }
-    // An identifier that is sent again replaces its pending one, whatever the rate limit says.
+    // An identifier that is sent again replaces its pending timestamp, whatever the rate limit says.
     let is_renewal = is_renewed && plan.voided_span == 1;
     if !is_renewal && !rules.allow(rtt, now) {
         return false;

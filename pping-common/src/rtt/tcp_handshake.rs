@@ -1,4 +1,4 @@
-//! `tcp-handshake`: a SYN and its SYN-ACK, a SYN-ACK and the ACK that completes the handshake (RFC 9293, 3.5).
+//! `tcp-handshake`: a SYN and its SYN-ACK, then the SYN-ACK and the ACK that completes the handshake (RFC 9293, 3.5).
 
 use super::{
     leg::{Leg, LegState},
@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{method::Method, parse::Segment};
 
-/// Whether a segment without RST begins a leg, ends one, or is a SYN sent again. `is_reverse_pending` says whether the leg of the
-/// other side waits for its reply.
+/// Whether a segment without RST begins or ends a leg, or retransmits a SYN. `is_reverse_pending` says whether the leg of
+/// the other end is pending.
 #[inline(always)]
 pub(crate) fn has_effect(is_reverse_pending: bool, segment: &Segment) -> bool {
     segment.flags.syn() || is_reverse_pending
 }
 
-/// Matches a segment against the leg of the other side.
+/// Matches a segment against the leg of the other end.
 #[inline(always)]
 pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, plan: &mut MatchPlan) {
     if !segment.flags.ack() {
@@ -33,12 +33,12 @@ pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, plan: &mut MatchPlan
         plan.matched = leg.number;
         plan.completes_leg = 1;
     } else if beyond > payload && beyond < 1 << 31 {
-        // It acknowledges more than the handshake: a packet was missed.
+        // The segment acknowledges more than the handshake, so a packet was missed.
         leg.state = LegState::DONE;
     }
 }
 
-/// Begins the leg of a SYN or SYN-ACK at `now`, ns, if it is timed.
+/// Begins the leg of a SYN or SYN-ACK at `now`, ns. It is pending if `timed`.
 #[inline(always)]
 pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
     if !segment.flags.syn() {

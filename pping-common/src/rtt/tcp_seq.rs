@@ -1,8 +1,8 @@
-//! `tcp-seq`: a segment, and the first acknowledgement that covers it (RFC 9293, 3.4), of flows without timestamps.
+//! `tcp-seq`: a segment, and the first acknowledgement that covers it (RFC 9293, 3.4), in flows without timestamps.
 //!
-//! Karn's rule (RFC 6298, 3): an acknowledgement of bytes that were sent twice may answer either transmission, and bytes that it
-//! covers besides may have waited for them. So a segment that is retransmitted or reordered frees all pending identifiers of its
-//! direction, and so does the SYN of another connection, whose numbers mean something else.
+//! Karn's rule (RFC 6298, 3): an acknowledgement of bytes that were sent twice may answer either transmission, and other
+//! bytes that it covers may have waited for them. So a retransmitted or reordered segment frees all pending identifiers
+//! of its direction. So does the SYN of another connection, whose sequence numbers are unrelated.
 
 use super::{
     pending::{PendingRange, Waiting},
@@ -14,33 +14,33 @@ use crate::{
     parse::{Segment, TcpFlags},
 };
 
-/// An acknowledgement covers sequence numbers less than this below it, modulo 2^32.
+/// An acknowledgement covers sequence numbers that lie less than this below it, modulo 2^32.
 pub(crate) const REACH: u32 = 1 << 31;
 
-/// The effect of a packet on the sequence numbers of its direction.
+/// How a packet moves the highest sequence number of its flow direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Progress {
-    /// It is no segment that consumes sequence space.
+    /// The packet is no segment that consumes sequence space.
     None,
-    /// It is the first such segment, or the SYN of another connection.
+    /// The segment is the first of its direction, or the SYN of another connection.
     First,
-    /// It goes beyond all before it.
+    /// The segment goes beyond all segments before it.
     Advance,
-    /// It does, but begins with bytes that were sent before.
+    /// The segment goes beyond them, but begins with bytes that were sent before.
     Overlap,
-    /// It does not.
+    /// The segment does not go beyond them.
     Behind,
 }
 
 states! {
     /// Whether the segments of a flow carry the timestamps option (RFC 7323, 3).
     pub struct TimestampOption {
-        /// Not enough yet.
+        /// Too few segments were seen to tell.
         UNKNOWN = 0,
-        /// Segments carry them.
+        /// Segments carry timestamps.
         PRESENT = 1,
-        /// They do not.
+        /// Segments carry no timestamps.
         ABSENT = 2,
     }
 }
@@ -64,14 +64,14 @@ pub(crate) fn effect(
     if progress == Progress::Advance { Effect::Sequence } else { Effect::Nothing }
 }
 
-/// Whether the acknowledgement of a segment without RST can be timed: as far as can be known, its last byte is sent for the first
-/// time.
+/// Whether the acknowledgement of a segment without RST can be timed: as far as is known, the segment's last byte is sent
+/// for the first time.
 #[inline(always)]
 pub(crate) fn is_first_sent(progress: Progress, flags: TcpFlags) -> bool {
     match progress {
-        // Bytes sent before do not matter: acknowledging the last byte needs that one to have arrived.
+        // Earlier bytes may have been sent before: the last byte is acknowledged only once it has arrived.
         Progress::Advance | Progress::Overlap => true,
-        // In mid-stream, it may have been sent before.
+        // In mid-stream, the segment may have been sent before.
         Progress::First => flags.syn(),
         Progress::Behind | Progress::None => false,
     }

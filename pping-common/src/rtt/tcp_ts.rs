@@ -7,7 +7,7 @@ use super::{
 use crate::{layout::states, parse::Segment};
 
 states! {
-    /// The state of a direction's newest `TSval`.
+    /// What is known of a flow direction's newest `TSval`.
     pub struct TsvalState {
         /// No segment with timestamps was seen.
         UNKNOWN = 0,
@@ -19,7 +19,7 @@ states! {
 }
 
 impl TsvalState {
-    /// Notes that segments were missed.
+    /// Takes into account that segments were missed.
     #[inline(always)]
     pub(crate) fn invalidate(&mut self) {
         if *self == Self::KNOWN {
@@ -49,7 +49,7 @@ pub(crate) fn effect(
     match state {
         _ if !is_first_seen(newest, state, timestamps.tsval) => Effect::Nothing,
         TsvalState::KNOWN => Effect::Tsval,
-        // It may not be the first of its tick.
+        // The `TSval` may not be the first of its tick.
         _ => Effect::Anything,
     }
 }
@@ -59,15 +59,15 @@ fn is_first_seen(newest: u32, state: TsvalState, tsval: u32) -> bool {
     state == TsvalState::UNKNOWN || is_newer(tsval, newest)
 }
 
-/// Notes the `TSval` of a segment without RST, and returns it if its echo can be timed: it is the first of its tick, on a segment
-/// that must be acknowledged.
+/// Notes the `TSval` of a segment without RST. Returns it if its echo can be timed: it is the first of its tick, and the
+/// segment must be acknowledged.
 #[inline(always)]
 pub(crate) fn identifier(newest: &mut u32, state: &mut TsvalState, segment: &Segment) -> Option<u32> {
     let tsval = segment.timestamps()?.tsval;
     if !is_first_seen(*newest, *state, tsval) {
         return None;
     }
-    // In mid-stream, earlier segments may have carried the same.
+    // In mid-stream, earlier segments may have carried the same `TSval`.
     let is_first_of_tick =
         *state == TsvalState::KNOWN || *state == TsvalState::UNKNOWN && segment.flags.syn();
     *newest = tsval;
@@ -75,12 +75,12 @@ pub(crate) fn identifier(newest: &mut u32, state: &mut TsvalState, segment: &Seg
     (is_first_of_tick && segment.consumes_sequence_space()).then_some(tsval)
 }
 
-/// The `TSval` of a segment that did not get the lock, if it is the newest one. If it were not noted, a later segment with the same one
-/// would count as the first of its tick.
+/// Returns the `TSval` of a segment that did not get the lock, if it is the newest one. It must be noted: otherwise a
+/// later segment with the same `TSval` would count as the first of its tick.
 #[inline(always)]
 pub fn missed(newest: u32, state: TsvalState, segment: &Segment) -> Option<u32> {
     let tsval = segment.timestamps()?.tsval;
-    // Another connection may begin with any.
+    // Another connection may begin with any `TSval`.
     let is_comparable = state != TsvalState::UNKNOWN && !segment.flags.syn() && !segment.flags.rst();
     (is_comparable && is_newer(tsval, newest)).then_some(tsval)
 }

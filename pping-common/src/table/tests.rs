@@ -11,7 +11,7 @@ use crate::{
 const FLOWS: u32 = 131_072;
 const SEED: u64 = 0x0123_4567_89ab_cdef;
 
-/// Keys that differ in as little as those of a box do: the hosts of a network, and their ports.
+/// Returns keys that differ as little as real ones may: the hosts of one network, and their ports.
 fn keys<A: Address>(network: [u64; 2]) -> Vec<FlowKey<A>> {
     let key = |number: u32| FlowKey {
         low: A::of(IpAddress([network[0], network[1] + u64::from(number / 64)])),
@@ -25,7 +25,7 @@ fn keys<A: Address>(network: [u64; 2]) -> Vec<FlowKey<A>> {
     (0..FLOWS).map(key).collect()
 }
 
-/// Puts keys where they belong, and returns how many were there before each that found no slot.
+/// Inserts keys, and returns the position of each key that found no slot.
 fn refused<A: Address>(keys: &[FlowKey<A>], seed: u64, flows: u32) -> Vec<usize> {
     let count = buckets(flows);
     let mut table = vec![Bucket::EMPTY; count as usize];
@@ -69,7 +69,7 @@ fn keys_are_told_apart_by_their_tags() {
     let keys = keys::<Ipv4>([0, 0xffff_0a00_0000]);
     let told: HashSet<_> =
         keys.iter().map(|key| Candidates::of(key, SEED, 1)).map(|candidates| candidates.tag).collect();
-    // Tags are odd, so of 2^31: four pairs of these may well share one.
+    // Tags are odd, so there are 2^31: about four pairs of these keys share one.
     assert!(told.len() + 16 > keys.len(), "{}", told.len());
     assert!(!told.contains(&0));
 }

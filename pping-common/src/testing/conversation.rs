@@ -1,4 +1,4 @@
-//! Two hosts that talk, and a flow that listens.
+//! Two hosts that talk, and the flow that follows them.
 
 use std::{format, string::String, vec::Vec};
 
@@ -12,7 +12,7 @@ use crate::{
 /// Nanoseconds in a millisecond.
 pub(crate) const MS: u64 = 1_000_000;
 
-/// Where packets pass.
+/// The interface direction that packets pass in.
 const DIRECTION: u8 = 1;
 
 /// A segment with timestamps.
@@ -39,14 +39,14 @@ pub(crate) fn data(tsval: u32, tsecr: u32) -> Transport {
     segment(ACK | PSH, 100, tsval, tsecr)
 }
 
-/// A segment with nothing but its header.
+/// A segment without payload.
 pub(crate) fn pure_ack(tsval: u32, tsecr: u32) -> Transport {
     segment(ACK, 0, tsval, tsecr)
 }
 
 /// An echo request.
 pub(crate) fn request(sequence: u16) -> Transport {
-    // A parsed frame keeps the segment that was parsed before it: it must not matter.
+    // The parser leaves an earlier packet's segment in place: it must not matter.
     let mut transport = segment(0xff, 100, 7, 7);
     transport.kind = Kind::Echo;
     transport.echo = Echo { id: 77, sequence, is_reply: false, payload: 56 };
@@ -60,24 +60,24 @@ pub(crate) fn reply(sequence: u16) -> Transport {
     transport
 }
 
-/// What was echoed, and the RTT in ms.
+/// The identifier that was echoed, and the RTT in ms.
 pub(crate) fn rtt(outcome: Outcome) -> Option<(u32, u64)> {
     outcome.measured.sample().map(|sample| (sample.identifier, sample.rtt / MS))
 }
 
-/// The facts of a flow of which bit 0 says that the low endpoint is an address of this host, and bit 1 the high one.
+/// The facts of a flow: bit 0 of `bits` says that the low endpoint is an address of this host, bit 1 the high one.
 pub(crate) fn local(bits: u32) -> Facts {
     Facts::of_ends(bits & 1 != 0, bits & 2 != 0)
 }
 
-/// A flow as text, but for the traffic that was counted.
+/// A flow as text, without its traffic counts.
 pub(crate) fn snapshot(talk: &Conversation) -> String {
     let mut flow = talk.flow;
     flow.hot.traffic = [0; 2];
     format!("{flow:?}")
 }
 
-/// All that was measured by one packet: how, what was echoed, and the RTT in ms.
+/// All samples of one packet: method, identifier that was echoed, and RTT in ms.
 pub(crate) fn samples(outcome: Outcome) -> Vec<(Method, u32, u64)> {
     let samples = [outcome.measured.sample(), outcome.second.sample()];
     samples.into_iter().flatten().map(|sample| (sample.method, sample.identifier, sample.rtt / MS)).collect()
@@ -90,17 +90,18 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Nothing was said yet, and only timestamps and echoes are looked at.
+    /// Begins a conversation that is measured by TCP timestamps and ICMP echoes only.
     pub(crate) fn new() -> Self {
         Self::by(Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho))
     }
 
-    /// Nothing was said yet.
+    /// Begins a conversation that is measured by these methods.
     pub(crate) fn by(methods: Methods) -> Self {
         Self { flow: Flow::EMPTY, rules: Rules { methods, ..Rules::UNLIMITED } }
     }
 
-    /// Both sides have said something earlier: the low one with `TSval` 100, the high one with 500.
+    /// Begins a conversation in which both ends have sent a segment before: the low one with `TSval` 100, the high one
+    /// with 500.
     pub(crate) fn in_progress() -> Self {
         let mut talk = Self::new();
         talk.low(1, pure_ack(100, 0));
@@ -109,18 +110,17 @@ impl Conversation {
         talk
     }
 
-    /// A packet of the low side, `ms` after the clock began.
+    /// Applies a packet of the low endpoint, `ms` after the clock began.
     pub(crate) fn low(&mut self, ms: u64, transport: Transport) -> Outcome {
         self.packet(Endpoint::Low, ms * MS, &transport)
     }
 
-    /// A packet of the high side, `ms` after the clock began.
+    /// Applies a packet of the high endpoint, `ms` after the clock began.
     pub(crate) fn high(&mut self, ms: u64, transport: Transport) -> Outcome {
         self.packet(Endpoint::High, ms * MS, &transport)
     }
 
-    /// A packet of any side. One that the flow says has no effect must change nothing, but for
-    /// what is noted of all packets.
+    /// Applies a packet. If the flow says that it has no effect, it must change nothing but the counts.
     pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
         let noted = self.flow.count(from, transport, 0, DIRECTION);
         let effect = self.flow.effect(from, transport, noted.progress, &self.rules);
@@ -146,7 +146,7 @@ impl Conversation {
         outcome
     }
 
-    /// How many identifiers of the low side wait.
+    /// The number of pending timestamps of the low endpoint.
     pub(crate) fn waiting(&self) -> usize {
         self.flow.pending(Endpoint::Low).waiting()
     }

@@ -30,7 +30,7 @@ pub(crate) struct Network {
     pub(crate) fragment: u16,
     /// IPv6: extension headers, each with its number and without its first byte.
     pub(crate) extensions: Vec<(u8, Vec<u8>)>,
-    /// What the length field says, when not the truth.
+    /// The length field, if it is to differ from the true length.
     pub(crate) len: Option<u16>,
 }
 
@@ -79,7 +79,7 @@ impl Network {
         }
     }
 
-    /// A packet with this header.
+    /// Returns a packet with this header.
     pub(crate) fn packet(&self, protocol: u8, transport: &[u8]) -> Vec<u8> {
         match self.family {
             Family::V4 => self.packet_v4(protocol, transport),
@@ -87,7 +87,7 @@ impl Network {
         }
     }
 
-    /// The same on Ethernet.
+    /// Returns an Ethernet frame with this packet.
     pub(crate) fn frame(&self, protocol: u8, transport: &[u8]) -> Vec<u8> {
         ethernet(&[], self.ethertype(), &self.packet(protocol, transport))
     }
@@ -125,7 +125,7 @@ impl Network {
     }
 }
 
-/// An IPv6 extension header of `8 * units` bytes, zeroed but for its length.
+/// An IPv6 extension header of `8 * units` bytes, all zero except its length.
 pub(crate) fn extension(number: u8, units: usize) -> (u8, Vec<u8>) {
     let mut rest = vec![0; 8 * units - 1];
     rest[0] = (units - 1) as u8;
@@ -139,7 +139,7 @@ pub(crate) struct Tcp {
     pub(crate) destination_port: u16,
     pub(crate) flags: u8,
     pub(crate) options: Vec<u8>,
-    /// The data offset in words, when not the truth.
+    /// The data offset in words, if it is to differ from the true one.
     pub(crate) data_offset: Option<u8>,
     pub(crate) payload: usize,
 }
@@ -157,7 +157,7 @@ impl Tcp {
         }
     }
 
-    /// A segment as nearly all are: timestamps behind two NOPs.
+    /// A segment with the options of nearly all segments: two NOPs, then timestamps.
     pub(crate) fn usual(tsval: u32, tsecr: u32) -> Self {
         Self::with_options(&[&[1, 1], &Self::timestamps(tsval, tsecr)[..]].concat())
     }

@@ -1,7 +1,7 @@
 //! Finds a toolchain that can compile for BPF, and compiles `pping-ebpf` with it.
 //!
-//! Used by the build scripts that embed the kernel programs, and by `cargo xtask`, so that what the one
-//! looks for is what the other installs and lints with.
+//! The build scripts that embed the kernel programs use this, and so does `cargo xtask`. So `xtask` installs and lints
+//! with what the build scripts look for.
 
 #![expect(clippy::print_stdout, reason = "that is how a build script talks to cargo")]
 
@@ -19,7 +19,7 @@ use std::{
 pub use linker::{find_linker, install_dir};
 pub use toolchain::{LINKED_TOOLCHAIN, TARGET, Toolchain, has_bpf_core};
 
-/// What is missing before the kernel programs can be compiled.
+/// Why the kernel programs cannot be compiled.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// No compiler for BPF.
@@ -45,7 +45,7 @@ pub enum Error {
     Compile(String),
 }
 
-/// A build script that returns an error has it printed in this form, and its reader is a person.
+/// An error that a build script returns is printed in this form, and a person reads it.
 impl fmt::Debug for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
@@ -58,10 +58,11 @@ impl fmt::Debug for Error {
 /// LLVM's generic one has none of them, and with the registers alone (`+alu32`) LLVM 22 compares 32-bit
 /// values with sign-extended constants, which is wrong.
 ///
-/// What is zeroed or copied is unrolled, unlike by default, where each `memset` is a function of the program: slow, and
-/// before Linux 6.2 the verifier goes through most paths of a program twice and more if it has any function.
+/// Zeroing and copying are unrolled. By default each `memset` is a function of the program. That is slow, and before
+/// Linux 6.2 the verifier goes through most paths of a program at least twice if it has any function.
 ///
-/// The types and lines that the programs carry name source files: without the folders of the machine that compiled them.
+/// The types and lines that the programs carry name source files. These names are made independent of the folders of
+/// the machine that compiled them.
 pub fn rustc_flags(target_arch: &str) -> String {
     let remapped: Vec<String> = source_folders().map(|(folder, name)| remap(&folder, name)).collect();
     let mut flags: Vec<&str> = remapped.iter().map(String::as_str).collect();
@@ -76,7 +77,8 @@ pub fn rustc_flags(target_arch: &str) -> String {
     flags.join("\x1f")
 }
 
-/// The folders that sources are compiled from, and what programs call them: this repository, and cargo's copies of crates.
+/// The folders that sources are compiled from, and the names that programs have for them: this repository, and cargo's
+/// copies of crates.
 pub fn source_folders() -> impl Iterator<Item = (PathBuf, &'static str)> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
@@ -84,20 +86,21 @@ pub fn source_folders() -> impl Iterator<Item = (PathBuf, &'static str)> {
     [(repository, "pping"), (home, "cargo")].into_iter().filter_map(|(folder, name)| Some((folder?, name)))
 }
 
-/// The compiler's flag that has a program call a folder by another name.
+/// The compiler flag that makes a program call a folder by another name.
 pub fn remap(folder: &Path, name: &str) -> String {
     format!("--remap-path-prefix={}={name}", folder.display())
 }
 
-/// What a binary is compiled as.
+/// A variant of a binary.
 struct Variant {
-    /// A feature of `pping-ebpf`, and the directory to compile it in: to cargo they are all the same binary.
+    /// The feature of `pping-ebpf` that selects it. Also names the directory to compile in, because to cargo all
+    /// variants are the same binary.
     feature: &'static str,
-    /// What that adds to its name.
+    /// What the variant adds to the binary's name.
     suffix: &'static str,
 }
 
-/// The variants of a binary: for the newest kernels, and for those before Linux 5.12.
+/// The variants of a binary: for Linux 5.12 and later, and for older kernels.
 const VARIANTS: [Variant; 2] =
     [Variant { feature: "fetch", suffix: "" }, Variant { feature: "add-only", suffix: "-add-only" }];
 
@@ -109,7 +112,7 @@ pub struct Programs {
     pub package: &'static str,
     /// Its name.
     pub binary: &'static str,
-    /// Features of the package that it takes.
+    /// The features of the package to compile it with.
     pub features: &'static [&'static str],
 }
 
@@ -119,10 +122,10 @@ impl Programs {
         Self { package_dir: "../pping-ebpf", package: "pping-ebpf", binary: "pping-programs", features: &[] };
 }
 
-/// Compiles a binary into `OUT_DIR`, once for each variant, whose suffix its name gets. For build scripts.
+/// Compiles a binary into `OUT_DIR`, once for each variant, with the variant's suffix in its name. For build scripts.
 ///
 /// # Errors
-/// When the toolchain or the linker is missing, saying how to get it, and when the compiler fails.
+/// If the toolchain or the linker is missing (the error says how to get it), or if the compiler fails.
 pub fn compile(programs: &Programs) -> Result<(), Error> {
     let toolchain = Toolchain::find().ok_or(Error::NoCompiler)?;
     if find_linker().is_none() {
@@ -130,8 +133,8 @@ pub fn compile(programs: &Programs) -> Result<(), Error> {
         return Err(installed.map_or(Error::NoLinker, Error::LinkerNotOnPath));
     }
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
-    // A directory of its own: cargo locks the one it works in, and the outer cargo is at work there. But the same for all
-    // build scripts, which compile pping-ebpf alike.
+    // A directory of its own: cargo locks the one it works in, and the outer cargo works in another. All build scripts
+    // share this one, because they compile pping-ebpf alike.
     let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());
     let target_dir = marked.unwrap_or(&out_dir).join("bpf");
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;

@@ -1,11 +1,11 @@
-//! What of the compiled programs is worth carrying along.
+//! Removes what only debuggers read from the compiled programs.
 
 use std::{error::Error, fs, path::Path};
 
 use object::{build::elf, elf::SHT_STRTAB};
 
-/// Copies programs without what only debuggers read, which is most of it. The kernel's own tools have the types and the lines
-/// from BTF.
+/// Copies programs without the sections that only debuggers read, which are most of a program. The kernel's own tools
+/// get types and lines from BTF.
 pub(crate) fn strip(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     let compiled = fs::read(from)?;
     let mut builder = elf::Builder::read(compiled.as_slice())?;
@@ -14,7 +14,7 @@ pub(crate) fn strip(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
             [".debug_", ".rel.debug_"].iter().any(|prefix| section.name.starts_with(prefix.as_bytes()));
     }
     builder.delete_orphans();
-    // LLVM names sections and symbols in the same one.
+    // LLVM has the names of sections and symbols in the same string table.
     let names = builder.sections.add();
     names.name = ".shstrtab".into();
     names.sh_type = SHT_STRTAB;

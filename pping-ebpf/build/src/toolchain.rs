@@ -1,4 +1,4 @@
-//! Which compiler can compile for BPF, and how to call its programs.
+//! Finds a compiler for BPF, and calls its programs.
 
 use std::{
     fmt,
@@ -16,8 +16,8 @@ pub const TARGET: &str =
 /// A way to compile Rust for [`TARGET`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Toolchain {
-    /// A stable compiler whose core library is there ready-made (Debian's `libstd-rust-web-dev-bpf`),
-    /// linked in rustup as [`LINKED_TOOLCHAIN`].
+    /// A stable compiler with a ready-made core library (Debian's `libstd-rust-web-dev-bpf`), linked in rustup as
+    /// [`LINKED_TOOLCHAIN`].
     Linked,
     /// The same without rustup: the compiler on `PATH` has the BPF core library itself.
     Current,
@@ -26,7 +26,7 @@ pub enum Toolchain {
 }
 
 impl Toolchain {
-    /// The first usable one, in the order of the variants.
+    /// Returns the first usable toolchain, in the order of the variants.
     pub fn find() -> Option<Self> {
         let candidates = if has_rustup() { &[Self::Linked, Self::Nightly][..] } else { &[Self::Current] };
         candidates.iter().copied().find(|candidate| candidate.is_usable())

@@ -95,8 +95,8 @@ macro_rules! family {
     };
 }
 
-// Apart by family: hashing cost follows key length, and most traffic need not pay for IPv6 addresses it does not have. Maps that can
-// be mapped begin at a page, so that their elements keep to cache lines.
+// Each family has its own maps: hashing costs more for longer keys, and most traffic should not pay for IPv6 addresses.
+// Maps that can be mapped to user space begin at a page, so that their elements are aligned to cache lines.
 family!(Ipv4: FLOWS_V4, COLD_V4, INDEX_V4, FREE_V4, PENDING_V4, FREE_PENDING_V4, RECENT_V4, QUERIES_V4);
 family!(Ipv6: FLOWS_V6, COLD_V6, INDEX_V6, FREE_V6, PENDING_V6, FREE_PENDING_V6, RECENT_V6, QUERIES_V6);
 
@@ -114,7 +114,7 @@ pub(crate) struct Occupant {
     pub(crate) entry: u32,
 }
 
-/// A flow that was inserted.
+/// A flow that this CPU inserted.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct RecentFlow {
@@ -126,30 +126,29 @@ pub(crate) struct RecentFlow {
 
 /// An address family's flows, and its queries.
 pub(crate) trait Flows: Address + PartialEq + 'static {
-    /// What most packets look at of a flow.
+    /// The key and the hot part of a flow.
     fn entry(number: u32) -> Option<Shared<HotEntry<Self>>>;
 
-    /// The rest of a flow, by the same number.
+    /// The cold part of a flow, by the same number.
     fn cold(number: u32) -> Option<Shared<Cold>>;
 
     /// A bucket of the table.
     fn bucket(number: u32) -> Option<Shared<Bucket>>;
 
-    /// An entry of the pool of what is pending.
+    /// An entry of the pool of pending entries.
     fn pending(number: u32) -> Option<Shared<PendingEntry>>;
 
     /// The stack of free numbers of flows.
     fn free() -> &'static Stack<u32>;
 
-    /// The stack of free numbers of the pool.
+    /// The stack of free numbers of the pool's entries.
     fn free_pending() -> &'static Stack<u32>;
 
-    /// The place of one of the newest flows that this CPU inserted: in a ring, each replaces the oldest, which is evicted if it is still
-    /// unanswered.
+    /// An element of this CPU's ring of recent flows. A new flow replaces the oldest, which is evicted if it is still unanswered.
     fn recent(position: u32) -> Option<*mut RecentFlow>;
 
-    /// DNS queries that wait for their response, the least recently used making room. The agent makes this larger if DNS is
-    /// measured.
+    /// Pending DNS queries. If the map is full, the least recently used one makes room. The agent makes the map larger
+    /// if DNS is measured.
     fn queries() -> &'static LruHashMap<QueryKey<Self>, Query>;
 }
 

@@ -15,16 +15,16 @@ use pping_common::{
 
 use crate::shared::{Shared, field};
 
-/// The watched interfaces. Maps that can be mapped begin at a page, so that their elements keep to cache lines.
+/// The watched interfaces. Maps that can be mapped to user space begin at a page, so that their elements are aligned to cache lines.
 #[map]
 static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, BPF_F_MMAPABLE);
 
-/// The names of interfaces by interface id, which the agent keeps for the next one, where maps are pinned.
+/// The names of interfaces by interface id. With pinned maps, the agent keeps them for its successor.
 #[map]
 static INTERFACE_NAMES: Array<InterfaceName> = Array::with_max_entries(MAX_INTERFACES, 0);
 
-/// The counters, by CPU and interface id. The agent makes room for all CPUs. Not a map per CPU: the kernel does not keep the elements
-/// of those to cache lines, and looks up in another line where they are.
+/// The counters, by CPU and interface id. The agent makes room for all CPUs. Not a per-CPU map: the kernel does not
+/// align its elements to cache lines, and reads one more cache line to find them.
 #[map]
 static COUNTERS: Array<Counters> = Array::with_max_entries(MAX_INTERFACES, BPF_F_MMAPABLE);
 
@@ -56,8 +56,8 @@ pub(crate) fn interface_at(entry: u32) -> Option<Shared<Interface>> {
     Some(unsafe { Shared::new(interface) })
 }
 
-/// This CPU's counters of an interface. Packets add to them by [`Shared::count`], since softirqs are off while one is handled. The
-/// sweep, which a packet may interrupt, adds in one instruction ([`crate::sync::add`]).
+/// This CPU's counters of an interface. Packets add to them by [`Shared::count`], because softirqs are off while a
+/// packet is handled. A packet may interrupt the sweep, so the sweep adds in one instruction ([`crate::sync::add`]).
 #[inline(always)]
 pub(crate) fn counters(interface_id: u16) -> Option<Shared<Counters>> {
     // SAFETY: this helper only reads a number.

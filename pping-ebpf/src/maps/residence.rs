@@ -1,4 +1,4 @@
-//! Times in this host, and the packets that they are taken of. The agent makes room if `--residence` asks for them.
+//! Residence times, and the packets that are followed for them. With `--residence` the agent makes the maps large enough.
 
 use aya_ebpf::{
     macros::map,
@@ -13,7 +13,7 @@ use crate::shared::Shared;
 #[map]
 static RESIDENCES: Array<Residence> = Array::with_max_entries(1, 0);
 
-/// Packets that are followed through queues, by a hash of their addresses, in pairs.
+/// Packets that are followed through queues, in pairs, by a hash of the address of their `sk_buff`.
 #[map]
 static FOLLOWED: Array<[Followed; 2]> = Array::with_max_entries(1, 0);
 
@@ -25,7 +25,7 @@ static PASSING: Array<Passing> = Array::with_max_entries(1, 0);
 #[map]
 static UNTIL_FOLLOWED: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
-/// The series of a packet that enters or leaves a queue. Packets have their own, which they may be using when their queue is run.
+/// The series of a packet that enters or leaves a queue. The one in a packet's own scratch space may be in use when a queue is run.
 #[map]
 static QUEUE_TARGET: PerCpuArray<Target> = PerCpuArray::with_max_entries(1, 0);
 
@@ -43,7 +43,7 @@ pub(crate) fn followed(index: u32) -> Option<Shared<[Followed; 2]>> {
     FOLLOWED.get_ptr_mut(index).map(|pair| unsafe { Shared::new(pair) })
 }
 
-/// The entry of a packet that may be on its way.
+/// The entry of a packet that may be on its way through this host.
 #[inline(always)]
 pub(crate) fn passing(index: u32) -> Option<Shared<Passing>> {
     // SAFETY: a value of a map.
@@ -57,7 +57,7 @@ pub(crate) fn until_followed() -> Option<Shared<u32>> {
     UNTIL_FOLLOWED.get_ptr_mut(0).map(|until| unsafe { Shared::new(until) })
 }
 
-/// Where the series of a packet in a queue is written down.
+/// The memory for the series of a queued packet.
 #[inline(always)]
 pub(crate) fn queue_target() -> Option<&'static mut Target> {
     // SAFETY: this CPU's own, and queues are filled and emptied one packet at a time there: neither interrupts the other.

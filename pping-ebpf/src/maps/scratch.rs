@@ -14,8 +14,8 @@ use super::{flows::Occupant, series::Target};
 #[map]
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
-/// The packet that a CPU is busy with, as each stage leaves it to the next. In a map for the verifier's sake, too: see
-/// [`mod@crate::launder`].
+/// The packet that a CPU is busy with. Each stage leaves it here for the next. It is in a map for the verifier's sake,
+/// too: see [`mod@crate::launder`].
 pub(crate) struct Scratch {
     /// Whether it comes in or goes out.
     pub(crate) direction: Direction,
@@ -27,9 +27,9 @@ pub(crate) struct Scratch {
     pub(crate) link_type: u16,
     /// The number of the present sweep.
     pub(crate) sweep: u32,
-    /// The numbers of buckets of the flow tables, by family.
+    /// How many buckets each flow table has, by family.
     pub(crate) buckets: [u32; 2],
-    /// Their seeds.
+    /// The seeds of the flow tables, by family.
     pub(crate) seeds: [u64; 2],
     /// The parsed packet.
     pub(crate) frame: Frame,
@@ -37,7 +37,7 @@ pub(crate) struct Scratch {
     pub(crate) parsed: Result<(), Untracked>,
     /// What the packet opened or closed.
     pub(crate) changes: Changes,
-    /// What the packet found of its flow.
+    /// What the packet found in its flow.
     pub(crate) glance: Glance,
     /// How the packet advanced its direction.
     pub(crate) progress: Progress,
@@ -67,11 +67,11 @@ pub(crate) struct Scratch {
     pub(crate) recent: [u32; 2],
 }
 
-/// Copies of what other CPUs look at while a flow is locked, as of [`pping_common::flow::LockedFlow`].
+/// Copies of what other CPUs look at while a flow is locked, for [`pping_common::flow::LockedFlow`].
 pub(crate) struct Copies {
-    /// What most packets look at.
+    /// The hot part of the flow.
     pub(crate) hot: Hot,
-    /// What `hot` had to begin with.
+    /// The directions in `hot` as they were copied.
     pub(crate) before: [HotDirection; 2],
     /// The times of the spin bit, of a flow of UDP.
     pub(crate) spin: [SpinTimes; 2],

@@ -26,11 +26,11 @@ static SERIES: Array<Series> = Array::with_max_entries(RESERVED_SERIES, BPF_F_MM
 #[map]
 static BINS: Array<BinBlock> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// Which of them are taken.
+/// How many blocks of bins are taken.
 #[map]
 static BIN_POOL: Array<BinPool> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The ledger of metrics, which the agent keeps for its successor where maps are pinned. It takes memory as it fills.
+/// The ledger of metrics. With pinned maps, the agent keeps it for its successor. It takes memory as it fills.
 #[map]
 static LEDGER: HashMap<LedgerKey, LedgerEntry> = HashMap::with_max_entries(1, BPF_F_NO_PREALLOC);
 
@@ -56,7 +56,7 @@ pub(crate) struct Target {
     pub(crate) key: SeriesKey,
     /// Its index, or [`pping_common::abi::RttEvent::NO_SERIES`].
     pub(crate) index: u32,
-    /// The bin of the sample. In memory, since the verifier would follow what comes next once per octave.
+    /// The bin of the sample. In memory, because otherwise the verifier would follow what comes next once per octave.
     pub(crate) bin: u32,
     /// The number of the block with that bin, plus 1; 0 if there is none yet.
     pub(crate) block: u32,
@@ -85,7 +85,7 @@ pub(crate) fn bin_block(position: u32) -> Option<Shared<BinBlock>> {
     BINS.get_ptr_mut(position).map(|block| unsafe { Shared::new(block) })
 }
 
-/// What is taken of the bins.
+/// How many blocks of bins are taken.
 #[inline(always)]
 pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
     // SAFETY: a map value.
@@ -97,7 +97,7 @@ pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
 pub(crate) fn series_index(key: &SeriesKey, seed: u64) -> Option<u32> {
     // SAFETY: a value is written once, before others can find it.
     let index = unsafe { SERIES_INDEX.get(key.hash(seed)) }.copied()?;
-    // Another key with this hash has no index, and no group of its own.
+    // If two keys have the same hash, the second has no index, and no group of its own.
     series(index)?.at(field!(Series, key)).has_words(key).then_some(index)
 }
 
@@ -117,11 +117,11 @@ pub(crate) fn has_group(group: &GroupKey) -> bool {
 /// Enters a group; `false` when there are too many.
 #[inline(always)]
 pub(crate) fn insert_group(group: &GroupKey) -> bool {
-    // Another CPU may have been faster, so it need not be new.
+    // Another CPU may have inserted it first, so an existing entry is no error.
     GROUPS.insert(group, &0, 0).is_ok()
 }
 
-/// An index that was in use and is free again.
+/// Takes an index that was in use and is free again.
 #[inline(always)]
 pub(crate) fn take_free_series() -> Option<u32> {
     FREE_SERIES.pop().ok().flatten()
@@ -130,11 +130,11 @@ pub(crate) fn take_free_series() -> Option<u32> {
 /// Frees an index.
 #[inline(always)]
 pub(crate) fn give_free_series(index: &u32) {
-    // There is room for all of them, so this fails when another CPU keeps the queue, and the index is lost.
+    // The queue has room for all indexes, so this fails only if another CPU keeps it busy. Then the index is lost.
     let _ = FREE_SERIES.push(index, 0);
 }
 
-/// The number of an address' label, by the longest prefix; 0 if it has none.
+/// The number of an address's label, by longest-prefix match; 0 if it has none.
 #[inline(always)]
 pub(crate) fn label(generation: u32, address: IpAddress) -> u32 {
     LABELS.get(Key::new(LabelKey::BITS, LabelKey::new(generation, address))).copied().unwrap_or(0)

@@ -13,25 +13,25 @@ use pping_common::{
 
 use super::series::Target;
 
-/// The scratch space of the sweep: a packet may interrupt it, and has its own.
+/// The scratch space of the sweep. Packets have their own, because a packet may interrupt the sweep.
 #[map]
 static SWEEP_SCRATCH: PerCpuArray<SweepScratch> = PerCpuArray::with_max_entries(1, 0);
 
 /// The flow that the sweep visits.
 pub(crate) struct SweepScratch {
-    /// What most packets look at of it.
+    /// A copy of the flow's hot part.
     pub(crate) hot: Hot,
-    /// What changes with the lock only.
+    /// A copy of what changes only under the lock.
     pub(crate) locked: Locked,
-    /// All that the low endpoint and the high one sent.
+    /// All that the low and the high endpoint sent.
     pub(crate) volumes: [Volume; 2],
-    /// Sent by the low endpoint since the last sweep.
+    /// What the low endpoint sent since the last fold.
     pub(crate) low: Traffic,
-    /// Sent by the high endpoint.
+    /// What the high endpoint sent since then.
     pub(crate) high: Traffic,
-    /// The series selector of one of them.
+    /// The series selector of one flow direction.
     pub(crate) selector: SeriesSelector,
-    /// That series.
+    /// The series that it selects.
     pub(crate) target: Target,
 }
 
@@ -43,20 +43,20 @@ static SWEEP_KEY: PerCpuArray<[u64; 5]> = PerCpuArray::with_max_entries(1, 0);
 #[map]
 static SWEEP: Array<Sweep> = Array::with_max_entries(1, 0);
 
-/// What the next run of the sweep is for.
+/// The agent's request for the next run of the sweep.
 #[map]
 static SWEEP_REQUEST: Array<SweepRequest> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The slots of the flows that it visits.
+/// The slots of the flows that the next run visits. In a run that begins a sweep, the entries of watched interfaces.
 #[map]
 pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPABLE);
 
-/// The flow directions of a run that may be among the worst.
+/// The contenders that a run found.
 #[map]
 static CONTENDERS: Array<Contender> = Array::with_max_entries(2 * MAX_DUE, BPF_F_MMAPABLE);
 
-/// The sweep's values for its callbacks. Not on the stack, where the verifier would carry what it knows of a value from one callback
-/// to the next, and verify that once more.
+/// The sweep's values for its callbacks. They are not on the stack, where the verifier would carry what it knows of a
+/// value from one callback to the next, and verify that one once more.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Sweep {
@@ -65,22 +65,22 @@ pub(crate) struct Sweep {
     pub(crate) now: u64,
     /// How many flows to visit, or the slot of one.
     pub(crate) due: u32,
-    /// Not 0 once a flow was found that is to be removed.
+    /// Not 0 once a flow was found that the second walk has to visit.
     pub(crate) ends: u32,
 }
 
 /// The scratch space of the sweep.
 #[inline(always)]
 pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
-    // SAFETY: this CPU's own, and only the agent's one sweep at a time uses it.
+    // SAFETY: this CPU's own. Only the sweep uses it, and the agent runs one at a time.
     SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
 }
 
-/// Where the sweep has the key of the flow that it visits.
+/// The memory for the key of the flow that the sweep visits.
 #[inline(always)]
 pub(crate) fn sweep_key<A>() -> Option<&'static mut FlowKey<A>> {
     const { assert!(size_of::<FlowKey<A>>() <= size_of::<[u64; 5]>() && align_of::<FlowKey<A>>() <= 8) };
-    // SAFETY: this CPU's own, only the agent's one sweep at a time uses it, and it is written before it is read.
+    // SAFETY: this CPU's own, and written before it is read. Only the sweep uses it, and the agent runs one at a time.
     SWEEP_KEY.get_ptr_mut(0).map(|key| unsafe { &mut *key.cast::<FlowKey<A>>() })
 }
 
@@ -90,13 +90,13 @@ pub(crate) fn sweep() -> Option<*mut Sweep> {
     SWEEP.get_ptr_mut(0)
 }
 
-/// Where a contender has its place.
+/// The entry for a contender.
 #[inline(always)]
 pub(crate) fn contender(index: u32) -> Option<*mut Contender> {
     CONTENDERS.get_ptr_mut(index)
 }
 
-/// What the next run of the sweep is for.
+/// The agent's request for the next run of the sweep.
 #[inline(always)]
 pub(crate) fn request() -> Option<*mut SweepRequest> {
     SWEEP_REQUEST.get_ptr_mut(0)

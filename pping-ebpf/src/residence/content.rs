@@ -1,4 +1,5 @@
-//! What a packet carries, as a hash: the same when it is enqueued and when it is dequeued, also if a qdisc split it in between.
+//! A hash of what a packet carries. It is the same when the packet is enqueued and when it is dequeued, even if a qdisc
+//! split the packet in between.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
 use pping_common::parse::IpAddress;
@@ -6,18 +7,19 @@ use pping_common::parse::IpAddress;
 use super::mix;
 use crate::config;
 
-/// Words that are read of a packet, from its network header on: an IPv6 header and 16 bytes.
+/// How many words of a packet are read, from its network header on: an IPv6 header and 16 bytes.
 const WORDS: usize = 7;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// What was read of a packet.
+/// What was read from a packet.
 #[derive(Clone, Copy)]
 pub(super) struct Content {
-    /// A hash of what neither a queue changes nor the splitting of a super-packet, of which the first part has the same.
+    /// A hash of what neither a queue nor the splitting of a super-packet changes. The first part of a split
+    /// super-packet has the same hash.
     pub(super) hash: u64,
-    /// Bytes by its IP header; 0 where they do not fit there.
+    /// The length by the IP header, bytes; 0 if that field has no room for it.
     pub(super) len: u16,
     /// The address that it comes from.
     pub(super) from: IpAddress,
@@ -28,7 +30,7 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Reads it. The packet may be gone: then it is anything.
+    /// Reads a packet. If the packet is gone, the content is whatever its memory holds now.
     #[inline(always)]
     pub(super) fn read(skb: u64) -> Option<Self> {
         let offsets = config::offsets();
@@ -36,8 +38,8 @@ impl Content {
         let network_header = read::<u16>(skb, offsets.skb_network_header)?;
         let words = read::<[u64; WORDS]>(head, network_header.into())?;
         let byte = |word: u64, number: usize| word.to_ne_bytes()[number];
-        // Left out: the traffic class, where CAKE writes code points and CoDel marks congestion, lengths, and the checksum of IPv4.
-        // A hop limit does not change in a queue, but is no help either.
+        // The hash leaves out the traffic class (where CAKE writes codepoints and CoDel marks congestion), lengths, and
+        // the checksum of IPv4. A hop limit does not change in a queue, but would not help either.
         let is_v6 = byte(words[0], 0) >> 4 == 6;
         let from_and_to;
         let (hash, protocol, payload, len) = if is_v6 {
@@ -59,7 +61,7 @@ impl Content {
         let payload = match protocol {
             // Ports, sequence and acknowledgement number.
             TCP => [payload[0], halves(payload[1])[0].into()],
-            // Ports, and what is behind the header.
+            // Ports, and the first bytes after the header.
             UDP => [halves(payload[0])[0].into(), payload[1]],
             _ => payload,
         };
@@ -92,9 +94,9 @@ fn join(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
 }
 
-/// Reads memory of the kernel, which need not be there any more.
+/// Reads kernel memory, which may be gone by now.
 #[inline(always)]
 pub(super) fn read<T>(address: u64, offset: u32) -> Option<T> {
-    // SAFETY: the helper reads any address, and says if it could not. All types here are numbers.
+    // SAFETY: the helper accepts any address, and returns an error if it cannot read there. All types here are numbers.
     unsafe { bpf_probe_read_kernel::<T>((address + u64::from(offset)) as *const T) }.ok()
 }

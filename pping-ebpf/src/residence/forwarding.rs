@@ -1,7 +1,8 @@
-//! Forwarding time: from the ingress hook of one watched interface to the egress hook of another, of TCP segments that are recorded.
+//! Forwarding time: from the ingress program of one watched interface to the egress program of another. Only TCP
+//! segments that are recorded have one.
 //!
-//! A segment is known by what NAT leaves alone: sequence and acknowledgement number, TSval and `TSecr`. What comes in leaves its time
-//! in an entry that the next segment with the same hash takes, and what goes out looks there.
+//! A segment is recognised by what NAT leaves alone: sequence and acknowledgement number, TSval and `TSecr`. Their hash selects
+//! an entry. An incoming segment writes its time there, over that of any segment before, and an outgoing one looks there.
 
 use pping_common::{
     abi::{Direction, Part, Passing, Residence},
@@ -15,7 +16,7 @@ use crate::{
     shared::{Shared, field},
 };
 
-/// Leaves the time of a segment that comes in and is recorded, or takes that of one that goes out.
+/// Writes the time of an incoming segment that is recorded, or takes the time of an outgoing one.
 #[inline(always)]
 pub(crate) fn pass(
     direction: Direction,
@@ -25,7 +26,7 @@ pub(crate) fn pass(
     is_recorded: bool,
 ) {
     let segment = &transport.segment;
-    // Without timestamps, one that is sent again looks like the first.
+    // Without timestamps, a retransmission looks like the first transmission.
     if transport.kind != Kind::Tcp || !segment.has_timestamps {
         return;
     }

@@ -12,17 +12,17 @@ use pping_common::{
 
 use crate::{maps, shared::field};
 
-/// A multiplier that spreads what is multiplied over the high bits: 2^64 divided by the golden ratio.
+/// A multiplier that spreads a factor over the high bits of the product: 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Takes a word into a hash.
+/// Mixes a word into a hash.
 #[inline(always)]
 const fn mix(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(SPREAD);
     mixed ^ mixed >> 29
 }
 
-/// Adds a time to those of an interface. CPUs may do so at once.
+/// Adds a time to the times of an interface. Several CPUs may do so at once.
 #[inline(always)]
 fn count(part: Part, interface_id: u16, time: u64) {
     let Some(residence) = maps::residence(part.index(interface_id)) else { return };

@@ -1,12 +1,12 @@
-//! Queueing time: from the tracepoint `qdisc_enqueue` to `qdisc_dequeue`, of one packet in some.
+//! Queueing time: from the tracepoint `qdisc_enqueue` to `qdisc_dequeue`. Only some packets, chosen at random, are followed.
 //!
-//! A packet is known by the address of its `sk_buff`, which the kernel gives to another packet as soon as it is free. Three things
-//! keep that one from getting a time: an enqueue ends whatever was followed at this address, a drop (`kfree_skb`) does too, and
-//! what the packet carries has to be the same at both ends.
+//! A packet is known by the address of its `sk_buff`, which the kernel gives to another packet as soon as it is free.
+//! Three things keep the other packet from getting a time: an enqueue ends whatever was followed at this address, a
+//! drop (`kfree_skb`) does so too, and the packet must carry the same at both ends.
 //!
-//! A qdisc that splits super-packets (CAKE, a token bucket that is too small for one) frees them before the kernel says that they are
-//! enqueued, and hands over other packets. Of those the first carries the same. So the latest super-packet that is followed is looked
-//! for by what it carries as well, among all packets that are dequeued.
+//! A qdisc that splits super-packets (CAKE, or a token bucket that is too small for one) frees them before the kernel
+//! reports them as enqueued, and dequeues other packets. The first of these carries the same as the super-packet. So
+//! the latest super-packet that is followed is also looked for by what it carries, among all packets that are dequeued.
 
 use aya_ebpf::{
     helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns},
@@ -27,14 +27,14 @@ use crate::{
     shared::{Field, Shared, field},
 };
 
-/// How long a super-packet is looked for, ns, while there are others.
+/// How long a super-packet is looked for before another one may replace it, ns.
 const AWAITED_FOR: u64 = SECOND;
 
 /// `qdisc_enqueue(qdisc, txq, skb)`: the root qdisc has taken a packet.
 #[inline(always)]
 pub fn enqueued(ctx: &RawTracePointContext) {
     let (queue, skb) = (ctx.arg::<u64>(1), ctx.arg::<u64>(2));
-    // Its end was not seen, and now there is another packet in its memory.
+    // The end of an earlier packet at this address was not seen, and its memory now has another packet.
     Entry::with(skb, |entry| entry.lose(field!(Residence, replaced)));
     if !is_due() {
         return;
@@ -59,7 +59,7 @@ pub fn enqueued(ctx: &RawTracePointContext) {
     }
 }
 
-/// Whose the time of a packet is: that of the interface, and of the packet's group if there are groups.
+/// Returns what the time of a packet is added to: the interface, and the series of the packet's group if there are groups.
 #[inline(always)]
 fn owner(interface_id: u16, content: &Content) -> Owner {
     let owner = Owner::of_interface(interface_id);
@@ -103,13 +103,13 @@ fn hand_over(queue: u64, skb: u64, awaited: Entry) {
     let Some(Content { hash, .. }) = Content::read(skb) else { return };
     if is_one || is_other {
         if awaited.is_of(skb) {
-            // It was not split.
+            // The super-packet was not split.
             awaited.free();
         }
         let entry = if is_one { one } else { other };
         entry.end(hash);
     } else if hash == awaited.word(field!(Followed, content)) && awaited.is_at(queue) {
-        // The entry of the super-packet, which is gone.
+        // The super-packet is gone, but its own entry has its time.
         let whole = awaited.word(field!(Followed, skb));
         awaited.free();
         Entry::with(whole, |entry| entry.end(hash));
@@ -130,7 +130,7 @@ pub fn freed(ctx: &RawTracePointContext) {
     });
 }
 
-/// Whether this CPU follows this packet: one in so many, at random, so that no pattern of the traffic is met again and again.
+/// Whether this CPU follows this packet. Packets are chosen at random, so that the choice cannot follow a pattern in the traffic.
 #[inline(always)]
 fn is_due() -> bool {
     let every = config::residence_every();
@@ -140,10 +140,10 @@ fn is_due() -> bool {
         until.write(left - 1);
         return false;
     }
-    // From 1 to twice as many less 1, which is `every` in the mean.
+    // From 1 to `2 * every - 1`, whose mean is `every`.
     // SAFETY: this helper only returns a number.
     until.write(1 + unsafe { bpf_get_prandom_u32() } % (2 * every - 1).max(1));
-    // The first one begins to count.
+    // `left` is 0 only for the first packet, which starts the countdown.
     left == 1 || every == 1
 }
 
@@ -154,14 +154,15 @@ struct Device {
 }
 
 impl Device {
-    /// Reads it, if it is watched. Not by the packet: a tree of packets is where it has its device.
+    /// Reads the device, if it is watched. Not from the packet: in a tree of packets, the tree's node takes the place
+    /// of the packet's device.
     #[inline(always)]
     fn of(queue: u64) -> Option<Self> {
         let offsets = config::offsets();
         let dev = read::<u64>(queue, offsets.queue_dev)?;
         let ifindex = read::<u32>(dev, offsets.dev_ifindex)?;
         let net = read::<u64>(dev, offsets.dev_net)?;
-        // Another namespace counts its interfaces alike.
+        // Another network namespace may use the same ifindex.
         if read::<u32>(net, offsets.net_inum)? != offsets.namespace {
             return None;
         }
@@ -175,8 +176,8 @@ impl Device {
 struct Entry(Shared<Followed>);
 
 impl Entry {
-    /// Does something with the one in which a packet is, if it is followed. Not by an `Option`, whose payload is not there for the verifier
-    /// where it is none.
+    /// Calls `then` with the entry of a packet, if the packet is followed. Returns no `Option`, because to the verifier
+    /// the payload of a `None` is not initialised.
     #[inline(always)]
     fn with(skb: u64, then: impl FnOnce(Self)) {
         let Some([one, other]) = Self::both(skb) else { return };
@@ -186,7 +187,7 @@ impl Entry {
         }
     }
 
-    /// That in which a packet can be that is not followed yet. If both are taken, the older one's packet is lost.
+    /// Returns an entry for a packet that is not followed yet. If both of its entries are taken, the older packet is lost.
     #[inline(always)]
     fn vacant(skb: u64) -> Option<Self> {
         let [one, other] = Self::both(skb)?;
@@ -197,7 +198,7 @@ impl Entry {
         Some(older)
     }
 
-    /// The two in which a packet can be.
+    /// Returns the two entries in which a packet can be.
     #[inline(always)]
     fn both(skb: u64) -> Option<[Self; 2]> {
         // An `sk_buff` begins at a cache line.
@@ -206,13 +207,13 @@ impl Entry {
         Some([Self(pair.element(0)), Self(pair.element(1))])
     }
 
-    /// That of the super-packet that is looked for by what it carries: it is in its own entry too.
+    /// Returns the entry of the super-packet that is looked for by what it carries. That packet has an entry of its own, too.
     #[inline(always)]
     fn awaited() -> Option<Self> {
         Some(Self(maps::followed(FOLLOWED_PAIRS)?.element(0)))
     }
 
-    /// Writes a packet down.
+    /// Writes a packet to the entry.
     #[inline(always)]
     fn follow(self, skb: u64, content: u64, Owner(owner): Owner, now: u64) {
         let Self(entry) = self;
@@ -228,7 +229,7 @@ impl Entry {
         self.0.at(field!(Followed, time)).read()
     }
 
-    /// A word without the time.
+    /// Returns a word of the entry, without the time that it is combined with.
     #[inline(always)]
     fn word(self, field: Field<Followed, u64>) -> u64 {
         self.0.at(field).read() ^ self.time()
@@ -239,19 +240,19 @@ impl Entry {
         Owner(self.word(field!(Followed, owner)))
     }
 
-    /// Whether it is that of this packet.
+    /// Whether this is the entry of this packet.
     #[inline(always)]
     fn is_of(self, skb: u64) -> bool {
         self.word(field!(Followed, skb)) == skb
     }
 
-    /// Whether it is that of a packet of the interface that a transmit queue belongs to.
+    /// Whether the followed packet belongs to the interface of this transmit queue.
     #[inline(always)]
     fn is_at(self, queue: u64) -> bool {
         Device::of(queue).is_some_and(|device| device.interface_id == self.owner().interface_id())
     }
 
-    /// Takes the time of a packet that carries this now, and ends to follow it.
+    /// Takes the time of the packet, if it still carries `content`, and stops following it.
     #[inline(always)]
     fn end(self, content: u64) {
         // SAFETY: this helper only reads a clock.
@@ -279,7 +280,7 @@ impl Entry {
         self.0.at(field!(Followed, time)).write(0);
     }
 
-    /// Frees it without a time, and counts that.
+    /// Frees the entry without taking a time, and counts that.
     #[inline(always)]
     fn lose(self, counter: Field<Residence, u64>) {
         let interface_id = self.owner().interface_id();

@@ -1,7 +1,7 @@
-//! Updating the entries of watched interfaces: which sweep has begun, and until when the lease is good.
+//! Updates the entries of watched interfaces: the number of the present sweep, and the end of the lease.
 //!
-//! A packet reads both from its interface's entry. They are written in the run that begins a sweep, before it visits any flow: so no
-//! flow looks older than it is, and all packets have the same lease as the next renewal looks at.
+//! A packet reads both from its interface's entry. The run that begins a sweep writes them before it visits any flow.
+//! So no flow looks older than it is, and the next renewal judges the lease that packets had.
 
 use core::ffi::c_void;
 
@@ -16,7 +16,7 @@ use crate::{
     shared::field,
 };
 
-/// Updates the entry of one interface; [`DUE`] has the entries of all that are watched.
+/// Updates the entry of one interface. [`DUE`] lists the entries of all watched interfaces.
 pub(super) extern "C" fn update_next(
     _: *mut c_void,
     index: *const u32,
@@ -32,7 +32,7 @@ pub(super) extern "C" fn update_next(
     GO_ON
 }
 
-/// Updates all of them, where the kernel does not walk through a map.
+/// Updates the entries of all watched interfaces, on kernels that cannot walk through a map.
 #[inline(always)]
 pub(super) fn update_all() {
     let watched = watched();
@@ -45,7 +45,7 @@ pub(super) fn update_all() {
     }
 }
 
-/// How many are watched.
+/// The number of entries that [`DUE`] lists.
 #[inline(always)]
 fn watched() -> u32 {
     // SAFETY: a map value, valid for the program's run, and the sweep has been written.
@@ -60,5 +60,5 @@ fn update(entry: u32) {
     interface.at(field!(Interface, lease_end)).write(control.at(lease_end).read());
 }
 
-// An interface that was made again may still have its old entry, too.
+// An interface that was deleted and made again may still have its old entry, too.
 const _: () = assert!(2 * MAX_INTERFACES <= MAX_DUE);

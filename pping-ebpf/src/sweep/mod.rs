@@ -1,4 +1,4 @@
-//! Adding up what flows sent, and deleting idle ones.
+//! The sweep: adds up what flows sent, and removes idle flows.
 
 mod interfaces;
 mod queries;
@@ -33,11 +33,11 @@ use crate::{
     table,
 };
 
-/// Sweeps without a packet after which a flow needs no entry of the pool.
+/// A flow that has sent no packet for this many sweeps needs no entry of the pool.
 const IDLE_WITHOUT_PENDING: u32 = 2;
 
-/// Begins the next sweep, or goes on with it, and returns what the agent wants looked at. If the lease has run out no sweep begins,
-/// which [`Control::lapsed`] says.
+/// Begins the next sweep or continues the present one, and returns the kind of the agent's request. If the lease has
+/// run out, no sweep begins, and [`Control::lapsed`] is set.
 #[inline(always)]
 fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     let (control, request) = (maps::control()?, maps::request()?);
@@ -48,13 +48,13 @@ fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     let cut_off = control.at(field!(Control, cut_off)).read();
     let sweep = control.at(field!(Control, sweep));
     if kind == SweepRequest::BEGIN && cut_off == 0 && lease::renew(control) {
-        // Only the agent's one sweep at a time writes here.
+        // Only the sweep writes here, and the agent runs one at a time.
         sweep.write(sweep.read().wrapping_add(1));
     }
     let number = sweep.read();
     // SAFETY: this helper only reads a clock.
     let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, ends: 0 };
-    // SAFETY: map values, valid for the program's run. Only the agent's one sweep at a time uses them.
+    // SAFETY: map values, valid for the program's run. Only the sweep uses them, and the agent runs one at a time.
     unsafe {
         maps::sweep()?.write_volatile(sweep);
         (&raw mut (*request).sweep).write_volatile(number);
@@ -65,9 +65,9 @@ fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     Some(kind)
 }
 
-/// Visits the flows or queries that the agent asks for. Adds what flows sent to their series, removes the flows that have been
-/// idle too long and reports those that were open; removes the queries that have waited too long. The walk is in the kernel, so
-/// that a million flows cost few system calls (Linux 5.13), and in shares, since this CPU does nothing else meanwhile.
+/// Visits the flows or queries that the agent asks for. Adds what flows sent to their series, removes and reports expired
+/// flows, and removes queries that have waited too long. The kernel walks through the map (Linux 5.13), so that a million
+/// flows cost few system calls. One run visits only a share of the flows, because this CPU does nothing else meanwhile.
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
     let Some(kind) = go_on(ctx) else { return };
@@ -82,8 +82,8 @@ pub fn sweep(ctx: &impl EbpfContext) {
     }
 }
 
-/// In two walks: in one, the verifier would follow each way through what is done to a flow in the end for each way through what is added
-/// up before.
+/// Folds the flows that are due, and finishes them in a second walk. In a single walk the verifier would follow each
+/// path through `finish` once for each path through `fold`.
 #[inline(always)]
 fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
     let due = (&raw const DUE).cast();
@@ -94,7 +94,7 @@ fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
     }
 }
 
-/// The same one flow, or query, at a time.
+/// Does the same for a single flow or query.
 #[inline(always)]
 pub fn sweep_one(ctx: &impl EbpfContext) {
     let (Some(kind), Some(request), Some(sweep)) = (go_on(ctx), maps::request(), maps::sweep()) else {
@@ -140,7 +140,7 @@ extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut 
     wanted(index, slot).map_or(END, finish::<Ipv6>)
 }
 
-/// The slot at an index of what the agent wants looked at; `None` behind the last.
+/// Returns the slot at an index of [`DUE`]; `None` past the last that the agent asks for.
 #[inline(always)]
 fn wanted(index: *const u32, slot: *const u64) -> Option<Slot> {
     let sweep = maps::sweep()?;
@@ -149,7 +149,7 @@ fn wanted(index: *const u32, slot: *const u64) -> Option<Slot> {
     (index < due).then_some(Slot(slot as u32))
 }
 
-/// Adds up what a flow sent.
+/// Adds up what a flow sent, and notes if `finish` has to visit it.
 #[inline(always)]
 fn fold<A: Flows>(slot: Slot) {
     let Some(visit) = Visited::<A>::of(slot) else { return };
@@ -166,8 +166,7 @@ fn fold<A: Flows>(slot: Slot) {
     }
 }
 
-/// Removes a flow if it has expired or is cut off, and else takes back what it has of the pool if it is idle. Returns [`GO_ON`] or
-/// [`END`].
+/// Removes a flow that has expired or is cut off. Takes the pool entry back from a flow that is idle. Returns [`GO_ON`] or [`END`].
 #[inline(always)]
 fn finish<A: Flows>(slot: Slot) -> i64 {
     let Some(visit) = Visited::<A>::of(slot) else { return GO_ON };
@@ -187,7 +186,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     };
     // SAFETY: a map value, valid for the program's run, and the sweep has been written.
     let sweep = unsafe { sweep.read_volatile() };
-    // If another CPU has the lock, the next sweep comes back.
+    // If another CPU has the lock, the next sweep tries again.
     let Some(bucket) = table::lock::<A>(slot, occupant) else { return GO_ON };
     flow.hot().load_to(&mut scratch.hot);
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
@@ -235,14 +234,14 @@ fn counters<A>(key: &FlowKey<A>) -> Option<Shared<Counters>> {
     maps::counters(key.interface)
 }
 
-/// What is to be done about a flow.
+/// What the sweep does with a flow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Add up what it sent.
     Fold,
-    /// And remove it: it has been idle too long.
+    /// Also remove it: it has been idle too long.
     Expire,
-    /// And remove it: the agent stops looking.
+    /// Also remove it: the agent stops, or packets were missed while the lease had lapsed.
     CutOff,
 }
 
@@ -256,7 +255,7 @@ struct Visited<A: Flows> {
 }
 
 impl<A: Flows> Visited<A> {
-    /// The flow in a slot; `None` if that is free.
+    /// Returns the flow in a slot; `None` if the slot is free.
     #[inline(always)]
     fn of(slot: Slot) -> Option<Self> {
         let sweep = maps::sweep()?;
@@ -278,14 +277,14 @@ impl<A: Flows> Visited<A> {
         Some(Self { action, occupant, flow, idle })
     }
 
-    /// Whether the flow has an entry of the pool, and may do without.
+    /// Whether the flow has an entry of the pool that it may not need.
     #[inline(always)]
     fn is_reclaimable(&self) -> bool {
         self.idle >= IDLE_WITHOUT_PENDING && !self.flow.is_waiting() && self.flow.has_pending()
     }
 }
 
-/// Adds to its series what a flow sent since the last sweep.
+/// Adds what a flow sent since it was last folded to its series.
 #[inline(always)]
 fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counters>) {
     let (Some(scratch), Some(cold)) = (maps::sweep_scratch(), flow.cold()) else { return };
@@ -308,8 +307,8 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     });
 }
 
-/// Adds what one endpoint sent to the series of what it sends, whose selector is in the scratch space then. Returns 0 if it has none. Not
-/// inlined, since it is called twice.
+/// Adds what `timed` sent and received to the series of what it sends. Leaves the series selector in the scratch space.
+/// Returns 0 if there is no such series. Not inlined, because it is called twice.
 #[inline(never)]
 fn add_up_direction<A: Flows>(
     key: &FlowKey<A>,
@@ -334,7 +333,7 @@ fn add_up_direction<A: Flows>(
     1
 }
 
-/// Takes back what an idle flow has of the pool, if nothing is pending.
+/// Takes the pool entry back from an idle flow, if nothing is pending.
 #[inline(always)]
 fn reclaim<A: Flows>(slot: Slot, visit: &Visited<A>) {
     let Some(scratch) = maps::sweep_scratch() else { return };

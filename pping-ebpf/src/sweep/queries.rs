@@ -1,4 +1,4 @@
-//! Removing DNS queries that were not answered in time.
+//! Removes DNS queries that were not answered in time.
 
 use core::ffi::c_void;
 
@@ -42,19 +42,18 @@ pub(super) extern "C" fn give_up_v6(
     GO_ON
 }
 
-/// Removes a query if it has waited too long, or if the agent stops looking.
+/// Removes a query if it has waited too long, or if the agent cuts off all flows.
 #[inline(always)]
 fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
     let Some(sweep) = maps::sweep() else { return };
-    // SAFETY: an element of the map, and the sweep has been written. A query is one number, so never half of one and half of
-    // another.
+    // SAFETY: an element of the map, and the sweep has been written. A query is one number, so it is never read half-written.
     let (interface, since, sweep) =
         unsafe { ((*key).interface, query.read_volatile().since(), sweep.read_volatile()) };
     if sweep.cut_off == 0 && !is_unanswered(since, sweep.now) {
         return;
     }
     let Some(counters) = maps::counters(interface) else { return };
-    // SAFETY: an element of the map. It may be another query's by now, which then gives no sample.
+    // SAFETY: an element of the map. It may belong to another query by now, which then gives no sample.
     if A::queries().remove(unsafe { &*key }).is_ok() && sweep.cut_off == 0 {
         sync::add(counters.at(field!(Counters, dns_unanswered)).as_ptr(), 1);
     }

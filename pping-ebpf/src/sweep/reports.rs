@@ -1,4 +1,4 @@
-//! What is reported of flows that a sweep removes.
+//! Reports the flows that a sweep removes.
 
 use pping_common::{
     abi::{Control, Counters, Emit, EndEvent, FlowEvent, FlowReporter, Lost, Volume},
@@ -14,7 +14,7 @@ use crate::{
 /// A flow that is removed.
 pub(super) struct Ending<'a, A: Flows> {
     pub(super) key: &'a FlowKey<A>,
-    /// Copies of what the flow has. Other CPUs may write to it meanwhile, but not so that a word of these was never in it.
+    /// A copy of the flow's hot part. Other CPUs may write to the flow meanwhile, but each word of a copy is one that the flow had.
     pub(super) hot: &'a Hot,
     pub(super) locked: &'a Locked,
     /// What its endpoints sent.
@@ -25,7 +25,7 @@ pub(super) struct Ending<'a, A: Flows> {
 }
 
 impl<A: Flows> Ending<'_, A> {
-    /// Reports a flow that has been idle too long, and is removed.
+    /// Reports a flow that is removed because it has been idle too long.
     #[inline(always)]
     pub(super) fn expire(&self, counters: Shared<Counters>) {
         let mut ring = Ring { lost: 0 };
@@ -43,8 +43,8 @@ impl<A: Flows> Ending<'_, A> {
         counters.at(field!(Counters, lost)).element(Lost::Flow as usize).add(ring.lost);
     }
 
-    /// Reports a flow that is removed though it may not have ended. `false` if there is no room to report it, but time to wait for
-    /// some: the flow stays.
+    /// Reports a flow that is removed although it may not have ended. `false` if the ring has no room and there is time
+    /// to wait: then the flow stays.
     #[inline(always)]
     pub(super) fn cut_off(&self, counters: Shared<Counters>) -> bool {
         if config::emit().has(Emit::ENDS) && !self.report(EndEvent::STILL_OPEN) {

@@ -8,7 +8,7 @@ use aya_ebpf::helpers::bpf_for_each_map_elem;
 pub(super) const GO_ON: i64 = 0;
 pub(super) const END: i64 = 1;
 
-/// A callback: it gets the map, a key, the value there, and what the walk was begun with, which is nothing.
+/// A callback. It gets the map, a key, its value, and the context of the walk, which is null.
 pub(super) type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
 
 /// Calls `visit` for each element of a map.

@@ -1,5 +1,5 @@
-//! The flow directions that may be among the worst: those that exceed what the agent's worst have at present. So the agent has the
-//! worst of a million flows from some hundred contenders.
+//! Finds contenders: flow directions that exceed the bar, which the agent sets by its present worst flows. So the agent
+//! finds the worst of a million flows among some hundred contenders.
 
 use pping_common::{
     abi::Contender,
@@ -13,10 +13,10 @@ use crate::{
     shared::{Shared, field},
 };
 
-/// Reports a flow direction to the agent, if it may be among the worst: that of what the high endpoint sends, or the low one. That is no
-/// argument, which would be put aside on the stack, where the verifier loses its range. What it sent since the last sweep, its selector and its RTTs are in
-/// the scratch space. Not inlined: what it has on the stack would not fit beside what its caller has. Returns 0, as the verifier wants the
-/// result of a function to be a number.
+/// Reports a flow direction to the agent, if it may be among the worst. `IS_HIGH` says which endpoint sends: an
+/// argument would be spilled to the stack, where the verifier loses its range. The scratch space has what the endpoint
+/// sent since the last fold, the series selector, and the RTTs. Not inlined, because its stack would not fit beside its
+/// caller's. Returns 0, because the verifier wants functions to return a number.
 #[inline(never)]
 pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Shared<Cold>) -> u64 {
     let timed = if IS_HIGH { Endpoint::High } else { Endpoint::Low };
@@ -32,7 +32,7 @@ pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Sh
         return 0;
     }
     let events = cold.at(field!(Cold, events)).of(timed);
-    // A flow without segments has something else there.
+    // Only TCP flows count retransmissions: UDP flows have the times of the spin bit there.
     let retransmissions =
         if key.protocol == Segment::NUMBER { events.at(field!(Events, retransmissions)).read() } else { 0 };
     let rtts = scratch.locked.rtts(timed);
@@ -46,7 +46,7 @@ pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Sh
     let Some(contender) = maps::contender(found) else { return 0 };
     let series = flow::series(cold, timed).read();
     let reported = Contender::new((key, timed), figures, rtts.0, sent, series, &scratch.selector);
-    // SAFETY: map values, valid for the program's run, and only the agent's one sweep at a time writes to them.
+    // SAFETY: map values, valid for the program's run. Only the sweep writes to them, and the agent runs one at a time.
     unsafe {
         contender.write(reported);
         (&raw mut (*request).found).write_volatile(found + 1);

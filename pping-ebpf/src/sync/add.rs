@@ -23,7 +23,7 @@ pub(crate) fn add_32(counter: impl Into<*mut u32>, value: u32) {
 }
 
 impl Shared<u64> {
-    /// Adds by one instruction, as several CPUs may do at the same time.
+    /// Adds by one instruction: several CPUs may add at the same time.
     #[inline(always)]
     pub(crate) fn add(self, more: u64) {
         add(self.as_ptr(), more);

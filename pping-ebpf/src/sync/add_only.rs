@@ -1,8 +1,8 @@
 //! Without atomic instructions that return the old value: Linux 5.10 and 5.11.
 //!
-//! A lock counts the CPUs that want it. The one that adds 1 and then finds 1 has it: later ones find more, until it is given
-//! back. When two come at once both find 2, take back what they added, and try again. On x86 an addition is a full barrier;
-//! on other machines of that time what is written under the lock may be seen late.
+//! A lock counts the CPUs that want it. A CPU that adds 1 and then reads 1 has the lock; others read more until it is
+//! released. If two CPUs add at the same time, both read 2, take back what they added, and try again. On x86 an addition
+//! is a full barrier. On other machines with these kernels, other CPUs may see late what was written under the lock.
 
 use core::arch::asm;
 
@@ -14,23 +14,23 @@ use crate::shared::Shared;
 /// Whether [`replace`] is one instruction.
 pub(crate) const HAS_REPLACE: bool = false;
 
-/// Attempts to take the lock of a flow before giving up. Each takes twice as long as where one instruction does it, and costs the
-/// verifier more.
+/// Attempts to take the lock of a flow before giving up. Each takes twice as long as with a single instruction, and
+/// costs the verifier more.
 pub(super) const ATTEMPTS: u32 = 12;
 
 /// Attempts to take a lock that is held for a moment only, and seldom.
 pub(super) const FEW_ATTEMPTS: u32 = 4;
 
-/// Attempts to take a block of bins. Another one is at the next number, so two CPUs do not meet again and again.
+/// Attempts to take a block of bins. Each tries the next number, so two CPUs do not meet again and again.
 const CLAIMS: u32 = 4;
 
-/// There is no addition that returns the old value: the agent hands out all indexes itself.
+/// Returns `None`: no addition returns the old value, so the agent hands out all indexes itself.
 #[inline(always)]
 pub(crate) fn fetch_add_1(_: impl Into<*mut u32>) -> Option<u32> {
     None
 }
 
-/// Replaces a number, but not at once: what another CPU writes meanwhile is lost.
+/// Replaces a number, but not atomically: what another CPU writes meanwhile is lost.
 #[inline(always)]
 pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
     let is_old = number.read() == old;
@@ -40,9 +40,10 @@ pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
     is_old
 }
 
-/// Takes the next number from a counter, and the block of bins that goes with it, whose tag is [`BinTag::CLAIMED`] then. `tag` finds
-/// that; `None` if there is no such block, or other CPUs are in the way. Several may find the same number. Whoever then finds the
-/// tag claimed once has the block: while it is claimed, others find more. If all of them do, nobody has it in this epoch.
+/// Takes the next number from a counter, with its block of bins, whose tag becomes [`BinTag::CLAIMED`]. `tag` returns
+/// the tag of that block. `None` if there is no such block, or if other CPUs interfere. Several CPUs may read the same
+/// number. The CPU that then finds the tag claimed once has the block; while it is claimed, others find more. If all of
+/// them find more, the block stays unused in this epoch.
 #[inline(always)]
 pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
     for _ in 0..CLAIMS {
@@ -60,7 +61,7 @@ pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Share
     None
 }
 
-/// Raises two numbers to at least these. It fails when another CPU has the lock `busy` and keeps it.
+/// Raises two numbers to at least these values. Fails if another CPU has the lock `busy` and keeps it.
 #[inline(always)]
 pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {
     let is_less = |(number, value): (Shared<u64>, u64)| number.read() < value;
@@ -77,20 +78,20 @@ pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {
     give(busy.as_ptr());
 }
 
-/// Sets bits, but not at once: what another CPU sets meanwhile is lost. Only for what is set again and again, as the hosts of a block of
-/// bins: the next sample of a host whose bit was lost sets it.
+/// Sets bits, but not atomically: a bit that another CPU sets meanwhile is lost. Use it only for bits that are set
+/// again and again, such as the hosts of a block of bins: the next sample of the host sets a lost bit.
 #[inline(always)]
 pub(crate) fn set_bits(word: Shared<u64>, bits: u64) {
     word.write(word.read() | bits);
 }
 
-/// Gives back a lock.
+/// Releases a lock.
 #[inline(always)]
 pub(crate) fn unlock(busy: impl Into<*mut u32>) {
     give(busy.into());
 }
 
-/// Writes a word that is 0, after everything that was written before.
+/// Writes a word that is 0, after all earlier writes.
 #[inline(always)]
 pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
     let word = word.into();
@@ -124,7 +125,7 @@ fn give(busy: *mut u32) {
 /// A barrier for the compiler: it moves no read or write across.
 #[inline(always)]
 fn barrier(word: *mut u32) {
-    // SAFETY: a move to itself. (Without any instruction its line would be that of the next one twice, which the kernel
-    // rejects.)
+    // SAFETY: moves a register to itself. (An empty block would give the next instruction two source lines, which the
+    // kernel rejects.)
     unsafe { asm!("{0} = {0}", inout(reg) word => _, options(nostack)) };
 }

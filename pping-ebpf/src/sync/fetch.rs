@@ -9,19 +9,19 @@ use crate::shared::Shared;
 /// Whether [`replace`] is one instruction.
 pub(crate) const HAS_REPLACE: bool = true;
 
-/// Attempts to take the lock of a flow before giving up: a microsecond or two, many times as long as it is ever
-/// held, so a failure means that its holder's (virtual) CPU is not running.
+/// Attempts to take the lock of a flow before giving up. They take a microsecond or two, many times as long as the lock
+/// is ever held, so a failure means that its holder's (virtual) CPU is not running.
 pub(super) const ATTEMPTS: u32 = 64;
 
 /// Attempts to take a lock that is held for a moment only, and seldom. Each costs the verifier.
 pub(super) const FEW_ATTEMPTS: u32 = 6;
 
-/// Attempts to raise a number. Two new extremes at the same time on two CPUs are rare; then the lower one may be left out. More
-/// attempts cost the verifier.
+/// Attempts to raise a number. Two new extremes at the same time on two CPUs are rare; if all attempts fail, one of
+/// them is left out. More attempts cost the verifier.
 const RAISES: u32 = 4;
 
-/// Adds 1 to a counter, and returns the old value. Not relaxed: for that LLVM 22 emits the instruction that returns nothing, and takes
-/// the addend for the old value.
+/// Adds 1 to a counter, and returns the old value. Not relaxed: for a relaxed addition LLVM 22 emits the instruction
+/// that returns nothing, and takes the addend for the old value.
 #[inline(always)]
 #[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
 pub(crate) fn fetch_add_1(counter: impl Into<*mut u32>) -> Option<u32> {
@@ -29,15 +29,15 @@ pub(crate) fn fetch_add_1(counter: impl Into<*mut u32>) -> Option<u32> {
     Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter.into(), 1) })
 }
 
-/// Writes a word after everything that was written before.
+/// Writes a word after all earlier writes.
 #[inline(always)]
 pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
     // SAFETY: as above.
     unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word.into(), value) };
 }
 
-/// Takes the next number from a counter, and the block of bins that goes with it, whose tag is [`BinTag::CLAIMED`] then. `tag` finds
-/// that; `None` if there is no such block.
+/// Takes the next number from a counter, with its block of bins, whose tag becomes [`BinTag::CLAIMED`]. `tag` returns
+/// the tag of that block; `None` if there is no such block.
 #[inline(always)]
 pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
     let number = fetch_add_1(counter.as_ptr())?;
@@ -45,7 +45,8 @@ pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Share
     Some(number)
 }
 
-/// Raises two numbers to at least these. It fails when other CPUs raise one, each time by less, [`RAISES`] times in a row.
+/// Raises two numbers to at least these values. Gives up on a number if other CPUs raise it [`RAISES`] times in a row,
+/// each time by less.
 #[inline(always)]
 pub(crate) fn raise(_busy: Shared<u32>, [(a, to_a), (b, to_b)]: [(Shared<u64>, u64); 2]) {
     raise_one(a, to_a);
@@ -107,7 +108,7 @@ pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
     false
 }
 
-/// Gives back a lock.
+/// Releases a lock.
 #[inline(always)]
 pub(crate) fn unlock(busy: impl Into<*mut u32>) {
     publish(busy, 0);

@@ -1,8 +1,8 @@
 //! Atomic instructions, and locks.
 //!
-//! `AtomicU32` lacks `swap` and `fetch_add` on this target, and the intrinsics compile to BPF's own
-//! instructions (`xchg`, `lock +=`). Before Linux 5.12 there is only an addition that returns nothing, and the verifier rejects the
-//! others even in code that never runs. So functions that need them are here twice, with the feature `add-only` and without.
+//! `AtomicU32` lacks `swap` and `fetch_add` on this target. The intrinsics compile to BPF's own instructions (`xchg`, `lock
+//! +=`). Before Linux 5.12 only an addition that returns nothing exists, and the verifier rejects the other instructions
+//! even in code that never runs. So functions that need those are here twice, with the feature `add-only` and without.
 
 mod add;
 #[cfg(feature = "add-only")]

@@ -1,11 +1,11 @@
-//! Any bytes through the reader of captures, and what is in them through the tracker.
+//! Any bytes through the reader of captures, and their packets through the tracker.
 #![no_main]
 
 use std::alloc::System;
 
 use cap::Cap;
 
-/// What a capture claims must not be what is allocated: this is many times what any input here takes.
+/// Limits memory to 32 MiB, many times what any input needs. It catches a reader that allocates what a capture claims.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, 32 << 20);
 

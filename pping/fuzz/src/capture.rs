@@ -1,4 +1,4 @@
-//! Any bytes through everything that reads a capture and measures what is in it.
+//! Any bytes, through everything that reads a capture and measures its packets.
 
 use std::io::{self, Read};
 
@@ -13,27 +13,28 @@ use pping_common::{
     rtt::Rules,
 };
 
-/// Bytes of an input before those of the capture: in what pieces it comes in, and settings.
+/// Bytes of an input before the capture: the size of the pieces in which it arrives, and settings.
 pub const HEADER: usize = 2;
 
-/// Bytes in a piece; the first is all at once.
+/// Possible sizes of a piece in bytes. The first delivers everything at once.
 const PIECES: [usize; 8] = [usize::MAX, 1, 2, 5, 16, 17, 100, 1000];
 
-/// Bytes that are taken of what a compressed capture unpacks to. That can be a thousand times as long as the input,
-/// and would take a thousand times as long to measure.
+/// How many bytes of an unpacked capture are read. A compressed capture can unpack to a thousand times its length, and
+/// would take a thousand times as long to measure.
 const UNPACKED: u64 = 1 << 20;
 
-/// Bytes of the shortest record of a packet: its header in a pcap file, a simple packet block in a pcapng file.
+/// The length in bytes of a packet's shortest record: its header in a pcap file, or a simple packet block in a pcapng
+/// file.
 const RECORD: u64 = 16;
 
-/// What zstd says of a frame that refers back further than the reader lets it.
+/// zstd's error for a frame that refers back further than the reader allows.
 const WINDOW_TOO_LARGE: &str = "Frame requires too much memory";
 
-/// Reads a capture, and measures it.
+/// Reads a capture, and measures its packets.
 ///
 /// # Panics
-/// When there are more packets than the capture has room for, the pieces in which it comes in make a difference,
-/// packets are lost count of, more flows are kept than there is room for, or a sample is longer than the capture.
+/// If the capture has more packets than its length allows, if the size of the pieces makes a difference, if packets are
+/// miscounted, if the table exceeds its limit, or if a sample is longer than the capture.
 pub fn check(input: &[u8]) {
     let Some((&[pieces, settings], bytes)) = input.split_first_chunk::<HEADER>() else { return };
     let settings = Settings::new(
@@ -43,24 +44,25 @@ pub fn check(input: &[u8]) {
     );
     let whole = Measurement::of(bytes, usize::MAX, settings.clone());
     let size = PIECES[usize::from(pieces) % PIECES.len()];
-    // What an unpacker makes of damaged data before it notices depends on how much it is given.
+    // How much an unpacker returns of damaged data before it notices depends on the size of its input.
     if size == usize::MAX || is_compressed(bytes) && whole.error.is_some() {
         return;
     }
     let pieces = Measurement::of(bytes, size, settings);
-    // A zstd frame that is there as a whole, and unpacks into the room there is, needs no window. In pieces it does.
+    // A whole zstd frame that fits into the output buffer needs no window. In pieces it does.
     if is_compressed(bytes) && pieces.error.as_ref().is_some_and(|error| error.contains(WINDOW_TOO_LARGE)) {
         return;
     }
     assert_eq!(pieces, whole, "in pieces of {size}");
 }
 
-/// By what it begins with, so that what is taken for compressed by mistake is held to the rules of what is not.
+/// Decides by the first bytes, so that a file taken for compressed by mistake is still held to the rules for
+/// uncompressed ones.
 fn is_compressed(bytes: &[u8]) -> bool {
     matches!(bytes, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
 }
 
-/// A packet, as far as it tells whether another one is the same.
+/// The parts of a packet that are compared.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     time: u64,
@@ -71,7 +73,7 @@ struct Seen {
     frame_len: usize,
 }
 
-/// All that comes of a capture.
+/// Everything that reading a capture yields.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Measurement {
     packets: Vec<Seen>,
@@ -112,7 +114,7 @@ impl Measurement {
             while let Some(packet) = capture.next_packet()? {
                 self.packets.push(Seen::of(&packet));
                 engine.packet(&packet);
-                // Of each address family.
+                // The limit applies to each address family.
                 assert!(engine.tracker.flows() <= 2 * max_flows as usize);
                 let span = engine.span();
                 for event in engine.tracker.report.events.drain(..) {
@@ -143,7 +145,7 @@ impl Seen {
     }
 }
 
-/// Bytes that come in piece by piece.
+/// Bytes that arrive in pieces.
 struct Pieces<'a> {
     bytes: &'a [u8],
     size: usize,

@@ -1,7 +1,7 @@
-//! What must hold whatever pping meets. A function per fuzz target: it takes any bytes and panics where
-//! something does not hold. libFuzzer looks for such bytes, and the tests replay those kept in `corpus/`.
+//! Properties that must hold for any input to pping. Each fuzz target has a function that takes any bytes and panics if
+//! a property does not hold. libFuzzer searches for such bytes, and the tests replay the inputs in `corpus/`.
 //!
-//! [`parse`] is any frame, [`matching`] any packets of a few flows, [`capture`] any file.
+//! [`parse`] takes any frame, [`matching`] any packets of a few flows, [`capture`] any file.
 
 pub mod capture;
 pub mod matching;

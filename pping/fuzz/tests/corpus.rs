@@ -1,4 +1,4 @@
-//! Whatever was once worth keeping still holds. Needs no fuzzer.
+//! Replays the corpora: every property still holds for them. Needs no fuzzer.
 
 use std::{fs, io, path::Path};
 

@@ -1,4 +1,4 @@
-//! The kernel's counters: handed to the metrics, and new losses logged.
+//! Hands the kernel's counters to the metrics, and logs new losses.
 
 use std::time::{Duration, Instant};
 
@@ -17,11 +17,11 @@ use crate::{
     view::Reading,
 };
 
-/// The interval in which refused groups are looked up again.
+/// The interval after which refused groups are looked up again.
 const RESOLVE_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Agent {
-    /// Hands the kernel's counters to the metrics, and acts on what was lost since the last time.
+    /// Hands the kernel's counters to the metrics, and acts on losses since the last time.
     pub(super) fn count(&mut self) -> Result<(), Error> {
         let snapshot = self.hand_over_counters();
         let total = snapshot.total();
@@ -34,7 +34,7 @@ impl Agent {
         }
         self.metrics.resided(times);
         let options = &self.kernel.options;
-        // Once is enough: a metric counts them.
+        // Logged once, because a metric counts them.
         if total.groups_refused > 0 && !self.losses.are_groups_logged {
             tracing::warn!(
                 "there are more than {} groups: the rest is `other`; raise --max-groups",
@@ -78,12 +78,13 @@ impl Agent {
         Ok(())
     }
 
-    /// The times of packets in this host, of each watched interface; none without `--residence`.
+    /// Reads the times in this host of each watched interface. Without `--residence` there are none.
     pub(super) fn residence(&self) -> Result<Vec<InterfaceTimes>, Error> {
         Ok(counters::residence(&self.kernel, &self.interfaces.watched)?)
     }
 
-    /// Hands the kernel's counters to the metrics, with its own statistics of the programs. Returns the counters.
+    /// Hands the kernel's counters to the metrics, with the fill of the tables and the kernel's statistics of the
+    /// programs. Returns the counters.
     pub(super) fn hand_over_counters(&mut self) -> Snapshot {
         let snapshot = counters::read(&self.kernel, &self.interfaces.watched);
         let series = self.kernel.series.fill();
@@ -101,7 +102,7 @@ impl Agent {
         snapshot
     }
 
-    /// Has flows look up their groups again if some were refused, since others may have been removed meanwhile.
+    /// Makes flows look up their groups again if some were refused: other groups may have been removed meanwhile.
     fn resolve_refused_groups(&mut self, refused: u64) -> Result<(), Error> {
         let Losses { groups, groups_resolved, .. } = &mut self.losses;
         let since = groups_resolved.get_or_insert(self.started);

@@ -64,7 +64,7 @@ impl Agent {
         }
     }
 
-    /// What happens at each full second of the wall clock, and at the end of each interval of `--aggregate`.
+    /// Does the work of a full second of the wall clock, or of the end of an interval of `--aggregate`.
     async fn cycle(&mut self, netlink: &Netlink) -> Result<(), Error> {
         // Events name series by index, and an index may be given to another series below.
         self.drain()?;
@@ -88,7 +88,8 @@ impl Agent {
         Ok(())
     }
 
-    /// The time until the next full second of the wall clock, or the end of the interval.
+    /// Returns the time until the next full second of the wall clock, or until the end of the interval if that is
+    /// earlier.
     fn until_next_cycle(&self) -> Result<Duration, Error> {
         let now = clock::wall()?;
         let second = now - now % SECOND + SECOND;
@@ -96,7 +97,8 @@ impl Agent {
         Ok(Duration::from_nanos(next.saturating_sub(now)))
     }
 
-    /// The records of the interval of `--aggregate`, if it is over: at its end, or because the wall clock was set back.
+    /// Returns the records of the interval of `--aggregate` if it is over: at its end, or because the wall clock was
+    /// set back.
     fn end_interval(&mut self, last: u64, now: u64) -> Result<Vec<Record>, Error> {
         if now >= last.saturating_sub(MAX_SETBACK) {
             return Ok(self.reporter.tick(now)?);

@@ -33,7 +33,7 @@ pub(super) struct GroupsFile {
 enum Done {
     /// The file was read, and its prefixes added beside those in force; or it had a mistake.
     Loaded(Prefixes, Box<Result<Loaded, Error>>),
-    /// The prefixes that were in force before are removed.
+    /// The previous prefixes are removed.
     Removed(Prefixes),
 }
 
@@ -48,13 +48,13 @@ impl GroupsFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// Its mistake.
+    /// If the file cannot be read or has a mistake.
     pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
         let (labels, prefixes) = read(&path, Labels::default())?;
         Ok(Self { path, labels, prefixes, map: None, task: None })
     }
 
-    /// Adds the labels of the run before this one, which the file may not have any more.
+    /// Adds the labels of the previous run, which the file may not have any more.
     pub(super) fn remember(&mut self, labels: &[String]) {
         for label in labels {
             self.labels.know(label);
@@ -64,13 +64,13 @@ impl GroupsFile {
     /// Puts the file in force for the first time.
     ///
     /// # Errors
-    /// When the kernel has no room for its prefixes.
+    /// If the kernel has no room for its prefixes.
     pub(super) fn put_in_force(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
         let generation = labels::next(kernel.series.generation());
         if let Some(mut map) = kernel.labels.take() {
             labels::add(&mut map, generation, &self.prefixes)?;
             kernel.series.set_generation(generation);
-            // A pinned map may have the prefixes of the run before this one.
+            // A pinned map may have the prefixes of the previous run.
             labels::retain_generation(&mut map, generation)?;
             self.map = Some(map);
         }
@@ -97,7 +97,7 @@ impl GroupsFile {
         }));
     }
 
-    /// Waits for the task, forever if there is none. Returns the new labels if others are in force now.
+    /// Waits for the task, forever if there is none. If it loaded a file, puts that in force and returns its labels.
     pub(super) async fn changed(&mut self, series: &SeriesTable) -> Option<Labels> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let done = task.await;
@@ -117,7 +117,7 @@ impl GroupsFile {
         None
     }
 
-    /// Puts a loaded file in force, and starts removing the prefixes that were.
+    /// Puts a loaded file in force, and starts removing the previous prefixes.
     fn switch_to(&mut self, loaded: Loaded, mut map: Prefixes, series: &SeriesTable) -> Labels {
         let old_generation = series.generation();
         series.set_generation(loaded.generation);

@@ -30,7 +30,7 @@ pub(super) struct Interfaces {
     pub(super) watched: Vec<Watched>,
     /// Attached interfaces, by ifindex.
     attached: BTreeMap<u32, Attached>,
-    /// Interfaces of which a failure to attach was logged, by ifindex.
+    /// Interfaces whose failure to attach was logged, by ifindex.
     failed: BTreeSet<u32>,
     tried: Instant,
 }
@@ -53,7 +53,7 @@ impl Interfaces {
         }
     }
 
-    /// The names of those that are watched and up.
+    /// Returns the names of watched interfaces that are up.
     pub(super) fn up(&self) -> impl Iterator<Item = &str> {
         self.watched.iter().filter(|it| it.is_up).map(|it| &*it.name)
     }
@@ -61,7 +61,7 @@ impl Interfaces {
     /// Attaches to the interfaces that exist at the start.
     ///
     /// # Errors
-    /// Why an interface that was named cannot be watched. For those that only match a pattern, that is logged.
+    /// If an interface that was named cannot be watched. A failure of one that only matches a pattern is logged.
     pub(super) fn attach_first(
         &mut self,
         kernel: &mut Kernel,
@@ -81,7 +81,7 @@ impl Interfaces {
         if self.attached.is_empty() {
             tracing::warn!("nothing to watch yet; waiting for interfaces");
         }
-        // Interfaces that the run before this one watched and that are away: their counters are still reported.
+        // The counters of interfaces that the previous run watched and that are gone are still reported.
         let is_xdp = self.ingress.iter().all(|it| it.is_xdp());
         let ingress = if is_xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
         for (id, name) in kernel.interface_ids.names() {
@@ -91,7 +91,7 @@ impl Interfaces {
             }
         }
         let Some(pins) = pins else { return Ok(()) };
-        // Interfaces that only the run before this one watched.
+        // Removes what only the previous run watched.
         kernel.interface_ids.clear_others(|ifindex| self.attached.contains_key(&ifindex));
         let links = self.attached.values().flat_map(|it| it.attachment.pinned().map(PathBuf::from));
         pins.remove_others(&links.chain(load::pinned_stages(&kernel.programs, pins)?).collect())
@@ -139,14 +139,14 @@ impl Interfaces {
     /// Selects other interfaces, for [`Interfaces::update`] to attach to.
     ///
     /// # Errors
-    /// An interface that was named and does not exist, unless `may_wait`; then nothing changes.
+    /// If a named interface does not exist, unless `may_wait`. Then nothing changes.
     pub(super) fn select(
         &mut self,
         selection: Selection,
         links: &[Link],
         may_wait: bool,
     ) -> Result<(), kernel::Error> {
-        // One that was selected before and went away since is waited for.
+        // An interface that was selected before, and went away since, is waited for.
         let missing = selection.missing(links).find(|name| !self.selection.names(name));
         if let Some(name) = missing.filter(|_| !may_wait) {
             return Err(Selection::unknown(name, links));

@@ -1,6 +1,6 @@
 //! The agent: it loads the kernel programs, attaches them to interfaces, and reports what they measure.
 //!
-//! [`run`] is its life: [`setup`], then the loop and the [`cycle`] of a second, with a [`reload`] at each SIGHUP, then the
+//! [`run`] begins with [`setup`], loops with a [`cycle`] each second and a [`reload`] at each SIGHUP, and ends with
 //! [`shutdown`].
 
 mod count;
@@ -30,7 +30,7 @@ use crate::{
 /// each SIGHUP.
 ///
 /// # Errors
-/// Why it could not start, or stopped early. Nothing stays attached unless it is pinned.
+/// If it could not start, or stopped early. Nothing stays attached unless it is pinned.
 pub(crate) async fn run(
     config: Config,
     loader: Loader,
@@ -39,10 +39,11 @@ pub(crate) async fn run(
     run_with(config, loader, None, shutdown).await
 }
 
-/// As [`run`], and fills `screen`, a view that a screen of this process shows. The HTTP server serves the same view.
+/// Like [`run`], and fills `screen`, a view that this process shows on its screen. The HTTP server serves the same
+/// view.
 ///
 /// # Errors
-/// Those of [`run`].
+/// Like [`run`].
 pub(crate) async fn run_with(
     config: Config,
     loader: Loader,
@@ -57,16 +58,16 @@ pub(crate) async fn run_with(
 /// Removes everything that a run with `--pin` left in this directory, which ends its measuring.
 ///
 /// # Errors
-/// What could not be removed.
+/// If something cannot be removed.
 pub(crate) fn unpin(directory: &Path) -> Result<(), Error> {
     Ok(pins::unpin(directory)?)
 }
 
-/// Removes what killed runs left on interfaces: on all of them, unless some are named. Returns a line for each interface
-/// that had something.
+/// Removes the leftovers of killed runs from all interfaces, or from those that are named. Returns a line for each
+/// interface that had some.
 ///
 /// # Errors
-/// What could not be removed, or the missing capability.
+/// If an interface is unknown, a capability is missing, or something cannot be removed.
 pub(crate) async fn cleanup(interfaces: &[String]) -> Result<Vec<String>, Error> {
     let selection = Selection::new(interfaces)?;
     let links = Netlink::connect()?.links().await?;

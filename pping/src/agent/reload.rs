@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Agent {
-    /// Makes the configuration again, and follows it while the programs that are attached go on measuring. A configuration
-    /// with a mistake changes nothing.
+    /// Makes the configuration again and follows it, while the attached programs go on measuring. A configuration with
+    /// a mistake changes nothing.
     pub(super) async fn reload(&mut self, netlink: &Netlink) -> Result<(), Error> {
         self.notify.reloading();
         match self.loader.load() {
@@ -69,7 +69,7 @@ impl Agent {
                 Change::HistoryMemory => self.view.limit(live.history_memory),
                 Change::Output => self.output.reopener().reopen_at(self.config.output.clone()),
                 Change::Verbosity => set_verbosity(self.config.verbosity),
-                // Done above; read again by every reload; looked up in each cycle.
+                // These are done above, read again by every reload, or looked up in each cycle.
                 Change::Interfaces
                 | Change::Quality
                 | Change::Otlp
@@ -93,14 +93,14 @@ impl Agent {
         }
     }
 
-    /// Pushes metrics to this receiver from now on, whose files were read again, or to none.
+    /// Pushes metrics to this receiver from now on, or to none. The receiver has read its files again.
     pub(super) fn push(&mut self, receiver: Option<Receiver>) -> Result<(), Error> {
         let settings = self.config.live.otlp.clone();
         match (&self.exporter, settings.zip(receiver)) {
             (Some(exporter), Some((settings, receiver))) => exporter.reload(&settings, receiver),
             (None, Some((settings, receiver))) => {
                 if self.pins.is_some() {
-                    // What was measured while no pping ran is none of what this one pushes.
+                    // This agent does not push what was measured before it started.
                     let tallies = self.rotate()?;
                     self.commit(&tallies)?;
                 }
@@ -115,8 +115,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Selects the interfaces, starts a server at the new address if that changed, which listens before the old one stops, and
-    /// reads the files of the receiver.
+    /// Does what fails if the configuration has a mistake: reads the files of the receiver, starts a server if the listen
+    /// address changed, and selects the interfaces. The new server listens before the old one stops.
     fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<(Option<Server>, Option<Receiver>), Error> {
         let selection = Selection::new(&new.live.interfaces)?;
         let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));

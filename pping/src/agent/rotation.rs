@@ -74,8 +74,8 @@ impl Agent {
         Ok(series.expire(idle_rotations(&self.config.aggregation))?)
     }
 
-    /// Continues from where the run before this one stopped, if its maps are pinned: its metrics are served again, and an
-    /// epoch that it did not commit is committed.
+    /// Continues where the previous run stopped, if its maps are pinned: serves its metrics again, and commits the
+    /// epoch that it did not commit.
     pub(super) fn adopt_series(&mut self) -> Result<(), Error> {
         if self.pins.is_none() {
             return Ok(());
@@ -90,7 +90,7 @@ impl Agent {
             let epoch = self.take_last_epoch()?;
             self.commit(&epoch)?;
         }
-        // Flows remember series that other options may have chosen.
+        // Flows remember series that the options of the previous run chose.
         self.kernel.series.resolve_again();
         Ok(())
     }

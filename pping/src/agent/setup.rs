@@ -1,5 +1,5 @@
-//! Starting: everything that can fail for a mistake of the user comes before the programs are loaded, and the service manager
-//! hears that pping is ready last.
+//! Starting the agent. All that can fail because of a user's mistake comes before the programs are loaded. The service
+//! manager hears that pping is ready last.
 
 use std::{
     io,
@@ -93,7 +93,7 @@ pub(super) async fn set_up(
     let hooks = if live.ingress == Ingress::Tc { &[Hook::Tc][..] } else { &Hook::ALL };
     let mut kernel = load::load_attached(&options, hooks, pins.as_ref())?;
     if pins.is_some() {
-        // Pinned links go on with programs that measure, and links that outlive the agent never begin with others.
+        // Pinned links must continue with programs that measure, and links that outlive the agent must begin with them.
         load::load_stages(&mut kernel, hooks, pins.as_ref())?;
     }
     let mut pinned_labels = Vec::new();
@@ -147,7 +147,7 @@ pub(super) async fn set_up(
         started: Instant::now(),
     });
     agent.adopt_series()?;
-    // Some may have come since they were listed.
+    // Interfaces may have come since they were listed.
     agent.update_interfaces(&netlink).await?;
     agent.count()?;
     agent.push(receiver)?;
@@ -157,7 +157,7 @@ pub(super) async fn set_up(
     Ok((agent, Inputs { netlink, ring, hangup, output_ended }))
 }
 
-/// Loads the stages, unless they are, with pins: packets are counted meanwhile.
+/// Loads the stages, while packets are counted already. With pins the stages are loaded before.
 fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> Result<(), Error> {
     if pins.is_none() {
         let attached = Instant::now();
@@ -178,7 +178,7 @@ fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
 /// The load options for this configuration.
 ///
 /// # Errors
-/// [`Error::Usage`] if the environment excludes a feature that does not exist.
+/// [`kernel::Error::UnknownFeature`] if the environment excludes a feature that does not exist.
 pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
     Ok(LoadOptions {
         rules: config.rules,
@@ -209,7 +209,7 @@ fn attach_points(ingress: Ingress) -> &'static [AttachPoint] {
     }
 }
 
-/// Takes the directory of `--pin`. Kernels that cannot pin links measure without.
+/// Takes the directory of `--pin`. Kernels that cannot pin links measure without it.
 fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
     let Some(directory) = live.pin.as_deref() else { return Ok(None) };
     if Features::probe(without)?.has(Feature::Tcx) {
@@ -223,7 +223,7 @@ fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
     Ok(None)
 }
 
-/// The packets of earlier runs. With pins, counters go on.
+/// Returns how many packets earlier runs counted. Only pinned counters continue.
 fn packets_before(kernel: &Kernel, interfaces: &Interfaces, pins: Option<&Pins>) -> u64 {
     pins.map_or(0, |_| counters::read(kernel, &interfaces.watched).total().all_packets())
 }
@@ -245,7 +245,7 @@ fn give_up_privileges() {
     }
 }
 
-/// Passes on what the kernel programs log.
+/// Forwards what the kernel programs log.
 fn forward_log(kernel: &mut Kernel) -> Result<(), Error> {
     let log = aya_log::EbpfLogger::init(&mut kernel.programs)
         .map_err(|error| kernel::Error::Load { what: "the log".to_owned(), source: error.into() })?;
@@ -259,7 +259,7 @@ fn forward_log(kernel: &mut Kernel) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits for a descriptor to be readable.
+/// Registers a descriptor, to wait until it is readable.
 fn readable<T: AsRawFd>(source: T) -> io::Result<AsyncFd<T>> {
     // SAFETY: both sources own their descriptor for as long as they live.
     Ok(unsafe { AsyncFd::register_with_interest(source, Interest::READABLE) }?)

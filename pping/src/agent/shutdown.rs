@@ -9,14 +9,14 @@ use crate::{
 };
 
 impl Agent {
-    /// Stops the agent, which `ended` in this way.
+    /// Stops the agent, whose loop ended with `ended`.
     ///
     /// # Errors
-    /// The error of `ended`, or else of stopping.
+    /// The error of `ended`, else one of stopping.
     pub(super) async fn shut_down(mut self: Box<Self>, ended: Result<(), Error>) -> Result<Summary, Error> {
         let (server, exporter) = (self.server.take(), self.exporter.take());
         let summary = self.finish();
-        // Last: packets do not wait for scrapes, and the last push has the last packets.
+        // These stop last: detaching does not wait for scrapes, and the last push has the last packets.
         if let Some(exporter) = exporter {
             exporter.stop().await;
         }
@@ -53,7 +53,7 @@ impl Agent {
         Ok(Summary { duration, counters, packets_before, totals, lines_lost, capture: None })
     }
 
-    /// Has open flows reported, if `--flow-summary` reports flows at their end.
+    /// Makes sweeps report the open flows, if `--flow-summary` reports flows at their end.
     fn end_open_flows(&mut self) -> Result<(), Error> {
         if !self.kernel.options.emit.has(Emit::ENDS) {
             return Ok(());
@@ -61,7 +61,7 @@ impl Agent {
         self.kernel.series.cut_off(Control::OVER);
         let mut left = u64::MAX;
         loop {
-            // Each sweep reports as many as the ring has room for.
+            // Each sweep reports as many flows as the ring has room for.
             self.drain()?;
             sweep::sweep(&mut self.kernel)?;
             let total = counters::read(&self.kernel, &self.interfaces.watched).total();

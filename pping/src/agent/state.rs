@@ -46,7 +46,7 @@ pub(super) struct Agent {
     pub(super) losses: Losses,
     /// Packets that earlier runs counted, with `--pin`.
     pub(super) packets_before: u64,
-    /// When the last cycle was, in ns of the wall clock.
+    /// The time of the last cycle, in ns of the wall clock.
     pub(super) last_cycle: u64,
     pub(super) notify: Notify,
     pub(super) started: Instant,
@@ -78,11 +78,11 @@ impl Agent {
     }
 }
 
-/// The losses that were logged, or acted on, last.
+/// The losses that were last logged, or acted on.
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) are_groups_logged: bool,
-    /// Packets not recorded since the pool of what is pending was empty.
+    /// Packets that were not recorded because the pending pool was empty.
     pub(super) unrecorded: u64,
     pub(super) unaggregated: u64,
     pub(super) flows: u64,

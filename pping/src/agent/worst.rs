@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Agent {
-    /// Has the next sweep find the worst flows, if they are shown or written.
+    /// Makes the next sweep find the worst flows, if they are shown or written.
     pub(super) fn rank(&mut self) {
         let aggregation = &self.config.aggregation;
         let shown = if self.is_viewed() { SHOWN } else { 0 };
@@ -15,7 +15,8 @@ impl Agent {
         self.kernel.sweeper.rank(limit, aggregation.worst_evidence);
     }
 
-    /// Hands over those that the last sweep found, at `now`, ns. Their series are named by index, so no other may get it meanwhile.
+    /// Hands over the worst flows of the last sweep, at `now`, ns. It must precede the next commit, which may give
+    /// their series indexes away.
     pub(super) fn take_worst(&mut self, now: u64) {
         let is_viewed = self.is_viewed();
         let Self { kernel: Kernel { sweeper, series, interface_ids, .. }, names, reporter, view, .. } = self;

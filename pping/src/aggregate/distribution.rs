@@ -18,13 +18,13 @@ pub struct Distribution {
     pub bins: Box<[u64; BINS]>,
     /// Sum of the RTTs, ns.
     pub sum: u128,
-    /// The shortest and the longest RTT, ns, if there is any.
+    /// The shortest and the longest RTT, ns; `None` without samples.
     pub range: Option<(u64, u64)>,
     /// Sent by the hosts whose packets are timed.
     pub sent: Traffic,
     /// Sent to them by the hosts that reply.
     pub received: Traffic,
-    /// The most bytes that one side sent in the time of one tally.
+    /// The largest byte count of a single tally, of bytes sent or received.
     pub busiest: u64,
 }
 
@@ -57,7 +57,7 @@ impl Distribution {
         }
     }
 
-    /// Adds another one.
+    /// Adds another distribution.
     pub fn merge(&mut self, other: &Self) {
         self.sent.add(&other.sent);
         self.received.add(&other.received);
@@ -79,8 +79,7 @@ impl Distribution {
         self.sum.checked_div(u128::from(self.count())).map(|mean| mean as u64)
     }
 
-    /// The quantiles of the RTTs, ns; 0.5 is the median. The same as those of [`Distribution::histogram`], which takes more
-    /// time and memory.
+    /// The quantiles of the RTTs, ns; 0.5 is the median. [`Distribution::histogram`] gives the same, but takes more time and memory.
     pub fn quantiles<const N: usize>(&self, parts: [f64; N]) -> Option<[u64; N]> {
         let (min, max) = self.range?;
         let count = self.count();
@@ -101,7 +100,7 @@ impl Distribution {
         histogram
     }
 
-    /// The highest RTT, ns, and the number of samples of each bin with samples.
+    /// For each bin that has samples: its upper bound, ns, and the number of its samples.
     pub fn filled(&self) -> impl Iterator<Item = (u64, u64)> {
         self.bins
             .iter()

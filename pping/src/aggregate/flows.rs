@@ -1,4 +1,4 @@
-//! The samples of each flow that is open, for its summary.
+//! The samples of each open flow, for its summary.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,7 @@ use serde::Serialize;
 
 use super::range::rtt_at;
 
-/// The time after its last sample after which a flow direction is discarded if no end of its flow arrives, ns. An event of that kind
-/// may have been lost.
+/// A flow direction is discarded after this time without a sample, ns: the event that reports the end of its flow may have been lost.
 const LIFETIME: u64 = 4 * IDLE_SECONDS as u64 * SECOND;
 
 /// A flow direction, by its endpoints.
@@ -58,11 +57,11 @@ pub struct Rtts {
 #[derive(Default)]
 pub(crate) struct FlowSamples {
     directions: HashMap<Key, Samples, RandomState>,
-    /// The highest number of directions.
+    /// The highest number of flow directions.
     capacity: usize,
-    /// When to look for discarded directions again, ns.
+    /// The earliest time to look again for flow directions to discard, ns.
     next_expiry: u64,
-    /// Samples without room.
+    /// Samples refused because the table was full.
     refused: u64,
 }
 
@@ -79,12 +78,12 @@ struct Samples {
 }
 
 impl FlowSamples {
-    /// Room for both directions of `flows` flows.
+    /// Creates a table with room for both directions of `flows` flows.
     pub(crate) fn with_room_for(flows: usize) -> Self {
         Self { capacity: flows.saturating_mul(2), ..Self::default() }
     }
 
-    /// Adds a sample. Those of DNS have no flow, and so no summary.
+    /// Adds a sample. DNS samples are ignored: they belong to no flow.
     pub(crate) fn sample(&mut self, event: &RttEvent) {
         if event.method == Method::Dns as u8 {
             return;
@@ -103,7 +102,7 @@ impl FlowSamples {
         self.directions.entry(key).or_default().take(event.rtt, event.timestamp);
     }
 
-    /// Removes a flow. Returns the samples of the direction that `endpoints` name, then those of the reverse one.
+    /// Removes a flow. Returns the summary of the flow direction that `endpoints` name, then that of the reverse.
     pub(crate) fn end(&mut self, endpoints: &Endpoints) -> [Option<Rtts>; 2] {
         [*endpoints, endpoints.reversed()]
             .map(|endpoints| self.directions.remove(&Key::from(&endpoints)).map(|samples| samples.rtts()))
@@ -125,7 +124,7 @@ impl Samples {
         self.count += 1;
         self.sum += u128::from(rtt);
         self.last = at;
-        // There are fewer than 256 bins.
+        // There are at most 256 bins: see the assertion below.
         let bin = hist::bin(rtt) as u8;
         match self.bins.binary_search_by_key(&bin, |&(bin, _)| bin) {
             Ok(index) => self.bins[index].1 = self.bins[index].1.saturating_add(1),

@@ -1,4 +1,4 @@
-//! Round-trip times added up: of a series, of a flow, of the whole run.
+//! Aggregation of RTTs: of a series, of a flow, and of the whole run.
 
 mod distribution;
 mod flows;

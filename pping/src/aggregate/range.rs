@@ -2,10 +2,10 @@
 
 use pping_common::hist;
 
-/// The shortest and the longest RTT, ns, if there is one.
+/// The shortest and the longest RTT, ns; `None` without samples.
 pub(crate) type Range = Option<(u64, u64)>;
 
-/// The range of samples with either range.
+/// Returns the smallest range that contains both.
 pub(crate) fn join(one: Range, other: Range) -> Range {
     match (one, other) {
         (Some((min, max)), Some((lower, higher))) => Some((min.min(lower), max.max(higher))),
@@ -13,8 +13,8 @@ pub(crate) fn join(one: Range, other: Range) -> Range {
     }
 }
 
-/// The RTT of this rank, from 1, among the samples of bins, ns: the middle of its bin, within the shortest and the longest
-/// RTT. Bins are given as index and count, in order.
+/// Returns the RTT of this rank, ns; ranks begin at 1. The RTT is the middle of its bin, clamped to `min` and `max`. `bins`
+/// are pairs of index and count, in order.
 pub(crate) fn rtt_at(rank: u64, bins: impl IntoIterator<Item = (usize, u64)>, (min, max): (u64, u64)) -> u64 {
     let mut seen = 0;
     let bin = bins.into_iter().find(|&(_, count)| {

@@ -23,7 +23,7 @@ impl Totals {
         }
     }
 
-    /// The methods and directions with samples.
+    /// The distribution of each method and direction that has samples.
     pub fn series(&self) -> impl Iterator<Item = (Method, Option<Direction>, &Distribution)> {
         self.series.iter().map(|(&(method, matched), distribution)| (method, matched, distribution))
     }

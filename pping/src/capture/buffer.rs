@@ -53,7 +53,7 @@ impl<R: Read> Buffer<R> {
     /// Reads once. Returns false at the end of the source.
     ///
     /// # Errors
-    /// Those of the source, except interruptions.
+    /// If the source fails. An interrupted read is repeated.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         self.bytes.copy_within(self.start..self.end, 0);
         self.end -= self.start;

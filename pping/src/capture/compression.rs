@@ -1,4 +1,4 @@
-//! Decompression of a capture, by its first bytes.
+//! Decompression of a capture. Its first bytes tell the format.
 
 use std::io::{self, BufReader, Cursor, Read};
 
@@ -32,7 +32,7 @@ const MAGIC: usize = 6;
 /// Decompresses `source` if it is compressed.
 ///
 /// # Errors
-/// [`Error::UnsupportedCompression`], and what reading says.
+/// [`Error::UnsupportedCompression`], or [`Error::Io`] if reading fails.
 pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> Result<Box<dyn Read + Send + 'a>, Error> {
     let mut magic = Vec::with_capacity(MAGIC);
     source.by_ref().take(MAGIC as u64).read_to_end(&mut magic).map_err(Error::Io)?;
@@ -56,11 +56,11 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> Result<Box<dyn Read 
     }
 }
 
-/// Tells errors of the decoders from those of reading.
+/// Tells decoder errors from read errors.
 pub(super) fn error(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Error::CompressedTruncated,
-        // Errors of reading have a number of the operating system, those of the decoders do not.
+        // Read errors have a number of the operating system, decoder errors do not.
         _ if error.raw_os_error().is_none() => Error::CompressedDamaged(error),
         _ => Error::Io(error),
     }

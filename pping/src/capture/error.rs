@@ -1,16 +1,16 @@
-//! Why the capture of `--read` cannot be read, or not all of it.
+//! Errors in reading the capture of `--read`.
 
 use std::{io, path::PathBuf};
 
 use super::{buffer::MAX_BLOCK, link};
 
-/// Why a capture cannot be read, or not any further.
+/// Why a capture cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is empty.
     #[error("it is empty")]
     Empty,
-    /// The file is of another format. Its first bytes in hexadecimal.
+    /// The file has another format. Its first bytes, in hexadecimal.
     #[error(
         "it is no capture: it begins with {0}; a pcap or pcapng file is needed, which may be compressed by gzip or zstd"
     )]
@@ -30,7 +30,7 @@ pub enum Error {
     /// This part of the file is invalid.
     #[error("it is damaged: {0}")]
     Malformed(&'static str),
-    /// A length, bytes, that is not plausible.
+    /// A packet or block claims an implausible length, bytes.
     #[error("it is damaged: a packet or block claims {0} bytes, and at most {MAX_BLOCK} are plausible")]
     TooLong(u64),
     /// The major version of the format is unknown.
@@ -59,7 +59,7 @@ pub enum FileError {
         path: PathBuf,
         /// Why.
         source: io::Error,
-        /// What may have been meant.
+        /// A suggestion, or nothing.
         hint: String,
     },
     /// The path leads to something that cannot be a capture.
@@ -67,15 +67,15 @@ pub enum FileError {
     NotAFile {
         /// The file.
         path: PathBuf,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         reason: &'static str,
     },
-    /// The content could not be read, or not to its end.
+    /// The content could not be read to its end.
     #[error("{}: {error}{}", path.display(), so_far(*packets))]
     Read {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         error: Error,
         /// How many packets were read.
         packets: u64,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 /// The length at which the name of an interface is cut, bytes.
 const MAX_NAME: usize = 64;
 
-/// The identity of an interface. A file may have several sections, as after `cat`, each of which describes its interfaces.
+/// The identity of an interface. A file may have several sections, for instance after `cat`, and each describes its interfaces.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Identity {
     /// Its number in the section.
@@ -21,7 +21,7 @@ pub(super) struct InterfaceIds {
     described: HashMap<Identity, u16>,
     /// Interfaces of a Linux cooked capture, by the id of the interface that was captured (`any`) and the ifindex.
     cooked: HashMap<(u16, u32), u16, foldhash::fast::RandomState>,
-    /// The last interface looked up there.
+    /// The last interface looked up in `cooked`.
     latest: Option<((u16, u32), u16)>,
 }
 

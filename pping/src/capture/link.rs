@@ -9,7 +9,7 @@ pub(super) const SUPPORTED: &str = "Ethernet (1), raw IP (101, 12, 14, 228, 229)
 pub(super) fn of_number(number: u32) -> Option<LinkType> {
     match number {
         1 => Some(LinkType::Ethernet),
-        // 101 by the list; some systems write the number of their own DLT_RAW, or one per IP version.
+        // The list says 101. Some systems write the number of their own DLT_RAW, or one per IP version.
         12 | 14 | 101 | 228 | 229 => Some(LinkType::Ip),
         113 => Some(LinkType::Cooked),
         276 => Some(LinkType::CookedV2),
@@ -19,7 +19,7 @@ pub(super) fn of_number(number: u32) -> Option<LinkType> {
     }
 }
 
-/// The names of common link types that are not supported, to follow their number.
+/// Names common link types that are not supported. Messages append this to the number.
 pub(super) fn name(number: u32) -> &'static str {
     match number {
         105 => " (IEEE 802.11)",

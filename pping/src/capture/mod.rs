@@ -1,7 +1,7 @@
 //! Capture files, packet by packet: pcap and pcapng, plain or compressed by gzip or zstd.
 //!
-//! Memory is bounded whatever a file claims: blocks of up to 1 MiB, and up to 65,536 interfaces with 64 bytes of their
-//! names. An invalid file is an [`Error`]; packets that cannot be parsed are skipped and counted ([`Skipped`]).
+//! Memory is bounded whatever a file claims: blocks of up to 1 MiB, and up to 65,536 interfaces with names of up to 64
+//! bytes. An invalid file is an [`Error`]; packets that cannot be used are skipped and counted ([`Skipped`]).
 
 mod buffer;
 mod compression;
@@ -59,7 +59,7 @@ pub struct Skipped {
 }
 
 impl Skipped {
-    /// The number of all.
+    /// The number of packets skipped for any reason.
     pub fn total(&self) -> u64 {
         self.link_type + self.interfaces + self.undescribed + self.timeless
     }
@@ -98,7 +98,7 @@ impl<R: Read> Capture<R> {
     /// The next packet among the bytes read so far; `None` if [`Capture::fill`] is needed.
     ///
     /// # Errors
-    /// When the capture is invalid. It cannot be read any further.
+    /// If the capture is invalid. It cannot be read any further.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let found = loop {
@@ -120,10 +120,10 @@ impl<R: Read> Capture<R> {
         }))
     }
 
-    /// Reads more, and waits for it. Returns false at the end of the capture.
+    /// Reads more bytes, and waits for them. Returns false at the end of the capture.
     ///
     /// # Errors
-    /// When reading fails, or the capture is empty, truncated or without any interface that is supported.
+    /// If reading fails, or the capture is empty, is truncated, or has no interface of a supported link type.
     pub fn fill(&mut self) -> Result<bool, Error> {
         if self.buffer.fill().map_err(compression::error)? {
             return Ok(true);

@@ -19,7 +19,7 @@ pub(super) const MAGICS: [[u8; 4]; 5] = [
 ];
 
 const VERSION: u16 = 2;
-/// The bits of the link type; those above describe frame check sequences.
+/// The bits of the link type; the higher ones describe frame check sequences.
 const LINK_TYPE: u32 = 0x03ff_ffff;
 
 type Parse = for<'a> fn(&'a [u8]) -> nom::IResult<&'a [u8], LegacyPcapBlock<'a>, PcapError<&'a [u8]>>;
@@ -28,7 +28,7 @@ type Parse = for<'a> fn(&'a [u8]) -> nom::IResult<&'a [u8], LegacyPcapBlock<'a>,
 #[derive(Clone, Copy)]
 pub(super) struct Pcap {
     parse: Parse,
-    /// Nanoseconds in a unit of the fraction.
+    /// The unit of a timestamp's fraction, ns.
     unit: u64,
     link: LinkType,
 }

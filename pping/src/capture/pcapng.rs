@@ -1,8 +1,8 @@
 //! The pcapng format (draft-ietf-opsawg-pcapng): sections of blocks.
 //!
-//! pcap-parser parses a block once it has arrived as a whole; given less, it cannot tell an incomplete block from one whose
-//! inner lengths are wrong. Parsed here is what it gets wrong: resolutions by powers of 2, time offsets and flags in
-//! big-endian files, and the obsolete packet block.
+//! pcap-parser gets a block once all of it has arrived; given less, it cannot tell an incomplete block from one whose inner
+//! lengths are wrong. It gets some things wrong, which are parsed here: resolutions by powers of 2, time offsets and flags
+//! in big-endian files, and the obsolete packet block.
 
 use std::borrow::Cow;
 
@@ -84,7 +84,7 @@ pub(super) enum Block {
 pub(super) enum Next {
     /// It has not arrived yet.
     Incomplete,
-    /// It is of no interest. Its length, bytes.
+    /// It is not needed. Its length, bytes.
     Skip(u64),
     /// It has arrived. Its length, bytes.
     Read(usize),
@@ -194,7 +194,7 @@ impl Pcapng {
         Ok(self.packet(packet.if_id, time, (HEADER, captured, packet.origlen as usize), direction))
     }
 
-    /// The packet block from before 2004: the enhanced one with another first word.
+    /// Parses the packet block from before 2004. It differs from the enhanced one in its first word.
     fn obsolete_packet(&self, block: &[u8]) -> Result<Block, Error> {
         const HEADER: usize = 28;
         const LENGTHS: Error = Error::Malformed("a packet's lengths");

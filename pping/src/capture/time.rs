@@ -17,17 +17,17 @@ impl Clock {
     /// The default: microseconds since 1970.
     pub(super) const MICROSECONDS: Self = Self { resolution: 6, offset: 0 };
 
-    /// With another resolution.
+    /// Replaces the resolution, as in `if_tsresol`.
     pub(super) fn with_resolution(self, resolution: u8) -> Self {
         Self { resolution, ..self }
     }
 
-    /// With an offset in seconds.
+    /// Replaces the offset, seconds.
     pub(super) fn with_offset(self, seconds: i64) -> Self {
         Self { offset: i128::from(seconds) * i128::from(SECOND), ..self }
     }
 
-    /// The time in ns since 1970, rounded down and clamped to 0..=[`LATEST`].
+    /// Converts a timestamp to ns since 1970, rounded down and clamped to 0..=[`LATEST`].
     #[inline]
     pub(super) fn nanoseconds(self, units: u64) -> u64 {
         let nanoseconds = match self.resolution {

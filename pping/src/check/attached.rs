@@ -1,4 +1,4 @@
-//! The programs that are attached to an interface, and what they leave for pping to see.
+//! Checks the programs that are attached to an interface: some keep packets from pping.
 
 use std::{fmt, io};
 
@@ -20,7 +20,7 @@ use crate::{
 /// The prefix of the names of pping's programs and filters.
 const OWN: &str = "pping_";
 
-/// The facts that are looked up once for all interfaces.
+/// Facts that are looked up once for all interfaces.
 pub(super) struct Attached {
     names: Names,
     drivers: io::Result<Option<Drivers>>,
@@ -38,14 +38,14 @@ enum Native {
 
 impl Attached {
     pub(super) fn new(features: Option<Features>) -> Self {
-        // Without the capability, the kernel would refuse a thousand times.
+        // Without the capability, the kernel would refuse the query for each program.
         let names =
             if privileges::has(Capability::CAP_SYS_ADMIN) { Names::of_all() } else { Names::default() };
         let has_tcx = features.map(|features| features.has(Feature::Tcx));
         Self { names, drivers: Drivers::ask(), has_tcx }
     }
 
-    /// XDP on an interface.
+    /// Checks XDP on an interface.
     pub(super) fn xdp(&self, interface: &Interface, ingress: Ingress) -> Check {
         let native = self.native(interface);
         let kind = match native {
@@ -85,7 +85,7 @@ impl Attached {
         }
     }
 
-    /// tc on an interface.
+    /// Checks tc on an interface.
     pub(super) fn tc(&self, interface: &Interface) -> Check {
         match at_tc(interface.link.ifindex) {
             Ok(at) => self.judge(&at),
@@ -126,7 +126,7 @@ impl Attached {
         }
     }
 
-    /// The programs that run before pping, and those after it.
+    /// Sorts the programs into those of pping, those that run before it, and those that run after it.
     fn order(&self, at: &AtTc) -> Order {
         let mut order = Order { is_whole: at.unseen.is_none(), ..Order::default() };
         for (direction, ids) in &at.tcx {
@@ -161,7 +161,7 @@ impl Attached {
         self.names.get(id).is_some_and(|name| name.starts_with(OWN))
     }
 
-    /// A program by its name and id.
+    /// Names a program, with its id.
     fn program(&self, id: u32) -> String {
         self.names.get(id).map_or_else(|| format!("program {id}"), |name| format!("{name} id {id}"))
     }
@@ -177,10 +177,10 @@ impl Attached {
     }
 }
 
-/// Looks at what is attached at tc.
+/// Lists what is attached at tc.
 fn at_tc(ifindex: u32) -> io::Result<AtTc> {
     let mut control = TrafficControl::connect()?;
-    // A kernel without TCX has room for this or for clsact.
+    // A kernel without TCX takes a queueing discipline of kind ingress or clsact, not both.
     let mut at = AtTc { ingress_only: control.has_ingress_only(ifindex)?, ..AtTc::default() };
     for direction in Direction::ALL {
         match bpf::tcx(ifindex, direction) {
@@ -198,7 +198,7 @@ fn at_tc(ifindex: u32) -> io::Result<AtTc> {
 #[derive(Default)]
 struct AtTc {
     tcx: Vec<(Direction, Vec<u32>)>,
-    /// The error, if the programs at TCX are not known.
+    /// The error, if the programs at TCX could not be listed.
     unseen: Option<io::Error>,
     filters: Vec<(Direction, Vec<Filter>)>,
     ingress_only: bool,
@@ -210,7 +210,7 @@ struct Order {
     own: Vec<String>,
     before: Vec<String>,
     after: Vec<String>,
-    /// Whether all of them are known.
+    /// Whether all programs at tc are known.
     is_whole: bool,
 }
 
@@ -229,7 +229,7 @@ impl fmt::Display for Order {
     }
 }
 
-/// XDP that another program has.
+/// The result for XDP if another program is attached there.
 fn occupied(found: &str, ingress: Ingress) -> Check {
     match ingress {
         Ingress::Xdp => Check::missing("xdp", found, "use --ingress tc: pping replaces no other program"),

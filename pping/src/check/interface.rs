@@ -1,4 +1,4 @@
-//! The interfaces that are to be watched.
+//! Checks the interfaces to watch.
 
 use pping_common::parse::LinkType;
 
@@ -16,10 +16,10 @@ use crate::{
 /// The interface that "all" does not include.
 const LOOPBACK: &str = "lo";
 
-/// Those of `all` that are to be watched, and a check for each that does not exist.
+/// Returns the interfaces of `all` to watch, and a check for each configured one that does not exist.
 ///
 /// # Errors
-/// When a pattern is malformed.
+/// If a pattern is malformed.
 pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>, Vec<Check>), Error> {
     if live.interfaces.is_empty() {
         let is_meant = |it: &Interface| it.is_up && it.link.name != LOOPBACK;
@@ -59,7 +59,7 @@ fn missing(name: &str, links: &[Link], wait: bool) -> Check {
     )
 }
 
-/// Whether an interface can be watched, and has traffic.
+/// Checks that an interface can be watched, and that packets can pass.
 pub(super) fn interface(interface: &Interface) -> Check {
     let Interface { link, is_up, has_carrier, .. } = interface;
     let frames = match link.link_type() {

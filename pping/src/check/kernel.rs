@@ -1,4 +1,4 @@
-//! The kernel as a whole.
+//! Checks of the kernel as a whole.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use super::report::Check;
 /// The oldest kernel that runs the programs.
 const OLDEST: Version = Version(5, 10);
 
-/// The first kernel that does not charge maps to the limit of each user (`RLIMIT_MEMLOCK`).
+/// The first kernel that does not charge maps to the user's limit of locked memory (`RLIMIT_MEMLOCK`).
 const UNLIMITED: Version = Version(5, 11);
 
 /// The first two numbers of a release.
@@ -22,7 +22,7 @@ impl Version {
     }
 }
 
-/// The kernel's release, and whether it is recent enough.
+/// Checks that the kernel is recent enough.
 pub(super) fn release() -> Check {
     let system = rustix::system::uname();
     let release = system.release().to_string_lossy();
@@ -38,12 +38,12 @@ pub(super) fn release() -> Check {
     }
 }
 
-/// Whether the kernel charges maps to the limit of each user.
+/// Whether the kernel charges maps to the user's limit of locked memory.
 pub(super) fn has_memlock() -> bool {
     Version::of(&rustix::system::uname().release().to_string_lossy()).is_some_and(|it| it < UNLIMITED)
 }
 
-/// Whether the kernel measures the time of each run of a program.
+/// Checks whether the kernel measures the time of each run of a program.
 pub(super) fn statistics() -> Check {
     match fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled") {
         Ok(text) if text.trim() != "0" => Check::degraded(
@@ -56,7 +56,7 @@ pub(super) fn statistics() -> Check {
     }
 }
 
-/// The cost of a clock reading.
+/// Checks the cost of a clock reading.
 pub(super) fn clock() -> Check {
     let sources = "/sys/devices/system/clocksource/clocksource0";
     let source = match fs::read_to_string(format!("{sources}/current_clocksource")) {

@@ -1,4 +1,4 @@
-//! Whether there is memory for the maps.
+//! Checks that there is memory for the maps.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::kernel::inspect::maps::Size;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Compares the memory that the maps need with what is available, for `flows` of each address family.
+/// Compares the memory that the maps need for `flows` flows of each address family with the available memory.
 pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
     let Some(Size { taken: needed, .. }) = maps else {
         return Check::unknown("memory", "the size of the maps is not known");
@@ -42,7 +42,7 @@ pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
     }
 }
 
-/// The limit of each user's locked memory, which limits maps before Linux 5.11.
+/// Checks the user's limit of locked memory, which limits maps before Linux 5.11.
 pub(super) fn memlock(maps: Option<Size>) -> Option<Check> {
     if !kernel::has_memlock() {
         return None;
@@ -61,7 +61,7 @@ fn limited(limit: u64, needed: Option<u64>) -> Check {
     let is_enough = needed.map(|needed| needed <= limit);
     match is_enough {
         Some(true) => Check::ok("memlock", found),
-        // The events alone take this.
+        // The event ring alone takes this much.
         None if limit >= u64::from(RING_BYTES) => {
             Check::unknown("memlock", format!("{found}; the size of the maps is not known"))
         }

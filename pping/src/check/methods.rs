@@ -1,4 +1,4 @@
-//! The methods that pping would measure by.
+//! Lists the methods that pping would use.
 
 use pping_common::rtt::{Method, Methods};
 

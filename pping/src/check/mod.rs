@@ -31,7 +31,7 @@ use crate::{
 /// Makes all checks. Returns the report as text, and the verdict: [`Error::Unfit`] if pping cannot run.
 ///
 /// # Errors
-/// What is wrong with the command line, or why a check failed.
+/// If the command line is invalid, or a check could not be made.
 pub(crate) fn perform(loader: &Loader, asked: CheckArguments) -> Result<(String, Result<(), Error>), Error> {
     let CheckArguments { json, arguments } = asked;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -100,10 +100,10 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     Ok(Report::new(checks))
 }
 
-/// Makes the configuration. If it has mistakes, pping cannot run, and the other checks are for the command line alone.
+/// Makes the configuration. If it has mistakes, pping cannot run, and the other checks use the command line alone.
 ///
 /// # Errors
-/// What is wrong with the command line.
+/// If the command line is invalid.
 fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), config::Error> {
     match loader.sourceless() {
         Ok((config, file)) => {

@@ -1,4 +1,4 @@
-//! Offloads: changes of packets by the card or its driver before or after pping sees them.
+//! Checks offloads: the card or its driver changes packets before or after pping sees them.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ const GRO: [&str; 2] = ["rx-gro", "rx-gro-hw"];
 const SEGMENTATION: [&str; 4] =
     ["tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp6-segmentation"];
 
-/// The offloads that change what is measured.
+/// Checks the offloads that change what is measured.
 pub(super) fn offloads(interface: &str, ingress: Ingress) -> Vec<Check> {
     match ethtool::active_features(interface) {
         Ok(active) => vec![

@@ -1,9 +1,9 @@
-//! `--otlp`.
+//! Checks `--otlp`.
 
 use super::report::Check;
 use crate::{config::Otlp, otlp::Receiver};
 
-/// Whether the receiver answers. This sends it a request without metrics.
+/// Checks that the receiver answers a request without metrics.
 pub(super) async fn otlp(settings: &Otlp) -> Check {
     let receiver = match Receiver::new(settings) {
         Ok(receiver) => receiver,

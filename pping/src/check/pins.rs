@@ -1,4 +1,4 @@
-//! `--pin`.
+//! Checks `--pin`.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::kernel::{
     pins::BPF_FS_MAGIC,
 };
 
-/// Whether programs and links can be pinned there.
+/// Checks that programs and links can be pinned in `directory`.
 pub(super) fn pins(directory: &Path, features: Option<Features>) -> Check {
     let found = directory.display().to_string();
     if features.is_some_and(|features| !features.has(Feature::Tcx)) {

@@ -1,4 +1,4 @@
-//! The capabilities of this process.
+//! Checks the capabilities of this process.
 
 use caps::{CapSet, Capability};
 
@@ -9,7 +9,7 @@ use crate::capabilities::{self, Missing};
 const RELEVANT: [Capability; 4] =
     [Capability::CAP_BPF, Capability::CAP_NET_ADMIN, Capability::CAP_PERFMON, Capability::CAP_SYS_ADMIN];
 
-/// The capabilities that this process has, or those that are missing.
+/// Lists the capabilities that this process has, or those that are missing.
 pub(super) fn capabilities() -> Check {
     match capabilities::check() {
         Ok(()) => {

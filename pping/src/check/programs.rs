@@ -1,4 +1,4 @@
-//! The BPF features of the kernel, and whether it loads pping's programs.
+//! Checks the BPF features of the kernel, and that it loads pping's programs.
 
 use aya::{maps::MapType, programs::ProgramInfo, sys::is_map_supported};
 
@@ -14,15 +14,16 @@ use crate::{
     },
 };
 
-/// Sizes to load the programs with, so that they take next to no memory. No other map has as many entries.
+/// Sizes to load the programs with, so that they take next to no memory. No other map has one of these sizes, so
+/// [`maps::scaled`] can recognise the maps.
 const FEW_FLOWS: u32 = 4_099;
 const FEW_GROUPS: u32 = 67;
 const FEW_PENDING: u32 = 4_093;
 
-/// The result of a check that needs capabilities.
+/// The finding of a check for which capabilities are missing.
 const NOT_WITHOUT: &str = "cannot be checked without these capabilities";
 
-/// The BPF features of the kernel.
+/// Checks the BPF features of the kernel.
 pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
     if !may_load {
         let names = Feature::ALL.map(Feature::name).into_iter().chain(["ring-buffer"]);
@@ -62,7 +63,7 @@ fn feature(feature: Feature, features: Features) -> Check {
 
 /// The result of loading the programs.
 pub(super) struct Loaded {
-    /// Whether they load, and whether as machine code.
+    /// Whether the programs load, and whether they run as machine code.
     pub(super) checks: Vec<Check>,
     /// The memory that the maps of this configuration take.
     pub(super) memory: Option<maps::Size>,

@@ -31,7 +31,7 @@ impl Status {
 /// A check.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Check {
-    /// The subject.
+    /// The name of the check.
     pub(super) name: &'static str,
     /// The interface that was checked; `None` for the whole machine.
     pub(super) subject: Option<String>,
@@ -61,12 +61,12 @@ impl Check {
         Self { status: Status::Unknown, ..Self::ok(name, found) }
     }
 
-    /// The same check, of an interface.
+    /// Makes this a check of an interface.
     pub(super) fn of(self, interface: &str) -> Self {
         Self { subject: Some(interface.to_owned()), ..self }
     }
 
-    /// The name, after that of the interface.
+    /// The name of the interface, if any, and the name of the check.
     pub(super) fn title(&self) -> String {
         let name = self.name;
         self.subject.as_ref().map_or_else(|| name.to_owned(), |subject| format!("{subject} {name}"))

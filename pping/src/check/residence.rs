@@ -1,10 +1,10 @@
-//! Whether `--residence` works here.
+//! Checks that `--residence` works here.
 
 use super::report::Check;
 use crate::kernel::residence::{TRACEPOINTS, offsets};
 
-/// The tracepoints by which packets are followed through queues, and the types of the kernel that say where to read. Without them pping
-/// runs, unless packets are to be followed. `every` is how many of them, if times in this host are to be measured.
+/// Checks the tracepoints that follow packets through queues, and the kernel's types that say where to read. pping runs without
+/// them, unless it is asked to follow packets. `every` is `--residence-every`, or `None` without `--residence`.
 pub(super) fn residence(every: Option<u32>) -> Check {
     const NAME: &str = "residence";
     match (offsets(), every) {

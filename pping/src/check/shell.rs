@@ -1,6 +1,6 @@
-//! Commands that a report proposes.
+//! Quoting for the commands that a report proposes.
 
-/// A name as a shell takes it.
+/// Quotes a name for a shell, if it needs that.
 pub(super) fn quoted(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@+,".contains(letter);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }

@@ -1,4 +1,4 @@
-//! A report for people.
+//! Writes a report for people.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use clap::builder::styling::{AnsiColor, Style};
 
 use super::report::{Check, Report, Status};
 
-/// Columns if the terminal has more, or there is no terminal: long lines are hard to read.
+/// The most columns, and the number without a terminal: long lines are hard to read.
 const COLUMNS: usize = 100;
 
-/// Columns for the text of a check at least, however narrow the terminal is.
+/// The fewest columns for the text of a check, however narrow the terminal is.
 const MIN_COLUMNS: usize = 24;
 
 /// The indentation of remedies.
@@ -83,7 +83,7 @@ fn style(style: Style, is_coloured: bool) -> Style {
     if is_coloured { style } else { Style::new() }
 }
 
-/// Replaces control characters: a user who may make interfaces in a container can put them into names.
+/// Replaces control characters: a user who may create interfaces in a container can put them into interface names.
 fn printable(text: &str) -> String {
     let visible = |letter: char| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter };
     text.chars().map(visible).collect()

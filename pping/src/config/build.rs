@@ -1,4 +1,4 @@
-//! Checks how the values of options go together, and makes the configuration of them.
+//! Checks that the values of options go together, and makes the configuration from them.
 
 use std::{io::IsTerminal as _, path::Path};
 
@@ -22,17 +22,17 @@ use super::{
 impl TryFrom<Arguments> for Config {
     type Error = Error;
 
-    /// The configuration that options on the command line alone make.
+    /// Makes the configuration from the command line alone.
     fn try_from(arguments: Arguments) -> Result<Self, Error> {
         Self::new(arguments).map_err(Error::Invalid)
     }
 }
 
 impl Config {
-    /// Checks how values go together, each of which was checked by itself when it was parsed.
+    /// Checks that the values go together. Each value was checked by itself when it was parsed.
     #[expect(clippy::too_many_lines, reason = "a list of options, none of which may be left out")]
     pub(super) fn new(arguments: Arguments) -> Result<Self, Vec<Mistake>> {
-        // Without `..`: an option that does nothing does not compile.
+        // Without `..`, so that an option that does nothing does not compile.
         let Arguments {
             interfaces,
             read,
@@ -144,13 +144,13 @@ impl Config {
     }
 }
 
-/// The format without `--format`: lines for people on a terminal.
+/// The format without `--format`: lines for people on a terminal, else JSON lines.
 fn format_for(output: Option<&Path>) -> Format {
     let is_terminal = output.is_none() && std::io::stdout().is_terminal();
     if is_terminal { Format::Standard } else { Format::Jsonl }
 }
 
-/// A value, or another in its place once the mistake is noted.
+/// Returns the value. If there is a mistake instead, notes it and returns `otherwise`.
 fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>) -> T {
     value.unwrap_or_else(|mistake| {
         found.push(mistake);
@@ -158,19 +158,19 @@ fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>)
     })
 }
 
-/// The mistake of a format for samples where there are none.
+/// The mistake of a format that has only samples, if samples are not reported.
 fn without_samples(format: Option<Format>, has_none: bool) -> Option<Mistake> {
     let reason = "it has lines for samples only; add --with-samples";
     (format == Some(Format::Ppviz) && has_none).then(|| Mistake::contradiction("format", "ppviz", reason))
 }
 
-/// The mistake of the worst of an interval without intervals.
+/// The mistake of `--worst` without `--aggregate`.
 fn without_interval(worst: u32) -> Mistake {
     let reason = "the worst are those of an interval; give its length by --aggregate";
     Mistake::contradiction("worst", worst.to_string(), reason)
 }
 
-/// The mistake of a web configuration without a server.
+/// The mistake of `--web-config` without `--listen`.
 fn without_listen(web_config: &Path) -> Mistake {
     let reason = "nothing is served without --listen; give an address there";
     Mistake::contradiction("web-config", web_config.display().to_string(), reason)

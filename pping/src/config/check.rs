@@ -9,7 +9,7 @@ use super::{
 /// Checks a file, and has `check_file` check the files that it names under `groups` and `quality`. Returns warnings.
 ///
 /// # Errors
-/// All that is wrong.
+/// If the file cannot be read, or has mistakes: all of them.
 pub fn check<E: Display>(
     path: &Path,
     check_file: impl Fn(&str, &Path) -> Result<(), E>,
@@ -17,7 +17,7 @@ pub fn check<E: Display>(
     let definitions = Definition::all();
     let File { settings, mut mistakes } = File::read(path, &definitions)?;
     let layered = Layered::of_file(settings, definitions);
-    // Where an invalid value is missing, the others may seem to contradict each other.
+    // An invalid value is left out, and without it the others may seem to contradict each other.
     if mistakes.is_empty()
         && let Err(found) = Config::new(layered.arguments()?)
     {
@@ -33,7 +33,7 @@ pub fn check<E: Display>(
     if mistakes.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(mistakes)) }
 }
 
-/// Doubts that cannot be settled here and now.
+/// Warns of what cannot be checked here and now.
 fn warnings(path: &Path, layered: &Layered) -> Vec<String> {
     let mut warnings = Vec::new();
     if !layered.has("interface") {
@@ -60,7 +60,7 @@ fn warnings(path: &Path, layered: &Layered) -> Vec<String> {
     warnings
 }
 
-/// The file that an option names.
+/// The setting of an option, and the file that it names.
 fn named<'a>(layered: &'a Layered, key: &str) -> Option<(&'a Setting, &'a Path)> {
     let setting = layered.get(key)?;
     Some((setting, Path::new(setting.values.as_ref()?.first()?)))

@@ -21,15 +21,15 @@ const MAX_VERBOSITY: u8 = 3;
 /// The kind of value of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It is given, or not.
+    /// The option is given, or not.
     Switch,
-    /// It is given a number of times.
+    /// The option may be given several times, and their number counts.
     Count,
-    /// It has a number.
+    /// A number.
     Number,
-    /// It has a text.
+    /// A text.
     Text,
-    /// It has any number of texts.
+    /// Any number of texts.
     List,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// All of them, in the order of the help.
+    /// All options, in the order of the help.
     pub(crate) fn all() -> Vec<Self> {
         Arguments::command().get_arguments().filter_map(Self::new).collect()
     }
@@ -136,7 +136,7 @@ impl Definition {
         self.arg.get_value_delimiter().unwrap_or(',')
     }
 
-    /// Whether a configuration file can have it.
+    /// Whether a configuration file can set the option.
     pub(crate) fn is_for_files(&self) -> bool {
         matches!(self.facts.scope, Scope::Everywhere)
     }
@@ -146,13 +146,13 @@ impl Definition {
         self.facts.reload.words()
     }
 
-    /// A value as a file has it: an example, or the default.
+    /// A value as written in a file: an example, or the default.
     pub(crate) fn example(&self) -> String {
         let default = || self.written(&self.default().unwrap_or_default());
         self.facts.example.map_or_else(default, ToOwned::to_owned)
     }
 
-    /// Whether it means something for a capture.
+    /// Whether the option applies to captures.
     pub(super) fn applies_to_captures(&self) -> bool {
         matches!(self.facts.capture, Capture::Applies)
     }
@@ -162,7 +162,7 @@ impl Definition {
         self.arg.get_value_parser().type_id() == TypeId::of::<u16>()
     }
 
-    /// A value as a file has it.
+    /// Writes a value as in a file.
     pub(crate) fn written(&self, values: &[impl AsRef<str>]) -> String {
         let quoted = |value: &str| serde_json::Value::from(value).to_string();
         match (self.kind, values) {
@@ -177,10 +177,10 @@ impl Definition {
         }
     }
 
-    /// Checks whether it can have this value.
+    /// Checks that the option can have this value.
     ///
     /// # Errors
-    /// The text to write instead.
+    /// If the option cannot. The text says what to write instead.
     pub(crate) fn check(&self, value: &OsStr) -> Result<(), String> {
         match self.kind {
             Kind::Switch => match value.to_str() {
@@ -204,7 +204,7 @@ impl Definition {
         command.try_get_matches_from([text]).map(|_| ()).map_err(|error| reason(&error))
     }
 
-    /// The option on the command line with these values.
+    /// Writes the option with these values as arguments of the command line.
     pub(crate) fn typed(&self, values: &[OsString]) -> Vec<OsString> {
         let name = || OsString::from(format!("--{}", self.key));
         let count = |value: &OsString| value.to_str().and_then(|count| count.parse().ok()).unwrap_or(0);
@@ -230,7 +230,7 @@ impl Definition {
     }
 }
 
-/// The reason in an error of the command line's parser, without the sentence about the command line around it.
+/// Takes the reason from an error of the command line's parser, without the sentence about the command line around it.
 fn reason(error: &clap::Error) -> String {
     if let Some(source) = std::error::Error::source(error) {
         return source.to_string();
@@ -244,9 +244,9 @@ fn reason(error: &clap::Error) -> String {
     }
 }
 
-/// The key that is most like one that is not known, if any is like it.
+/// Finds the option whose name is most like an unknown key, if it is similar enough.
 pub(crate) fn nearest<'a>(key: &str, definitions: &'a [Definition]) -> Option<&'a Definition> {
-    /// Keys that are like enough to what was written to be what was meant.
+    /// The lowest similarity (0 to 1) at which a key counts as a misspelt name.
     const LIKENESS: f64 = 0.6;
     let key = key.to_lowercase().replace('_', "-");
     let likeness = |definition: &&Definition| strsim::normalized_damerau_levenshtein(&key, &definition.key);

@@ -17,7 +17,7 @@ pub struct Endpoint {
     pub is_tls: bool,
     /// The host: a name, or an address without brackets.
     pub host: String,
-    /// The port: that of the URL, or else of its scheme.
+    /// The port in the URL, or the default port of the scheme.
     pub port: u16,
     /// The value of the header `Host`: the host and the port as in the URL.
     pub authority: String,
@@ -25,7 +25,7 @@ pub struct Endpoint {
     pub path: String,
 }
 
-/// What every mistake in a URL ends with.
+/// The advice at the end of messages about a URL.
 const EXAMPLE: &str = "give a URL like http://collector.example:4318";
 
 /// Parses a URL.
@@ -55,7 +55,7 @@ pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
     let port = match (authority.port_u16(), authority.as_str().rsplit_once(':')) {
         (Some(0), _) => return refused("there is no port 0"),
         (Some(port), _) => port,
-        // A bracket ends an IPv6 address.
+        // With a bracket after it, the colon is part of an IPv6 address.
         (None, Some((_, after))) if !after.contains(']') => {
             return refused("the port is not a number from 1 to 65535");
         }

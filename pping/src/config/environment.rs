@@ -35,7 +35,7 @@ impl Environment {
     /// The setting of an option in the environment, if there is one.
     ///
     /// # Errors
-    /// An invalid value, or an option that cannot be set there.
+    /// If the value is invalid, or the option cannot be set in the environment.
     pub(super) fn setting(&self, definition: &Definition) -> Result<Option<Setting>, Mistake> {
         let Some(value) = self.get(definition) else { return Ok(None) };
         let variable = definition.variable();

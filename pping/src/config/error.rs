@@ -5,7 +5,7 @@ use std::{fmt, io, path::PathBuf};
 /// Why there is no valid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Values are invalid: all of them that were found.
+    /// Values are invalid. All mistakes that were found.
     #[error("{}", lines(.0))]
     Invalid(Vec<Mistake>),
     /// The configuration file could not be read.
@@ -54,7 +54,7 @@ pub struct Mistake {
 /// The origin of an option's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nowhere.
+    /// Not set: the default applies.
     Default,
     /// On the command line.
     Flag,
@@ -72,7 +72,7 @@ pub enum Origin {
 }
 
 impl Mistake {
-    /// An option that does not go with the others, as if all had been typed.
+    /// Makes the mistake of an option that contradicts another. Its origin is the command line until `locate` corrects it.
     pub(super) fn contradiction(option: &str, value: impl Into<String>, reason: &str) -> Self {
         let assignment = Some((option.to_owned(), value.into()));
         Self { origin: Origin::Flag, assignment, reason: reason.to_owned() }

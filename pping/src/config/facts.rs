@@ -1,17 +1,17 @@
-//! What there is to know of an option beyond the command line.
+//! The properties of an option that the parser of the command line does not know.
 
 use super::reload::Reload;
 
-/// The properties of an option beyond the command line.
+/// The properties of an option that the parser of the command line does not know.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// The places where it can be set.
+    /// Where it can be set.
     pub(super) scope: Scope,
     /// Its effect on a capture.
     pub(super) capture: Capture,
     /// The effect of a reload that changes it.
     pub(super) reload: Reload,
-    /// A value as a file has it, for an option without a default.
+    /// An example as written in a file, for an option without a default.
     pub(super) example: Option<&'static str>,
 }
 
@@ -20,7 +20,7 @@ impl Facts {
         Self { scope: Scope::Everywhere, capture: Capture::Applies, reload: Reload::NEVER, example: None };
 }
 
-/// The places where an option can be set.
+/// Where an option can be set.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scope {
     /// On the command line, in the environment and in a file.
@@ -34,10 +34,10 @@ pub(super) enum Scope {
 /// The effect of an option on a capture.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Capture {
-    /// The same as to packets of interfaces.
+    /// The same as on packets of interfaces.
     Applies,
-    /// Nothing: the environment and the file may set it all the same.
+    /// None. The environment and the file may still set the option.
     Ignored,
-    /// Nothing, as `Ignored`; for this reason it is rejected on the command line.
+    /// None, as `Ignored`. The command line rejects the option, for this reason.
     Rejected(&'static str),
 }

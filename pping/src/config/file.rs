@@ -23,18 +23,18 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(super) struct File {
     /// The options with valid values.
     pub(super) settings: Vec<Setting>,
-    /// Everything else.
+    /// The mistakes that were found.
     pub(super) mistakes: Vec<Mistake>,
 }
 
-/// A mistake at a byte of the text: what is set there, if anything, and what is wrong.
+/// A mistake: its offset in the text, bytes; the option and its value, if one is set there; and the reason.
 type Found = (usize, Option<(String, String)>, String);
 
 impl File {
     /// Reads a file.
     ///
     /// # Errors
-    /// When the file cannot be read. What is wrong with its text is in `mistakes`.
+    /// If the file cannot be read. Mistakes in its text are in `mistakes`.
     pub(super) fn read(path: &Path, definitions: &[Definition]) -> Result<Self, Error> {
         match text::read(path, MAX_BYTES) {
             Ok(text) => Ok(Self::parse(path, &text, definitions)),
@@ -133,7 +133,7 @@ fn unknown(key: &str, definitions: &[Definition]) -> String {
     }
 }
 
-/// The values of an option as the command line would have them, each with what it is made from.
+/// Converts the value of an option to texts as on the command line, each with the TOML value that it comes from.
 fn texts<'a, 'v>(
     definition: &Definition,
     value: &'a Spanned<DeValue<'v>>,

@@ -1,4 +1,4 @@
-//! Following a configuration that a reload made.
+//! Takes over a configuration that a reload has read.
 
 use super::{
     definition::Definition,
@@ -11,12 +11,12 @@ use super::{
 pub struct Changes {
     /// The changes for the agent.
     pub followed: Vec<Change>,
-    /// The options that have another value, and keep the old one until a restart.
+    /// The options whose value differs, and changes only at a restart.
     pub restart: Vec<String>,
 }
 
 impl Config {
-    /// Takes over from `new` what a reload can change.
+    /// Takes over from `new` the values that a reload can change.
     pub fn follow(&mut self, new: &Self) -> Changes {
         let mut changes = Changes::default();
         for definition in Definition::all() {
@@ -119,7 +119,7 @@ mod tests {
             (&["--pin", "/sys/fs/bpf/pping"], &["pin"]),
             (&["--bpf-log"], &["bpf-log"]),
         ] {
-            // Verbosity is followed, and --bpf-log implies some.
+            // A reload follows the verbosity, and --bpf-log raises it.
             let (mut in_force, mut expected) = (old.clone(), old.clone());
             expected.verbosity = config(arguments).verbosity;
             assert_eq!(in_force.follow(&config(arguments)).restart, named, "{arguments:?}");

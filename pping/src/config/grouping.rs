@@ -4,7 +4,7 @@ use pping_common::group::Grouping;
 
 use super::{error::Mistake, model::Aggregation};
 
-/// The groups that a list of networks, ends and classes makes, beside those of a groups file.
+/// Parses a list of prefix lengths, ends and classes of service. With a groups file (`has_file`), the list has no lengths.
 pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Mistake> {
     let refused = |value: &str, reason| Err(Mistake::contradiction("group-by", value, reason));
     let mut grouping = Grouping::NONE;
@@ -42,7 +42,7 @@ pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Mist
 }
 
 impl Aggregation {
-    /// The groups that `--group-by` and `--groups` make together.
+    /// Combines `--group-by` and `--groups`.
     pub fn grouping(&self) -> Grouping {
         let mut grouping = self.group_by;
         if self.groups.is_some() {

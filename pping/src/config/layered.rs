@@ -20,7 +20,7 @@ pub struct Layered {
 }
 
 impl Layered {
-    /// Takes for each option the value that wins.
+    /// Takes the value of each option from the first layer that sets it.
     ///
     /// # Errors
     /// All mistakes of the environment and the file, or the first typed option that is rejected with `--read`.
@@ -61,7 +61,7 @@ impl Layered {
         if mistakes.is_empty() { Ok(Self { all }) } else { Err(Error::Invalid(mistakes)) }
     }
 
-    /// Those of a file alone.
+    /// Takes the values of a file alone.
     pub(super) fn of_file(mut settings: Vec<Setting>, definitions: Vec<Definition>) -> Self {
         let mut take = |definition: Definition| {
             let index = settings.iter().position(|it| it.definition.key == definition.key);
@@ -75,7 +75,7 @@ impl Layered {
         self.all.iter().find(|setting| setting.definition.key == key)
     }
 
-    /// Whether the option with this name is set.
+    /// Whether the option with this name has a value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.get(key).and_then(|setting| setting.values.as_ref()).is_some_and(|values| !values.is_empty())
     }
@@ -89,22 +89,22 @@ impl Layered {
         });
         let command = <Arguments as clap::CommandFactory>::command().no_binary_name(true);
         let arguments = command.try_get_matches_from(typed).and_then(|it| Arguments::from_arg_matches(&it));
-        // Each value was checked by itself before, so this finds next to nothing.
+        // Each value was checked by itself before, so this hardly ever fails.
         arguments.map_err(|error| Error::Arguments(error.to_string()))
     }
 
-    /// The configuration that they make together.
+    /// Makes the configuration from all values.
     pub(super) fn config(&self) -> Result<Config, Error> {
         Config::new(self.arguments()?).map_err(|found| Error::Invalid(self.locate(found)))
     }
 
-    /// The origin of an option's value, unless that is the command line.
+    /// The origin of an option's value, if that is the environment or the file.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         let origin = &self.get(key)?.origin;
         (!matches!(origin, Origin::Default | Origin::Flag)).then_some(origin)
     }
 
-    /// Has contradictions say where the option is set.
+    /// Replaces the origin of contradictions by the origin of the option's value.
     pub(super) fn locate(&self, mut found: Vec<Mistake>) -> Vec<Mistake> {
         for mistake in &mut found {
             let option = mistake.assignment.as_ref().map(|(option, _)| option.as_str());

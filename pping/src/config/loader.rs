@@ -12,7 +12,7 @@ use super::{
     model::Config, options::Arguments, show,
 };
 
-/// The file of the service, which is read if none is named.
+/// The file of the service, which is read if no file is named.
 pub const DEFAULT_FILE: &str = "/etc/pping/pping.toml";
 
 /// Makes the configuration from the command line, the environment and the file, which is read again each time.
@@ -22,12 +22,12 @@ pub struct Loader {
     environment: Environment,
 }
 
-/// A configuration, and where its values are set.
+/// A configuration, and the origins of its values.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// The origin of its values.
+    /// The values with their origins.
     pub layered: Layered,
 }
 
@@ -37,10 +37,10 @@ impl Loader {
         Self { matches, environment: Environment::new(environment) }
     }
 
-    /// Takes these arguments, the first of which is the program, and an empty environment.
+    /// Takes these arguments, beginning with the program's name, and an empty environment.
     ///
     /// # Errors
-    /// A mistake in them.
+    /// If the arguments are invalid.
     pub fn typed(
         arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<Self, clap::Error> {
@@ -60,7 +60,7 @@ impl Loader {
         Ok(Loaded { config: layered.config()?, layered })
     }
 
-    /// The value that wins for each option, and the file that was read.
+    /// Reads the values of all options. Returns the file that was read, too.
     fn settings(&self) -> Result<(Layered, Option<PathBuf>), Error> {
         let definitions = Definition::all();
         self.environment.warn_of_unknown(&definitions);
@@ -71,13 +71,13 @@ impl Loader {
     /// Makes the configuration even if it names nothing to measure. Returns the file that was read, too.
     ///
     /// # Errors
-    /// Those of [`Self::load`], but for a missing source.
+    /// Those of [`Self::load`], except for a missing source.
     pub fn sourceless(&self) -> Result<(Config, Option<PathBuf>), Error> {
         let (layered, file) = self.settings()?;
         Ok((layered.config()?, file))
     }
 
-    /// All options with the places where they are set, as a configuration file.
+    /// Writes all options as a configuration file, with the origin of each.
     ///
     /// # Errors
     /// Those of [`Self::load`].
@@ -87,7 +87,7 @@ impl Loader {
         Ok(show::show(&settings, file.as_deref()))
     }
 
-    /// The file that is named, or that of the service.
+    /// Reads the file that is named, or that of the service.
     fn file(&self, definitions: &[Definition]) -> Result<(File, Option<PathBuf>), Error> {
         let named = definitions.iter().find(|definition| definition.id() == "config");
         let named = named.and_then(|definition| {

@@ -29,7 +29,7 @@ pub(super) fn listed(names: &[MethodName]) -> Methods {
     names.iter().fold(Methods::NONE, |methods, &name| methods.and(name.into()))
 }
 
-/// The listed methods that `--tcp-method` leaves.
+/// Applies `--tcp-method` to the listed methods.
 pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Mistake> {
     let (has_ts, has_seq) = (listed.has(Method::TcpTs), listed.has(Method::TcpSeq));
     let refused = |value, hint| Err(Mistake::contradiction("tcp-method", value, hint));
@@ -39,7 +39,7 @@ pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, 
         TcpMethod::Both if !(has_ts && has_seq) => {
             refused("both", "it takes tcp-ts and tcp-seq, which are not both among --methods; add them there")
         }
-        // Without timestamps, sequence numbers are the best that every flow has.
+        // Without tcp-ts, sequence numbers measure every flow, even one with timestamps.
         TcpMethod::Auto if has_seq && !has_ts => Ok(listed.and_seq_always()),
         TcpMethod::Auto => Ok(listed),
         TcpMethod::Ts => Ok(listed.without(Method::TcpSeq)),

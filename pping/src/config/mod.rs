@@ -1,8 +1,8 @@
 //! The configuration, from the command line, the environment and a file.
 //!
-//! [`options`] defines each option. [`Loader`] makes a [`Config`] of the values that are set, as often as needed: [`layered`]
-//! decides between the three places, [`build`] checks how values go together, and [`Config`] is what the rest of the program
-//! knows. [`reload`] and [`follow`] are what changes while pping runs.
+//! [`options`] defines each option. [`Loader`] makes a [`Config`] at the start and at each reload: [`layered`] decides which
+//! of the three sources wins, and [`build`] checks that the values go together. The rest of the program knows only
+//! [`Config`]. [`reload`] and [`follow`] change it while pping runs.
 
 mod build;
 mod check;

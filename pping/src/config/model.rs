@@ -17,7 +17,7 @@ use super::{
 };
 use crate::worst::EVIDENCE;
 
-/// The groups of `pping top` unless there are others: `/24,/48`.
+/// The groups of `pping top` unless others are configured: `/24,/48`.
 #[cfg(feature = "live")]
 const NETWORKS: Grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
 
@@ -28,21 +28,21 @@ pub struct Config {
     pub capture: Option<PathBuf>,
     /// The settings for watching interfaces.
     pub live: Live,
-    /// The number of flows of each address family.
+    /// The highest number of flows of each address family.
     pub max_flows: u32,
     /// The methods, and the limits of recording.
     pub rules: Rules,
-    /// The listed methods, of which `rules` has those that [`Self::tcp_method`] leaves.
+    /// The methods of `--methods`. `rules` has those that are left after [`Self::tcp_method`].
     pub methods: Methods,
     /// The method for TCP flows.
     pub tcp_method: TcpMethod,
-    /// The ports of DNS servers, in order; 0 is none.
+    /// The ports of DNS servers, in order; unused entries are 0.
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// The tunnels to decapsulate.
     pub decap: Decap,
     /// The aggregation.
     pub aggregation: Aggregation,
-    /// The file with profiles to score by, if there is one.
+    /// The file with the profiles for scores, if one is given.
     pub quality: Option<PathBuf>,
     /// The format of records.
     pub format: Format,
@@ -57,11 +57,11 @@ pub struct Config {
 pub struct Aggregation {
     /// The interval of reports, if there are any.
     pub interval: Option<Duration>,
-    /// The groups of `--group-by`. Those of a file are in [`Self::grouping`] too.
+    /// The groups of `--group-by`. [`Self::grouping`] adds those of a file.
     pub group_by: Grouping,
     /// The file that lists groups.
     pub groups: Option<PathBuf>,
-    /// The number of groups that are kept apart.
+    /// The highest number of groups; the rest is `other`.
     pub max_groups: u32,
     /// The time for which a group without traffic is kept.
     pub group_timeout: Duration,
@@ -69,13 +69,13 @@ pub struct Aggregation {
     pub exclude: Vec<IpNet>,
     /// Whether each flow is reported at its end.
     pub flow_summary: bool,
-    /// Whether samples and flows are reported beside aggregates or summaries; false without either.
+    /// Whether samples and flows are reported beside aggregates or summaries; false if neither is on.
     pub with_samples: bool,
     /// The log of distributions.
     pub hdr_log: Option<PathBuf>,
     /// How many of the worst flows and groups are reported at the end of each interval, if any.
     pub worst: Option<usize>,
-    /// The packets of each end, or samples of a group, without which nothing counts as worst.
+    /// The least evidence to count as worst: packets of both ends of a flow, samples or packets of a group.
     pub worst_evidence: u64,
 }
 
@@ -102,7 +102,7 @@ impl Aggregation {
 }
 
 impl Config {
-    /// The events that the kernel programs have to report for it.
+    /// The events that the kernel programs have to emit for this configuration.
     pub fn emit(&self) -> Emit {
         let mut emit = Emit::NOTHING;
         if self.format == Format::None {
@@ -117,8 +117,8 @@ impl Config {
         emit
     }
 
-    /// The same for looking at what is measured, and for nothing else: no records, no metrics, no pins, and groups of networks
-    /// unless there are others.
+    /// Changes the configuration for looking on only: no records, no metrics, no pins, and groups of networks unless others
+    /// are configured.
     #[cfg(feature = "live")]
     pub(crate) fn looked_at(self) -> Self {
         let has_groups = self.aggregation.grouping() != Grouping::NONE;
@@ -139,7 +139,7 @@ impl Config {
         }
     }
 
-    /// Whether standard output is not a terminal that records go to.
+    /// True unless records go to a terminal on standard output.
     pub(crate) fn is_quiet_on_terminal(&self) -> bool {
         self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
     }
@@ -148,7 +148,7 @@ impl Config {
 /// The settings for watching interfaces.
 #[derive(Clone, Debug)]
 pub struct Live {
-    /// The number of flows of each address family that may have something pending.
+    /// The highest number of flows of each address family with pending timestamps.
     pub max_pending: u32,
     /// Names and patterns of the interfaces to watch, each once.
     pub interfaces: Vec<String>,
@@ -158,20 +158,20 @@ pub struct Live {
     pub ingress: Ingress,
     /// The address that serves metrics.
     pub listen: Option<SocketAddr>,
-    /// The file with TLS and passwords for it.
+    /// The file with TLS and passwords for [`Self::listen`].
     pub web_config: Option<PathBuf>,
     /// The directory to pin programs, links and maps in.
     pub pin: Option<PathBuf>,
-    /// The number of groups in metrics.
+    /// The highest number of groups in metrics; the rest is `other`.
     pub prometheus_groups: u32,
-    /// The time whose lowest RTT is the baseline of inflation.
+    /// The period whose lowest RTT is the baseline of inflation.
     pub baseline: Duration,
     /// The memory for the last 15 minutes of groups, bytes.
     pub history_memory: usize,
     /// The receiver that metrics are pushed to.
     pub otlp: Option<Otlp>,
-    /// Where times in this host are measured, one packet in this many is followed through its queue, in the mean; 0 follows none, which
-    /// leaves forwarding.
+    /// If times in this host are measured, one packet in this many is followed through its queue, on average. With 0 none is, and
+    /// only forwarding is measured.
     pub residence: Option<u32>,
     /// Whether the kernel programs log what they do.
     pub bpf_log: bool,
@@ -188,6 +188,6 @@ pub struct Otlp {
     pub headers: Option<PathBuf>,
     /// The file with the authorities that may certify the receiver; those of the system without one.
     pub authorities: Option<PathBuf>,
-    /// The time that the counts of an export are of.
+    /// Whether an export counts since the start of pping, or since the export before.
     pub temporality: Temporality,
 }

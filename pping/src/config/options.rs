@@ -1,7 +1,7 @@
-//! The options: the one definition of each.
+//! The options, each defined once.
 //!
 //! The parser of the command line, the environment, the file, `pping config show`, the man pages, the completions, the
-//! example file and reloads are all made from it. [`super::definition`] is how they see it.
+//! example file and reloads all use this definition, most of them through [`super::definition`].
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

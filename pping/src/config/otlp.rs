@@ -10,7 +10,7 @@ use super::{endpoint::Endpoint, error::Mistake, model::Otlp, values::Temporality
 /// The settings for pushing metrics, if there is a receiver.
 ///
 /// # Errors
-/// The first file that has no use.
+/// If a file is given that has no use.
 pub(super) fn otlp(
     endpoint: Option<Endpoint>,
     interval: Duration,

@@ -5,20 +5,21 @@ use super::model::Config;
 /// The effect of a reload on an option with a new value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reload {
-    /// It takes the value over, and has the agent make the change. The function returns whether there is one.
+    /// The reload takes the value over, and the agent makes the change. The function returns whether the value changed.
     Follow(Change, fn(&mut Config, &Config) -> bool),
-    /// As `Follow`, while the option is set before and after, which the first function tells.
+    /// As `Follow` if the option was set before and still is; else a change takes a restart. The first function returns whether
+    /// the option is set.
     FollowWhileSet(Change, fn(&Config) -> bool, fn(&mut Config, &Config) -> bool),
-    /// Nothing: the kernel programs, their maps or the open files were made for the old value. The function returns whether
-    /// there is another.
+    /// None: the kernel programs, their maps or the open files were made for the old value. The function returns whether the new
+    /// value differs.
     Restart(fn(&Config, &Config) -> bool),
 }
 
 impl Reload {
-    /// The value cannot be another.
+    /// The value cannot change.
     pub(super) const NEVER: Self = Self::Restart(|_, _| false);
 
-    /// In words, for people.
+    /// Describes the effect for users.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Follow(..) => "A reload changes it.",
@@ -47,11 +48,11 @@ pub enum Change {
     WebConfig,
     /// The groups in metrics, or their baseline.
     Metrics,
-    /// The profiles that scores are made by.
+    /// The profiles for scores.
     Quality,
-    /// The memory for the past of groups.
+    /// The memory for the history of groups.
     HistoryMemory,
-    /// The receiver of exports, or how they are made.
+    /// The receiver of exports, or another setting of them.
     Otlp,
     /// The level of the log.
     Verbosity,
@@ -66,7 +67,7 @@ pub(super) fn replace<T: Clone + PartialEq>(value: &mut T, new: &T) -> bool {
     differs
 }
 
-/// A reload takes over this field of [`super::Config`], and has the agent make this change.
+/// A reload takes over this field of [`super::Config`], and the agent makes this change.
 macro_rules! follow {
     ($change:ident, $($field:ident).+) => {{
         use $crate::config::reload::{Change, Reload, replace};
@@ -74,7 +75,7 @@ macro_rules! follow {
     }};
 }
 
-/// As [`follow!`] while the field is set before and after. To set or to unset it takes a restart.
+/// As [`follow!`] if the field was set before and still is. Setting or unsetting it takes a restart.
 macro_rules! follow_while_set {
     ($change:ident, $($field:ident).+) => {{
         use $crate::config::reload::{Change, Reload, replace};

@@ -9,7 +9,7 @@ use super::{
     error::{Mistake, Origin},
 };
 
-/// An option, its value, and where that is set.
+/// An option, its value, and the origin of the value.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) definition: Definition,
@@ -40,7 +40,7 @@ impl Setting {
         Some(self.definition.written(&texts))
     }
 
-    /// A mistake in this setting of a file.
+    /// Makes a mistake at this setting.
     pub(super) fn mistake(&self, reason: impl Into<String>) -> Mistake {
         Mistake { origin: self.origin.clone(), assignment: Some(self.assignment()), reason: reason.into() }
     }

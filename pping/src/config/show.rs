@@ -1,10 +1,10 @@
-//! All options, their values, and where those are set.
+//! Writes all options, their values, and the origins of these.
 
 use std::{fmt::Write as _, path::Path};
 
 use super::{layered::Layered, setting::Setting};
 
-/// Columns of the longest assignment that the comments of others are aligned with.
+/// The longest assignment, in columns, whose comment is aligned with the others.
 const WIDEST: usize = 60;
 
 /// Writes a configuration file, with a comment on each line that says where its value is set.

@@ -15,13 +15,13 @@ const MAX_INTERFACE_NAME: usize = 15;
 /// The most flows per family: beyond that a map would take more than 6 GB.
 const MAX_FLOWS: u32 = 16_777_216;
 
-/// The most packets for one that is followed.
+/// The largest `--residence-every`.
 const MAX_EVERY: u32 = 65_536;
 
 /// The most groups: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
 
-/// The most of the worst: each contender is compared with all of them.
+/// The largest `--worst`: each contender is compared with all of the worst.
 const MAX_WORST: u32 = 1000;
 
 /// The most memory for history, MiB.
@@ -171,7 +171,7 @@ pub enum MethodName {
 }
 
 impl MethodName {
-    /// All of them, in the order of the help.
+    /// All methods, in the order of the help.
     pub(super) const ALL: [Self; 7] = [
         Self::TcpTs,
         Self::TcpSeq,

@@ -66,7 +66,7 @@ fn describe(text: &mut String, option: &Definition) {
     comment(text, option.on_reload());
 }
 
-/// Writes a comment, in as many lines as it takes. It begins with `##`, so that only options begin with one `#`.
+/// Writes a comment, wrapped into lines that begin with `##`: only options begin with one `#`.
 fn comment(text: &mut String, words: &str) {
     let indent = words.len() - words.trim_start().len();
     let mut line = format!("##{:indent$}", "");

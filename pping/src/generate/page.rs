@@ -88,7 +88,7 @@ impl Page {
         }
     }
 
-    /// All options under their headings: a term for each, what it means, and what `more` says.
+    /// Writes all options under their headings, each with a term, its help, and the text from `more`.
     pub(super) fn options(
         &mut self,
         options: impl IntoIterator<Item = impl Borrow<Definition>>,
@@ -176,7 +176,7 @@ pub(super) fn written(option: &Definition) -> Vec<Inline> {
     term
 }
 
-/// With a full stop.
+/// Adds a full stop, unless the text has one or ends with a colon.
 pub(super) fn sentence(text: &str) -> String {
     if text.ends_with(['.', ':']) { text.to_owned() } else { format!("{text}.") }
 }

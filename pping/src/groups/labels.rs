@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use crate::fingerprint::fingerprint;
 
-/// The label of groups that there was no room for.
+/// The label of groups for which there was no room.
 pub const OTHER: &str = "other";
 
 /// The label of hosts that a groups file does not list.
@@ -24,25 +24,25 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// The number of a label, which gets one if it has none yet; `more` replaces its other columns.
+    /// Returns the number of a label, and gives it one if it has none. `more` replaces its other columns.
     pub fn number(&mut self, label: &str, more: More) -> u32 {
         let number = self.find_number(label);
         self.known.insert(number, (label.into(), more));
         number
     }
 
-    /// The number that a label has or would get: its fingerprint, or the next one if another label has that.
+    /// The number that a label has or would get: its fingerprint, or the next free number if another label has that.
     fn find_number(&self, label: &str) -> u32 {
         let first = fingerprint(&[label]) as u32;
         let numbers = (0..).map(|step| first.wrapping_add(step));
         let is_free_or_its_own =
             |number: &u32| self.known.get(number).is_none_or(|(known, _)| **known == *label);
-        // 0 is the number of no label. There are more numbers than labels.
+        // No label has the number 0. There are more numbers than labels, so one is free.
         numbers.filter(|&number| number != 0).find(is_free_or_its_own).unwrap_or(first)
     }
 
-    /// Gives a label of a previous run its number, so that its counters can still be named. A name may have joined
-    /// it with another or with a class.
+    /// Adds the labels of a group of a previous run, so that its counters can still be named. The name of the group may join two
+    /// labels with `+`, and end with a class of service.
     pub fn know(&mut self, label: &str) {
         let label = label.rsplit_once(" dscp ").map_or(label, |(label, _)| label);
         for label in label.split('+').chain([label]) {

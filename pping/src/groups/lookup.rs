@@ -5,8 +5,8 @@ use pping_common::parse::IpAddress;
 
 /// Finds the number of the longest prefix that an address matches.
 ///
-/// Of two prefixes one contains the other, or they are disjoint. So they divide the addresses of a family into ranges, at
-/// most two for each prefix, and a search among the starts of the ranges finds the longest prefix.
+/// Any two prefixes are nested or disjoint. So prefixes divide the addresses of a family into ranges, at most two for each
+/// prefix, and a binary search among the starts of the ranges finds the longest prefix.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup {
     v4: Vec<(u32, u32)>,
@@ -14,7 +14,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Builds it from prefixes with their numbers, none of which is 0. The last of equal prefixes wins.
+    /// Builds the table from prefixes and their numbers, which must not be 0. The last of equal prefixes wins.
     pub fn new(prefixes: impl IntoIterator<Item = (IpNet, u32)>) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for (prefix, number) in prefixes {
@@ -157,7 +157,7 @@ mod tests {
             let prefixes: Vec<_> = prefixes.into_iter().collect();
             let lookup = Lookup::new(prefixes.iter().copied());
             for (is_v4, bits, low) in hosts {
-                // The lowest and the highest addresses of what shares the bits.
+                // The lowest and the highest addresses that share the bits.
                 let low = [0, 1, 0x7f_ffff, 0xff_ffff][low as usize];
                 let host: IpAddr = if is_v4 {
                     Ipv4Addr::from_bits(u32::from(bits) << 24 | low).into()

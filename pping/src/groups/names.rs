@@ -15,9 +15,9 @@ use super::labels::{ALL, Labels, More, OTHER, UNLISTED};
 /// The name of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupName {
-    /// In one text, as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`.
+    /// The name as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`.
     pub label: Arc<str>,
-    /// The prefix, if the group is one: `192.0.2.0/24`. Of two, that of the host that replied comes first.
+    /// The prefix, if the group is one: `192.0.2.0/24`. Of two prefixes, that of the host that replied comes first.
     pub prefix: Option<Arc<str>>,
     /// The differentiated services codepoint, if groups are separated by it.
     pub dscp: Option<u8>,
@@ -47,7 +47,7 @@ pub struct QueueName {
     pub group: Arc<GroupName>,
 }
 
-/// Makes names, and keeps them.
+/// Makes names, and caches those of groups.
 #[derive(Debug, Default)]
 pub struct Names {
     labels: Labels,
@@ -124,7 +124,7 @@ impl GroupName {
         Self { label: label.into(), prefix, dscp: key.dscp(), more }
     }
 
-    /// The group in the record of a sample; `None` if there are no groups, or the host is in none.
+    /// The group in the record of a sample; `None` if there are no groups, or the host is in no group.
     pub fn of_sample(&self) -> Option<Arc<str>> {
         (![ALL, UNLISTED].contains(&&*self.label)).then(|| Arc::clone(&self.label))
     }

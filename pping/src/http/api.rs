@@ -1,4 +1,5 @@
-//! What is measured now and was in the last 15 minutes, as JSON. docs/schema/api.json describes it, and is served too.
+//! The JSON API: current measurements and those of the last 15 minutes. docs/schema/api.json describes the API, and the
+//! server serves that file too.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ const DESCRIPTION: &str = include_str!("../../../docs/schema/api.json");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// All pages below `/api/v1`.
+/// Routes all pages below `/api/v1`.
 pub(super) fn router(view: View) -> Router {
     let streams = Arc::new(Streams::new(view.clone()));
     Router::new()
@@ -77,7 +78,7 @@ async fn group(State(view): State<View>, Path(id): Path<String>, headers: Header
     answer(view, headers, move |view| view.group(&id)).await
 }
 
-/// The answer as JSON. A client that has the latest gets 304, and a group that is not there is 404.
+/// Responds with the answer as JSON: 304 if the client has the latest one, 404 if the group does not exist.
 async fn answer<T: Serialize>(
     view: View,
     headers: HeaderMap,
@@ -85,7 +86,7 @@ async fn answer<T: Serialize>(
 ) -> Response {
     // With many groups this takes some milliseconds, and must not block other connections.
     let made = spawn_blocking(move || {
-        // Before the answer: what changes meanwhile makes the next one.
+        // The tag is read first, so that a change during the answer makes a new tag.
         let tag = format!("\"{}\"", view.sequence());
         let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
         let body = if is_known { None } else { Some(make(&view).map(|answer| serde_json::to_vec(&answer))) };

@@ -37,7 +37,7 @@ pub(super) fn is_hash(text: &str) -> bool {
     text.parse::<bcrypt::HashParts>().is_ok()
 }
 
-/// Checks passwords. A check takes some tenths of a second of CPU time, so there is one at a time, and successful logins
+/// Checks passwords. A check takes some tenths of a second of CPU time, so one runs at a time, and successful logins
 /// are cached.
 pub(super) struct Authenticator {
     one_at_a_time: Arc<Semaphore>,
@@ -71,7 +71,7 @@ impl Authenticator {
         let hash = Arc::clone(hash);
         let check = move || {
             let is_right = bcrypt::verify(&password, &hash).unwrap_or(false);
-            // Held until here even if the client has gone.
+            // The permit is held until here even if the client has disconnected.
             drop(permit);
             is_right
         };
@@ -82,7 +82,7 @@ impl Authenticator {
         is_right
     }
 
-    /// The tag of a login. It changes with the hash of the password.
+    /// Returns the tag of a login. It changes with the hash of the password.
     fn tag(&self, name: &str, hash: &str, password: &[u8]) -> Option<Tag> {
         // Hashes have a fixed length and no NUL.
         let text = [name.as_bytes(), hash.as_bytes(), password].join(&0);
@@ -101,7 +101,7 @@ impl Authenticator {
     }
 }
 
-/// The name and password in the header.
+/// Returns the name and the password in the header.
 fn credentials(authorization: &HeaderValue) -> Option<(String, Vec<u8>)> {
     let (scheme, encoded) = authorization.to_str().ok()?.split_once(' ')?;
     let decoded = BASE64_STANDARD.decode(encoded.trim()).ok()?;

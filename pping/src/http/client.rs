@@ -16,10 +16,10 @@ pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout of a response, until the client has read all of it.
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How long a stream may last. A client that is still there begins another.
+/// The longest time that a stream may last. The client then opens another.
 const STREAM_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What the connection of a request is used for. It is among the extensions of the request.
+/// The use of a connection: for a response or for a stream. Each request carries it in its extensions.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     is_responding: Arc<AtomicBool>,
@@ -32,8 +32,8 @@ impl Client {
         Self { is_responding, is_streaming: Arc::default() }
     }
 
-    /// Has the connection last, though not for ever. It does not count as a response any more: a new client that finds no room, or
-    /// the end of the server, closes it at any time.
+    /// Keeps the connection open for a stream, up to [`STREAM_TIMEOUT`]. It no longer counts as a response: the server
+    /// may close it at any time, to make room for a new client or because the server stops.
     pub(super) fn begin_stream(&self) {
         self.is_streaming.store(true, Ordering::Relaxed);
         self.is_responding.store(false, Ordering::Relaxed);

@@ -25,10 +25,10 @@ use super::{
     site::Site,
 };
 
-/// The time that the client has to close before the server does.
+/// How long the server waits for the client to close the connection before it does so itself.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The largest request line and headers together, bytes. Tokens in headers take some.
+/// The largest request line and headers together, bytes. Tokens in headers can be long.
 const MAX_HEAD: usize = 16 << 10;
 
 /// The highest number of headers; Prometheus sends six.

@@ -1,4 +1,4 @@
-//! The connections: a bounded number, which no client can use up.
+//! A bounded number of connections, which no single client can use up.
 
 use std::{
     collections::HashMap,
@@ -30,7 +30,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// The age from which a connection may be closed in the middle of a response, to make room.
 const MIN_RESPONSE_TIME: Duration = Duration::from_secs(1);
 
-/// When to look for room again, and when to accept again after an error.
+/// The pause before looking for room again, and before accepting again after an error.
 const RETRY: Duration = Duration::from_millis(50);
 
 /// A command of the agent.
@@ -45,7 +45,7 @@ pub(super) enum Command {
 /// Accepts and serves connections until [`Command::Stop`].
 ///
 /// # Errors
-/// When the listening socket cannot be used.
+/// If the listening socket cannot be used.
 pub(super) async fn serve(
     listener: StdListener,
     site: Site,
@@ -157,7 +157,7 @@ impl Connections {
     }
 }
 
-/// The address of a client, or its IPv6 network of 64 bits, in which one host may have many addresses.
+/// Returns an IPv4 address unchanged, and an IPv6 address as its /64 network, in which one host may have many addresses.
 fn origin(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),

@@ -39,7 +39,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The option whose value is wrong, if it is one.
+    /// Returns the option whose value is wrong, if the error comes from an option.
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::Listen { .. } => Some("listen"),

@@ -1,6 +1,6 @@
-//! Server-sent events (WHATWG HTML, section 9.2): the summary, as soon as a second is over.
+//! Server-sent events (WHATWG HTML, section 9.2): a summary each second.
 //!
-//! A client that was away misses nothing: each event is all there is to know, and the first comes at once.
+//! A client that reconnects misses nothing: the first event comes at once, and each event is a complete summary.
 
 use std::{
     convert::Infallible,
@@ -27,10 +27,10 @@ use crate::view::View;
 /// The highest number of streams: half of all connections, so that there is always room for scrapes.
 const MAX_STREAMS: usize = 32;
 
-/// The shortest time between two events of a stream. Interfaces that come and go make changes within a second.
+/// The shortest pause between two events of a stream. Interfaces that come or go change the summary within a second too.
 const PAUSE: Duration = Duration::from_millis(800);
 
-/// When a client that found no room is to come again, s.
+/// When a rejected client may retry, s.
 const RETRY: &str = "10";
 
 /// The streams of all clients.
@@ -38,11 +38,11 @@ const RETRY: &str = "10";
 pub(super) struct Streams {
     view: View,
     free: Arc<Semaphore>,
-    /// The latest event and its sequence, made once for all streams.
+    /// The latest event and its sequence number. All streams share it.
     latest: Mutex<Option<(u64, Event)>>,
 }
 
-/// What a stream has.
+/// The state of a stream.
 struct Stream {
     streams: Arc<Streams>,
     seconds: watch::Receiver<u64>,
@@ -56,7 +56,7 @@ impl Streams {
         Self { view, free: Arc::new(Semaphore::new(MAX_STREAMS)), latest: Mutex::default() }
     }
 
-    /// The latest event; `None` if it cannot be made.
+    /// Returns the latest event; `None` if it cannot be made.
     async fn latest(&self) -> Option<Event> {
         let mut latest = self.latest.lock().await;
         let sequence = self.view.sequence();
@@ -77,7 +77,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// The next event, and the stream after it.
+    /// Waits for the next event. Returns it with the stream; `None` ends the stream.
     async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
         if let Some(sent) = self.sent {
             sleep(PAUSE.saturating_sub(sent.elapsed())).await;
@@ -89,7 +89,7 @@ impl Stream {
     }
 }
 
-/// A stream of summaries, which lasts until the client goes, or the server stops.
+/// Responds with a stream of summaries, which lasts until the client or the server closes it.
 pub(super) async fn events(
     State(streams): State<Arc<Streams>>,
     Extension(client): Extension<Client>,

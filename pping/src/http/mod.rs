@@ -1,4 +1,4 @@
-//! The HTTP server: metrics, what is measured now, health, and a page for people. It has no access to the kernel's maps.
+//! The HTTP server: metrics, the JSON API, health checks and the web page. It has no access to the kernel's maps.
 //!
 //! It runs in a thread of its own, so that the agent never waits for a client. The thread drops all capabilities before it
 //! reads the first byte from the network.
@@ -41,7 +41,7 @@ use self::{
 pub use self::{error::Error, readiness::Readiness};
 use crate::{capabilities, metrics::Metrics, view::View};
 
-/// The highest number of threads for pages and passwords.
+/// The highest number of threads that make pages and check passwords.
 const BLOCKING_THREADS: usize = 4;
 
 /// A running server. It stops when this is dropped.
@@ -56,8 +56,8 @@ impl Server {
     /// Binds the address, reads the web configuration, and starts to serve.
     ///
     /// # Errors
-    /// [`Error::Listen`] when the address is not to be had, [`Error::OpenWebConfig`] and [`Error::WebConfig`] when the
-    /// web configuration is not, or cannot be.
+    /// [`Error::Listen`] if the address cannot be bound, [`Error::OpenWebConfig`] if the web configuration cannot be
+    /// read, [`Error::WebConfig`] if it is invalid, and [`Error::Io`] if the thread cannot be started.
     pub fn start(
         address: SocketAddr,
         web_config: Option<&Path>,
@@ -95,7 +95,7 @@ impl Server {
         Ok(Self { address, commands, ended })
     }
 
-    /// The address it listens at.
+    /// Returns the address that the server listens at.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -105,7 +105,7 @@ impl Server {
         self.commands.send(Command::Reload(web_config.map(Path::to_owned))).ok();
     }
 
-    /// Stops: accepts no connections any more, and gives responses in progress a second to finish.
+    /// Stops the server: accepts no more connections, and gives responses in progress a second to finish.
     pub async fn stop(self) {
         self.commands.send(Command::Stop).ok();
         // The thread ends by itself, unless a disk hangs.
@@ -113,7 +113,8 @@ impl Server {
     }
 }
 
-/// Prepares the thread. It reads the configuration without capabilities, so that a reload can read it again.
+/// Prepares the thread. Drops all capabilities before it reads the configuration: what it can read now, a reload can
+/// read too.
 fn prepare(address: SocketAddr, web_config: Option<PathBuf>) -> Result<(Runtime, WebConfig), Error> {
     capabilities::renounce().map_err(io::Error::other)?;
     let web_config = WebConfig::read(web_config)?;

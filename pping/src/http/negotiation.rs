@@ -5,7 +5,7 @@ use crate::metrics::{Encoding, PageFormat};
 /// Parameters of a media type, and the values that they must have.
 type Parameters = &'static [(&'static str, &'static str)];
 
-/// Formats by their media type and the parameters that it must have, the preferred one first among those of equal quality.
+/// The formats, with their media types and required parameters. At equal quality the first one wins.
 const FORMATS: [(PageFormat, &str, Parameters); 3] = [
     (
         PageFormat::Protobuf,
@@ -16,8 +16,8 @@ const FORMATS: [(PageFormat, &str, Parameters); 3] = [
     (PageFormat::Classic, "text/plain", &[]),
 ];
 
-/// The preferred format and encoding, by the headers `Accept` and `Accept-Encoding`. A client that accepts no format gets the classic
-/// text.
+/// Returns the preferred format and encoding by the headers `Accept` and `Accept-Encoding`. A client that accepts no
+/// format gets the classic text.
 pub(super) fn preferred(accept: &str, accept_encoding: &str) -> (PageFormat, Encoding) {
     let mut best = (0, PageFormat::Classic);
     for (format, name, parameters) in FORMATS {
@@ -30,7 +30,8 @@ pub(super) fn preferred(accept: &str, accept_encoding: &str) -> (PageFormat, Enc
     (best.1, if is_gzip { Encoding::Gzip } else { Encoding::Identity })
 }
 
-/// The quality value of `wanted` with these parameters in a header, in thousandths; `None` if the header does not list it.
+/// Returns the quality value of `wanted` with these parameters in a header, in thousandths; `None` if the header does
+/// not list it.
 fn weight(header: &str, wanted: &str, parameters: Parameters) -> Option<u16> {
     header
         .split(',')
@@ -83,7 +84,7 @@ mod tests {
             ),
             (format!("text/plain, {PROTOBUF};q=0.9"), PageFormat::Classic),
             (format!("{PROTOBUF};q=0,*/*"), PageFormat::Classic),
-            // Other messages, and the same ones in other encodings, are not there.
+            // Other messages, and other encodings of the same message, are not available.
             ("application/vnd.google.protobuf".to_owned(), PageFormat::Classic),
             (PROTOBUF.replace("delimited", "text"), PageFormat::Classic),
             (PROTOBUF.replace("client", "model"), PageFormat::Classic),

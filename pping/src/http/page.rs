@@ -1,5 +1,5 @@
-//! The page for people, at `/`, and the files that it consists of. They are in the binary, so nothing is read or requested from
-//! elsewhere; docs/page.md says how uPlot gets into it.
+//! The web page, at `/`, and its files. They are part of the binary, so the page loads nothing from elsewhere;
+//! docs/page.md says how uPlot gets into the binary.
 
 use axum::{
     Router,
@@ -22,7 +22,8 @@ use crate::{
     view::reasons::{LOSSES, UNTRACKED},
 };
 
-/// What the page may do: nothing but run, style and show what this server has, and ask it.
+/// The content security policy: the page may load scripts, styles and images from this server, send requests to it, and
+/// do nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
@@ -33,7 +34,7 @@ const SVG: &str = "image/svg+xml";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Where the words are that the page has in common with `pping top`.
+/// The path of the texts that the page shares with `pping top`.
 const REASONS: &str = "/assets/reasons.json";
 
 /// A file of `pping/page`.
@@ -43,7 +44,7 @@ macro_rules! file {
     };
 }
 
-/// Each file: its path, its type, and what is in it.
+/// The files: path, content type and content.
 const FILES: [(&str, &str, &str); 17] = [
     ("/", HTML, file!("index.html")),
     ("/assets/pping.css", CSS, file!("pping.css")),
@@ -78,7 +79,7 @@ const UPLOT: Library = Library {
     licence: file!("vendor/LICENSE-uPlot"),
 };
 
-/// The page finds that it is not there, and says so.
+/// The page notices that uPlot is missing, and says so.
 #[cfg(not(has_uplot))]
 const UPLOT: Library = Library {
     script: "",
@@ -86,7 +87,7 @@ const UPLOT: Library = Library {
     licence: "This pping was built without uPlot: `cargo xtask setup` fetches it.\n",
 };
 
-/// All files of the page, and [`REASONS`].
+/// Serves all files of the page, and [`REASONS`].
 pub(super) fn router() -> Router {
     let reasons = json!({"losses": LOSSES, "untracked": UNTRACKED}).to_string();
     let reasons = (REASONS, JSON, Bytes::from(reasons));
@@ -101,7 +102,7 @@ pub(super) fn router() -> Router {
     })
 }
 
-/// A file, unless the client has it.
+/// Responds with a file, or with 304 if the client has it.
 fn serve(content_type: &'static str, content: Bytes, tag: &str, headers: &HeaderMap) -> Response {
     let head = [
         (CONTENT_SECURITY_POLICY, POLICY),

@@ -28,7 +28,7 @@ use crate::{
     view::View,
 };
 
-/// The media type of a format.
+/// Returns the media type of a format.
 const fn content_type(format: PageFormat) -> &'static str {
     match format {
         PageFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
@@ -39,7 +39,7 @@ const fn content_type(format: PageFormat) -> &'static str {
     }
 }
 
-/// All pages. Each request to them has a [`Reader`] among its extensions.
+/// Routes all pages. Each request has a [`Reader`] among its extensions.
 pub(super) fn router(metrics: Metrics, view: View, readiness: Readiness) -> Router {
     Router::new()
         .nest("/api/v1", api::router(view))

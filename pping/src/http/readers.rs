@@ -1,5 +1,5 @@
-//! The clients that read each page. A page is large and lives as long as a client reads it, so there may be a few at a
-//! time, but not one for every second that a slow client takes.
+//! The clients that read each page of metrics. A page is large and lives while a client reads it. The number of pages
+//! is limited, since slow clients could otherwise keep one of each second alive.
 
 use std::{
     collections::VecDeque,
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::metrics::Page;
 
-/// The highest number of pages that are read at a time: both formats, plain and compressed, and two older ones.
+/// The highest number of pages that clients read at a time: one of each format and encoding.
 const MAX_PAGES: usize = 6;
 
 /// A client. It is notified if it was too slow and must disconnect.
@@ -71,7 +71,7 @@ mod tests {
         add(&pages[MAX_PAGES]);
         assert!(first.iter().all(is_notified));
         assert!(!others.iter().any(is_notified));
-        // Pages that were read make room by themselves.
+        // Pages that have been read make room by themselves.
         drop(pages);
         add(&another());
         assert!(!others.iter().any(is_notified));

@@ -10,7 +10,7 @@ use std::sync::{
 pub struct Readiness(Arc<AtomicBool>);
 
 impl Readiness {
-    /// Sets it.
+    /// Marks the agent as ready.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -29,7 +29,7 @@ impl Site {
         Self { pages, web_config, authenticator: Authenticator::default() }
     }
 
-    /// The response to a request.
+    /// Responds to a request.
     pub(super) async fn respond(&self, request: Request<Incoming>) -> Response {
         let in_force = self.web_config.current();
         let mut response = if in_force.rate_limit.as_ref().is_some_and(|limit| !limit.allows(Instant::now()))

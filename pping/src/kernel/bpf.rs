@@ -22,9 +22,9 @@ const SCHED_CLS: u32 = 3;
 // Of `enum bpf_attach_type`.
 const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
-/// Programs that are asked for; the kernel takes no more at an attach point (`BPF_MPROG_MAX`).
+/// The most programs that the kernel attaches at one attach point (`BPF_MPROG_MAX`).
 const MAX_PROGRAMS: usize = 64;
-/// `BPF_F_BEFORE`: before all others, as no program is named to be before.
+/// `BPF_F_BEFORE` without naming a program: before all others.
 const BEFORE: u32 = 1 << 3;
 
 /// An instruction, `struct bpf_insn`.
@@ -32,13 +32,13 @@ const BEFORE: u32 = 1 << 3;
 #[repr(C)]
 pub(super) struct Instruction {
     pub(super) code: u8,
-    /// The number of the destination in the lower half, that of the source in the upper.
+    /// The destination register in the lower half, the source register in the upper.
     pub(super) registers: u8,
     pub(super) offset: i16,
     pub(super) immediate: i32,
 }
 
-/// The beginning of a command's part of `union bpf_attr`.
+/// The first fields of a command's part of `union bpf_attr`.
 #[repr(C)]
 struct ProgLoad {
     prog_type: u32,
@@ -84,12 +84,12 @@ struct ProgQuery {
     revision: u64,
 }
 
-/// Lifts the limit of locked memory, if this process may: before Linux 5.11 programs and maps count as such, and those of
-/// other processes of the same user as well.
+/// Lifts the limit of locked memory, if this process may. Before Linux 5.11 the programs and maps of all processes of
+/// the same user count against it.
 pub(super) fn lift_memory_limit() {
     let unlimited = Rlimit { current: None, maximum: None };
     if let Err(error) = setrlimit(Resource::Memlock, unlimited) {
-        // From Linux 5.11 on that makes no difference.
+        // Linux 5.11 and newer have no use for that limit.
         tracing::debug!("the limit of locked memory stays: {error}");
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn lift_memory_limit() {
 /// Loads a tc program.
 ///
 /// # Errors
-/// The error of the kernel, as when it does not know an instruction.
+/// The error of the kernel, for example if it does not know an instruction.
 pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedFd> {
     make(
         PROG_LOAD,
@@ -110,8 +110,8 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
     )
 }
 
-/// Attaches a tc program to an interface by a link, before all others. By the interface's number: another may have got its name by
-/// now.
+/// Attaches a tc program to an interface by a TCX link, before all others. Takes the ifindex, because another interface
+/// may have the name by now.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -125,10 +125,11 @@ pub(super) fn attach_tcx(program: BorrowedFd<'_>, ifindex: u32, direction: Direc
     make(LINK_CREATE, &mut target)
 }
 
-/// The ids of the programs that are attached by TCX, in the order in which they run.
+/// Returns the ids of the programs that are attached by TCX, in the order in which they run.
 ///
 /// # Errors
-/// The error of the kernel, as without `CAP_NET_ADMIN`. One that has no TCX has no programs.
+/// The error of the kernel, for example without `CAP_NET_ADMIN`. A kernel without TCX is no error: it has no such
+/// programs.
 pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
     let mut ids = [0_u32; MAX_PROGRAMS];
     let mut query = ProgQuery {
@@ -145,7 +146,7 @@ pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
     }
 }
 
-/// Pins what a descriptor is of.
+/// Pins the object of a descriptor.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -155,7 +156,7 @@ pub(super) fn pin(object: BorrowedFd<'_>, path: &CStr) -> io::Result<()> {
     call(OBJ_PIN, &mut object).map(drop)
 }
 
-/// Opens what is pinned.
+/// Opens a pinned object.
 ///
 /// # Errors
 /// The error of the kernel.
@@ -166,7 +167,7 @@ pub(super) fn open(pinned: &CStr) -> io::Result<OwnedFd> {
 /// Detaches the program of a link.
 ///
 /// # Errors
-/// The error of the kernel, as when the interface is gone already.
+/// The error of the kernel, for example if the interface is gone already.
 pub(super) fn detach(link: BorrowedFd<'_>) -> io::Result<()> {
     call(LINK_DETACH, &mut LinkDetach { link_fd: link.as_raw_fd() as u32 }).map(drop)
 }
@@ -178,7 +179,7 @@ fn attach_type(direction: Direction) -> u32 {
     }
 }
 
-/// Calls a command that makes a descriptor.
+/// Calls a command that returns a new descriptor.
 fn make<T>(command: libc::c_long, attributes: &mut T) -> io::Result<OwnedFd> {
     let descriptor = call(command, attributes)?;
     // SAFETY: the kernel has just made this descriptor, and only this call knows it.
@@ -187,7 +188,7 @@ fn make<T>(command: libc::c_long, attributes: &mut T) -> io::Result<OwnedFd> {
 
 /// Calls a command, which may write its answer into the attributes.
 fn call<T>(command: libc::c_long, attributes: &mut T) -> io::Result<i32> {
-    // SAFETY: the attributes are as long as is said, and what they point to lives as long as the caller's.
+    // SAFETY: the size is that of the attributes, and the caller keeps alive what they point to.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attributes, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }

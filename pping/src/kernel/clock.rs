@@ -1,4 +1,4 @@
-//! The kernel's clock and the one on the wall.
+//! The kernel's monotonic clock, and the wall clock.
 
 use std::{
     io,
@@ -7,16 +7,16 @@ use std::{
 
 use pping_common::limits::SECOND;
 
-/// Nanoseconds between two readings of a clock that count as no time.
+/// Two readings of a clock that are at most this many nanoseconds apart count as simultaneous.
 const CLOSE: u64 = 2_000;
 
 /// Attempts to read both clocks at the same time.
 const ATTEMPTS: u32 = 8;
 
-/// The number of ticks of the kernel (`jiffies`) in some seconds: the coarse clocks go forward once a tick.
+/// Returns how many ticks of the kernel (`jiffies`) make up some seconds. The coarse clocks advance once a tick.
 ///
 /// # Errors
-/// When the operating system has no such clock.
+/// If the operating system has no such clock.
 pub fn ticks(seconds: u64) -> io::Result<u64> {
     let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a valid pointer to write to.
@@ -26,8 +26,8 @@ pub fn ticks(seconds: u64) -> io::Result<u64> {
     Ok(seconds * SECOND / (tick.tv_nsec as u64).max(1))
 }
 
-/// The distance from `CLOCK_MONOTONIC`, which the kernel programs read, to the Unix epoch. It drifts as
-/// NTP slews the wall clock, so take it again for every batch of events.
+/// The offset of the wall clock from `CLOCK_MONOTONIC`, which the kernel programs read. It drifts as NTP slews the wall
+/// clock, so measure it again for every batch of events.
 #[derive(Clone, Copy, Debug)]
 pub struct WallClock {
     /// Nanoseconds since the epoch at monotonic time 0.
@@ -35,10 +35,10 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// Takes the distance as of now.
+    /// Measures the offset.
     ///
     /// # Errors
-    /// When the operating system has no such clock.
+    /// If the operating system has no such clock.
     pub fn now() -> io::Result<Self> {
         let mut before = monotonic()?;
         let mut attempt = 0;
@@ -46,7 +46,7 @@ impl WallClock {
             let wall = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64);
             let after = monotonic()?;
             attempt += 1;
-            // If another process ran between the two readings, they are not of the same time.
+            // If another process ran between the two readings, they are too far apart.
             if after - before <= CLOSE || attempt == ATTEMPTS {
                 return Ok(Self { offset: wall.saturating_sub(before.midpoint(after)) });
             }
@@ -54,25 +54,25 @@ impl WallClock {
         }
     }
 
-    /// A monotonic time in nanoseconds since the Unix epoch.
+    /// Converts a monotonic time to nanoseconds since the Unix epoch.
     pub fn epoch(&self, monotonic: u64) -> u64 {
         self.offset.saturating_add(monotonic)
     }
 }
 
-/// Nanoseconds since the Unix epoch.
+/// Returns the wall time in nanoseconds since the Unix epoch.
 ///
 /// # Errors
-/// When the operating system has no such clock.
+/// If the operating system has no such clock.
 pub fn wall() -> io::Result<u64> {
     let now = monotonic()?;
     Ok(WallClock::now()?.epoch(now))
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, which the kernel programs read.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`, which the kernel programs read.
 ///
 /// # Errors
-/// When the operating system has no such clock.
+/// If the operating system has no such clock.
 pub(super) fn monotonic() -> io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid to write to.

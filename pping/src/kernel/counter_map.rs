@@ -8,27 +8,27 @@ use pping_common::{abi::Counters, limits::MAX_INTERFACES};
 use super::memory::Elements;
 use crate::kernel::Error;
 
-/// The counters of all CPUs and interfaces, as memory.
+/// The counters of all CPUs and interfaces, mapped into memory.
 pub struct CounterMap {
-    /// By CPU, and of each by interface id.
+    /// By CPU, then by interface id.
     elements: Elements<Counters>,
 }
 
 impl CounterMap {
-    /// Maps them.
+    /// Maps the counters.
     ///
     /// # Errors
-    /// When the kernel does not map them.
+    /// If the kernel does not map them.
     pub(super) fn new(map: MapData) -> Result<Self, Error> {
         Ok(Self { elements: Elements::of(map, len()? as usize)? })
     }
 
-    /// The counters of an interface, one after the other for each CPU.
+    /// Returns the counters of an interface, one set for each CPU.
     pub fn of_cpus(&self, id: u16) -> impl Iterator<Item = Counters> {
         self.of(id).map(|counters| {
             let mut copy = Counters::ZERO;
             for (at, word) in words(&raw mut copy).enumerate() {
-                // SAFETY: inside the mapping, and inside the copy. Programs add to counters meanwhile, one at a time.
+                // SAFETY: inside the mapping, and inside the copy. Programs add to counters meanwhile, word by word.
                 unsafe { word.write(counters.cast::<u64>().add(at).read_volatile()) };
             }
             copy
@@ -42,7 +42,7 @@ impl CounterMap {
         sum
     }
 
-    /// Has the counters of an interface, which no packet passes, begin again with zero.
+    /// Sets the counters of an interface to zero, while no packet passes it.
     pub fn clear(&mut self, id: u16) {
         for word in self.of(id).flat_map(words) {
             // SAFETY: inside the mapping.
@@ -55,15 +55,15 @@ impl CounterMap {
     }
 }
 
-/// The numbers that counters consist of.
+/// Returns pointers to the words of the counters.
 fn words(counters: *mut Counters) -> impl Iterator<Item = *mut u64> {
     (0..size_of::<Counters>() / size_of::<u64>()).map(move |at| counters.cast::<u64>().wrapping_add(at))
 }
 
-/// The number of elements that the map needs: [`MAX_INTERFACES`] for each number that a CPU can have.
+/// Returns the number of elements that the map needs: [`MAX_INTERFACES`] for each number that a CPU can have.
 ///
 /// # Errors
-/// When the kernel does not say which.
+/// If the kernel does not list its CPUs.
 pub(super) fn len() -> io::Result<u32> {
     const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
     let highest = highest(&fs::read_to_string(POSSIBLE)?);

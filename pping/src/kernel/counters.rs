@@ -18,7 +18,7 @@ pub struct Watched {
     pub name: Arc<str>,
     /// Its interface id.
     pub id: u16,
-    /// The attach points, present or last.
+    /// The current attach points, or the last ones.
     pub attach_points: AttachPoints,
     /// Whether it exists at present.
     pub is_up: bool,
@@ -36,10 +36,10 @@ pub fn read(kernel: &Kernel, watched: &[Watched]) -> Snapshot {
     Snapshot { interfaces: watched.iter().map(read).collect() }
 }
 
-/// Reads the times of packets in this host, of each watched interface; none without `--residence`.
+/// Reads the times in this host of each watched interface. Without `--residence` there are none.
 ///
 /// # Errors
-/// When the kernel does not read them.
+/// If the kernel does not read them.
 pub fn residence(kernel: &Kernel, watched: &[Watched]) -> Result<Vec<InterfaceTimes>, Error> {
     let Some(residence) = &kernel.residence else { return Ok(Vec::new()) };
     let of = |Watched { name, id, .. }: &Watched| {

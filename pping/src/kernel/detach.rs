@@ -1,7 +1,7 @@
-//! Detaching what is pinned, there and then.
+//! Detaching pinned links at once.
 //!
-//! A link whose pin is removed detaches its program, but in the kernel's own time: until then the same program cannot be
-//! attached there again, as it has to be where an interface got another name.
+//! When the pin of a link is removed, the kernel detaches the program only some time later. Until then the same program
+//! cannot be attached there again, which a renamed interface needs at once.
 
 use std::{
     ffi::CString,
@@ -12,10 +12,10 @@ use std::{
 
 use super::bpf;
 
-/// Detaches the program of a link that is pinned; the link, of no use any more, stays until its pin is removed.
+/// Detaches the program of a pinned link. The link, now useless, stays until its pin is removed.
 ///
 /// # Errors
-/// The error of the kernel, as when the interface is gone already.
+/// The error of the kernel, for example if the interface is gone already.
 pub(super) fn detach(pinned: &Path) -> io::Result<()> {
     let path = CString::new(pinned.as_os_str().as_bytes())?;
     bpf::detach(bpf::open(&path)?.as_fd())

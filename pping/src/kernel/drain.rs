@@ -5,7 +5,7 @@ use pping_common::abi::{EndEvent, EventKind, FlowEvent, RttEvent};
 
 pub use crate::event::Event;
 
-/// Events taken at a time, so that a full ring does not hold up the rest of the agent.
+/// The most events taken at a time, so that a full ring does not hold up the rest of the agent.
 const BATCH: usize = 65_536;
 
 /// Decodes an event. `None` if its kind or length is unknown.

@@ -16,7 +16,7 @@ pub enum Error {
     UnknownInterface {
         /// Its name.
         name: String,
-        /// The nearest names there are.
+        /// Similar names, or else the names that exist.
         hint: String,
     },
     /// An interface carries frames that pping cannot read.
@@ -47,10 +47,10 @@ pub enum Error {
     /// The kernel lacks something that `--residence` needs.
     #[error("--residence: {reason}")]
     Residence {
-        /// What, and which kernel has it.
+        /// What it lacks, and which kernel has it.
         reason: String,
     },
-    /// The list of features to do without names an unknown one.
+    /// The list of features to treat as missing has an unknown name.
     #[error("{variable}={list}: there is no {name}; there are {known}")]
     UnknownFeature {
         /// The variable of the environment.
@@ -59,7 +59,7 @@ pub enum Error {
         list: String,
         /// The unknown name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
     /// The kernel rejected a program or a map.
@@ -100,7 +100,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The option whose value is wrong, if it is one.
+    /// Returns the option whose value is wrong, if an option is at fault.
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::InterfacePattern { .. }
@@ -132,7 +132,7 @@ impl From<rtnetlink::Error> for Error {
     }
 }
 
-/// The last word of a chain of errors, which is the kernel's.
+/// Returns the message of the innermost error, which is the kernel's.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

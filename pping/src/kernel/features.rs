@@ -12,16 +12,16 @@ use pping_common::abi::Direction;
 use super::bpf::{self, Instruction};
 use crate::kernel::Error;
 
-/// The variable that lists features to do without, as if the kernel had none of them. For tests, and to find out whether
-/// a feature is to blame.
+/// The environment variable that lists features to treat as missing: for tests, and to find out whether a feature is to
+/// blame.
 pub const WITHOUT: &str = "PPING_WITHOUT";
 
-/// Something that pping can do without, but not as well.
+/// A kernel feature that pping prefers to have, but can do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Atomic instructions that say what was there before (Linux 5.12).
+    /// Atomic instructions that return the old value (Linux 5.12).
     Fetch,
-    /// Walks through a map in the kernel (Linux 5.13).
+    /// A helper that walks through a map in the kernel (Linux 5.13).
     ForEach,
     /// tc programs attached by links (Linux 6.6).
     Tcx,
@@ -43,7 +43,7 @@ impl Feature {
         }
     }
 
-    /// The first kernel that has it.
+    /// The first kernel that has it, or the kernel's build option.
     pub fn since(self) -> &'static str {
         match self {
             Self::Fetch => "Linux 5.12",
@@ -66,7 +66,7 @@ impl Feature {
     /// Whether the running kernel has it.
     ///
     /// # Errors
-    /// When that cannot be found out, as without the capabilities to load a program.
+    /// If that cannot be found out, for example without the capabilities to load a program.
     fn probe(self) -> io::Result<bool> {
         match self {
             Self::Fetch => match bpf::load_classifier(&EXCHANGE) {
@@ -78,7 +78,7 @@ impl Feature {
                 is_helper_supported(ProgramType::RawTracePoint, BpfHelper::BPF_FUNC_for_each_map_elem)
                     .map_err(io::Error::other)
             }
-            // There is no such interface, which a kernel that knows nothing of TCX does not come to see.
+            // No interface has this ifindex. A kernel with TCX says so (`ENODEV`); one without fails before it looks.
             Self::Tcx => {
                 let program = bpf::load_classifier(&NOTHING)?;
                 match bpf::attach_tcx(program.as_fd(), i32::MAX as u32, Direction::Ingress) {
@@ -106,7 +106,7 @@ const EXCHANGE: [Instruction; 5] = [
     NOTHING[1],
 ];
 
-/// Features to do without, whether the kernel has them or not.
+/// Features to treat as missing, whether the kernel has them or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Without(u8);
 
@@ -114,15 +114,15 @@ impl Without {
     /// None.
     pub const NOTHING: Self = Self(0);
 
-    /// These.
+    /// Treats these features as missing.
     pub fn these(features: &[Feature]) -> Self {
         Self(features.iter().fold(0, |bits, &feature| bits | 1 << feature as u8))
     }
 
-    /// Those that [`WITHOUT`] lists.
+    /// Reads the features that [`WITHOUT`] lists.
     ///
     /// # Errors
-    /// [`Error::UnknownFeature`] for a name that is none.
+    /// [`Error::UnknownFeature`] if a name is unknown.
     pub fn from_environment() -> Result<Self, Error> {
         Self::listed(&env::var(WITHOUT).unwrap_or_default())
     }
@@ -153,10 +153,10 @@ impl Without {
 pub struct Features([bool; Feature::ALL.len()]);
 
 impl Features {
-    /// Looks at the running kernel.
+    /// Probes the running kernel, except for the features to treat as missing.
     ///
     /// # Errors
-    /// When something cannot be found out, as without the capabilities to load a program.
+    /// If a feature cannot be probed, for example without the capabilities to load a program.
     pub fn probe(without: Without) -> io::Result<Self> {
         bpf::lift_memory_limit();
         let mut features = Self([false; Feature::ALL.len()]);

@@ -23,8 +23,8 @@ use pping_common::{
 use super::memory::Elements;
 use crate::kernel::Error;
 
-/// The time that an interface has to be gone before another may have its id: until then there may be flows that were seen on
-/// it.
+/// How long an interface must be gone before another one may get its id. Until then flows that were seen on it may
+/// exist.
 const REST: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
 
 /// The table of interfaces and their ids.
@@ -35,15 +35,15 @@ pub struct InterfaceIds {
     notes: Array<MapData, InterfaceName>,
     /// By id.
     owners: Vec<Option<Owner>>,
-    /// The numbers of buckets of the flow tables, by family.
+    /// The numbers of buckets of the flow tables, by address family.
     buckets: [u32; 2],
-    /// Their seeds.
+    /// The seeds of the flow tables, by address family.
     seeds: [u64; 2],
 }
 
 struct Owner {
     name: Arc<str>,
-    /// Since when it is gone, if it is.
+    /// When it went away; `None` while it exists.
     gone: Option<Instant>,
 }
 
@@ -57,11 +57,11 @@ pub struct Taken {
 }
 
 impl InterfaceIds {
-    /// Takes the maps, and reads from them which interface has which id. Packets of all interfaces look for their flows in these
-    /// tables.
+    /// Takes the maps, and reads from them which interface has which id. The two flow tables are those of all
+    /// interfaces.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If they cannot be read.
     pub(super) fn new(
         table: MapData,
         notes: Array<MapData, InterfaceName>,
@@ -114,11 +114,11 @@ impl InterfaceIds {
         (since.elapsed() >= REST).then_some(Taken { id, is_second_hand: true })
     }
 
-    /// Has the kernel programs watch an interface, with the buckets and seeds of the flow tables; `false` when the table has no room
-    /// for its ifindex.
+    /// Makes the kernel programs watch an interface, and gives its entry the buckets and seeds of the flow tables.
+    /// Returns `false` if the table has no room for its ifindex.
     ///
     /// # Errors
-    /// When the names cannot be written.
+    /// If the names cannot be written.
     pub(super) fn enter(&mut self, interface: Interface, name: &str) -> Result<bool, MapError> {
         let candidates = (0..INTERFACE_PROBES).map(|probe| entry(interface.ifindex, probe));
         let own = candidates.clone().find(|&entry| self.ifindex(entry) == interface.ifindex);
@@ -132,12 +132,12 @@ impl InterfaceIds {
         Ok(true)
     }
 
-    /// Writes an entry, its ifindex last: the programs read no entry without.
+    /// Writes an entry. The ifindex comes last, because the programs ignore an entry without one.
     fn write(&mut self, entry: u32, interface: Interface) {
         let Some(there) = self.table.get(entry as usize) else { return };
         let Interface { ifindex, id, link_type, lease_end, sweep, .. } = interface;
-        // SAFETY: inside the mapping. Programs that read it meanwhile, if it is this interface's already, read one number at a time.
-        // What the sweep writes, it writes when the agent runs it.
+        // SAFETY: inside the mapping. If the entry is in use already, programs read it meanwhile, one number at a time.
+        // The sweep writes to it only while the agent runs the sweep.
         unsafe {
             (&raw mut (*there).id).write_volatile(id);
             (&raw mut (*there).link_type).write_volatile(link_type);
@@ -149,7 +149,7 @@ impl InterfaceIds {
         self.set_ifindex(entry, ifindex);
     }
 
-    /// Takes an interface that is gone out of the table. Its id stays its own.
+    /// Removes an interface that is gone from the table. It keeps its id.
     pub fn leave(&mut self, ifindex: u32) {
         for entry in (0..INTERFACE_PROBES).map(|probe| entry(ifindex, probe)) {
             if self.ifindex(entry) != ifindex {
@@ -166,7 +166,7 @@ impl InterfaceIds {
         }
     }
 
-    /// Takes out of the table whatever `is_watched` does not know: it is from a run before this one.
+    /// Removes the interfaces that `is_watched` does not know: an earlier run left them.
     pub fn clear_others(&mut self, is_watched: impl Fn(u32) -> bool) {
         for entry in self.taken.clone() {
             let ifindex = self.ifindex(entry);

@@ -41,14 +41,14 @@ pub struct Link {
 /// A change of interfaces or addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// Interfaces: some came, went, or have another name.
+    /// Whether interfaces came, went or were renamed.
     pub links: bool,
-    /// The addresses of this host.
+    /// Whether the addresses of this host changed.
     pub addresses: bool,
 }
 
 impl Change {
-    /// Whatever there is.
+    /// Anything may have changed.
     const EVERYTHING: Self = Self { links: true, addresses: true };
 
     fn and(self, other: Self) -> Self {
@@ -70,7 +70,7 @@ impl Netlink {
     /// Connects, and listens for changes from then on.
     ///
     /// # Errors
-    /// When the socket cannot be had.
+    /// If the socket cannot be opened.
     pub fn connect() -> Result<Self, Error> {
         let (connection, handle, messages) = new_multicast_connection(&[
             MulticastGroup::Link,
@@ -82,7 +82,7 @@ impl Netlink {
         Ok(Self { handle, changes: Box::pin(changes), has_missed: false })
     }
 
-    /// The next changes, merged: one look at the present state is enough for many of them.
+    /// Waits for the next changes, and merges them: the caller reads the present state once for all of them.
     pub async fn changed(&mut self) -> Change {
         // The caller may drop this future between two awaits, and call again.
         while !self.has_missed {
@@ -102,7 +102,7 @@ impl Netlink {
         Change::EVERYTHING
     }
 
-    /// A change, and those that there are beside it.
+    /// Merges a change with those that have arrived already.
     fn and_more(&mut self, mut change: Change) -> Change {
         while let Some(Some(more)) = self.changes.next().now_or_never() {
             change = change.and(more);
@@ -110,24 +110,24 @@ impl Netlink {
         change
     }
 
-    /// The interfaces there are.
+    /// Returns all interfaces.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// If the kernel does not list them.
     pub async fn links(&self) -> Result<Vec<Link>, Error> {
         self.links_by(link).await
     }
 
-    /// The interfaces, each made from the kernel's message about it.
+    /// Returns the interfaces for which `make` returns something, made from the kernel's messages.
     pub(super) async fn links_by<T>(&self, make: fn(&LinkMessage) -> Option<T>) -> Result<Vec<T>, Error> {
         let links = self.handle.link().get().execute();
         Ok(links.try_filter_map(|message| ready(Ok(make(&message)))).try_collect().await?)
     }
 
-    /// The addresses of this host, IPv4 mapped into IPv6.
+    /// Returns the addresses of this host, IPv4 mapped into IPv6.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// If the kernel does not list them.
     pub async fn addresses(&self) -> Result<BTreeSet<[u8; 16]>, Error> {
         let addresses = self.handle.address().get().execute();
         Ok(addresses
@@ -151,10 +151,10 @@ impl Netlink {
 }
 
 impl Link {
-    /// Puts the interface into the table of those that the kernel programs watch, and returns its id.
+    /// Adds the interface to those that the kernel programs watch, and returns its id.
     ///
     /// # Errors
-    /// When its type is not supported, or the table has no room.
+    /// If its type is not supported, or the table has no room.
     pub fn register(&self, kernel: &mut Kernel) -> Result<u16, Error> {
         let link_type = self.link_type()?;
         let full = || Error::TooManyInterfaces { name: self.name.clone() };
@@ -181,7 +181,7 @@ impl Link {
     /// The link type: the header at the start of its frames.
     ///
     /// # Errors
-    /// When its type is not supported.
+    /// If its type is not supported.
     pub fn link_type(&self) -> Result<LinkType, Error> {
         // Of linux/if_arp.h; `libc` lacks them.
         const ARPHRD_RAWIP: u16 = 519;
@@ -201,10 +201,10 @@ impl Link {
     }
 }
 
-/// Makes the kernel programs' idea of this host's addresses `addresses`, known so far as `known`.
+/// Updates the kernel programs' map of this host's addresses, which contains `known`, to contain `addresses`.
 ///
 /// # Errors
-/// When the map cannot be written.
+/// If the map cannot be written.
 pub fn set_local_addresses(
     kernel: &mut Kernel,
     known: &mut BTreeSet<[u8; 16]>,

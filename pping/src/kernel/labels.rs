@@ -9,19 +9,18 @@ use pping_common::{group::LabelKey, parse::IpAddress};
 /// Prefixes in the kernel.
 pub type Prefixes = LpmTrie<MapData, LabelKey, u32>;
 
-/// Bits of the number of a set of prefixes.
+/// The number of generations. Each is one set of prefixes in the map.
 const GENERATIONS: u32 = 1 << 24;
 
-/// The set of prefixes after this one.
+/// Returns the generation after this one.
 pub fn next(generation: u32) -> u32 {
     (generation + 1) % GENERATIONS
 }
 
-/// Adds a set of prefixes, beside those that are there. The programs do not use them until they are given
-/// `generation`.
+/// Adds a set of prefixes beside the existing ones. The programs use it only once `generation` is in force.
 ///
 /// # Errors
-/// When the kernel has no room for them; then none are there.
+/// If the kernel has no room for them. Then none of them stays.
 pub fn add(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
     for (position, (prefix, label)) in prefixes.iter().enumerate() {
         if let Err(error) = map.insert(&key(generation, *prefix), label, 0) {
@@ -32,10 +31,10 @@ pub fn add(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Re
     Ok(())
 }
 
-/// Makes a set of prefixes what `prefixes` are. Those that stay are there all the time.
+/// Replaces all prefixes of the map by `prefixes`. Those that are in both are there all the time.
 ///
 /// # Errors
-/// When the kernel has no room for them, or does not say what is there.
+/// If the kernel has no room for them, or does not list the present ones.
 pub fn replace(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
     add(map, generation, prefixes)?;
     let kept: HashSet<_> = prefixes.iter().map(|(prefix, _)| parts(&key(generation, *prefix))).collect();
@@ -45,7 +44,7 @@ pub fn replace(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -
 /// Removes all sets of prefixes but one.
 ///
 /// # Errors
-/// When the kernel does not say what is there.
+/// If the kernel does not list the present ones.
 pub fn retain_generation(map: &mut Prefixes, generation: u32) -> Result<(), MapError> {
     let kept = LabelKey::new(generation, IpAddress::from_bytes([0; 16])).generation;
     retain(map, |key| key.data().generation == kept)
@@ -69,7 +68,7 @@ fn parts(key: &Key<LabelKey>) -> (u32, LabelKey) {
 /// Removes a set of prefixes that the programs no longer look at.
 pub fn remove(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) {
     for (prefix, _) in prefixes {
-        // One that is there twice is gone by now.
+        // A prefix that is listed twice is gone by now.
         map.remove(&key(generation, *prefix)).ok();
     }
 }
@@ -81,7 +80,7 @@ fn key(generation: u32, prefix: IpNet) -> Key<LabelKey> {
     };
     let key = LabelKey::new(generation, IpAddress::from_bytes(address));
     let len = match prefix {
-        // A mapped address is an IPv4 address to the programs.
+        // The programs treat a mapped address as an IPv4 address.
         IpNet::V6(prefix) if key.version == 4 => prefix.prefix_len().saturating_sub(96),
         _ => prefix.prefix_len(),
     };

@@ -3,8 +3,8 @@
 use aya::maps::{HashMap, MapData, MapError};
 use pping_common::abi::{LedgerEntry, LedgerKey};
 
-/// The map. Only the agent that holds the lock of the pinned maps has one. The kernel replaces an entry as a whole, so one that is
-/// killed leaves none half written.
+/// The map. Only the agent that holds the lock of the pinned maps has one. The kernel replaces an entry as a whole, so
+/// a killed agent leaves no entry half written.
 pub struct LedgerMap(HashMap<MapData, LedgerKey, LedgerEntry>);
 
 impl LedgerMap {
@@ -23,7 +23,7 @@ impl LedgerMap {
         self.0.get(key, 0).ok()
     }
 
-    /// Writes an entry; `false` when there is no room.
+    /// Writes an entry. Returns `false` if there is no room.
     pub fn write(&mut self, key: &LedgerKey, entry: &LedgerEntry) -> bool {
         self.0.insert(key, entry, 0).inspect_err(log).is_ok()
     }

@@ -55,7 +55,7 @@ where
         .map_err(|error| refused(name, error))
 }
 
-/// Takes a map out of the object, to be read or written by itself.
+/// Takes a map out of the object, to read or write it directly.
 pub(super) fn take_map(programs: &mut Ebpf, name: &str) -> Result<Map, Error> {
     programs.take_map(name).ok_or_else(|| refused(name, "it is not part of this build"))
 }
@@ -68,7 +68,7 @@ pub(super) fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
     }
 }
 
-/// The error of a program or map that the kernel or the object does not have.
+/// Returns the error for a program or map that the kernel refuses or the object lacks.
 pub(super) fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Load { what: what.to_owned(), source: source.into() }
 }

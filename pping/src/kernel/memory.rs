@@ -1,6 +1,6 @@
-//! Maps as memory: what is read and written without system calls.
+//! BPF maps that are mapped into memory, to read and write them without system calls.
 //!
-//! A mapping counts as memory of the process that has it, page by page, so what is large is mapped in parts.
+//! Each mapped page counts as memory of this process, so large maps are mapped in parts.
 
 use std::{
     cell::OnceCell,
@@ -13,8 +13,8 @@ use std::{
 
 use aya::maps::{MapData, MapError};
 
-/// An array map that the kernel lets be mapped (`BPF_F_MMAPABLE`, Linux 5.5). Programs that are not loaded yet ask for it by its
-/// descriptor.
+/// An array map that can be mapped into memory (`BPF_F_MMAPABLE`, Linux 5.5). It keeps the map open, because programs
+/// that are loaded later refer to it by its descriptor.
 pub(super) struct Array<T> {
     map: MapData,
     len: usize,
@@ -27,7 +27,7 @@ impl<T> Array<T> {
         Self { map, len, elements: PhantomData }
     }
 
-    /// All elements that there are.
+    /// Wraps a map with all its elements.
     pub(super) fn whole(map: MapData) -> Result<Self, MapError> {
         let len = map.info()?.max_entries() as usize;
         Ok(Self::of(map, len))
@@ -38,21 +38,21 @@ impl<T> Array<T> {
         self.len
     }
 
-    /// Maps some of the elements, as far as they are there.
+    /// Maps a range of the elements, which ends with the array.
     pub(super) fn part(&self, elements: Range<usize>) -> io::Result<Elements<T>> {
         let descriptor = self.map.fd().as_fd().as_raw_fd();
         Elements::map(descriptor, elements.start..elements.end.min(self.len), None)
     }
 }
 
-/// An array of which each part, of `LEN` elements, is mapped when it is asked for, and stays so.
+/// An array that is mapped in parts of `LEN` elements, each when it is first used, and for good.
 pub(super) struct Parts<T, const LEN: usize> {
     array: Array<T>,
     parts: Vec<OnceCell<Elements<T>>>,
 }
 
 impl<T, const LEN: usize> Parts<T, LEN> {
-    /// None of the parts yet.
+    /// Wraps an array, and maps no part yet.
     pub(super) fn of(array: Array<T>) -> Self {
         let parts = (0..array.len().div_ceil(LEN)).map(|_| OnceCell::new()).collect();
         Self { array, parts }
@@ -63,7 +63,7 @@ impl<T, const LEN: usize> Parts<T, LEN> {
         self.array.len()
     }
 
-    /// An element, if there is one. It is valid as long as `self`.
+    /// Returns a pointer to an element, valid as long as `self`; `None` beyond the end.
     pub(super) fn get(&self, index: usize) -> io::Result<Option<*mut T>> {
         let (part, within) = (index / LEN, index % LEN);
         let Some(cell) = self.parts.get(part) else { return Ok(None) };
@@ -76,9 +76,9 @@ impl<T, const LEN: usize> Parts<T, LEN> {
     }
 }
 
-/// Elements of an array that are mapped.
+/// The mapped elements of an array.
 ///
-/// The kernel programs write to them at any time, so there are no references to elements, only pointers.
+/// The kernel programs write to them at any time, so elements are accessed through pointers, never through references.
 pub(super) struct Elements<T> {
     first: NonNull<T>,
     len: usize,
@@ -92,7 +92,7 @@ pub(super) struct Elements<T> {
 unsafe impl<T> Send for Elements<T> {}
 
 impl<T> Elements<T> {
-    /// Maps `len` elements of an array whose values are `T`, for good.
+    /// Maps the first `len` elements of an array of `T`, and keeps the map open.
     pub(super) fn of(map: MapData, len: usize) -> io::Result<Self> {
         let descriptor = map.fd().as_fd().as_raw_fd();
         Self::map(descriptor, 0..len, Some(map))
@@ -131,12 +131,12 @@ impl<T> Elements<T> {
         self.first.as_ptr()
     }
 
-    /// All of them, in a row. They are valid as long as `self`.
+    /// Returns pointers to all elements in order, valid as long as `self`.
     pub(super) fn iter(&self) -> impl Iterator<Item = *mut T> {
         (0..self.len).filter_map(|index| self.get(index))
     }
 
-    /// An element. It is valid as long as `self`.
+    /// Returns a pointer to an element, valid as long as `self`.
     pub(super) fn get(&self, index: usize) -> Option<*mut T> {
         // SAFETY: inside the mapping.
         (index < self.len).then(|| unsafe { self.first.as_ptr().add(index) })

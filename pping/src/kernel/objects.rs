@@ -1,4 +1,4 @@
-//! The kernel programs as they were compiled, each set for other kernels, and the memory of what is done with them.
+//! The compiled kernel programs, one set for each kind of kernel, and the memory that loading them takes.
 
 use super::features::{Feature, Features};
 
@@ -7,13 +7,13 @@ static NEWEST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pp
 /// For kernels that lack [`Feature::Fetch`].
 static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
 
-/// Those that a kernel accepts.
+/// Returns the programs that a kernel with these features accepts.
 pub(super) fn fitting(features: Features) -> &'static [u8] {
     if features.has(Feature::Fetch) { NEWEST } else { ADD_ONLY }
 }
 
-/// Returns the memory that loading took, which would double the agent's: aya reads all types of the kernel, and the C library
-/// would keep that memory for later. The object is not read any more either.
+/// Gives back the memory that loading took, and which would double the agent's: aya reads all types of the kernel, and
+/// the C library keeps freed memory for later. Also gives back the pages of the object, which is not read any more.
 pub(super) fn give_back_memory(object: &'static [u8]) {
     // SAFETY: it takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;

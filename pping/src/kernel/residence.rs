@@ -1,4 +1,4 @@
-//! Times in this host: whether the kernel has what `--residence` needs, and what its programs found.
+//! Times in this host: what `--residence` needs of the kernel, and what its programs measured.
 
 use std::{fs, os::unix::fs::MetadataExt as _};
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{kernel::Error, residence::Times};
 
-/// A tracepoint that is needed.
+/// A tracepoint that queueing times need.
 #[derive(Clone, Copy, Debug)]
 pub struct Tracepoint {
     /// Its name.
@@ -29,7 +29,8 @@ pub struct Tracepoint {
     program: &'static str,
 }
 
-/// The tracepoints, in the order in which programs are attached: ends first, so that none is missed of what is followed.
+/// The tracepoints, in the order in which programs are attached: the ends first, so that no end of a followed packet is
+/// missed.
 pub const TRACEPOINTS: [Tracepoint; 3] = [
     Tracepoint { name: "kfree_skb", since: "Linux 2.6.30", program: "pping_freed" },
     Tracepoint { name: "qdisc_dequeue", since: "Linux 4.14", program: "pping_dequeued" },
@@ -39,10 +40,10 @@ pub const TRACEPOINTS: [Tracepoint; 3] = [
 /// What to do on a kernel without them.
 const FORWARDING_ONLY: &str = "without queues (--residence-every 0) it works here";
 
-/// Where the running kernel has what the programs read.
+/// Finds the kernel's fields that the programs read.
 ///
 /// # Errors
-/// [`Error::Residence`] says what it lacks, and which kernel has it.
+/// [`Error::Residence`] if the kernel lacks something; it says what, and which kernel has it.
 pub fn offsets() -> Result<Offsets, Error> {
     let types = Types::read().map_err(|error| {
         let reason = format!(
@@ -81,7 +82,7 @@ pub fn offsets() -> Result<Offsets, Error> {
 /// Loads the programs that follow packets through queues, and attaches them until the agent ends.
 ///
 /// # Errors
-/// When the kernel does not accept them.
+/// If the kernel does not accept them.
 pub(super) fn attach(programs: &mut Ebpf) -> Result<(), Error> {
     for Tracepoint { name, program, .. } in TRACEPOINTS {
         let tracepoint: &mut RawTracePoint = program_mut(programs, program)?;
@@ -94,14 +95,14 @@ pub(super) fn attach(programs: &mut Ebpf) -> Result<(), Error> {
 /// The entries of the map of times.
 pub(super) const ENTRIES: u32 = Part::ALL.len() as u32 * MAX_INTERFACES;
 
-/// The times that programs found.
+/// The times that the programs measured.
 pub struct ResidenceMap {
     map: Array<MapData, Residence>,
     every: u32,
 }
 
 impl ResidenceMap {
-    /// Of programs that follow one packet in so many, or none where that is 0.
+    /// Wraps the map of programs that follow one packet in `every` through its queue, or none if that is 0.
     pub(super) fn new(map: Array<MapData, Residence>, every: u32) -> Self {
         Self { map, every }
     }
@@ -111,27 +112,27 @@ impl ResidenceMap {
         self.every != 0
     }
 
-    /// The times of an interface so far.
+    /// Reads the times of an interface so far.
     ///
     /// # Errors
-    /// When the kernel does not read them.
+    /// If the kernel does not read them.
     pub fn times(&self, interface_id: u16) -> Result<Times, Error> {
         let read = |part| self.read(part, interface_id);
         Ok(Times::new(read(Part::Forwarding)?, read(Part::Queue)?, self.every))
     }
 
-    /// The times of a part and an interface so far.
+    /// Reads the times of a part and an interface so far.
     ///
     /// # Errors
-    /// When the kernel does not read them.
+    /// If the kernel does not read them.
     pub fn read(&self, part: Part, interface_id: u16) -> Result<Residence, Error> {
         Ok(self.map.get(&part.index(interface_id), 0)?)
     }
 
-    /// Has the times of an interface begin again with nothing.
+    /// Resets the times of an interface.
     ///
     /// # Errors
-    /// When the kernel does not write them.
+    /// If the kernel does not write them.
     pub fn clear(&mut self, interface_id: u16) -> Result<(), Error> {
         for part in Part::ALL {
             self.map.set(part.index(interface_id), Residence::ZERO, 0)?;

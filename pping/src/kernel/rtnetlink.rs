@@ -1,5 +1,5 @@
-//! Requests to rtnetlink that wait for their answers. The kernel has those ready when it has taken the request, so what is
-//! dropped can take what it made away with it.
+//! Blocking requests to rtnetlink. The kernel has the answers ready when it has taken the request, so a destructor can
+//! use them to remove what was made.
 
 use std::io::{self, ErrorKind};
 
@@ -25,7 +25,7 @@ impl Rtnetlink {
     /// Connects.
     ///
     /// # Errors
-    /// When there is no socket to be had.
+    /// If no socket can be opened.
     pub(super) fn connect() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_ROUTE)?;
         socket.bind_auto()?;
@@ -33,7 +33,8 @@ impl Rtnetlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Asks, and takes the answers. The flags are to have the kernel say when it is done: `NLM_F_ACK` or `NLM_F_DUMP`.
+    /// Sends a request, and passes its answers to `take`. The flags must contain `NLM_F_ACK` or `NLM_F_DUMP`, so that
+    /// the kernel says when it is done.
     ///
     /// # Errors
     /// The error of the kernel.
@@ -72,7 +73,8 @@ impl Rtnetlink {
     }
 }
 
-/// The outcome of a request: an error is a negative number, and all else is well. The end of a list may have none.
+/// Reads the outcome of a request. A negative number is an error, and all else is success. The end of a list may have
+/// no number.
 fn outcome(payload: &[u8]) -> io::Result<()> {
     match payload.get(..4).and_then(|code| parse_i32(code).ok()) {
         Some(code) if code < 0 => Err(io::Error::from_raw_os_error(-code)),
@@ -80,7 +82,7 @@ fn outcome(payload: &[u8]) -> io::Result<()> {
     }
 }
 
-/// The value of the first attribute of a kind.
+/// Returns the value of the first attribute of a kind.
 pub(super) fn attribute(attributes: &[u8], kind: u16) -> Option<&[u8]> {
     let found = NlasIterator::new(attributes).flatten().find(|it| it.kind() == kind)?;
     let length = usize::from(found.length());

@@ -4,7 +4,7 @@ use aya::Ebpf;
 
 use crate::snapshot::ProgramRuns;
 
-/// The cost of each program so far; those that never ran while statistics were on are left out.
+/// Returns the cost of each program so far, except for programs that never ran while statistics were on.
 pub fn runs(programs: &Ebpf) -> Vec<ProgramRuns> {
     programs
         .programs()

@@ -1,4 +1,4 @@
-//! Which interfaces are to be watched: names, and patterns of names.
+//! The interfaces to watch: names, and patterns of names.
 
 use glob::Pattern;
 

@@ -1,4 +1,4 @@
-//! Queueing disciplines and filters of tc, by rtnetlink: as much as clsact takes, and what others have there.
+//! Queueing disciplines and filters of tc, by rtnetlink: what clsact needs, and what other programs have there.
 
 use std::{
     io,
@@ -22,7 +22,7 @@ use super::rtnetlink::{Rtnetlink, attribute};
 
 const CLSACT: &str = "clsact";
 
-/// `ffff:0`, which is what ingress and clsact are always called.
+/// `ffff:0`, the handle that ingress and clsact disciplines always have.
 const CLSACT_HANDLE: TcHandle = TcHandle { major: 0xffff, minor: 0 };
 
 // Of linux/rtnetlink.h and linux/pkt_cls.h.
@@ -31,8 +31,8 @@ const TCA_OPTIONS: u16 = 2;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_ID: u16 = 11;
 
-/// The lowest priority that the kernel gives (`tc_new_tfilter` of `net/sched/cls_api.c`): one with a lower was given it by hand, and
-/// comes first.
+/// The lowest priority that the kernel chooses (`tc_new_tfilter` of `net/sched/cls_api.c`). A filter with a lower one
+/// was given it explicitly, and comes first.
 pub(crate) const FIRST_OF_KERNEL: u16 = 0x8000;
 
 /// A filter of pping or of another program.
@@ -40,7 +40,7 @@ pub(crate) const FIRST_OF_KERNEL: u16 = 0x8000;
 pub(crate) struct Filter {
     /// Its kind, as in `bpf` or `u32`.
     pub(crate) kind: String,
-    /// The name of its program; empty, if it has none of BPF.
+    /// The name of its BPF program; empty if it has none.
     pub(crate) name: String,
     /// The id of its program.
     pub(crate) program: Option<u32>,
@@ -50,12 +50,12 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// Whether it is the head of the list of filters of a priority, of which the kernel tells first.
+    /// Whether it is the head of the filters of one priority, which the kernel lists before the filters themselves.
     pub(crate) fn is_head(&self) -> bool {
         u32::from(self.handle) == 0
     }
 
-    /// Filters of lower ones come first.
+    /// Returns its priority. Filters with a lower one come first.
     pub(crate) fn priority(&self) -> u16 {
         TcHandle::from(self.info).major
     }
@@ -68,16 +68,16 @@ impl TrafficControl {
     /// Connects.
     ///
     /// # Errors
-    /// When there is no socket to be had.
+    /// If no socket can be opened.
     pub(crate) fn connect() -> io::Result<Self> {
         Rtnetlink::connect().map(Self)
     }
 
-    /// Adds a clsact discipline to an interface. Returns whether there was none.
+    /// Adds a clsact discipline to an interface. Returns true if there was none.
     ///
     /// # Errors
-    /// The error of the kernel; and that there is an ingress discipline in its place, of which the egress side is its ingress
-    /// side (`ingress_tcf_block` of `net/sched/sch_ingress.c`).
+    /// The error of the kernel, or an error if an ingress discipline takes its place. The egress side of that one would
+    /// be its ingress side (`ingress_tcf_block` of `net/sched/sch_ingress.c`).
     pub(super) fn add_clsact(&mut self, ifindex: u32) -> io::Result<bool> {
         let request = RouteNetlinkMessage::NewQueueDiscipline(clsact(ifindex));
         match self.0.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {}) {
@@ -101,13 +101,13 @@ impl TrafficControl {
     /// Whether there is a queueing discipline of kind `ingress`, which takes the place of clsact and has no egress.
     ///
     /// # Errors
-    /// The error of the kernel. That there is no discipline is none.
+    /// The error of the kernel. A missing discipline is no error.
     pub(crate) fn has_ingress_only(&mut self, ifindex: u32) -> io::Result<bool> {
         let mut message = clsact(ifindex);
         message.attributes.clear();
         let mut kind = None;
         let request = RouteNetlinkMessage::GetQueueDiscipline(message);
-        // Before Linux 5.18 it is not said to who asks, but for an echo.
+        // Before Linux 5.18 the kernel answers the sender only if an echo is requested.
         let answered = self.0.request(request, NLM_F_ECHO | NLM_F_ACK, |answer| {
             kind = text(answer, TCA_KIND).or(kind.take());
         });
@@ -125,7 +125,8 @@ impl TrafficControl {
         self.0.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(ifindex)), NLM_F_ACK, |_| {})
     }
 
-    /// Adds a filter, before those to which the kernel gave a priority as well, and after those that were given one.
+    /// Adds a filter with a priority that the kernel chooses. It comes before other such filters, and after those with
+    /// an explicit priority.
     ///
     /// # Errors
     /// The error of the kernel.
@@ -151,10 +152,10 @@ impl TrafficControl {
         self.0.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {})
     }
 
-    /// The filters of an interface, everybody's, in the order in which they see packets.
+    /// Returns the filters of an interface, of all programs, in the order in which they see packets.
     ///
     /// # Errors
-    /// The error of the kernel. That there is no such interface, or no discipline, is none.
+    /// The error of the kernel. A missing interface or discipline is no error.
     pub(crate) fn filters(&mut self, ifindex: u32, direction: Direction) -> io::Result<Vec<Filter>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetTrafficFilter(filters(ifindex, direction));
@@ -198,7 +199,7 @@ fn filters(ifindex: u32, direction: Direction) -> TcMessage {
     message
 }
 
-/// Reads no more of a filter than is needed: what kinds of filters there are, and what they have, is up to the kernel.
+/// Reads only the needed fields of a filter, because the kernel may have kinds and fields that pping does not know.
 fn filter(answer: &[u8]) -> Option<Filter> {
     let header = TcHeader::parse(answer).ok()?;
     let kind = text(answer, TCA_KIND).unwrap_or_default();
@@ -219,8 +220,8 @@ fn text(answer: &[u8], kind: u16) -> Option<String> {
     attribute(attributes, kind).and_then(|value| parse_string(value).ok())
 }
 
-/// Whether there is nothing to remove any more: the kernel says one of these of an interface, a discipline or a filter that
-/// went meanwhile.
+/// True if nothing is left to remove: the kernel answers so if the interface, the discipline or the filter is gone
+/// already.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::EINVAL))
 }

@@ -1,7 +1,8 @@
-//! The types of the running kernel (BTF): where its structures have a field, and which tracepoints it has.
+//! The types of the running kernel (BTF): the offsets of fields, and the tracepoints.
 //!
-//! aya finds fields for programs in C, whose compiler leaves notes for that; Rust's does not. So the few that are read are looked up
-//! here, and given to the programs as numbers. The format is in the kernel's Documentation/bpf/btf.rst.
+//! aya relocates fields for programs in C, whose compiler leaves notes for that; Rust's does not. So pping looks up the
+//! few fields that its programs read, and gives them the offsets as numbers. The format is in the kernel's
+//! Documentation/bpf/btf.rst.
 
 use std::{
     fs,
@@ -14,7 +15,7 @@ const PATH: &str = "/sys/kernel/btf/vmlinux";
 /// The first two bytes.
 const MAGIC: u16 = 0xeb9f;
 
-/// Structures inside of each other that a field is looked for in.
+/// The depth to which a field is searched for in nested structures.
 const MAX_DEPTH: u32 = 8;
 
 /// Kinds of types.
@@ -49,10 +50,10 @@ struct Header {
 }
 
 impl Types {
-    /// Reads those of the running kernel.
+    /// Reads the types of the running kernel.
     ///
     /// # Errors
-    /// When there are none, or in a format that is not known.
+    /// If there are none, or if their format is unknown.
     pub(super) fn read() -> io::Result<Self> {
         Self::of(fs::read(PATH)?)
     }
@@ -94,7 +95,7 @@ impl Types {
         self.find(TYPEDEF, &format!("btf_trace_{name}")).is_some()
     }
 
-    /// Where a structure has this field, also inside of structures and unions without a name: bytes from its start.
+    /// Returns the offset of a field in bytes. Looks into nested structures and unions without a name, too.
     pub(super) fn offset(&self, structure: &str, field: &str) -> Option<u32> {
         let bits = self.offset_in(self.find(STRUCT, structure)?, field, MAX_DEPTH)?;
         (bits % 8 == 0).then_some(bits / 8)

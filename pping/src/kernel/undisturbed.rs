@@ -1,14 +1,14 @@
-//! Loading programs although something comes in between.
+//! Loading programs again if loading is interrupted.
 
 use std::io::ErrorKind;
 
 use aya::programs::ProgramError;
 
-/// Attempts to load a program that is interrupted; as many as libbpf makes.
+/// Attempts to load a program that is interrupted, as many as libbpf makes.
 const LOAD_ATTEMPTS: u32 = 5;
 
-/// Loads until nothing comes in between. Signals are held, but a process that is stopped, frozen or traced is interrupted all the
-/// same, and the verifier gives up with `EAGAIN`, which says nothing about the program.
+/// Loads again while loading is interrupted. Signals are held back, but a process that is stopped, frozen or traced is
+/// interrupted all the same. The verifier then gives up with `EAGAIN`, which says nothing about the program.
 pub(super) fn undisturbed(mut load: impl FnMut() -> Result<(), ProgramError>) -> Result<(), ProgramError> {
     for _ in 1..LOAD_ATTEMPTS {
         match load() {

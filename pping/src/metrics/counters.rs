@@ -26,7 +26,7 @@ use crate::{
 /// ECN codepoints in the order of their numbers (RFC 3168, 5).
 const CODEPOINTS: [&str; 4] = ["not_ect", "ect1", "ect0", "ce"];
 
-/// DNS response codes in the order of their numbers (IANA, "DNS RCODEs"); the rest of 16 is unassigned.
+/// DNS response codes in the order of their numbers (IANA, "DNS RCODEs"); 12 to 15 are unassigned.
 const RCODES: [&str; 16] = [
     "NOERROR",
     "FORMERR",
@@ -96,7 +96,7 @@ pub struct Pushes {
 /// Why a request was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// Newer ones needed its room.
+    /// Newer requests needed its room in the queue.
     QueueFull,
     /// The receiver refused it for good.
     Refused,
@@ -114,13 +114,13 @@ impl Dropped {
 pub enum Failed {
     /// There was no connection, or it broke.
     Connection,
-    /// TLS could not be agreed on, as when a certificate is for another host.
+    /// The TLS handshake failed, for example because the certificate is for another host.
     Tls,
     /// The receiver took too long.
     Timeout,
-    /// The receiver answered with another status than success.
+    /// The receiver answered with a status other than success.
     Status,
-    /// The answer was none of OTLP.
+    /// The answer was not an OTLP message.
     Answer,
 }
 
@@ -146,7 +146,7 @@ pub(super) fn write(page: &mut dyn Exposition, latest: &State) {
     run_time(page, &latest.programs);
 }
 
-/// The run time of programs, the only value here that is not an integer.
+/// Writes the run time of programs, the only value here that is not an integer.
 fn run_time(page: &mut dyn Exposition, programs: &[ProgramRuns]) {
     if programs.is_empty() {
         return;
@@ -164,7 +164,7 @@ fn run_time(page: &mut dyn Exposition, programs: &[ProgramRuns]) {
     }
 }
 
-/// The times of the kernel programs and of the process, ns.
+/// Returns the times of the kernel programs and of the process, ns.
 pub(super) fn times(latest: &Latest, process: Option<&Process>) -> Vec<IntegerFamily> {
     let time = |name, help, series| IntegerFamily { name, help, kind: Kind::Counter, series };
     let runs = latest.programs.iter().map(|ProgramRuns { program, time, .. }| {
@@ -372,7 +372,7 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
     families
 }
 
-/// The metrics of an exporter.
+/// Returns the metrics of an exporter.
 fn pushed(pushes: &Pushes) -> [IntegerFamily; 4] {
     let by_reason = |names: &[&str], counts: &[u64]| {
         let reasons = names.iter().map(|&name| vec![("reason", name.to_owned())]);

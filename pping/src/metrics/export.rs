@@ -1,7 +1,7 @@
 //! The metrics as values, for an exporter that pushes them.
 //!
-//! What an exporter counts begins when it does. So it has sums of its own, in bins as fine as the kernel's, beside those of pages,
-//! which `--pin` continues from run to run in octaves.
+//! The counts of an exporter do not continue those of earlier runs. So an exporter has its own sums, in bins as fine as
+//! the kernel's, beside those of pages, which `--pin` continues from run to run in octaves.
 
 use std::{
     borrow::Cow,
@@ -22,15 +22,15 @@ use crate::{
     residence::{InterfaceTimes, Times, count},
 };
 
-/// How long ago the oldest sample may have been measured that a new series begins with.
+/// How old the first samples of a new series may be.
 const EPOCH: Duration = Duration::from_secs(1);
 
-/// All metrics at a time.
+/// All metrics at one time.
 #[derive(Debug)]
 pub struct Export {
     /// The time.
     pub at: SystemTime,
-    /// The time that counts are of.
+    /// Whether counts are cumulative or deltas.
     pub temporality: Temporality,
     /// The metrics.
     pub families: Vec<Family>,
@@ -58,9 +58,9 @@ pub enum Points {
     Levels(Vec<Point<u64>>),
     /// Times in seconds that grow and shrink.
     Seconds(Vec<Point<f64>>),
-    /// Parts of one, which grow and shrink.
+    /// Ratios from 0 to 1, which grow and shrink.
     Ratios(Vec<Point<f64>>),
-    /// Sums of so many times, without quantiles: both only grow.
+    /// Numbers and sums of times, without quantiles: both only grow.
     Summaries(Vec<Point<TimeSum>>),
     /// Round-trip times.
     Distributions(Vec<Point<Box<Distribution>>>),
@@ -69,9 +69,9 @@ pub enum Points {
 /// A sum of times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeSum {
-    /// How many.
+    /// The number of times.
     pub count: u64,
-    /// All of them together, s.
+    /// Their sum, s.
     pub sum: f64,
 }
 
@@ -83,7 +83,7 @@ pub type Attributes = Vec<(Cow<'static, str>, Arc<str>)>;
 pub struct Point<T> {
     /// Its labels.
     pub attributes: Attributes,
-    /// The time that the value counts from; for what grows and shrinks it means nothing.
+    /// The time that the value counts from. It means nothing for values that grow and shrink.
     pub since: SystemTime,
     /// The value.
     pub value: T,
@@ -103,7 +103,7 @@ pub struct Distribution {
 impl Distribution {
     const EMPTY: Self = Self { bins: [0; BINS], sum: 0, range: None };
 
-    /// Adds what was measured since the last time.
+    /// Adds the samples of a tally.
     pub fn add(&mut self, tally: &Tally) {
         if !tally.has_samples() {
             return;
@@ -116,7 +116,7 @@ impl Distribution {
     }
 }
 
-/// What a series measured since an exporter wants to know it.
+/// The measurements of a series for an exporter.
 #[derive(Debug)]
 pub(super) struct Pushed {
     pub(super) since: SystemTime,
@@ -136,21 +136,21 @@ impl Pushed {
     }
 }
 
-/// The exports so far.
+/// The counts of an exporter.
 #[derive(Debug)]
 pub(super) struct Exports {
     /// When counting began.
     began: SystemTime,
     /// The time of the last export with [`Temporality::Delta`].
     last: SystemTime,
-    /// What counters count from, by name and labels; what is not here counts from 0.
+    /// The values that counters count from, by name and labels; all others count from 0.
     base: HashMap<(&'static str, Vec<String>), u64>,
-    /// What times in this host count from, by interface.
+    /// The residence times that deltas count from, by interface.
     times: HashMap<Arc<str>, Times>,
 }
 
 impl Exports {
-    /// Counts from now on from these values, or since `began` from nothing.
+    /// Counts since `began`. The counters of `families` count from their values there, all others from 0.
     pub(super) fn new(began: SystemTime, families: &[IntegerFamily]) -> Self {
         let mut exports = Self { began, last: began, base: HashMap::new(), times: HashMap::new() };
         for family in families.iter().filter(|family| matches!(family.kind, Kind::Counter)) {
@@ -161,13 +161,13 @@ impl Exports {
         exports
     }
 
-    /// When a series begins that has its first samples now.
+    /// Returns the start of a series that has its first samples now.
     pub(super) fn series_began(&self) -> SystemTime {
         let now = SystemTime::now();
         self.began.max(now.checked_sub(EPOCH).unwrap_or(now))
     }
 
-    /// The values of metrics of interfaces and of the process; those of `times` are in ns, and only grow.
+    /// Returns the values of the metrics of interfaces and of the process. Those of `times` are counters in ns.
     pub(super) fn take(
         &mut self,
         families: Vec<IntegerFamily>,
@@ -201,7 +201,8 @@ impl Exports {
         taken
     }
 
-    /// The values of a summary: how many, and their sum in ns, with the same series. Before [`Self::take`], which ends a delta.
+    /// Returns a summary from numbers and sums in ns, which have the same series. It comes before [`Self::take`], which
+    /// ends a delta.
     pub(super) fn take_summary(
         &mut self,
         name: &'static str,
@@ -219,7 +220,8 @@ impl Exports {
         Family { name, help, points: Points::Summaries(counts.into_iter().zip(sums).map(both).collect()) }
     }
 
-    /// The times in this host, none of which earlier runs had. Before [`Self::take`], from whose last call on deltas count.
+    /// Returns the residence times, which do not include earlier runs. It comes before [`Self::take`], whose last call
+    /// began the delta.
     pub(super) fn distributions(
         &mut self,
         latest: &[InterfaceTimes],
@@ -245,7 +247,7 @@ impl Exports {
                 |times: &Times| temporality == Temporality::Cumulative || count(times.part(part)) > 0;
             let due = now.iter().filter(|(_, times)| is_due(times));
             let points = due.map(|(interface, times)| point(part, interface, times)).collect();
-            // Without the unit, as other names here.
+            // Without the unit, like the other names here.
             let name = name.strip_suffix("_seconds").unwrap_or(name);
             Family { name, help, points: Points::Distributions(points) }
         });
@@ -254,7 +256,7 @@ impl Exports {
         families
     }
 
-    /// The values of a counter.
+    /// Returns the values of a counter.
     fn counted(
         &mut self,
         mut family: IntegerFamily,
@@ -263,7 +265,7 @@ impl Exports {
     ) -> Vec<Point<u64>> {
         for (labels, value) in &mut family.series {
             let key = key(family.name, labels);
-            // A counter that went back began again.
+            // A counter that went down has started again.
             let base = self.base.get(&key).copied().filter(|base| *base <= *value).unwrap_or(0);
             if temporality == Temporality::Delta {
                 self.base.insert(key, *value);
@@ -308,7 +310,7 @@ mod tests {
         let cumulative = Temporality::Cumulative;
         assert_eq!(taken(&mut exports, &[("eth0", 107), ("eth1", 5)], cumulative), [7, 5]);
         assert_eq!(taken(&mut exports, &[("eth0", 109), ("eth1", 5)], cumulative), [9, 5]);
-        // As after a removal of all pins.
+        // As after all pins were removed.
         assert_eq!(taken(&mut exports, &[("eth0", 3)], cumulative), [3]);
     }
 

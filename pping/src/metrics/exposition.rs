@@ -1,8 +1,8 @@
-//! What all formats have in common: families of metrics, in which series with labels have values.
+//! The interface that all formats share: families of metrics, whose series have labels and values.
 //!
-//! Each metric is written once, to an [`Exposition`], of which there is one for text and one for protobuf. The client library is not used
-//! for it, since a page of many groups takes it several times as long, and its protobuf a dozen times the memory of the page (see
-//! docs/scale.md).
+//! Each metric is written once, to an [`Exposition`]. One implementation writes text, the other protobuf. The client
+//! library is not used: it takes several times as long for a page of many groups, and its protobuf takes a dozen times
+//! the memory of the page (see docs/scale.md).
 
 use super::{histogram::RttHistogram, labels::Labels, page::Page};
 
@@ -37,16 +37,16 @@ pub(super) enum Value {
     Float(f64),
 }
 
-/// What precedes the labels of a series: the same in each series of a family.
+/// The bytes before the labels of a series, formatted once for many series of a family.
 #[derive(Debug)]
 pub(super) struct Prefix(pub(super) Vec<u8>);
 
 /// A page in progress.
 pub(super) trait Exposition {
-    /// Begins a family. What follows belongs to it.
+    /// Begins a family, to which the following series belong.
     fn family(&mut self, family: &MetricFamily<'_>);
 
-    /// The beginning of series of this family, with labels besides their own.
+    /// Returns the beginning of series of this family, with these labels before their own.
     fn prefix(&self, labels: &[(&str, &str)]) -> Prefix;
 
     /// Writes the value of a series of a counter, gauge or info.
@@ -55,7 +55,7 @@ pub(super) trait Exposition {
     /// Writes a series of a histogram.
     fn histogram(&mut self, labels: &Labels, histogram: &RttHistogram);
 
-    /// Writes a series of a summary: of so many values, which add up to `sum` ns.
+    /// Writes a series of a summary: `count` values, which add up to `sum` ns.
     fn summary(&mut self, labels: &Labels, count: u64, sum: u64);
 
     /// Completes the page.

@@ -1,4 +1,4 @@
-//! The series of groups, under the labels that there is room for.
+//! The series of groups, under a bounded number of labels.
 
 mod push;
 
@@ -41,20 +41,20 @@ pub(super) struct Groups {
     other: Arc<str>,
     /// The ledger, if counters outlive this process.
     ledger: Option<Ledger>,
-    /// The number of epochs committed there.
+    /// The number of epochs committed to the ledger.
     committed: u32,
-    /// The indexes of series that changed since.
+    /// The indexes of series that changed since the last commit.
     changed: Vec<usize>,
     clock: Clock,
     /// The times of packets in queues.
     pub(super) queues: Queues,
     /// The profiles that series are scored by.
     pub(super) profiles: Profiles,
-    /// The exports so far, if there is an exporter.
+    /// The counts for an exporter, if there is one.
     pub(super) exports: Option<Exports>,
 }
 
-/// The beginning of the present epoch, which is that of counters that it creates.
+/// The beginning of the present epoch. The counters that the epoch creates begin there.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     began: Instant,
@@ -134,7 +134,7 @@ impl Groups {
         }
     }
 
-    /// The index of a series, which is created if it does not exist. `name` is a series whose samples it counts.
+    /// Returns the index of a series, which is created if it does not exist. `name` is a series whose samples it counts.
     fn index_of(&mut self, id: SeriesId, name: &SeriesName, now: Instant) -> usize {
         let entry = match self.series.entry(id) {
             indexmap::map::Entry::Occupied(occupied) => return occupied.index(),
@@ -168,7 +168,7 @@ impl Groups {
         let Self { ledger: Some(ledger), changed, series, labelled, .. } = self else { return };
         changed.sort_unstable();
         changed.dedup();
-        // What could not be written is written with the next epoch.
+        // Totals that could not be written are written with the next epoch.
         changed.retain(|&index| {
             let Some((id, Series { entry: Some(entry), .. })) = series.get_index(index) else { return false };
             let mut entry = *entry;
@@ -180,7 +180,7 @@ impl Groups {
         self.committed = epoch;
     }
 
-    /// Adds what series measured since the last time.
+    /// Adds the measurements of series since the last call.
     pub(super) fn add(&mut self, slices: &[(SeriesName, Tally)], now: Instant) {
         if self.labelled.roll(now) {
             self.note_labels();
@@ -205,7 +205,7 @@ impl Groups {
         self.clock.advance(now);
     }
 
-    /// Adds the times of packets in queues since the last time.
+    /// Adds the times of packets in queues since the last call.
     pub(super) fn add_queues(&mut self, queues: &[(QueueName, Tally)]) {
         let pushed = self.exports.as_ref().map(Exports::series_began);
         for (name, tally) in queues {
@@ -296,8 +296,8 @@ const BYTES: &str = "Bytes of payload above the transport header in a group's fl
 const RETRANSMISSIONS: &str = "TCP segments retransmitted in a group's flows";
 const COLUMNS: &str = "Columns of the groups file, by group";
 
-/// Whether the RTTs of a series have a baseline. The groups without a label change, and the pauses of applications lengthen the times of
-/// spin bits.
+/// Whether the RTTs of a series have a baseline. The groups in `other` change, and the pauses of applications lengthen
+/// the times of spin bits, so these two have none.
 fn has_baseline(id: &SeriesId) -> bool {
     *id.group != *OTHER && id.method != Method::QuicSpin
 }
@@ -317,7 +317,7 @@ fn histogram(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
         kind: Kind::Histogram,
         help: RTT,
     });
-    // Skips 30 lines of zeroes where packets pass but none are timed, as against the direction of a download.
+    // Skips 30 lines of zeroes for series with traffic but no samples, such as those against the direction of a download.
     for Shown { series, .. } in shown.iter().filter(|it| it.series.rtts.has_samples()) {
         page.histogram(&series.labels, &series.rtts);
     }
@@ -364,7 +364,7 @@ fn quality(page: &mut dyn Exposition, profiles: &Profiles, shown: &[Shown<'_>]) 
     }
 }
 
-/// A score as a ratio: 1 is the best.
+/// Returns a score as a ratio: 1 is the best.
 fn ratio(score: u8) -> f64 {
     f64::from(score) / 100.0
 }
@@ -385,14 +385,14 @@ fn traffic(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
     }
 }
 
-/// The columns of a group in the groups file, as labels.
+/// Returns the columns of a group in the groups file, as labels.
 fn information(name: &GroupName) -> Labels {
     let columns = columns(name);
     let labels: Vec<_> = columns.iter().map(|(name, value)| (&**name, &**value)).collect();
     Labels::new(&labels)
 }
 
-/// The same, by name. Names are changed where a label cannot have them.
+/// Returns the columns by name. Changes names that are not valid for a label.
 fn columns(name: &GroupName) -> Attributes {
     let mut labels: Attributes = vec![("group".into(), Arc::clone(&name.label))];
     let mut taken: HashSet<String> = HashSet::from(["group".to_owned()]);
@@ -406,7 +406,7 @@ fn columns(name: &GroupName) -> Attributes {
     labels
 }
 
-/// The nearest valid name of a label. Prometheus reserves names that begin with two underscores.
+/// Returns the nearest valid name of a label. Prometheus reserves names that begin with two underscores.
 fn label_name(column: &str) -> String {
     let word = |character: char| if character.is_ascii_alphanumeric() { character } else { '_' };
     let name: String = column.chars().map(word).collect();

@@ -31,7 +31,7 @@ fn page(groups: &mut Groups, format: PageFormat, now: Instant) -> String {
     page.finish().text()
 }
 
-/// Counters by series: what ends in `_total`, `_count`, `_sum` and `_bucket`.
+/// Returns the counters of a page by series: names that end in `_total`, `_count`, `_sum` and `_bucket`.
 fn counters(page: &str) -> BTreeMap<String, f64> {
     let values = page.lines().filter(|line| !line.starts_with('#'));
     let counters = values.filter_map(|line| line.rsplit_once(' ')).filter(|(series, _)| {
@@ -56,7 +56,7 @@ fn a_page_has_every_metric_of_a_group() {
     );
     let page = page(&mut groups, PageFormat::Classic, now);
     let labels = "interface=\"eth0\",method=\"tcp-ts\",matched=\"ingress\",group=\"customer-7\"}";
-    // The two samples above the lower one, as far as their bins tell.
+    // How far the two samples lie above the lower one, at the resolution of bins.
     let [low, high] = [1_000_000, 51_000_000]
         .map(|rtt| hist::middle(hist::bin(rtt)).clamp(1_000_000, 51_000_000) - 1_000_000);
     for line in [
@@ -165,7 +165,7 @@ fn concurrent_requests_share_a_page() {
     assert!(!one.text().contains("group=\"a\"") && two.text().contains("group=\"a\""));
 }
 
-/// What happens in a test: a second with samples of some groups, a group that expires, or time that passes.
+/// A step of a test: a second with samples of some groups, a group that expires, or time that passes.
 #[derive(Clone, Debug)]
 enum Step {
     Samples(Vec<(usize, u64)>),
@@ -216,7 +216,7 @@ proptest! {
             let counters = counters(&page);
             let (mut new_samples, mut new_packets) = (0.0, 0.0);
             for (series, value) in &counters {
-                // Also over a time in which it was not exposed.
+                // This holds even if the series was not exposed for a time.
                 let last = before.get(series).copied().unwrap_or(0.0);
                 prop_assert!(*value >= last, "{series} went from {last} to {value}");
                 let grown = value - last;
@@ -257,7 +257,7 @@ fn the_next_run_continues_from_committed_epochs_only() {
     next.resume(&names, 2, now);
     assert_eq!(counters(&page(&mut next, PageFormat::Classic, now)), counters(&exposed));
     assert_eq!(labels(&exposed), BTreeSet::from(["a", "other"]));
-    // It takes that epoch again.
+    // The next run takes that epoch again.
     next.add(&slices(100), now);
     next.commit(3);
     let exposed = page(&mut next, PageFormat::Classic, now);
@@ -292,7 +292,7 @@ fn native_histograms_begin_with_the_run() {
         let family = b"\x0a\x11pping_rtt_seconds";
         page.finish().chunks().concat().windows(family.len()).any(|bytes| bytes == family)
     };
-    // The bins of the three samples are not known.
+    // The ledger does not keep the bins of the three samples.
     assert!(!histogram(&mut next));
     assert!(page(&mut next, PageFormat::Classic, now).contains("pping_rtt_seconds_count"));
     next.add(&[(names[0].clone(), tally(2))], now);

@@ -7,19 +7,20 @@ use pping_common::{
     hist::{self, BINS, BINS_PER_OCTAVE, OCTAVES, OVERFLOW, UNDERFLOW},
 };
 
-/// Counts by bin since this process has the series, and the counts by octave that earlier processes kept in the ledger.
+/// Counts by bin since this process created the series, and the counts by octave that earlier processes kept in the ledger.
 ///
-/// The text formats have both, as buckets of octaves. Protobuf has what this process counted, since only of that the bins are known.
+/// The text formats show both, as buckets of octaves. Protobuf shows the counts of this process only, because only
+/// their bins are known.
 #[derive(Clone, Debug)]
 pub(super) struct RttHistogram {
     since: SystemTime,
     /// Kept by earlier processes: samples by bucket, not cumulative, and the sum of their RTTs, ns.
     kept: Option<Box<([u64; BUCKETS], u128)>>,
-    /// No longer than all octaves.
+    /// Samples below all octaves.
     shorter: u64,
-    /// The octaves that have samples, in their order: a series has few.
+    /// The octaves that have samples, ascending. A series has few.
     octaves: Vec<Octave>,
-    /// Longer than all octaves.
+    /// Samples above all octaves.
     longer: u64,
     /// Sum of the RTTs, ns.
     sum: u128,
@@ -33,12 +34,12 @@ struct Octave {
 }
 
 impl RttHistogram {
-    /// No samples; counting began at `since`.
+    /// Creates a histogram without samples; counting began at `since`.
     pub(super) const fn new(since: SystemTime) -> Self {
         Self { since, kept: None, shorter: 0, octaves: Vec::new(), longer: 0, sum: 0 }
     }
 
-    /// These times, ns, by their bins; counting began at `since`.
+    /// Creates a histogram from the number of times by bin, and their sum, ns; counting began at `since`.
     pub(super) fn of(since: SystemTime, bins: &[u64; BINS], sum: u128) -> Self {
         let mut histogram = Self::new(since);
         histogram.add_bins(bins, sum);
@@ -83,7 +84,7 @@ impl RttHistogram {
         self.kept = Some(Box::new((totals.buckets, u128::from(high) << 64 | u128::from(low))));
     }
 
-    /// All samples by bucket, not cumulative, and the sum of their RTTs, ns.
+    /// Returns all samples by bucket, not cumulative, and the sum of their RTTs, ns.
     pub(super) fn totals(&self) -> ([u64; BUCKETS], u128) {
         let (mut buckets, mut sum) = self.kept.as_deref().copied().unwrap_or(([0; BUCKETS], 0));
         for (bucket, count) in buckets.iter_mut().zip(self.buckets()) {
@@ -93,22 +94,22 @@ impl RttHistogram {
         (buckets, sum)
     }
 
-    /// The number of all samples up to the bound of each bucket; the last is the number of all.
+    /// Returns the number of samples up to the bound of each bucket; the last is the number of all samples.
     pub(super) fn cumulative(&self) -> [u64; BUCKETS] {
         cumulative(self.totals().0)
     }
 
-    /// The sum of all RTTs, ns.
+    /// Returns the sum of all RTTs, ns.
     pub(super) fn sum(&self) -> u128 {
         self.kept.as_ref().map_or(0, |kept| kept.1) + self.sum
     }
 
-    /// What this process counted.
+    /// Returns the part of the histogram that this process counted.
     pub(super) fn counted(&self) -> Counted<'_> {
         Counted(self)
     }
 
-    /// The samples of this process by bucket, not cumulative.
+    /// Returns the samples of this process by bucket, not cumulative.
     fn buckets(&self) -> [u64; BUCKETS] {
         let mut buckets = [0; BUCKETS];
         buckets[0] = self.shorter;
@@ -120,33 +121,33 @@ impl RttHistogram {
     }
 }
 
-/// What this process counted of a histogram.
+/// The part of a histogram that this process counted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted<'a>(&'a RttHistogram);
 
 impl Counted<'_> {
-    /// When counting began.
+    /// Returns when counting began.
     pub(super) fn since(self) -> SystemTime {
         self.0.since
     }
 
-    /// The number of samples up to the bound of each bucket; the last is the number of all.
+    /// Returns the number of samples up to the bound of each bucket; the last is the number of all samples.
     pub(super) fn cumulative(self) -> [u64; BUCKETS] {
         cumulative(self.0.buckets())
     }
 
-    /// The sum of the RTTs, ns.
+    /// Returns the sum of the RTTs, ns.
     pub(super) fn sum(self) -> u128 {
         self.0.sum
     }
 
-    /// The number of samples no longer than all octaves.
+    /// Returns the number of samples below all octaves.
     pub(super) fn shorter(self) -> u64 {
         self.0.shorter
     }
 
-    /// The bins with samples, ascending: their index in native histograms of [`hist::SCHEMA`], and the number of their samples. What
-    /// is longer than all octaves counts for the first bin beyond them.
+    /// Returns the bins with samples, ascending: their index in native histograms of [`hist::SCHEMA`], and their number
+    /// of samples. Samples above all octaves count for the first bin beyond the octaves.
     pub(super) fn bins(self) -> impl Iterator<Item = (i32, u64)> {
         const FIRST: i32 = hist::FIRST_OCTAVE * BINS_PER_OCTAVE as i32 + 1;
         let bins = self.0.octaves.iter().flat_map(|octave| {
@@ -176,7 +177,7 @@ mod tests {
 
     fn histogram(rtts: &[u64]) -> RttHistogram {
         let mut histogram = RttHistogram::new(SystemTime::UNIX_EPOCH);
-        // In two parts, as a second follows the other.
+        // In two parts, like two seconds.
         for part in rtts.chunks(rtts.len().div_ceil(2)) {
             let mut tally = Tally::EMPTY;
             for &rtt in part {
@@ -187,7 +188,7 @@ mod tests {
         histogram
     }
 
-    /// Around powers of two of a second, below and above all octaves too.
+    /// Generates RTTs around powers of two of a second, some of them below and above all octaves.
     fn rtts() -> impl Strategy<Value = Vec<u64>> {
         let rtt = |(octave, offset)| (hist::upper_bound(UNDERFLOW) << octave) + offset - 4;
         prop::collection::vec((0_u32..40, 0_u64..9).prop_map(rtt), 1..200)

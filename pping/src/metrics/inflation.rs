@@ -24,7 +24,7 @@ pub(super) struct Inflated {
     pub(super) minimum: Option<u64>,
     /// The lowest RTT of the longer window.
     pub(super) baseline: Option<u64>,
-    /// The percentiles of the last minute above the baseline.
+    /// How far the percentiles of the last minute lie above the baseline.
     pub(super) above: Option<[u64; 2]>,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Inflated {
 pub(super) const PERCENTILES: [u64; 2] = [50, 95];
 
 impl Inflation {
-    /// No samples; `baseline` is the longer window.
+    /// Creates it without samples; `baseline` is the longer window.
     pub(super) fn new(baseline: Duration, now: Instant) -> Self {
         Self {
             baseline: Minimum::new(baseline, now),
@@ -46,7 +46,7 @@ impl Inflation {
         self.baseline.set_window(baseline);
     }
 
-    /// Adds what was measured in a second.
+    /// Adds the samples of a second.
     pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
         self.recent.add(tally, now);
         if let Some(min) = tally.min() {
@@ -55,7 +55,7 @@ impl Inflation {
         }
     }
 
-    /// The values at `now`.
+    /// Returns the values at `now`.
     pub(super) fn report(&mut self, now: Instant) -> Inflated {
         self.recent.roll(now);
         let baseline = self.baseline.lowest(now);

@@ -1,7 +1,7 @@
 //! The groups that have a label of their own, a bounded number: those with the most samples.
 //!
-//! What other groups measure counts under [`OTHER`](crate::groups::OTHER). No count moves from one label to another: the
-//! counters of a label only grow, and together they grow by what was measured.
+//! Other groups count under [`OTHER`](crate::groups::OTHER). No count moves from one label to another: the counters of
+//! a label only grow, and together they grow by what all groups measure.
 
 use std::{
     collections::HashMap,
@@ -16,8 +16,8 @@ use crate::groups::{ALL, OTHER, UNLISTED};
 /// The period after which groups are compared by their samples.
 const PERIOD: Duration = Duration::from_mins(5);
 
-/// A group takes the label of another if it had this many times the samples. Otherwise two groups that are about equally
-/// busy would alternate, and both graphs would have gaps.
+/// A group takes the label of another if the ratio of their samples is higher than this. Otherwise two groups that are
+/// about equally busy would alternate, and both graphs would have gaps.
 const HYSTERESIS: (u64, u64) = (5, 4);
 
 /// All groups, with or without a label.

@@ -1,13 +1,13 @@
-//! Labels of series, in the form of each format.
+//! Labels of series, formatted for text and for protobuf.
 
 use prost::Message;
 
 /// The labels of a series, formatted once for each format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Labels {
-    /// As in text, without the braces around them.
+    /// As text, without the braces around them.
     pub(super) text: Box<str>,
-    /// As in a message `Metric`.
+    /// As fields of a message `Metric`.
     pub(super) protobuf: Box<[u8]>,
 }
 
@@ -18,7 +18,7 @@ impl Labels {
     }
 }
 
-/// What `Metric` has of labels.
+/// The part of `Metric` that has the labels.
 #[derive(Clone, PartialEq, Message)]
 struct LabelPairs {
     #[prost(message, repeated, tag = "1")]
@@ -33,13 +33,13 @@ struct LabelPair {
     value: String,
 }
 
-/// Labels as they are inside a `Metric`.
+/// Encodes labels as they are inside a `Metric`.
 pub(super) fn protobuf(labels: &[(&str, &str)]) -> Vec<u8> {
     let pair = |&(name, value): &(&str, &str)| LabelPair { name: name.to_owned(), value: value.to_owned() };
     LabelPairs { label: labels.iter().map(pair).collect() }.encode_to_vec()
 }
 
-/// Labels as text, without the braces around them.
+/// Formats labels as text, without the braces around them.
 fn text(labels: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (index, (name, value)) in labels.iter().enumerate() {

@@ -1,24 +1,24 @@
-//! The counters of groups, kept where they outlive the process, so that none of them goes back when an agent stops,
-//! crashes or is replaced.
+//! The counters of groups, kept outside the process, so that none of them goes down when an agent stops, crashes or is
+//! replaced.
 //!
-//! Each epoch of the histograms is one transaction. It writes, into each entry that changes, those of its two totals that are not
-//! in force, with the number of the epoch. One store then commits the epoch (`SeriesTable::commit`), and all new totals are in
-//! force at once. If the agent is killed before that, the old totals stay in force, and the epoch's samples are still in the
-//! histograms.
+//! Each epoch of the histograms is one transaction. Each entry has two totals, one of which is in force. In each entry
+//! that changes, the agent writes the other totals with the number of the epoch. One store then commits the epoch
+//! (`SeriesTable::commit`), and all new totals are in force at once. If the agent is killed before that, the old totals
+//! stay in force, and the epoch's samples are still in the histograms.
 
 use std::collections::HashSet;
 
 use pping_common::abi::{LABEL_BYTES, LedgerEntry, LedgerKey, LedgerTotals};
 
-/// Memory for the entries of a ledger. Each change is made as a whole, and before the next one.
+/// Memory for the entries of a ledger. Changes are atomic, and take effect in their order.
 pub trait Storage: Send {
-    /// The keys of all entries.
+    /// Returns the keys of all entries.
     fn keys(&self) -> Vec<LedgerKey>;
 
-    /// Reads an entry, if there is one.
+    /// Reads an entry, if it exists.
     fn read(&self, key: &LedgerKey) -> Option<LedgerEntry>;
 
-    /// Writes an entry; `false` when there is no room.
+    /// Writes an entry. Returns false if there is no room.
     fn write(&mut self, key: &LedgerKey, entry: &LedgerEntry) -> bool;
 
     /// Removes an entry.
@@ -41,7 +41,7 @@ pub(super) struct EntryRef {
 }
 
 impl Ledger {
-    /// Finds the entries.
+    /// Reads the keys of all entries.
     pub fn new(storage: Box<dyn Storage>) -> Self {
         let keys = storage.keys().into_iter().collect();
         Self { storage, keys, is_full: false }
@@ -60,7 +60,7 @@ impl Ledger {
         Some((EntryRef { key, current }, totals, entry.is_labelled != 0))
     }
 
-    /// The labels of all entries, sorted.
+    /// Returns the labels of all entries, sorted.
     pub fn labels(&self) -> Vec<String> {
         let text = |entry: LedgerEntry| {
             let len = entry.label.iter().position(|&byte| byte == 0).unwrap_or(LABEL_BYTES);
@@ -73,7 +73,7 @@ impl Ledger {
         labels
     }
 
-    /// Makes an entry of zeroes, for a series of the group with this label; `None` without room.
+    /// Adds an entry of zeroes for a series of the group with this label; `None` if there is no room.
     pub(super) fn open(&mut self, id: u128, label: &str, committed: u32) -> Option<EntryRef> {
         let zero = LedgerTotals { epoch: committed, ..LedgerTotals::ZERO };
         let mut entry = LedgerEntry { is_labelled: 0, label: [0; LABEL_BYTES], totals: [zero; 2] };
@@ -94,8 +94,8 @@ impl Ledger {
         Some(EntryRef { key, current: false })
     }
 
-    /// Writes the totals that are in force once `epoch` is committed, and whether the entry's group has a label of its own. `false`
-    /// when the entry stays as it was.
+    /// Writes the totals that are in force once `epoch` is committed, and whether the entry's group has a label of its
+    /// own. Returns false if the entry could not be changed.
     pub(super) fn put(
         &mut self,
         entry: &mut EntryRef,
@@ -119,7 +119,7 @@ impl Ledger {
         let Some(known) = self.storage.read(&entry.key) else { return };
         let is_labelled = u64::from(is_labelled);
         if known.is_labelled != is_labelled {
-            // If it fails, the next change of the entry says so.
+            // If this fails, the next change of the entry writes it.
             self.storage.write(&entry.key, &LedgerEntry { is_labelled, ..known });
         }
     }
@@ -143,7 +143,7 @@ impl std::fmt::Debug for Ledger {
     }
 }
 
-/// A ledger in memory of this process.
+/// Creates a ledger in the memory of this process.
 #[cfg(test)]
 pub(super) fn in_memory(entries: usize) -> Ledger {
     struct Memory(std::collections::HashMap<LedgerKey, LedgerEntry>, usize);

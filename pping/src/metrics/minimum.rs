@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The parts of a window. A value expires up to the length of a part late.
+/// The number of parts of a window. A value expires late by up to the length of a part.
 const PARTS: usize = 10;
 
 /// The lowest value of a window, which is up to a tenth longer than asked for.
@@ -10,17 +10,17 @@ const PARTS: usize = 10;
 pub(super) struct Minimum {
     part: Duration,
     began: Instant,
-    /// The lowest value of the present part, then of those before it.
+    /// The lowest value of each part, the present part first.
     lowest: [Option<u64>; PARTS + 1],
 }
 
 impl Minimum {
-    /// No value yet.
+    /// Creates a window without values.
     pub(super) fn new(window: Duration, now: Instant) -> Self {
         Self { part: window / PARTS as u32, began: now, lowest: [None; PARTS + 1] }
     }
 
-    /// Changes the length of the window. Values that are kept count as spread over the new one.
+    /// Changes the length of the window. The values of the old parts are kept, as values of parts of the new length.
     pub(super) fn set_window(&mut self, window: Duration) {
         self.part = window / PARTS as u32;
     }
@@ -31,7 +31,7 @@ impl Minimum {
         self.lowest[0] = Some(self.lowest[0].map_or(value, |lowest| lowest.min(value)));
     }
 
-    /// The lowest value in the window, if any.
+    /// Returns the lowest value in the window, if any.
     pub(super) fn lowest(&mut self, now: Instant) -> Option<u64> {
         self.roll(now);
         self.lowest.into_iter().flatten().min()

@@ -1,7 +1,7 @@
 //! Metrics for Prometheus.
 //!
-//! Whatever has metrics writes them to an [`Exposition`], which makes a page of them in one of three formats. Pages of many groups have
-//! up to half a million lines, each of which takes some nanoseconds, from labels that were formatted once.
+//! Code that has metrics writes them to an [`Exposition`], which makes a page in one of three formats. A page of many
+//! groups has up to half a million lines. Each line takes some nanoseconds, because labels are formatted once.
 
 mod counters;
 mod export;
@@ -83,8 +83,8 @@ enum Message {
 }
 
 impl Metrics {
-    /// No measurements. At most `groups` groups have a label of their own; RTT inflation is the distance from the lowest RTT
-    /// of the window `baseline`.
+    /// Creates metrics without measurements. At most `groups` groups have a label of their own; RTT inflation is the
+    /// distance from the lowest RTT of the window `baseline`.
     pub fn new(groups: u32, baseline: Duration) -> Self {
         let groups = Groups::new(groups, baseline, Instant::now());
         Self(Arc::new(Shared {
@@ -97,7 +97,7 @@ impl Metrics {
         }))
     }
 
-    /// Adds what series measured since the last time. Does not wait for a page that is being written.
+    /// Adds the measurements of series since the last call. Does not wait for a page that is being written.
     pub fn add(&self, slices: &[(SeriesName, Tally)], now: Instant) {
         match self.try_pages() {
             Some(mut pages) => pages.groups.add(slices, now),
@@ -106,7 +106,7 @@ impl Metrics {
         self.changed();
     }
 
-    /// Adds the times of packets in queues since the last time. It comes before [`Self::add`], which ends the epoch.
+    /// Adds the times of packets in queues since the last call. It comes before [`Self::add`], which ends the epoch.
     pub fn add_queues(&self, queues: &[(QueueName, Tally)]) {
         if queues.is_empty() {
             return;
@@ -160,7 +160,7 @@ impl Metrics {
         self.changed();
     }
 
-    /// Removes the times in a queue of a group that expired.
+    /// Removes the queue times of a group that expired.
     pub fn forget_queue(&self, queue: &QueueName) {
         match self.try_pages() {
             Some(mut pages) => pages.groups.queues.forget(queue),
@@ -169,7 +169,7 @@ impl Metrics {
         self.changed();
     }
 
-    /// Counts for an exporter from now on, or goes on with that. Returns the counts of the exporter before.
+    /// Starts to count for an exporter, or continues if it already does. Returns the counts of the previous exporter.
     pub fn begin_exports(&self) -> Pushes {
         let mut pages = lock(&self.0.pages);
         self.empty_inbox(&mut pages.groups);
@@ -178,7 +178,7 @@ impl Metrics {
         if pages.groups.exports.is_some() {
             return pushes;
         }
-        // Pinned counters are those of earlier runs too; others began with this process.
+        // Pinned counters include earlier runs; others began with this process.
         let exports = if self.0.is_persistent.load(Ordering::Relaxed) {
             let mut counters = counters::families(&latest);
             counters.extend(packet_cost::counters(&latest.snapshot));
@@ -191,7 +191,7 @@ impl Metrics {
         pushes
     }
 
-    /// All metrics as values. With many groups this takes some hundredths of a second.
+    /// Returns all metrics as values. With many groups this takes some hundredths of a second.
     pub fn export(&self, temporality: Temporality) -> Export {
         let latest = lock(&self.0.latest).clone();
         let mut pages = lock(&self.0.pages);
@@ -227,23 +227,23 @@ impl Metrics {
         self.changed();
     }
 
-    /// Replaces the times that packets spent in this host, of each interface; none without `--residence`.
+    /// Replaces the residence times of each interface; none without `--residence`.
     pub fn resided(&self, times: Vec<InterfaceTimes>) {
         lock(&self.0.latest).residence = times;
         self.changed();
     }
 
-    /// Replaces the cost of the kernel programs; nothing where the kernel keeps no statistics.
+    /// Replaces the run times of the kernel programs; none if the kernel keeps no statistics.
     pub fn programs(&self, runs: Vec<ProgramRuns>) {
         lock(&self.0.latest).programs = runs;
         self.changed();
     }
 
-    /// Writes a page. With many groups this takes up to some tenths of a second, so it is not for a thread that must not
+    /// Writes a page. With many groups this takes up to some tenths of a second, so call it from a thread that may
     /// block. Concurrent requests for the same page share it.
     pub fn page(&self, format: PageFormat, encoding: Encoding) -> Arc<Page> {
         let mut pages = lock(&self.0.pages);
-        // Read before the inbox: a change that arrives later makes another page.
+        // The generation is read before the inbox, so that a change that arrives later makes another page.
         let generation = self.0.generation.load(Ordering::Acquire);
         let Pages { groups, last } = &mut *pages;
         let (of, last) = &mut last[format as usize][encoding as usize];
@@ -266,7 +266,7 @@ impl Metrics {
         page
     }
 
-    /// The pages with all changes so far; `None` while one is being written.
+    /// Returns the pages with all changes so far; `None` while one is being written.
     fn try_pages(&self) -> Option<MutexGuard<'_, Pages>> {
         let mut pages = match self.0.pages.try_lock() {
             Ok(pages) => pages,
@@ -293,7 +293,7 @@ impl Metrics {
     }
 }
 
-/// Writes which pping this is.
+/// Writes the version and the revision of this pping.
 fn build(page: &mut dyn Exposition) {
     let help = "Version of the running pping";
     page.family(&MetricFamily { name: "pping_build", unit: None, kind: Kind::Info, help });

@@ -1,7 +1,7 @@
-//! What packets take in the kernel programs: a summary of those that were timed.
+//! The time that packets take in the kernel programs: a summary of the timed packets.
 //!
-//! Without quantiles, and no histogram: the share of a core follows from the mean, and one packet in 65,536 is too few to say much
-//! of the longest times.
+//! The summary has no quantiles, and there is no histogram: the share of a core follows from the mean, and one packet
+//! in 65,536 is too few to show the longest times.
 
 use pping_common::abi::{PacketProgram, Timed};
 
@@ -14,12 +14,12 @@ use crate::snapshot::Snapshot;
 
 const HELP: &str = "Time that a packet takes in pping's programs, of one packet in 65536";
 
-/// The name in exports, which have the unit apart.
+/// The name in exports, which give the unit separately.
 pub(super) const NAME: &str = "pping_packet_cost";
 
 type Series = (Vec<(&'static str, String)>, Timed);
 
-/// The timed packets of each interface and program.
+/// Returns the timed packets of each interface and program.
 fn series(snapshot: &Snapshot) -> impl Iterator<Item = Series> {
     snapshot.interfaces.iter().flat_map(|interface| {
         PacketProgram::ALL.into_iter().map(|program| {
@@ -40,7 +40,7 @@ pub(super) fn write(page: &mut dyn Exposition, snapshot: &Snapshot) {
     }
 }
 
-/// The number of timed packets, and their times in ns, as two counters with the same series.
+/// Returns the number of timed packets, and their times in ns, as two counters with the same series.
 pub(super) fn counters(snapshot: &Snapshot) -> [IntegerFamily; 2] {
     let counter = |name, value: fn(Timed) -> u64| IntegerFamily {
         name,

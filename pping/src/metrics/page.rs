@@ -12,12 +12,12 @@ pub enum PageFormat {
     OpenMetrics,
     /// The older text format of Prometheus, version 0.0.4.
     Classic,
-    /// Messages `io.prometheus.client.MetricFamily`, each after its length: the format that has native histograms.
+    /// Messages `io.prometheus.client.MetricFamily`, each after its length. Only this format has native histograms.
     Protobuf,
 }
 
 impl PageFormat {
-    /// How many there are.
+    /// The number of variants.
     pub(super) const COUNT: usize = 3;
 }
 
@@ -31,11 +31,11 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// How many there are.
+    /// The number of variants.
     pub(super) const COUNT: usize = 2;
 }
 
-/// The size of a chunk, bytes: small enough to be in the processor's cache still when it is compressed.
+/// The size of a chunk, bytes: small enough to still be in the processor's cache when it is compressed.
 pub(super) const CHUNK: usize = 256 << 10;
 
 /// A whole page, in chunks.
@@ -45,23 +45,23 @@ pub struct Page {
 }
 
 impl Page {
-    /// The chunks.
+    /// Returns the chunks.
     pub fn chunks(&self) -> &[Bytes] {
         &self.chunks
     }
 
-    /// The size, bytes.
+    /// Returns the size, bytes.
     pub fn bytes(&self) -> usize {
         self.chunks.iter().map(Bytes::len).sum()
     }
 
-    /// The text of a page in a text format that is not compressed.
+    /// Returns the text of an uncompressed page in a text format.
     pub fn text(&self) -> String {
         self.chunks.iter().map(|chunk| String::from_utf8_lossy(chunk)).collect()
     }
 }
 
-/// Collects what is written, and makes chunks of it.
+/// Collects what is written into chunks.
 pub(super) struct Body {
     /// The chunk in progress.
     chunk: Vec<u8>,
@@ -83,7 +83,7 @@ impl Body {
         Self { chunk: Vec::with_capacity(CHUNK + CHUNK / 8), done }
     }
 
-    /// The end of the page, to write a line or so to.
+    /// Returns the end of the page, for appending about a line.
     #[inline]
     pub(super) fn end(&mut self) -> &mut Vec<u8> {
         if self.chunk.len() >= CHUNK {
@@ -92,7 +92,7 @@ impl Body {
         &mut self.chunk
     }
 
-    /// Appends bytes, which are not copied if they are many.
+    /// Appends bytes. Half a chunk or more is not copied.
     pub(super) fn append(&mut self, bytes: Vec<u8>) {
         if bytes.len() < CHUNK / 2 {
             self.end().extend_from_slice(&bytes);

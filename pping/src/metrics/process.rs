@@ -6,7 +6,7 @@ use super::{
     labels::Labels,
 };
 
-/// What `/proc/self` says.
+/// The values from `/proc/self`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Process {
     /// Resident and virtual memory, bytes.
@@ -24,7 +24,7 @@ pub(super) struct Process {
 impl Process {
     pub(super) const CPU_TIME: &str = "Total user and system CPU time spent in seconds";
 
-    /// Reads it; `None` if it cannot be read.
+    /// Reads `/proc/self`; `None` if it cannot be read.
     pub(super) fn read() -> Option<Self> {
         let process = procfs::process::Process::myself().ok()?;
         let stat = process.stat().ok()?;
@@ -40,7 +40,7 @@ impl Process {
         })
     }
 
-    /// The levels by the names of OpenTelemetry's semantic conventions ("OS process metrics").
+    /// Returns the levels by the names of OpenTelemetry's semantic conventions ("OS process metrics").
     pub(super) fn levels(&self) -> Vec<IntegerFamily> {
         let level = |name, help, value| IntegerFamily {
             name,
@@ -59,7 +59,7 @@ impl Process {
     }
 }
 
-/// Reads `/proc/self`, at every scrape.
+/// Writes the metrics of the process. Reads `/proc/self` at every scrape.
 pub(super) fn write(page: &mut dyn Exposition) {
     // Better a page without these metrics than no page.
     let Some(process) = Process::read() else { return };

@@ -1,7 +1,8 @@
 //! The protobuf format of Prometheus: messages `MetricFamily` of package `io.prometheus.client`
 //! (<https://github.com/prometheus/client_model/blob/master/io/prometheus/client/metrics.proto>), each after its length as a varint.
 //!
-//! It has what the text formats have, and histograms of RTTs are native ones besides: bins of [`hist::SCHEMA`], where text has octaves.
+//! It has everything that the text formats have. Its histograms are also native ones, with bins of [`hist::SCHEMA`]
+//! where text has octaves.
 
 use std::time::UNIX_EPOCH;
 
@@ -56,7 +57,7 @@ struct Metric {
     histogram: Option<Histogram>,
 }
 
-/// `Gauge`, and `Counter`, which begins like it.
+/// `Gauge`, and `Counter`, whose first field is the same.
 #[derive(Clone, Copy, PartialEq, Message)]
 struct Number {
     #[prost(double, tag = "1")]
@@ -124,7 +125,7 @@ struct Timestamp {
 pub(super) struct Protobuf {
     body: Body,
     family: FamilyMessage,
-    /// The metrics of the family so far. Its length, which is written before it, is known when they are complete.
+    /// The metrics of the family so far. The family's length precedes it, and is known only when all metrics are.
     metrics: Vec<Vec<u8>>,
     /// The metric in progress.
     metric: Metric,
@@ -148,7 +149,7 @@ impl Protobuf {
             self.metrics.push(Vec::with_capacity(room));
         }
         let Some(chunk) = self.metrics.last_mut() else { return };
-        // A message may be given in parts, of which labels are encoded already.
+        // An encoded message may consist of concatenated parts; the labels are encoded already.
         let length = prefix.len() + labels.protobuf.len() + self.metric.encoded_len();
         encode_key(METRIC, WireType::LengthDelimited, chunk);
         encode_varint(length as u64, chunk);
@@ -216,7 +217,7 @@ impl Exposition for Protobuf {
         let counted = histogram.counted();
         let message = self.metric.histogram.get_or_insert_default();
         fill(message, counted);
-        // Nothing since this process began: there is no histogram yet, rather than an empty one with other bounds.
+        // Without samples of this process there is no histogram yet, rather than an empty one with other bounds.
         if message.sample_count > 0 {
             self.end_metric(&[], labels);
         }
@@ -233,7 +234,7 @@ impl Exposition for Protobuf {
     }
 }
 
-/// Replaces a histogram, in the memory that it has.
+/// Replaces the content of a histogram, and reuses its memory.
 fn fill(message: &mut Histogram, counted: Counted<'_>) {
     let cumulative = counted.cumulative();
     message.sample_count = cumulative[BUCKETS - 1];
@@ -258,7 +259,7 @@ fn fill(message: &mut Histogram, counted: Counted<'_>) {
 
 /// Replaces spans and deltas.
 fn spans(message: &mut Histogram, bins: impl Iterator<Item = (i32, u64)>) {
-    /// Of a gap up to this many bins each bin is written, since a span takes as many bytes.
+    /// The bins of a gap of up to this many are written, since a span takes as many bytes.
     const GAP: i32 = 3;
     let Histogram { positive_span: spans, positive_delta: deltas, .. } = message;
     spans.clear();
@@ -297,7 +298,7 @@ mod tests {
         #[test]
         fn spans_and_deltas_are_the_bins(bins in prop::collection::btree_map(-159_i32..50, 1_u64..1 << 62, 0..60)) {
             let mut message = Histogram::default();
-            // What another series left is gone.
+            // The bins of the series before are gone.
             spans(&mut message, [(3, 9), (7, 1)].into_iter());
             spans(&mut message, bins.clone().into_iter());
             let (mut index, mut count, mut deltas) = (0, 0, message.positive_delta.iter());

@@ -1,4 +1,4 @@
-//! Times in queues by group, under the labels that groups have. No run continues those of the run before.
+//! The times of packets in queues by group, under the labels of groups. Each run starts from zero.
 
 use std::{sync::Arc, time::SystemTime};
 
@@ -24,7 +24,7 @@ type Id = (Arc<str>, Arc<str>);
 struct Queue {
     labels: Labels,
     times: RttHistogram,
-    /// What is for an exporter, if there is one.
+    /// The counts for an exporter, if there is one.
     pushed: Option<Pushed>,
 }
 
@@ -33,7 +33,8 @@ struct Queue {
 pub(super) struct Queues(IndexMap<Id, Queue, RandomState>);
 
 impl Queues {
-    /// Adds what came in an epoch that began at `since`, under a label. `pushed` is when an exporter's counting begins, if there is one.
+    /// Adds the times of an epoch that began at `since`, under a label. `pushed` is when the exporter's counts begin,
+    /// if there is an exporter.
     pub(super) fn add(
         &mut self,
         name: &QueueName,
@@ -55,7 +56,7 @@ impl Queues {
         }
     }
 
-    /// Removes that of a group that expired.
+    /// Removes the times of a group that expired.
     pub(super) fn forget(&mut self, name: &QueueName) {
         self.0.swap_remove(&(name.interface.clone().unwrap_or_default(), Arc::clone(&name.group.label)));
     }
@@ -67,7 +68,7 @@ impl Queues {
         }
     }
 
-    /// Writes those of labels; nothing where no times are measured.
+    /// Writes the times of groups that have a label; nothing if no times are measured.
     pub(super) fn write(&self, page: &mut dyn Exposition, is_labelled: impl Fn(&str) -> bool) {
         if self.0.is_empty() {
             return;
@@ -78,7 +79,7 @@ impl Queues {
         }
     }
 
-    /// The same as values. With [`Temporality::Delta`] their counts begin again.
+    /// Returns the times as values. With [`Temporality::Delta`] their counts start again.
     pub(super) fn take(
         &mut self,
         is_labelled: impl Fn(&str) -> bool,
@@ -99,7 +100,7 @@ impl Queues {
                 *pushed = Pushed::new(at);
             }
         }
-        // Without the unit, as other names here.
+        // Without the unit, like the other names here.
         let name = NAME.strip_suffix("_seconds").unwrap_or(NAME);
         Family { name, help: HELP, points: Points::Distributions(points) }
     }

@@ -1,4 +1,4 @@
-//! What a series measured in the last minute.
+//! The measurements of a series in the last minute.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,11 @@ use crate::{
     quality::{self, Measured},
 };
 
-/// It is kept in two halves of this length, the older of which is dropped at a time: between half a minute and a minute.
+/// The length of a half. Two halves are kept, and the older one is dropped as a whole: together they cover half a
+/// minute to a minute.
 const HALF: Duration = Duration::from_secs(30);
 
-/// What a series measured in the last minute.
+/// The measurements of a series in the last minute.
 #[derive(Debug)]
 pub(super) struct Recent {
     began: Instant,
@@ -25,14 +26,14 @@ pub(super) struct Recent {
     halves: [Half; 2],
 }
 
-/// What was measured in a half.
+/// The measurements of a half.
 #[derive(Clone, Debug)]
 struct Half {
     bins: Box<[u32; BINS]>,
     range: Range,
-    /// Sent by the hosts whose packets are timed, and by those that reply.
+    /// The traffic of the hosts whose packets are timed, and of those that reply.
     traffic: [Traffic; 2],
-    /// The most bytes that one side sent in a second.
+    /// The most bytes that either of the two sent in a second.
     busiest: u64,
 }
 
@@ -43,12 +44,12 @@ impl Half {
 }
 
 impl Recent {
-    /// Nothing.
+    /// Creates it without measurements.
     pub(super) fn new(now: Instant) -> Self {
         Self { began: now, halves: [Half::empty(), Half::empty()] }
     }
 
-    /// Adds what was measured in a second.
+    /// Adds the measurements of a second.
     pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
         self.roll(now);
         let half = &mut self.halves[0];
@@ -65,7 +66,7 @@ impl Recent {
         }
     }
 
-    /// Forgets what is too old at `now`.
+    /// Drops the halves that are too old at `now`.
     pub(super) fn roll(&mut self, now: Instant) {
         let age = now.saturating_duration_since(self.began);
         if age < HALF {
@@ -81,7 +82,7 @@ impl Recent {
         }
     }
 
-    /// The round-trip times at percentiles, ns.
+    /// Returns the round-trip times at percentiles, ns.
     pub(super) fn percentiles<const N: usize>(&self, percentiles: [u64; N]) -> Option<[u64; N]> {
         let range = self.range()?;
         let total: u64 = self.bins().map(|(_, count)| count).sum();
@@ -91,7 +92,7 @@ impl Recent {
         }))
     }
 
-    /// The scores by these profiles, of a series of this method.
+    /// Returns the scores by these profiles, for a series of this method.
     pub(super) fn scores(&self, profiles: &[quality::Profile], method: Method) -> quality::Scores {
         let [one, other] = &self.halves;
         let mut traffic = one.traffic;
@@ -105,7 +106,7 @@ impl Recent {
         join(self.halves[0].range, self.halves[1].range)
     }
 
-    /// The bins from the first to the last with samples, with their counts.
+    /// Returns the bins from the first to the last with samples, with their counts.
     fn bins(&self) -> impl Iterator<Item = (usize, u64)> {
         let [one, other] = &self.halves;
         let (first, end) = self.range().map_or((0, 0), |(min, max)| (hist::bin(min), hist::bin(max) + 1));

@@ -1,4 +1,4 @@
-//! Times in this host, as histograms of each interface.
+//! Residence times, as histograms of each interface.
 
 use std::time::SystemTime;
 
@@ -15,7 +15,7 @@ use crate::residence::InterfaceTimes;
 /// The values of a counter, with their reasons.
 type Series = Vec<(Option<&'static str>, u64)>;
 
-/// The name and help of a part's histogram.
+/// Returns the name and help of a part's histogram.
 pub(super) const fn histogram(part: Part) -> (&'static str, &'static str) {
     match part {
         Part::Forwarding => (
@@ -49,7 +49,7 @@ pub(super) fn write(page: &mut dyn Exposition, times: &[InterfaceTimes], since: 
     }
 }
 
-/// What was followed, and what was lost.
+/// Returns the counters of followed packets, and of those that were lost.
 pub(super) fn families(times: &[InterfaceTimes]) -> Vec<IntegerFamily> {
     if !times.iter().any(|it| it.times.has(Part::Queue)) {
         return Vec::new();

@@ -33,20 +33,20 @@ pub(super) struct SeriesId {
 }
 
 impl SeriesId {
-    /// The series `name`, counted under the label `group`.
+    /// Identifies the series `name`, counted under the label `group`.
     pub(super) fn new(name: &SeriesName, group: &Arc<str>) -> Self {
         let SeriesName { interface, method, matched, .. } = name;
         Self { interface: interface.clone(), method: *method, matched: *matched, group: Arc::clone(group) }
     }
 
-    /// A hash that is the same in every run.
+    /// Returns a hash that is the same in every run.
     pub(super) fn fingerprint(&self) -> u128 {
         let Self { interface, method, matched, group } = self;
         let matched = matched.map_or("", direction_name);
         fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
     }
 
-    /// The labels by name.
+    /// Returns the labels by name.
     pub(super) fn attributes(&self) -> Attributes {
         let matched = self.matched.map_or("", direction_name);
         vec![
@@ -72,17 +72,17 @@ impl SeriesId {
 pub(super) struct Series {
     pub(super) labels: Labels,
     pub(super) rtts: RttHistogram,
-    /// Sent by the hosts whose packets are timed, and by those that reply.
+    /// The traffic of the hosts whose packets are timed, and of those that reply.
     pub(super) traffic: [Traffic; 2],
     pub(super) inflation: Inflation,
     /// Its entry in the ledger, if it has one.
     pub(super) entry: Option<EntryRef>,
-    /// What is for an exporter, if there is one.
+    /// The counts for an exporter, if there is one.
     pub(super) pushed: Option<Pushed>,
 }
 
 impl Series {
-    /// Nothing measured; counting began at `since`.
+    /// Creates a series without measurements; counting began at `since`.
     pub(super) fn new(id: &SeriesId, since: SystemTime, baseline: Duration, now: Instant) -> Self {
         Self {
             labels: id.labels(),
@@ -94,7 +94,7 @@ impl Series {
         }
     }
 
-    /// Adds what was measured since the last time.
+    /// Adds the measurements since the last call.
     pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
         self.traffic[0].add(&tally.sent);
         self.traffic[1].add(&tally.received);
@@ -113,7 +113,7 @@ impl Series {
         self.traffic = totals.traffic;
     }
 
-    /// The counters to keep.
+    /// Returns the counters to keep in the ledger.
     pub(super) fn totals(&self) -> LedgerTotals {
         let (buckets, sum) = self.rtts.totals();
         let sum = [sum as u64, (sum >> 64) as u64];

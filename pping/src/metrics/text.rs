@@ -22,7 +22,7 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// A page in `OpenMetrics` or, if not `is_open`, the classic format.
+    /// Begins a page in `OpenMetrics` or, if not `is_open`, in the classic format.
     pub(super) fn new(is_open: bool, encoding: Encoding) -> Self {
         Self {
             is_open,
@@ -45,7 +45,7 @@ impl Exposition for Text {
             Kind::Counter => ("_total", "counter"),
             Kind::Info => ("_info", if self.is_open { "info" } else { "gauge" }),
         };
-        // OpenMetrics names a family without what its series end in.
+        // OpenMetrics names a family without the suffix of its series.
         let described = if self.is_open { "" } else { suffix };
         let end = self.body.end();
         put(end, &["# HELP ", name, described, " ", help, ".\n# TYPE ", name, described, " ", kind, "\n"]);
@@ -126,7 +126,7 @@ impl Text {
     }
 }
 
-/// The upper bound of a bucket, as in the label `le`.
+/// Returns the upper bound of a bucket, as in the label `le`.
 fn bound(bucket: usize) -> String {
     if bucket == BUCKETS - 1 {
         return "+Inf".to_owned();
@@ -162,7 +162,7 @@ fn seconds(end: &mut Vec<u8>, nanoseconds: u128) {
     end[point] = b'.';
 }
 
-/// A number as Prometheus writes it, in the value of a label too: there it is text, and other text would be another series.
+/// Formats a number as Prometheus does. In the label `le` the number is text, and other text would be another series.
 fn float(number: f64) -> String {
     if number != 0.0 && number.abs() < 1e-4 {
         let text = format!("{number:e}");

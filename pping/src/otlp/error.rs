@@ -26,7 +26,7 @@ pub enum Error {
         /// The permissions.
         mode: u32,
     },
-    /// A line is no header.
+    /// A line is not a header.
     #[error("--otlp-headers {}:{line}: {reason}", path.display())]
     Header {
         /// The file.
@@ -36,7 +36,7 @@ pub enum Error {
         /// The mistake, and the text to write instead. It does not repeat the line, which may have a password.
         reason: String,
     },
-    /// The authorities could not be read, or are none.
+    /// The file of authorities could not be read, or has none.
     #[error("--otlp-ca {}: {reason}", path.display())]
     Authorities {
         /// The file.
@@ -55,7 +55,7 @@ pub enum Error {
         /// What the system said, after a colon, if anything.
         reason: String,
     },
-    /// The host cannot be in a certificate, or in a request.
+    /// The host is not valid in a certificate, or in a request.
     #[error("--otlp {url}: {reason}")]
     Host {
         /// The receiver.
@@ -69,7 +69,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error of certificates.
+    /// Returns the error for a fault of certificates.
     pub(super) fn untrusted(settings: &Otlp, fault: Fault) -> Self {
         let url = settings.endpoint.to_string();
         match (fault, &settings.authorities) {
@@ -79,7 +79,7 @@ impl Error {
         }
     }
 
-    /// The option whose value is wrong, if it is one.
+    /// Returns the option whose value is wrong, if the error comes from an option.
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::OpenHeaders { .. } | Self::ExposedHeaders { .. } | Self::Header { .. } => {

@@ -19,10 +19,10 @@ use super::Error;
 /// The longest file, bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// The permissions of others than the owner and the group.
+/// The permissions of users other than the owner and the group.
 const OTHERS: u32 = 0o007;
 
-/// Headers that say what a request is, which is pping's to say.
+/// Headers that pping sets itself.
 const RESERVED: [HeaderName; 8] =
     [CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, TRANSFER_ENCODING, UPGRADE];
 
@@ -61,7 +61,7 @@ fn open(path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The header on a line.
+/// Parses the header on a line.
 fn header(line: &[u8]) -> Result<(HeaderName, HeaderValue), String> {
     let Some(colon) = line.iter().position(|&byte| byte == b':') else {
         return Err("there is no colon; write a header as `Name: value`".to_owned());

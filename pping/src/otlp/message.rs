@@ -1,7 +1,7 @@
 //! Requests of OTLP: metrics as protobuf, compressed.
 //!
-//! A name is that of Prometheus by the rules of OpenTelemetry: `pping_` is a namespace, units are apart, and `_total` says nothing. A
-//! receiver that writes Prometheus' names gets those of `/metrics` back.
+//! A name follows from that in Prometheus by the rules of OpenTelemetry: `pping_` becomes a namespace, units are
+//! separate, and `_total` is left out. A receiver that converts names for Prometheus restores those of `/metrics`.
 
 use std::{
     io::Write as _,
@@ -31,7 +31,7 @@ use crate::{
 /// The most data points of a request, about 1 MB before compression. A collector accepts 20 MB by default.
 const MAX_POINTS: usize = 5_000;
 
-/// The index of the bin after [`UNDERFLOW`]: that of OpenTelemetry is the exponent of the lower bound.
+/// The index of the bin after [`UNDERFLOW`]. In OpenTelemetry an index is the exponent of the lower bound.
 const FIRST_INDEX: i32 = FIRST_OCTAVE << SCHEMA;
 
 /// Describes this pping.
@@ -47,7 +47,7 @@ pub(super) fn resource(instance: String) -> Resource {
     Resource { attributes, ..Resource::default() }
 }
 
-/// The requests that an export makes, compressed.
+/// Returns the requests for an export, compressed.
 pub(super) fn requests(export: Export, resource: &Resource) -> Vec<Bytes> {
     let Export { at, temporality, families } = export;
     let (mut requests, mut metrics, mut points) = (Vec::new(), Vec::new(), 0);
@@ -70,7 +70,7 @@ pub(super) fn requests(export: Export, resource: &Resource) -> Vec<Bytes> {
     requests
 }
 
-/// A request without metrics, which a receiver answers as any other.
+/// Returns a request without metrics, which a receiver answers like any other.
 pub(super) fn empty() -> Bytes {
     compressed(&ExportMetricsServiceRequest::default())
 }
@@ -97,7 +97,7 @@ fn compressed(request: &ExportMetricsServiceRequest) -> Bytes {
     gzip.finish().unwrap_or_default().into()
 }
 
-/// A metric; `None` without points.
+/// Converts a metric; `None` if it has no points.
 fn metric(Family { name, help, points }: Family, temporality: Temporality, at: SystemTime) -> Option<Metric> {
     let aggregation_temporality = match temporality {
         Temporality::Cumulative => AggregationTemporality::Cumulative,
@@ -109,7 +109,7 @@ fn metric(Family { name, help, points }: Family, temporality: Temporality, at: S
     let (data, unit) = match points {
         Points::Counts(points) => (counter(numbers(points, at, integer)), unit(name)),
         Points::Times(points) => (counter(numbers(points, at, Value::AsDouble)), "s"),
-        // Levels of the process are sums of what belongs to it (semantic conventions, "OS process metrics").
+        // OpenTelemetry defines levels of a process as sums (semantic conventions, "OS process metrics").
         Points::Levels(points) if name.starts_with("process.") => {
             let data_points = numbers(points, at, integer);
             let aggregation_temporality = AggregationTemporality::Cumulative.into();
@@ -143,7 +143,7 @@ fn metric(Family { name, help, points }: Family, temporality: Temporality, at: S
     (len(&metric) > 0).then_some(metric)
 }
 
-/// The unit in UCUM's notation. What stands in braces is for people.
+/// Returns the unit in UCUM's notation. Text in braces is for people.
 fn unit(name: &str) -> &'static str {
     match name {
         "pping_bytes" | "pping_group_bytes" | "process.memory.usage" | "process.memory.virtual" => "By",
@@ -183,7 +183,7 @@ fn numbers<T>(points: Vec<Point<T>>, at: SystemTime, value: impl Fn(T) -> Value)
     points.into_iter().map(number).collect()
 }
 
-/// As [`numbers`], of what counts from no time.
+/// Like [`numbers`], for values that have no start time.
 fn gauges<T>(points: Vec<Point<T>>, at: SystemTime, value: impl Fn(T) -> Value) -> Vec<NumberDataPoint> {
     let mut gauges = numbers(points, at, value);
     for gauge in &mut gauges {
@@ -192,10 +192,10 @@ fn gauges<T>(points: Vec<Point<T>>, at: SystemTime, value: impl Fn(T) -> Value) 
     gauges
 }
 
-/// A histogram, bin by bin.
+/// Converts a histogram, bin by bin.
 ///
-/// What is no longer than 2^-20 s counts as zero, and what is longer than 64 s in the first bucket above that: no bucket of
-/// OpenTelemetry's is without an upper bound, and all of them together have to count every sample.
+/// Times up to 2^-20 s count as zero, and times above 64 s count in the first bucket above that: every bucket of
+/// OpenTelemetry has an upper bound, and the buckets together must count every sample.
 fn histogram(point: Point<Box<Distribution>>, at: SystemTime) -> ExponentialHistogramDataPoint {
     let Point { attributes: labels, since, value } = point;
     let Distribution { bins, sum, range } = *value;
@@ -223,7 +223,8 @@ fn histogram(point: Point<Box<Distribution>>, at: SystemTime) -> ExponentialHist
     }
 }
 
-/// A histogram without buckets. The type with the name of a summary is for what other formats bring in, and has no deltas.
+/// Converts a summary to a histogram without buckets. OTLP's own type of that name is for data from other formats, and
+/// has no deltas.
 fn summary(point: Point<TimeSum>, at: SystemTime) -> HistogramDataPoint {
     let Point { attributes: labels, since, value: TimeSum { count, sum } } = point;
     HistogramDataPoint {
@@ -249,7 +250,7 @@ fn nanoseconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }
 
-/// The number of points.
+/// Returns the number of points.
 fn len(metric: &Metric) -> usize {
     match &metric.data {
         Some(Data::Gauge(it)) => it.data_points.len(),
@@ -260,7 +261,7 @@ fn len(metric: &Metric) -> usize {
     }
 }
 
-/// The metric with at most so many points, and the rest.
+/// Returns the metric with its first `most` points, and a metric with the rest.
 fn split(mut metric: Metric, most: usize) -> (Metric, Option<Metric>) {
     if len(&metric) <= most {
         return (metric, None);
@@ -275,7 +276,7 @@ fn split(mut metric: Metric, most: usize) -> (Metric, Option<Metric>) {
             let data_points = it.data_points.split_off(most);
             Data::ExponentialHistogram(ExponentialHistogram { data_points, ..*it })
         }
-        // Nothing else is made here.
+        // This file makes no other kind.
         _ => return (metric, None),
     };
     let Metric { name, description, unit, .. } = &metric;

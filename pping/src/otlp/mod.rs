@@ -1,6 +1,6 @@
 //! Pushing metrics to a receiver of OTLP/HTTP. It has no access to the kernel's maps.
 //!
-//! As the HTTP server does, it runs in a thread of its own without capabilities, so that the agent never waits for a receiver.
+//! Like the HTTP server, it runs in a thread of its own without capabilities, so that the agent never waits for a receiver.
 
 mod error;
 mod headers;
@@ -36,7 +36,7 @@ impl Exporter {
     /// Starts to push.
     ///
     /// # Errors
-    /// When the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(settings: &Otlp, receiver: Receiver, metrics: Metrics) -> Result<Self, Error> {
         warn_if_exposed(settings);
         let counts = metrics.begin_exports();
@@ -63,12 +63,12 @@ impl Exporter {
         Ok(Self { commands, ended })
     }
 
-    /// Goes on with these settings.
+    /// Continues with these settings.
     pub fn reload(&self, settings: &Otlp, receiver: Receiver) {
         self.commands.send(Command::Reload(settings.clone(), receiver)).ok();
     }
 
-    /// Pushes a last time, if the receiver takes it within some seconds, and stops.
+    /// Pushes a last time, if the receiver accepts it within some seconds, and stops.
     pub async fn stop(self) {
         self.commands.send(Command::Stop).ok();
         // The thread ends by itself.
@@ -82,7 +82,7 @@ fn prepare() -> io::Result<Runtime> {
     builder.enable_all().max_blocking_threads(BLOCKING_THREADS).thread_name("pping-otlp-dns").build()
 }
 
-/// Warns about headers, which may have a password, on their way through a network in clear text.
+/// Warns if headers, which may have a password, are sent over a network in clear text.
 fn warn_if_exposed(settings: &Otlp) {
     let host = settings.endpoint.host.as_str();
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());

@@ -24,13 +24,13 @@ use crate::{
 /// How long the last push may take, when pping stops.
 pub(super) const LAST: Duration = Duration::from_secs(3);
 
-/// The first and the longest pause after a failure. Each is twice the one before, up to a half of it taken off by chance.
+/// The first and the longest pause after a failure. Each is twice the one before, less up to half of it at random.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
-/// The longest that a receiver may ask to wait.
+/// The longest wait that a receiver may ask for.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 
-/// What an exporter is asked for.
+/// A command for an exporter.
 #[derive(Debug)]
 pub(super) enum Command {
     Reload(Otlp, Receiver),
@@ -45,7 +45,7 @@ pub(super) struct Pusher {
     resource: Resource,
     queue: Queue,
     counts: Pushes,
-    /// The attempts that failed since one was successful, and when the next may be.
+    /// The number of failed attempts since the last success, and when the next attempt may begin.
     failures: u32,
     next: Instant,
     /// When the receiver began to fail, and the number of requests dropped until then.
@@ -56,7 +56,7 @@ pub(super) struct Pusher {
 type Outcome = Result<Accepted, Failure>;
 
 impl Pusher {
-    /// Makes one that goes on with the counts of the one before.
+    /// Creates a pusher that continues the counts of the previous one.
     pub(super) fn new(settings: &Otlp, receiver: Receiver, metrics: Metrics, counts: Pushes) -> Self {
         Self {
             settings: settings.clone(),
@@ -97,7 +97,7 @@ impl Pusher {
                     }
                 }
                 Some(outcome) = attempt.join_next() => {
-                    // A task that panicked has sent nothing that is known of.
+                    // A task that panicked has no known outcome.
                     if let Ok(outcome) = outcome {
                         self.judge(std::mem::take(&mut sending), outcome);
                     }
@@ -107,7 +107,7 @@ impl Pusher {
         self.finish(attempt, sending).await;
     }
 
-    /// Takes the metrics as they are, and queues requests of them.
+    /// Takes the present metrics, and queues requests with them.
     fn take(&mut self) {
         let export = self.metrics.export(self.settings.temporality);
         for request in message::requests(export, &self.resource) {
@@ -116,14 +116,14 @@ impl Pusher {
         self.metrics.pushed(self.counts);
     }
 
-    /// Goes on with other settings. What is queued goes to the new receiver.
+    /// Changes the settings. Queued requests go to the new receiver.
     fn reload(&mut self, settings: Otlp, receiver: Receiver) {
         (self.settings, self.receiver) = (settings, receiver);
-        // It may be the reason for the reload that the receiver failed.
+        // A failing receiver may be the reason for the reload.
         (self.failures, self.next) = (0, Instant::now());
     }
 
-    /// Counts what became of a request, and sees to it that a failure is said once, and so is its end.
+    /// Counts the outcome of a request. Warns once when failures begin, and once when they end.
     fn judge(&mut self, request: Bytes, outcome: Outcome) {
         match outcome {
             Ok(accepted) => self.accept(&accepted),
@@ -183,7 +183,7 @@ impl Pusher {
         self.counts.dropped.iter().sum()
     }
 
-    /// Sends what is left, as far as the receiver takes it now.
+    /// Sends the remaining requests, as far as the receiver accepts them before the deadline.
     async fn finish(mut self, mut attempt: JoinSet<Outcome>, sending: Bytes) {
         let deadline = Instant::now() + LAST;
         self.take();
@@ -222,7 +222,7 @@ fn ticks(settings: &Otlp) -> Interval {
     ticks
 }
 
-/// The pause after so many failures and one more.
+/// Returns the pause after this many failures and one more.
 fn pause(failures: u32, retry_after: Option<Duration>) -> Duration {
     let (first, longest) = PAUSES;
     let pause = first.saturating_mul(1 << failures.min(16)).min(longest);
@@ -231,7 +231,7 @@ fn pause(failures: u32, retry_after: Option<Duration>) -> Duration {
     pause.max(retry_after.unwrap_or_default().min(LONGEST_WAIT))
 }
 
-/// A random UUID (RFC 9562, version 4): another one for each run, as `service.instance.id` wants it.
+/// Returns a random UUID (RFC 9562, version 4), a new one for each run, as `service.instance.id` requires.
 fn instance() -> String {
     let mut bytes = random();
     bytes[6] = bytes[6] & 0x0f | 0x40;
@@ -250,7 +250,7 @@ fn instance() -> String {
 
 fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
-    // It fails where the kernel has no random numbers. Then pauses are the longest, which does no harm.
+    // This fails if the kernel has no random numbers. Then pauses are the longest, which does no harm.
     SystemRandom::new().fill(&mut bytes).ok();
     bytes
 }

@@ -15,28 +15,28 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds the newest. Returns the number of requests that were dropped to make room, oldest first.
+    /// Adds the newest request. Returns the number of requests that were dropped to make room, oldest first.
     pub(super) fn push(&mut self, request: Bytes) -> u64 {
         self.bytes += request.len();
         self.requests.push_back(request);
         self.trim()
     }
 
-    /// Puts the oldest back. Returns the number of requests that were dropped.
+    /// Puts the oldest request back. Returns the number of requests that were dropped.
     pub(super) fn put_back(&mut self, request: Bytes) -> u64 {
         self.bytes += request.len();
         self.requests.push_front(request);
         self.trim()
     }
 
-    /// Takes the oldest.
+    /// Takes the oldest request.
     pub(super) fn pop(&mut self) -> Option<Bytes> {
         let request = self.requests.pop_front()?;
         self.bytes -= request.len();
         Some(request)
     }
 
-    /// The number of requests.
+    /// Returns the number of requests.
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!((dropped, queue.len()), (0, 4));
         let oldest = queue.pop().unwrap();
         assert_eq!(queue.push(request(4)), 0);
-        // The one that was on its way is the oldest, and has no room any more.
+        // The request that was being sent is the oldest, and has no room any more.
         assert_eq!(queue.put_back(oldest), 1);
         let kept: Vec<u8> = std::iter::from_fn(|| queue.pop()).map(|request| request[0]).collect();
         assert_eq!(kept, [1, 2, 3, 4]);

@@ -1,7 +1,7 @@
 //! The receiver of metrics, by HTTP.
 //!
-//! Each request has a connection of its own, so that a receiver may move, restart or be one of several behind a name. Nothing
-//! that a receiver does takes more than [`TIME_OUT`] and [`MAX_ANSWER`].
+//! Each request has a connection of its own, so that a receiver may move, restart or be one of several behind a name. A
+//! receiver cannot take more time than [`TIME_OUT`], or send an answer longer than [`MAX_ANSWER`].
 
 use std::{
     fmt,
@@ -48,7 +48,7 @@ const MAX_MESSAGE: usize = 200;
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
-/// A receiver, and what it takes to talk to it.
+/// A receiver, with the headers and the TLS configuration for it.
 #[derive(Clone, Debug)]
 pub struct Receiver(Arc<Parts>);
 
@@ -60,12 +60,12 @@ struct Parts {
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
-/// What a receiver says that accepted a request.
+/// The answer of a receiver that accepted a request.
 #[derive(Debug, Default)]
 pub(super) struct Accepted {
-    /// The number of data points that it did not take.
+    /// The number of data points that the receiver rejected.
     pub(super) rejected: u64,
-    /// Why, or another remark.
+    /// The reason, or another remark.
     pub(super) message: String,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Failure {
     pub(super) reason: String,
     /// Whether it makes sense to send the request again.
     pub(super) may_retry: bool,
-    /// When the receiver wants it again.
+    /// The wait that the receiver asks for.
     pub(super) retry_after: Option<Duration>,
 }
 
@@ -87,7 +87,7 @@ impl Failure {
     }
 }
 
-/// A `google.rpc.Status`, as far as people want to know it (OTLP 1.9, "Failures").
+/// The part of a `google.rpc.Status` that is for people (OTLP 1.9, "Failures").
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 struct Status {
     #[prost(string, tag = "2")]
@@ -95,10 +95,10 @@ struct Status {
 }
 
 impl Receiver {
-    /// Reads the files that the settings name. Nothing is sent.
+    /// Reads the files that the settings name. Sends nothing.
     ///
     /// # Errors
-    /// The mistake in one of them.
+    /// If the settings or one of the files has a mistake.
     pub fn new(settings: &Otlp) -> Result<Self, Error> {
         let endpoint = &settings.endpoint;
         let wrong =
@@ -121,7 +121,7 @@ impl Receiver {
         Ok(Self(Arc::new(Parts { endpoint: endpoint.clone(), headers: all, tls })))
     }
 
-    /// Where it is.
+    /// Returns the endpoint.
     pub(super) fn endpoint(&self) -> &Endpoint {
         &self.0.endpoint
     }
@@ -129,7 +129,7 @@ impl Receiver {
     /// Sends a request without metrics.
     ///
     /// # Errors
-    /// Why it was not accepted, in words.
+    /// If the receiver does not accept the request; the error says why in words.
     pub async fn probe(&self) -> Result<(), String> {
         self.send(message::empty()).await.map(drop).map_err(|failure| failure.reason)
     }
@@ -169,7 +169,7 @@ impl Receiver {
             Failure::new(kind, format!("{error}{cause}"))
         };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // Ends with this function, however that ends.
+        // The task ends when this function returns, on every path.
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let mut request = Request::new(Full::new(body));
@@ -191,7 +191,7 @@ async fn judge(answer: Response<Incoming>) -> Result<Accepted, Failure> {
         let message = read.map(|body| words(&content_type, &body.to_bytes())).unwrap_or_default();
         return Err(refusal(head.status, &head.headers, &message));
     }
-    // The receiver has the metrics, if it is one, so they are not sent again.
+    // A receiver that answers with success has the metrics, so they are not sent again.
     let garbage = |reason: String| {
         let reason = format!("it answered {}, but {reason}; is this URL one of OTLP?", head.status);
         Failure { may_retry: false, ..Failure::new(Failed::Answer, reason) }
@@ -203,7 +203,7 @@ async fn judge(answer: Response<Incoming>) -> Result<Accepted, Failure> {
         }
         Err(error) => return Err(garbage(format!("the answer broke off ({error})"))),
     };
-    // Some answer in JSON whatever they were sent.
+    // Some receivers always answer in JSON.
     if content_type.starts_with(b"application/json") {
         return Ok(Accepted::default());
     }
@@ -216,7 +216,7 @@ async fn judge(answer: Response<Incoming>) -> Result<Accepted, Failure> {
     })
 }
 
-/// The failure of another status than success.
+/// Returns the failure for a status other than success.
 fn refusal(status: StatusCode, headers: &HeaderMap, message: &str) -> Failure {
     let may_retry = matches!(
         status,
@@ -231,7 +231,7 @@ fn refusal(status: StatusCode, headers: &HeaderMap, message: &str) -> Failure {
     Failure { may_retry, retry_after, ..Failure::new(Failed::Status, reason) }
 }
 
-/// The time until that of a `Retry-After` (RFC 9110, 10.2.3).
+/// Returns the wait that a `Retry-After` asks for (RFC 9110, 10.2.3).
 fn after(value: &str) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse() {
         return Some(Duration::from_secs(seconds));
@@ -240,7 +240,7 @@ fn after(value: &str) -> Option<Duration> {
     Some(date.duration_since(SystemTime::now()).unwrap_or_default())
 }
 
-/// What the body of a refusal says.
+/// Returns the message in the body of a refusal.
 fn words(content_type: &[u8], body: &Bytes) -> String {
     if content_type.starts_with(b"application/x-protobuf") {
         return Status::decode(body.clone()).map(|status| shown(&status.message)).unwrap_or_default();
@@ -248,7 +248,7 @@ fn words(content_type: &[u8], body: &Bytes) -> String {
     shown(String::from_utf8_lossy(body).trim())
 }
 
-/// A receiver's text, fit for the log.
+/// Makes a receiver's text fit for the log.
 fn shown(text: &str) -> String {
     let text = text.chars().take(MAX_MESSAGE);
     text.flat_map(|it| if it.is_control() { it.escape_default().collect() } else { vec![it] }).collect()

@@ -2,8 +2,8 @@
 
 use std::mem;
 
-/// The frame that a format puts around its records. The writer adds it, so that a file stays valid whichever records were dropped,
-/// and wherever it begins and ends.
+/// The frame that a format puts around its records. The writer adds it, so a file stays valid even if records were dropped or the
+/// file was rotated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framing {
     /// Before the first record of a file.
@@ -26,7 +26,7 @@ impl Framing {
     }
 }
 
-/// Whole records, each after the separator that divides it from the one before.
+/// Whole records, each with a separator before it.
 #[derive(Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -68,7 +68,7 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// The records, which leaves this batch empty.
+    /// Takes the records, and leaves this batch empty.
     pub(crate) fn take(&mut self) -> Self {
         mem::take(self)
     }

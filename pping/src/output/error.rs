@@ -41,12 +41,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes an error of the system one of opening the file `path` of an option.
+    /// Converts an error of the system to one of opening the file `path` of an option.
     pub(crate) fn open(option: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |source| Self::Open { option, path: path.to_owned(), source }
     }
 
-    /// The option whose value is wrong, if it is one.
+    /// The option whose value is wrong, if an option is the cause.
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::Open { option, .. } => Some(option),

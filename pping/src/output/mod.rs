@@ -1,7 +1,7 @@
 //! Writes batches of encoded records to a file or standard output, in a thread of its own.
 //!
-//! While packets of an interface are measured, nothing waits for that thread: a reader that is too slow costs records,
-//! which are counted. A capture waits.
+//! While packets of an interface are measured, nothing waits for that thread: if the reader is too slow, records are dropped
+//! and counted. A capture waits.
 
 mod batch;
 mod error;
@@ -56,7 +56,7 @@ impl Reopen {
         self.sender.try_send(Message::Reopen).ok();
     }
 
-    /// Opens this file, or standard output, in its place.
+    /// Opens this file, or standard output, in place of the present output.
     #[cfg_attr(
         not(feature = "live"),
         expect(dead_code, reason = "the output of a capture is never replaced")
@@ -76,14 +76,14 @@ pub(crate) struct Output {
     shared: Arc<Shared>,
 }
 
-/// Resolves when writing ended early: to `None` when the reader closed its end.
+/// Resolves if writing ends early: to `None` if the reader closed its end.
 pub(crate) type Ended = oneshot::Receiver<Option<Error>>;
 
 impl Output {
     /// Opens the file, or standard output without one, and starts the thread.
     ///
     /// # Errors
-    /// [`Error::Open`] and [`Error::NotEmpty`] for the file, [`Error::Io`] when the thread cannot be started.
+    /// [`Error::Open`] or [`Error::NotEmpty`] for the file, [`Error::Io`] for standard output or if the thread cannot be started.
     pub(crate) fn open(
         path: Option<&Path>,
         framing: Framing,
@@ -96,7 +96,7 @@ impl Output {
         let shared = Arc::new(Shared { path: Mutex::new(path.map(Path::to_owned)), ..Shared::default() });
         let of_writer = Arc::clone(&shared);
         thread::Builder::new().name("pping-output".into()).spawn(move || {
-            // The thread reopens files, and needs nothing else.
+            // The thread needs capabilities only to reopen files.
             #[cfg(feature = "live")]
             if on_failure == OnFailure::Drop
                 && let Err(error) = capabilities::keep(&capabilities::FOR_FILES)
@@ -157,7 +157,7 @@ impl Output {
         Reopen { sender: self.sender.clone(), shared: Arc::clone(&self.shared) }
     }
 
-    /// Records dropped because the queue was full: there are more than can be written.
+    /// Records dropped because the queue was full: they came faster than they could be written.
     #[cfg(any(feature = "live", test))]
     pub(crate) fn lines_refused(&self) -> u64 {
         self.lines_refused
@@ -168,8 +168,8 @@ impl Output {
         self.lines_refused + self.shared.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all is written, or `stop` is set; from then on as long as [`Output::finish`]. Returns the number of
-    /// records lost in all.
+    /// Waits until all is written. Once `stop` is set, waits only as long as [`Output::finish`]. Returns the number of records
+    /// lost in all.
     pub(crate) fn finish_all(self, stop: &AtomicBool) -> u64 {
         let mut message = Some(Message::End);
         while !stop.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! A file that cannot be written for a while, as on a full disk: when to warn, and when to try again.
+//! A file that cannot be written for a while, for instance on a full disk: when to warn, and when to try again.
 
 use std::{
     fmt, io,
@@ -49,7 +49,7 @@ impl Outage {
         self.dropped += records;
     }
 
-    /// An attempt failed.
+    /// Notes that an attempt failed.
     pub(crate) fn failed(&mut self, now: Instant, target: &dyn fmt::Display, error: &io::Error) {
         if matches!(self.state, State::None) {
             tracing::warn!(
@@ -59,7 +59,7 @@ impl Outage {
         self.state = State::Failing(now);
     }
 
-    /// An attempt succeeded.
+    /// Notes that an attempt succeeded.
     pub(crate) fn succeeded(&mut self, now: Instant, target: &dyn fmt::Display) {
         match self.state {
             State::None => {}

@@ -1,4 +1,4 @@
-//! A file that only ever has whole records in it.
+//! Writes a file so that it always ends with a whole record.
 
 use std::{
     fs::{File, OpenOptions},
@@ -48,7 +48,7 @@ impl Target {
         Self::new(OpenOptions::new().create(true).append(true).open(path)?)
     }
 
-    /// Standard output without std's buffer, which would keep what could not be written.
+    /// Opens standard output without std's buffer, which would keep the bytes that could not be written.
     pub(super) fn standard_output() -> io::Result<Self> {
         Self::new(io::stdout().as_fd().try_clone_to_owned()?.into())
     }
@@ -66,7 +66,7 @@ impl Target {
     /// Writes `bytes`, in which records end at the offsets `ends`.
     ///
     /// # Errors
-    /// When not all of it could be written; the file ends with a whole record then, or will.
+    /// If not all of it could be written. The file then ends with a whole record, or will after the next write.
     pub(crate) fn write(&mut self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
         let (written, done) = write(&mut self.file, &self.unfinished);
         self.unfinished.drain(..written);
@@ -100,7 +100,7 @@ impl Target {
     /// Removes the last bytes of the file.
     ///
     /// # Errors
-    /// When it is no regular file, or another process has appended to it since.
+    /// If it is not a regular file, or another process has appended to it since.
     pub(super) fn truncate(&mut self, bytes: usize) -> io::Result<()> {
         // Appending moves the position as well: this is where the last write ended.
         let end = self.file.stream_position()?;
@@ -116,7 +116,7 @@ impl Target {
     }
 }
 
-/// Writes as much as possible. Returns how many bytes that was, and why it is not all.
+/// Writes as much as possible. Returns the number of bytes written, and the error that stopped the rest.
 fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < bytes.len() {

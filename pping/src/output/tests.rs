@@ -117,7 +117,7 @@ fn a_record_that_cannot_be_truncated_is_completed_first() {
     assert_eq!(target.repair(bytes, ends(), 6), 8);
     target.write(b"four\n", [5].into_iter()).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw!o\nfour\n");
-    // Now no other process has.
+    // Now no other process has written.
     target.write(b"fi", std::iter::empty()).unwrap();
     assert_eq!(target.repair(b"five\n", [5].into_iter(), 2), 0);
     target.write(b"six\n", [4].into_iter()).unwrap();
@@ -133,7 +133,7 @@ mod disk {
 
     use super::*;
 
-    /// Writes until the disk is full, makes room, and writes until there are as many records again.
+    /// Writes until the disk is full, makes room, writes until the file grows again, and fills the disk again.
     fn fill_and_make_room(format: Format, elements: impl Fn(&Path) -> u64 + Sync) {
         let stop = AtomicBool::new(false);
         let written = on_small_disk(64, |disk| {

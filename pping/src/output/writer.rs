@@ -37,7 +37,7 @@ pub(crate) enum OnFailure {
     End,
 }
 
-/// The state that the writer shares with those that hand over records.
+/// The state that the writer shares with [`super::Output`] and [`super::Reopen`].
 #[derive(Default)]
 pub(super) struct Shared {
     /// Records in the queue.
@@ -50,7 +50,7 @@ pub(super) struct Shared {
     pub(super) path: Mutex<Option<PathBuf>>,
 }
 
-/// The reason why writing ended early: `None` when the reader closed its end.
+/// The reason why writing ended early: `None` if the reader closed its end.
 type Result<T> = std::result::Result<T, Option<Error>>;
 
 /// The state of the thread.
@@ -64,7 +64,7 @@ pub(super) struct Writer {
     has_begun: bool,
     /// Records in the file.
     records: u64,
-    /// The size of the last of them with its separator, bytes.
+    /// The size of the last record with its separator, bytes.
     last: usize,
 }
 
@@ -123,7 +123,7 @@ impl Writer {
             self.outage.dropped(batch.records());
             return Ok(batch.records());
         }
-        // A separator precedes every record of a batch, and is wrong before the first of the file.
+        // Every record of a batch has a separator before it, but the first record of a file must not.
         let skipped = if self.records == 0 { self.framing.separator.len() } else { 0 };
         let ends = batch.ends().iter().map(|end| end - skipped);
         let (kept, torn) = match self.target.write(&batch.bytes()[skipped..], ends.clone()) {
@@ -170,7 +170,7 @@ impl Writer {
         self.target.write(end, [end.len()].into_iter())
     }
 
-    /// Ends this file and opens the one that has its name now. If that fails, writing goes on in this one.
+    /// Ends the open file, and opens the one that has its path now. If that fails, writing goes on in the open file.
     fn reopen(&mut self, shared: &Shared) -> Result<()> {
         let path = shared.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let opened = match &path {
@@ -192,7 +192,7 @@ impl Writer {
         self.begin()
     }
 
-    /// Starts or continues an outage, where packets do not wait; else ends the run.
+    /// Starts or continues an outage if packets do not wait, else ends the run.
     fn endure(&mut self, torn: Torn) -> Result<()> {
         let is_file = self.name.0.is_some() || self.target.is_regular();
         if torn.error.kind() == io::ErrorKind::BrokenPipe {

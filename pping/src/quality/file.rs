@@ -10,7 +10,7 @@ use toml::{
 use super::profile::{Latency, Profile, Profiles, Threshold};
 use crate::text::{self, FileError, Mistake};
 
-/// The profiles without a file of one's own.
+/// The profiles that apply without a file.
 const BUILT_IN: &str = include_str!("../../../deploy/quality.toml");
 
 /// The longest file that is read, in bytes.
@@ -27,10 +27,10 @@ const EXAMPLE: &str = "write `[[profile]]`, `name = \"game\"` and `latency = [{ 
 
 type Value<'a> = Spanned<DeValue<'a>>;
 
-/// Reads the profiles of a file, or those that pping has without one.
+/// Reads the profiles of a file, or the built-in ones.
 ///
 /// # Errors
-/// What is wrong with the file, and where.
+/// If the file cannot be read or has a mistake, with its position.
 pub fn load(path: Option<&Path>) -> Result<Profiles, FileError> {
     match path {
         Some(path) => text::parse(path, MAX_BYTES, read),
@@ -105,14 +105,14 @@ fn name(value: &Value<'_>) -> Result<Arc<str>, Mistake> {
     }
 }
 
-/// A round-trip time, ns.
+/// Parses a round-trip time, ns.
 fn time(value: &Value<'_>) -> Result<f64, Mistake> {
     let time = string(value).and_then(|text| humantime::parse_duration(text).ok());
     time.map(|time| time.as_nanos() as f64)
         .ok_or_else(|| Mistake::at(value, "give a time with its unit, like \"200ms\" or \"1s\""))
 }
 
-/// A share, from 0 to 1.
+/// Parses a share, from 0 to 1.
 fn share(value: &Value<'_>) -> Result<f64, Mistake> {
     let percent = string(value).and_then(|text| text.strip_suffix('%')?.trim().parse::<f64>().ok());
     let percent = percent.filter(|it| (0.0..=100.0).contains(it));
@@ -121,7 +121,7 @@ fn share(value: &Value<'_>) -> Result<f64, Mistake> {
         .ok_or_else(|| Mistake::at(value, "give a share of packets, like \"1%\" or \"0.1%\""))
 }
 
-/// Bits per second.
+/// Parses a rate, bits per second.
 fn throughput(value: &Value<'_>) -> Result<f64, Mistake> {
     let units = [("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
     let parse = |text: &str| {
@@ -169,7 +169,7 @@ struct Fields<'a, 'b> {
 }
 
 impl<'a, 'b> Fields<'a, 'b> {
-    /// Those of a value, all of which have to be known.
+    /// Takes the fields of a table, all of which must be known.
     fn of(value: &'a Value<'b>, known: &[&str], example: &'static str) -> Result<Self, Mistake> {
         let DeValue::Table(table) = value.get_ref() else {
             return Err(Mistake::at(value, format!("this is not a table; {example}")));

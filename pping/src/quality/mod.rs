@@ -1,7 +1,8 @@
-//! Quality of Outcome (draft-ietf-ippm-qoo-11): scores of a network for what an application needs of it.
+//! Quality of Outcome (draft-ietf-ippm-qoo-11): scores a network by the needs of an application.
 //!
-//! A profile has the requirements for optimal performance and the conditions at the point of unacceptable performance. The score is 100
-//! at the one, 0 at the other, and in between in proportion. docs/quality.md says what of it is exact here, and what a proxy.
+//! A profile has the requirements for optimal performance and the conditions at the point of unacceptable performance. The
+//! score is 100 at the former, 0 at the latter, and proportional in between. docs/quality.md says which inputs are exact here
+//! and which are proxies.
 
 mod file;
 mod profile;
@@ -21,12 +22,12 @@ pub use self::{
 /// The score by each profile, from 0 to 100; `None` is unknown.
 pub type Scores = IndexMap<Arc<str>, Option<u8>>;
 
-/// Bits per second of so many bytes in a time, ns.
+/// The throughput, bits per second, of `bytes` bytes in `time` ns.
 pub fn throughput(bytes: u64, time: u64) -> f64 {
     bytes as f64 * 8.0 * SECOND as f64 / time.max(1) as f64
 }
 
-/// The scores of what was measured.
+/// Scores a measurement by each profile.
 pub fn scores<B: Iterator<Item = (usize, u64)>>(
     profiles: &[Profile],
     measured: &Measured<impl Fn() -> B>,

@@ -1,22 +1,22 @@
-//! What an application needs.
+//! Profiles: the needs of applications.
 
 use std::sync::Arc;
 
 /// Some profiles, in the order of their file.
 pub type Profiles = Arc<[Profile]>;
 
-/// What an application needs.
+/// The needs of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// Its name.
     pub name: Arc<str>,
     /// The latencies by percentile, at least one.
     pub latency: Vec<Latency>,
-    /// The share of packets that are lost, from 0 to 1, if it matters.
+    /// The share of packets that are lost, from 0 to 1, if loss matters.
     pub loss: Option<Threshold>,
-    /// The bits per second that have to be reached, if they matter.
+    /// The throughput that has to be reached, bits per second, if it matters.
     pub throughput: Option<f64>,
-    /// The samples below which the score is unknown.
+    /// The fewest samples for a score; with fewer it is unknown.
     pub samples: u64,
 }
 
@@ -38,11 +38,11 @@ pub struct Threshold {
     pub unacceptable: f64,
 }
 
-/// The fewest samples that percentiles are taken of.
+/// The fewest samples for any percentile.
 const FEWEST: u64 = 30;
 
 impl Latency {
-    /// The samples of which at least one lies above the percentile, on average.
+    /// The number of samples of which one lies above the percentile, on average; at least [`FEWEST`].
     pub(super) fn samples(&self) -> u64 {
         let above = 100.0 - self.percentile;
         // 100 / (100 - 99.9) is a little more than 1000.

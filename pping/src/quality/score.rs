@@ -1,22 +1,22 @@
-//! The score of what was measured.
+//! The score of a measurement.
 
 use pping_common::{abi::Traffic, hist, rtt::Method};
 
 use super::profile::{Latency, Profile};
 use crate::aggregate::Range;
 
-/// What a series measured over some time. `B` iterates over the bins with samples, in order, by [`hist::bin`].
+/// The measurement of a series over some time. `B` iterates over the bins with samples, in order, by [`hist::bin`].
 #[derive(Debug)]
 pub struct Measured<B> {
     /// The method.
     pub method: Method,
     /// The bins.
     pub bins: B,
-    /// The shortest and the longest RTT, ns, if there is any.
+    /// The shortest and the longest RTT, ns; `None` without samples.
     pub range: Range,
-    /// Sent by the hosts whose packets are timed, and by those that reply.
+    /// Traffic sent by the hosts whose packets are timed, and by the hosts that reply.
     pub traffic: [Traffic; 2],
-    /// Bits per second of the busiest second and side.
+    /// The highest throughput of one side, bits per second: over a second or, in a capture, over an interval.
     pub throughput: f64,
 }
 
@@ -43,7 +43,7 @@ impl Profile {
 }
 
 impl<B: Iterator<Item = (usize, u64)>, F: Fn() -> B> Measured<F> {
-    /// The RTT of a percentile: the highest of its bin, so that the score is never too good.
+    /// The RTT of a percentile: the upper bound of its bin, so that the score is never too good.
     fn rtt(&self, latency: &Latency, count: u64, (min, max): (u64, u64)) -> u64 {
         let rank = latency.rank(count);
         let mut seen = 0;
@@ -54,7 +54,7 @@ impl<B: Iterator<Item = (usize, u64)>, F: Fn() -> B> Measured<F> {
         bin.map_or(max, |(bin, _)| hist::upper_bound(bin).clamp(min, max))
     }
 
-    /// The share of TCP segments that one side sent again, where it is higher; `None` where segments are not counted.
+    /// The share of TCP segments that were retransmitted, by the side that has the higher share; `None` for other protocols.
     fn loss(&self) -> Option<f64> {
         let is_tcp = matches!(self.method, Method::TcpTs | Method::TcpSeq | Method::TcpHandshake);
         let share = |it: &Traffic| it.retransmissions as f64 / it.packets.max(1) as f64;

@@ -12,7 +12,7 @@ use crate::{
     quality::Scores,
 };
 
-/// The RTTs of a group in an interval, by one method and in one direction. Without samples it has none.
+/// The RTTs of a group in an interval, by one method and in one direction. Without samples the record has no RTTs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AggregateRecord {
     /// The end of the interval, ns since the Unix epoch.
@@ -48,7 +48,7 @@ pub struct AggregateRecord {
     /// The RTTs, if there are samples.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub rtts: Option<Quantiles>,
-    /// The highest RTT, ns, and the number of samples of each bin with samples.
+    /// For each bin that has samples: its upper bound, ns, and the number of its samples.
     pub histogram: Vec<(u64, u64)>,
     /// Packets sent by the hosts whose packets are timed.
     pub sent_packets: u64,

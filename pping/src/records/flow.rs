@@ -31,7 +31,7 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
-    /// The record of an event; `None` for an event that no kernel program of ours sends.
+    /// The record of an event; `None` for an event that pping's programs do not send.
     pub fn new(event: &FlowEvent, interface: Option<Arc<str>>, timestamp: u64) -> Option<Self> {
         Some(Self {
             timestamp,
@@ -51,7 +51,7 @@ impl FlowRecord {
     }
 }
 
-/// A flow at its end. `dest_ip` began it, as far as that was seen.
+/// A flow at its end. `dest_ip` began it, if its beginning was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FlowSummaryRecord {
     /// When it ended, ns since the Unix epoch.
@@ -65,7 +65,7 @@ pub struct FlowSummaryRecord {
     pub reason: &'static str,
     /// When its first packet was seen, ns since the Unix epoch.
     pub start: u64,
-    /// When it closed or, if it did not, when its last packet was seen.
+    /// When it closed or, if it did not, when its last packet was seen, ns since the Unix epoch.
     pub end: u64,
     /// Packets that `dest_ip` sent.
     pub sent_packets: u64,
@@ -99,8 +99,8 @@ pub struct FlowSummaryRecord {
 }
 
 impl FlowSummaryRecord {
-    /// The record of an event, with the RTTs to source and destination; `None` for an event that no kernel program of ours
-    /// sends. `epoch` converts a time of the event to ns since the Unix epoch.
+    /// The record of an event, with the RTTs to source and destination; `None` for an event that pping's programs do not send.
+    /// `epoch` converts a time of the event to ns since the Unix epoch.
     pub fn new(
         event: &EndEvent,
         interface: Option<Arc<str>>,

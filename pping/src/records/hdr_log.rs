@@ -1,4 +1,4 @@
-//! `--hdr-log`: an interval log of `HdrHistogram`, version 2, which its usual tools read.
+//! `--hdr-log`: an interval log of `HdrHistogram`, version 2, for its usual tools.
 //!
 //! Times are seconds since the Unix epoch (base time 0), so that they stay valid however the file is cut. Values are
 //! nanoseconds; the highest of an interval, which is for people, is in milliseconds.
@@ -57,7 +57,7 @@ impl HdrLog {
         Ok(Self { path, target, on_failure: OnFailure::End, outage, has_header: false, serializer })
     }
 
-    /// From now on drops what cannot be written, until it can be again.
+    /// Drops lines that cannot be written from now on, instead of failing.
     pub(crate) fn tolerate_failures(&mut self) {
         self.on_failure = OnFailure::Drop;
     }
@@ -73,7 +73,7 @@ impl HdrLog {
         }
     }
 
-    /// Time was set back: the log gets a new header.
+    /// Begins the next write with a new header, since the clock was set back.
     pub(crate) fn restart(&mut self) {
         self.has_header = false;
     }

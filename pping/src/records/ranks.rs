@@ -1,4 +1,4 @@
-//! The places of flows and groups among the worst of an interval.
+//! Ranks the worst flows and groups of an interval.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::worst::{By, Hosts, Measured, Ranked, Ranking, WorstFlow, expected_rtt, share};
 
-/// A series of a group, as it is ranked.
+/// A series of a group, with the figures that rank it.
 #[derive(Clone)]
 struct Rank<'a> {
     record: &'a AggregateRecord,
@@ -78,7 +78,7 @@ pub(super) struct Worst {
 }
 
 impl Worst {
-    /// As many of each as `limit`, with this evidence.
+    /// Creates an empty ranking of up to `limit` flows and groups by each figure, for those with this evidence.
     pub(super) fn new(limit: usize, evidence: u64) -> Self {
         Self { limit, evidence, flows: Ranking::new(limit) }
     }
@@ -90,7 +90,8 @@ impl Worst {
         }
     }
 
-    /// The records of the interval of `window` ns that ended at `timestamp`, and had these aggregates of these hosts.
+    /// Makes the records of the worst for the interval of `window` ns that ended at `timestamp`, and forgets its flows. `aggregates`
+    /// are its aggregates, with their hosts.
     pub(super) fn records<'a>(
         &mut self,
         aggregates: impl Iterator<Item = (&'a AggregateRecord, &'a Hosts)>,

@@ -28,7 +28,7 @@ use crate::{
 /// The interval of `--hdr-log` without `--aggregate`.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Takes events and what series measured, and makes records of them. All times are ns since the Unix epoch.
+/// Makes records from events and from the tallies of series. All times are ns since the Unix epoch.
 ///
 /// Intervals end at multiples of their length since the epoch, so that those of several machines and runs agree. Only the
 /// first and the last may be shorter.
@@ -39,11 +39,11 @@ pub struct Reporter {
     reports_aggregates: bool,
     /// Whether samples and flow events are reported one by one.
     reports_individual: bool,
-    /// Whether what series measured comes once a second, and not once an interval.
+    /// Whether tallies come once a second, and not once an interval.
     is_live: bool,
-    /// The profiles that series are scored by.
+    /// The profiles that score series.
     profiles: Profiles,
-    /// The samples of each flow, if flows are summed up.
+    /// The samples of each flow, if flow summaries are reported.
     flows: Option<FlowSamples>,
     log: Option<HdrLog>,
     /// The worst of the present interval, if they are reported.
@@ -58,10 +58,10 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Starts the first interval at `start`. At most `max_flows` flows of each address family are summed up at a time.
+    /// Starts the first interval at `start`. At most `max_flows` flows of each address family can get a summary at a time.
     ///
     /// # Errors
-    /// When the log cannot be opened.
+    /// If the log cannot be opened.
     pub fn new(aggregation: &Aggregation, max_flows: u32, start: u64) -> Result<Self, Error> {
         let log = aggregation.hdr_log.as_deref().map(HdrLog::open).transpose()?;
         let interval = aggregation.interval.or(log.as_ref().map(|_| LOG_INTERVAL));
@@ -81,8 +81,8 @@ impl Reporter {
         })
     }
 
-    /// From now on [`Reporter::take`] is called at least once a second, and what cannot be written to the log is dropped, instead of an
-    /// error.
+    /// Prepares for live interfaces: from now on the caller calls [`Reporter::take`] at least once a second, and log lines that cannot
+    /// be written are dropped instead of being an error.
     #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture can be read again"))]
     pub(crate) fn go_live(&mut self) {
         self.is_live = true;
@@ -96,7 +96,7 @@ impl Reporter {
         self.profiles = profiles;
     }
 
-    /// Adds what a series measured since the last time.
+    /// Adds the tally of a series since the last call.
     pub fn take(&mut self, name: &SeriesName, tally: &Tally) {
         if tally.is_empty() {
             return;
@@ -110,7 +110,7 @@ impl Reporter {
             None => self.series.entry(name.clone()).or_default(),
         };
         distribution.add(tally);
-        // Only the worst are ranked by how many there are.
+        // Only the ranking of the worst needs the hosts.
         if self.worst.is_some() {
             hosts.add(tally);
         }
@@ -123,7 +123,7 @@ impl Reporter {
         }
     }
 
-    /// Takes the times of packets in this host as they are now, if there are intervals.
+    /// Takes the present totals of the times that packets spent in this host, if aggregates are reported.
     #[cfg_attr(
         not(feature = "live"),
         expect(dead_code, reason = "packets of a capture are not in this host")
@@ -134,7 +134,7 @@ impl Reporter {
         }
     }
 
-    /// Adds the times that packets of a group spent in a queue since the last time.
+    /// Adds the times that packets of a group spent in a queue since the last call, if aggregates are reported.
     #[cfg_attr(
         not(any(feature = "live", test)),
         expect(dead_code, reason = "packets of a capture are not in this host")
@@ -188,10 +188,10 @@ impl Reporter {
         self.next().is_some_and(|next| now >= next)
     }
 
-    /// Ends the present interval if it is over, and returns its records. Several that passed at once become one.
+    /// Ends the present interval if it is over, and returns its records. Several intervals that passed at once become one.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// If the log cannot be written.
     pub fn tick(&mut self, now: u64) -> Result<Vec<Record>, Error> {
         if self.is_due(now) { self.end(now - now % self.interval) } else { Ok(Vec::new()) }
     }
@@ -199,12 +199,12 @@ impl Reporter {
     /// Ends the present interval at `now`, and returns its records.
     ///
     /// # Errors
-    /// When the log cannot be written.
+    /// If the log cannot be written.
     pub fn finish(&mut self, now: u64) -> Result<Vec<Record>, Error> {
         self.end(now.max(self.began.saturating_add(1)))
     }
 
-    /// Starts an interval at `now`, which may be earlier, after [`Reporter::finish`].
+    /// Starts an interval at `now` after [`Reporter::finish`]. `now` may be earlier than the end of the last interval.
     pub fn restart(&mut self, now: u64) {
         self.began = now;
         if let Some(log) = &mut self.log {
@@ -258,7 +258,7 @@ impl Reporter {
 
     fn scores(&self, method: Method, distribution: &Distribution, interval: u64) -> Scores {
         let Distribution { bins, range, sent, received, busiest, .. } = distribution;
-        // The length of what one tally is of.
+        // The time that one tally covers.
         let length = if self.is_live { interval.min(SECOND) } else { interval };
         let measured = Measured {
             method,

@@ -12,16 +12,16 @@ use crate::{
     residence::{self, InterfaceTimes, part_name},
 };
 
-/// The times of one part and one interface in an interval, or those of a group among them. Without times it has none.
+/// The times of one part at one interface in an interval, of all packets or of a group. Without times the record has no quantiles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ResidenceRecord {
     /// The end of the interval, ns since the Unix epoch.
     pub timestamp: u64,
-    /// Its length, ns. Not `interval`, by which readers know aggregates.
+    /// The length of the interval, ns. It is not called `interval`, because readers recognise aggregates by that field.
     pub window: u64,
     /// The interface by which the packets left.
     pub interface: Arc<str>,
-    /// The label of the group, if it is that of one.
+    /// The label of the group, if the record is that of a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<Arc<str>>,
     /// `forwarding` or `queue`.
@@ -31,21 +31,21 @@ pub struct ResidenceRecord {
     /// The times, if there are any.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub times: Option<TimeQuantiles>,
-    /// The highest time, ns, and the number of times of each bin that has some.
+    /// For each bin that has times: its upper bound, ns, and the number of its times.
     pub histogram: Vec<(u64, u64)>,
-    /// What became of packets; not known by group.
+    /// The fate of the packets that were followed; unknown for a group.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub packets: Option<FollowedPackets>,
 }
 
-/// What became of packets that were followed.
+/// The fate of the packets that were followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct FollowedPackets {
-    /// All of them.
+    /// All packets that were followed.
     pub followed: u64,
-    /// Those that were dropped in the queue.
+    /// Followed packets that were dropped in the queue.
     pub dropped: u64,
-    /// Those that were lost from sight.
+    /// Followed packets that were lost from sight: another packet took their entry or their memory.
     pub replaced: u64,
 }
 
@@ -65,7 +65,7 @@ pub struct TimeQuantiles {
 }
 
 impl ResidenceRecord {
-    /// The records of an interface for the interval of `window` ns that ended at `timestamp`; none of a part by which nothing passed.
+    /// The records of an interface for the interval of `window` ns that ended at `timestamp`. A part without packets has none.
     pub fn of(times: &InterfaceTimes, timestamp: u64, window: u64) -> impl Iterator<Item = Self> + use<'_> {
         let parts = Part::ALL.map(|part| (part, times.times.part(part)));
         parts.into_iter().filter(|(_, found)| **found != Residence::ZERO).map(move |(part, found)| Self {
@@ -116,26 +116,26 @@ impl TimeQuantiles {
 /// The times of packets in this host in the present interval.
 #[derive(Debug, Default)]
 pub(super) struct ResidenceInterval {
-    /// Those of interfaces at its start, which only grow.
+    /// The totals of interfaces at its start. Totals only grow.
     before: Vec<InterfaceTimes>,
-    /// The latest.
+    /// The latest totals of interfaces.
     now: Vec<InterfaceTimes>,
-    /// Those of groups in queues.
+    /// The times of groups in queues.
     queues: HashMap<QueueName, Distribution, RandomState>,
 }
 
 impl ResidenceInterval {
-    /// Takes those of interfaces as they are now.
+    /// Takes the present totals of interfaces.
     pub(super) fn take(&mut self, times: Vec<InterfaceTimes>) {
         self.now = times;
     }
 
-    /// Adds those of a group in a queue since the last time.
+    /// Adds the times of a group in a queue since the last call.
     pub(super) fn take_queue(&mut self, name: &QueueName, tally: &Tally) {
         self.queues.entry(name.clone()).or_default().add(tally);
     }
 
-    /// The records of the interval of `window` ns that ended at `timestamp`. The next one begins.
+    /// Makes the records of the interval of `window` ns that ended at `timestamp`, and begins the next.
     pub(super) fn records(&mut self, timestamp: u64, window: u64) -> Vec<ResidenceRecord> {
         let of_interfaces = self.now.iter().map(|now| {
             let before = self.before.iter().find(|before| before.interface == now.interface);

@@ -21,7 +21,7 @@ pub struct RttRecord {
     /// The flow.
     #[serde(flatten)]
     pub tuple: Tuple,
-    /// Round-trip time between here and `src_ip`, ns; by the spin bit of QUIC that between `dest_ip` and `src_ip`.
+    /// Round-trip time between here and `src_ip`, ns; by the QUIC spin bit, between `dest_ip` and `src_ip`.
     pub rtt: u64,
     /// Lowest RTT so far in this flow direction, ns.
     pub min_rtt: u64,
@@ -48,7 +48,7 @@ pub struct RttRecord {
     pub interface: Option<Arc<str>>,
     /// Smoothed RTT of this flow direction, ns.
     pub smoothed_rtt: u64,
-    /// The ID of the query, of DNS.
+    /// The ID of the query, for DNS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_id: Option<u16>,
     /// The part of `rtt` between here and `src_ip`, ns, if the method measures it.
@@ -66,7 +66,7 @@ pub struct RttRecord {
 }
 
 impl RttRecord {
-    /// The record of an event; `None` for an event that no kernel program of ours sends.
+    /// The record of an event; `None` for an event that pping's programs do not send.
     pub fn new(
         event: &RttEvent,
         interface: Option<Arc<str>>,

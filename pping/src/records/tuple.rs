@@ -33,7 +33,7 @@ impl Tuple {
                 Protocol::Tcp => "TCP",
                 Protocol::Icmp => "ICMP",
                 Protocol::Icmpv6 => "ICMPv6",
-                // The only flows over UDP.
+                // QUIC flows are the only ones over UDP.
                 Protocol::Udp => "QUIC",
                 Protocol::NonIp | Protocol::Other => return None,
             },

@@ -14,42 +14,42 @@ use super::{
 };
 use crate::worst::{By, WorstFlow};
 
-/// The place of a record among the worst.
+/// The rank of a record among the worst of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The end of the interval, ns since the Unix epoch.
     pub timestamp: u64,
-    /// Its length, ns. Not `interval`, by which aggregates are known.
+    /// The length of the interval, ns. It is not called `interval`, because readers recognise aggregates by that field.
     pub window: u64,
-    /// By what they are ranked.
+    /// The figure of the ranking.
     pub worst: By,
-    /// The place, from 1 for the worst.
+    /// The rank, from 1 for the worst.
     pub rank: usize,
 }
 
-/// A flow direction among the worst of an interval, as it was when it was the worst.
+/// A flow direction among the worst of an interval, at the moment when its ranked figure was highest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorstFlowRecord {
-    /// The place.
+    /// The rank.
     #[serde(flatten)]
     pub place: Place,
     /// The flow direction.
     #[serde(flatten)]
     pub tuple: Tuple,
-    /// The smoothed RTT, ns, if there is one that counts.
+    /// The smoothed RTT, ns; `None` without samples, and for spin bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smoothed_rtt: Option<u64>,
     /// The lowest RTT, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rtt: Option<u64>,
-    /// The distance of the two, ns.
+    /// The difference of the two, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inflation: Option<u64>,
-    /// The share of its packets that `dest_ip` sent again.
+    /// The share of its packets that `dest_ip` retransmitted.
     pub retransmission_ratio: f64,
     /// Packets that `dest_ip` sent since the flow began.
     pub sent_packets: u64,
-    /// Bytes of payload that it sent in its busiest second; of a capture, in the interval.
+    /// Bytes of payload that it sent in the second before that moment; in a capture, in the interval.
     pub bytes: u64,
     /// The method.
     #[serde(serialize_with = "serialize_method")]
@@ -72,29 +72,29 @@ pub struct WorstFlowRecord {
 /// A group among the worst of an interval, with the series that put it there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorstGroupRecord {
-    /// The place.
+    /// The rank.
     #[serde(flatten)]
     pub place: Place,
     /// The label of the group.
     pub group: Arc<str>,
     /// The number of samples.
     pub count: u64,
-    /// The number of hosts that replied, about; `None` without groups and without samples.
+    /// The estimated number of hosts that replied; `None` without groups or without samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u64>,
     /// The 95th percentile, ns, if there are enough samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p95: Option<u64>,
-    /// What the group is ranked by, ns: as much of the percentile as enough hosts had.
+    /// The RTT that ranks the group, ns: the percentile, limited to an RTT that enough hosts had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranked_rtt: Option<u64>,
-    /// What that is compared with, ns: what is expected of the group, or the lowest of the interval.
+    /// The RTT that it is compared with, ns: the expected RTT of the group, or else the lowest of the interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<u64>,
-    /// The distance of the two, ns.
+    /// The excess of the ranked RTT over the baseline, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inflation: Option<u64>,
-    /// The share of packets of both sides that were sent again.
+    /// The share of packets of both sides that were retransmitted.
     pub retransmission_ratio: f64,
     /// Bytes of payload of both sides.
     pub bytes: u64,
@@ -114,7 +114,7 @@ pub struct WorstGroupRecord {
 }
 
 impl WorstFlowRecord {
-    /// `None` for what no kernel program of ours reports.
+    /// The record of a flow direction; `None` for one that pping's programs do not report.
     pub(super) fn new(flow: &WorstFlow, place: Place) -> Option<Self> {
         let contender = &flow.contender;
         let rtts = flow.rtts();

@@ -1,24 +1,24 @@
-//! Time without a clock: that of the packets.
+//! The time of a replay, taken from the packets.
 
 use pping_common::limits::SECOND;
 
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
-/// Counts the seconds that flows are idle by: those since the first packet, as the newest one tells them.
+/// Counts the seconds that measure idle time, from the first packet to the newest.
 ///
-/// A packet that is more than a minute older than the newest starts the count again from itself, and the seconds
-/// before stay counted: captures that were put one after the other in the wrong order do not stop the time.
+/// A packet that is more than a minute older than the newest restarts the count from its own time. The seconds before stay
+/// counted, so time goes on even if captures were put one after the other in the wrong order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdleClock {
-    /// The start of the count, and the newest packet since then; `None` before the first.
+    /// The start of the count and the time of the newest packet since, ns; `None` before the first packet.
     counted: Option<(u64, u64)>,
-    /// Whole seconds counted before that.
+    /// Whole seconds counted before the last restart.
     before: u64,
 }
 
 impl IdleClock {
-    /// Takes the time of a packet, and returns the whole seconds so far.
+    /// Takes the time of a packet, and returns the whole seconds counted so far.
     #[inline]
     pub(super) fn advance(&mut self, time: u64) -> u32 {
         let (mut origin, mut newest) = self.counted.unwrap_or((time, time));

@@ -1,20 +1,20 @@
-//! The tracker with the time of the packets.
+//! The tracker, driven by the time of the packets.
 
 use super::{clock::IdleClock, settings::Settings, tracker::Tracker};
 use crate::capture::Packet;
 
-/// A sweep looks at all flows, so it waits until at least one packet per this many flows came since the last: in a capture of
-/// months there may be a packet a second.
+/// A sweep visits all flows, so it waits until at least one packet per this many flows has come since the last sweep: a capture of
+/// months may have only a packet a second.
 const FLOWS_SWEPT_PER_PACKET: u64 = 8;
 
 /// Measures the packets of a capture, whose timestamps are the clock:
 ///
 /// - Idle time is counted in whole seconds from the first packet of the capture to the newest so far. Flows expire by the
 ///   kernel's limits, exactly: a packet of a flow that has been idle too long begins a new one.
-/// - A packet that is more than a second older than the newest of its flow sets the flow's clock back: what is pending is
+/// - A packet that is more than a second older than the newest of its flow sets the flow's clock back: pending timestamps are
 ///   discarded, and the flow goes on from there. An echo that is older than what it echoes gives no sample.
-/// - A packet that is more than a minute older than the newest of the capture sets the count of seconds back: it goes
-///   on from there, and no flow gets older by it.
+/// - A packet that is more than a minute older than the newest of the capture restarts the count of seconds from its own
+///   time. No flow gets older by that.
 pub struct Engine {
     /// The tracker of flows, with its report.
     pub tracker: Tracker,
@@ -26,7 +26,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Without any packets yet. Nothing is local to a capture: `settings.rules.include_local` is taken as set.
+    /// Creates an engine without flows. A capture does not tell which addresses were local, so `settings.rules.include_local` is
+    /// taken as set.
     pub fn new(mut settings: Settings) -> Self {
         settings.rules.include_local = true;
         Self {
@@ -55,8 +56,8 @@ impl Engine {
         self.tracker.packet(packet, second);
     }
 
-    /// Brings the series up to date at the end of an interval. Expired flows are removed first, so that the time this takes
-    /// depends on the flows of the last minutes only.
+    /// Brings the series up to date at the end of an interval. Expired flows are removed first, so the time that this takes
+    /// depends only on the flows of the last minutes.
     pub fn fold(&mut self, time: u64) {
         let second = self.clock.advance(time);
         self.tracker.sweep(time, second);
@@ -64,7 +65,7 @@ impl Engine {
         self.tracker.fold();
     }
 
-    /// The times of the oldest and the newest packet, if there were any.
+    /// The times of the oldest and the newest packet, ns since 1970; `None` without packets.
     pub fn times(&self) -> Option<(u64, u64)> {
         self.span
     }

@@ -1,4 +1,4 @@
-//! A file or standard input, read so that waiting for it can be broken off.
+//! Reads a file or standard input, and can stop while it waits for input.
 
 use std::{
     fs::File,
@@ -35,7 +35,7 @@ impl Input {
     /// Opens a file, or standard input for `-`; reading ends once `stop` is set.
     ///
     /// # Errors
-    /// When that is not to be had, or cannot be a capture.
+    /// If the file cannot be opened, or cannot be a capture.
     pub(super) fn open(path: &Path, stop: Arc<AtomicBool>) -> Result<Self, FileError> {
         let failed = |source| FileError::Open { path: path.to_owned(), source, hint: rate_limit_hint(path) };
         let refused = |reason| FileError::NotAFile { path: path.to_owned(), reason };
@@ -82,7 +82,7 @@ impl Read for Input {
     }
 }
 
-/// `-r` of ePPing is the rate limit, in milliseconds.
+/// Returns a hint for a path that is a number: `-r` of ePPing is the rate limit, in milliseconds.
 fn rate_limit_hint(path: &Path) -> String {
     match path.to_str() {
         Some(text) if text.parse::<f64>().is_ok() => {

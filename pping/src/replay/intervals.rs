@@ -22,35 +22,35 @@ use crate::{
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
-/// An interval, and what is reported of it.
+/// The present interval, and the reporter of its records.
 ///
-/// Packets that come a little late count for the present interval. One that is more than a minute older than the newest
-/// ends it, and the next begins at its time.
+/// Packets that come a little late count for the present interval. A packet that is more than a minute older than the newest
+/// ends the interval, and the next begins at that packet's time.
 pub(super) struct Intervals {
     reporter: Reporter,
     names: Names,
-    /// For how long groups without traffic are kept, ns.
+    /// How long groups without traffic are kept, ns.
     timeout: u64,
-    /// The newest packet since time was last set back; `None` before the first.
+    /// The time of the newest packet since the clock was last set back; `None` before the first packet.
     newest: Option<u64>,
-    /// When the present interval ends; never, if there are none.
+    /// When the present interval ends; `u64::MAX` without intervals.
     next: u64,
 }
 
-/// The samples of series in an interval that is over.
+/// The tallies and the worst flow directions of an interval that is over.
 pub(super) struct Over {
     slices: Vec<(SeriesKey, Tally)>,
     worst: Vec<(Contender, Option<SeriesKey>)>,
     ended: Ended,
 }
 
-/// The end of an interval.
+/// How an interval ended.
 enum Ended {
-    /// At this time, where another began; the next packet came at the other one.
+    /// At its regular end, the first time. The next packet came at the second time.
     InTime(u64, u64),
-    /// As the clock was set back, to the other time.
+    /// At the first time, because the clock was set back to the second.
     SetBack(u64, u64),
-    /// It did not.
+    /// It goes on.
     NotYet,
 }
 
@@ -60,7 +60,7 @@ impl Intervals {
         Self { reporter, names, timeout, newest: None, next: 0 }
     }
 
-    /// The interval that ended before a packet of this time, if one did.
+    /// Ends the present interval if a packet of this time belongs to another, and returns what it measured.
     #[inline]
     pub(super) fn before(&mut self, time: u64, engine: &mut Engine) -> Option<Over> {
         let newest = self.newest.unwrap_or(0);
@@ -86,17 +86,17 @@ impl Intervals {
             (next, Ended::InTime(next, time))
         };
         engine.fold(end);
-        // Series are removed, and their indexes given to others, when they are taken.
+        // The worst refer to series by index, and taking the series may give an index to another.
         let worst = engine.tracker.take_worst();
         Some(Over { slices: engine.tracker.take_series(end, self.timeout), worst, ended })
     }
 
-    /// The samples of series so far, without intervals. Their bins count to 2^32.
+    /// Takes the tallies so far without ending an interval, because bins count only to 2^32.
     pub(super) fn now(engine: &mut Engine) -> Over {
         Over { slices: engine.tracker.take_series(0, u64::MAX), worst: Vec::new(), ended: Ended::NotYet }
     }
 
-    /// The records of what is over.
+    /// Makes the records of an interval that is over.
     pub(super) fn records(
         &mut self,
         Over { slices, worst, ended }: Over,
@@ -109,7 +109,7 @@ impl Intervals {
             Ended::NotYet => return Ok(Vec::new()),
             Ended::InTime(end, time) => {
                 let records = self.reporter.tick(end)?;
-                // Those in which nothing came.
+                // Skips the intervals without packets.
                 self.reporter.tick(time)?;
                 records
             }
@@ -123,7 +123,7 @@ impl Intervals {
         Ok(records)
     }
 
-    /// The records of the last interval. Nothing more is to come.
+    /// Ends all flows, and makes the records of the last interval.
     pub(super) fn finish(
         &mut self,
         engine: &mut Engine,
@@ -160,7 +160,7 @@ impl Intervals {
         self.reporter.rank(&flows);
     }
 
-    /// The record of an event, if one is to be written.
+    /// Makes the record of an event, if one is to be written.
     pub(super) fn event(
         &mut self,
         event: &Event,

@@ -1,4 +1,4 @@
-//! Measuring what is in a capture, without a kernel.
+//! Replay: measures the packets of a capture, without the kernel programs.
 
 mod clock;
 mod engine;
@@ -56,14 +56,13 @@ use crate::{
 /// Bytes of records that are handed over at a time.
 const BATCH: usize = 64 << 10;
 
-/// Packets after which distributions are taken, whether or not an interval is over: fewer than a bin counts to.
+/// The number of packets after which tallies are taken even if no interval is over: fewer than a bin can count.
 const PACKETS_TAKEN: u64 = 1 << 30;
 
 /// Reads a capture to its end, or until `shutdown` resolves or the reader of the output is gone.
 ///
 /// # Errors
-/// What kept it from starting, or ended writing before its time. What is wrong with the capture itself is in the
-/// summary, once there was anything to read.
+/// If the replay cannot start, or writing fails. An error of the capture itself is in the summary, once a packet was read.
 pub(crate) async fn run(
     config: Config,
     path: PathBuf,
@@ -98,7 +97,7 @@ pub(crate) async fn run(
         tokio::select! {
             done = &mut reading => break done,
             () = &mut shutdown, if !is_stopping => is_stopping = true,
-            // The writer ended: by an error, or since its reader is gone.
+            // The writer ended, because of an error or because its reader is gone.
             reason = &mut ended, if !has_ended => {
                 has_ended = true;
                 if let Ok(reason) = reason {
@@ -130,7 +129,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// Reads it all, waits until all is written, and sums up.
+    /// Reads the capture, waits until all records are written, and makes the summary.
     fn run(mut self, input: Input, path: PathBuf) -> Result<Summary, Error> {
         let (mut packets, mut skipped) = (0, Skipped::default());
         let read = capture::decompress(input).map_err(Ending::Capture).and_then(|source| {
@@ -141,7 +140,7 @@ impl Replay {
             read.and(finished)
         });
         let fault = match read {
-            // Breaking off reads as a failure to read.
+            // After `stop`, the input fails as if it could not be read.
             Err(Ending::Capture(error)) if !self.stop.load(Ordering::Relaxed) => {
                 Some(FileError::Read { path, error, packets }.into())
             }
@@ -212,14 +211,14 @@ impl Replay {
         }
     }
 
-    /// Writes down what an interval had.
+    /// Writes the records of an interval that is over.
     fn aggregate(&mut self, over: Over, capture: &Capture<impl io::Read>) -> Result<(), Error> {
         let records = self.intervals.records(over, |id| capture.interface_name(id))?;
         self.push(records);
         Ok(())
     }
 
-    /// Writes the records of the end.
+    /// Ends all flows, and writes the last records.
     fn finish(&mut self, capture: &Capture<impl io::Read>) -> Result<(), Error> {
         let records = self.intervals.finish(&mut self.engine, |id| capture.interface_name(id));
         self.record(capture);
@@ -227,7 +226,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Writes down what the engine reports.
+    /// Writes the records of the engine's events.
     fn record(&mut self, capture: &Capture<impl io::Read>) {
         let mut events = mem::take(&mut self.engine.tracker.report.events);
         for event in events.drain(..) {

@@ -1,4 +1,4 @@
-//! A capture played into a view, at the speed of its packets or another: `pping top -r`.
+//! Plays a capture into a view, at the speed of its packets or another: `pping top -r`.
 
 use std::{
     path::{Path, PathBuf},
@@ -24,10 +24,10 @@ use crate::{
     view::{Reading, View},
 };
 
-/// The longest time between two reports of the position, and until a command is obeyed.
+/// The longest time between two reports of the position while the player waits.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A capture that is being played by a thread, which ends with this.
+/// A thread that plays a capture. The thread ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Player {
     commands: Sender<Command>,
@@ -35,14 +35,14 @@ pub(crate) struct Player {
     stop: Arc<AtomicBool>,
 }
 
-/// What the player is to do.
+/// A command to the player.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Command {
     /// Pause, or go on.
     Pause,
-    /// Play so many times as fast as the packets came.
+    /// Play this many times as fast as the packets came.
     Speed(f64),
-    /// Go to a place this many seconds away; before 0 is back.
+    /// Move by this many seconds; negative is back.
     Seek(i64),
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Position {
     pub(crate) share: Option<f64>,
     pub(crate) speed: f64,
     pub(crate) is_paused: bool,
-    /// Whether there is nothing more to come.
+    /// Whether playing has come to its end.
     pub(crate) is_over: bool,
-    /// What is wrong with the capture.
+    /// The error that ended playing, if one did.
     pub(crate) fault: Option<String>,
 }
 
@@ -65,7 +65,7 @@ impl Player {
     /// Opens a capture and begins to play it into `view`; all of it at once if `is_at_once`.
     ///
     /// # Errors
-    /// When there is no capture to read.
+    /// If the file cannot be opened or cannot be a capture, or the groups file has a mistake.
     pub(crate) fn start(config: Config, path: PathBuf, view: View, is_at_once: bool) -> Result<Self, Error> {
         let (commands, inbox) = channel();
         let (reports, position) = watch::channel(Position { speed: 1.0, ..Position::default() });
@@ -94,18 +94,18 @@ impl Player {
         Ok(Self { commands, position, stop })
     }
 
-    /// Has the player do something.
+    /// Sends a command to the player.
     pub(crate) fn command(&self, command: Command) {
-        // It has ended if nobody takes it.
+        // This fails only if the player has ended.
         self.commands.send(command).ok();
     }
 
-    /// Where it is.
+    /// The present position.
     pub(crate) fn position(&self) -> Position {
         self.position.borrow().clone()
     }
 
-    /// Waits until it is elsewhere.
+    /// Waits until the position is reported again.
     pub(crate) async fn moved(&mut self) {
         self.position.changed().await.ok();
     }
@@ -117,7 +117,7 @@ impl Drop for Player {
     }
 }
 
-/// The time of the packets, as it goes by while they are played.
+/// The clock of playing, in the time of the packets.
 #[derive(Debug)]
 struct Pace {
     /// The time of the packets at `since`, ns.
@@ -134,12 +134,12 @@ impl Pace {
         self.at.saturating_add((passed * self.speed * SECOND as f64) as u64)
     }
 
-    /// Goes on from this time of the packets.
+    /// Sets the time of the packets, ns.
     fn set(&mut self, at: u64) {
         (self.at, self.since) = (at, Instant::now());
     }
 
-    /// How long until this time of the packets.
+    /// How long it takes until this time of the packets, ns.
     fn until(&self, time: u64) -> Duration {
         if self.is_paused {
             return Duration::MAX;
@@ -149,7 +149,7 @@ impl Pace {
     }
 }
 
-/// The player's side.
+/// The state of the player's thread.
 struct Play {
     config: Config,
     path: PathBuf,
@@ -158,7 +158,7 @@ struct Play {
     reports: watch::Sender<Position>,
     stop: Arc<AtomicBool>,
     pace: Pace,
-    /// The time until which nothing is waited for, ns.
+    /// The time of the packets up to which playing does not wait, ns.
     target: Option<u64>,
     /// The time of the first packet, ns.
     first: Option<u64>,
@@ -169,11 +169,11 @@ struct Play {
     read: Arc<AtomicU64>,
 }
 
-/// Why playing stops where it is.
+/// Why playing stops.
 enum Ending {
-    /// Nobody looks any more.
+    /// The player was dropped.
     Stopped,
-    /// It begins again, and goes to `target`.
+    /// The capture is to be played again from its beginning.
     Again,
     /// Something is wrong with the capture.
     Fault(Error),
@@ -203,7 +203,7 @@ impl Play {
         }
     }
 
-    /// Plays it from the beginning to the end.
+    /// Plays the capture from its beginning to its end.
     fn play(&mut self, input: Input) -> Result<(), Ending> {
         (self.len, self.read, self.is_over) = (input.len, Arc::clone(&input.read), false);
         self.view.clear();
@@ -241,13 +241,13 @@ impl Play {
         Ending::Fault(FileError::Read { path: self.path.clone(), error, packets }.into())
     }
 
-    /// What the packets are said to have passed: captures need not name their interfaces.
+    /// The name that stands for the interface: captures need not name their interfaces.
     fn name(&self) -> Arc<str> {
         let name = self.path.file_name().unwrap_or(self.path.as_os_str());
         if self.path == Path::new("-") { "standard input".into() } else { name.to_string_lossy().into() }
     }
 
-    /// Takes the time of the first packet for the beginning.
+    /// Takes the time of the first packet as the beginning.
     fn begin(&mut self, time: u64) {
         if self.first.is_none() {
             self.first = Some(time);
@@ -255,7 +255,7 @@ impl Play {
         }
     }
 
-    /// Waits until it is this time, ns, and does what is asked meanwhile.
+    /// Waits until this time of the packets, ns, and obeys commands meanwhile.
     fn wait(&mut self, time: u64) -> Result<(), Ending> {
         loop {
             let left = match self.target {
@@ -280,7 +280,7 @@ impl Play {
         }
     }
 
-    /// Waits after the end for what is asked.
+    /// Waits for commands after the end.
     fn rest(&mut self, fault: Option<&str>) -> Ending {
         loop {
             match self.inbox.recv() {
@@ -296,7 +296,7 @@ impl Play {
         }
     }
 
-    /// The time of the packets now, ns, which ends with them.
+    /// The present time of the packets, ns; after the end, the time of the newest.
     fn now(&self) -> u64 {
         if self.is_over { self.newest } else { self.pace.now() }
     }
@@ -319,7 +319,7 @@ impl Play {
                 if seconds >= 0 {
                     self.target = Some(target);
                 } else if self.len.is_some() {
-                    // What has been played cannot be taken back: it is played again up to there.
+                    // What has been played cannot be undone, so the capture is played again up to there.
                     self.target = Some(target);
                     return Err(Ending::Again);
                 }
@@ -342,7 +342,7 @@ impl Play {
     }
 }
 
-/// What measures, and shows what it measured.
+/// The engine that measures the capture, and the names to show its results.
 struct Stage {
     engine: Engine,
     packets: u64,
@@ -352,7 +352,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Shows the second that ends at `time`, ns; 0 is none.
+    /// Shows the second that ends at `time`, ns. Does nothing if `time` is 0.
     fn show(&mut self, time: u64, view: &View) {
         if time == 0 {
             return;

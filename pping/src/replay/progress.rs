@@ -1,4 +1,4 @@
-//! The progress of reading, for people who wait for it.
+//! Shows the progress of reading.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -12,18 +12,18 @@ use std::{
 use super::input::Input;
 use crate::config::Config;
 
-/// A shorter wait needs no progress line.
+/// The time before the progress line appears.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How often the line is rewritten.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// Back to the start of the line, and nothing on it.
+/// Returns to the start of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
 const MEGABYTE: f64 = 1e6;
 
-/// A line on standard error that changes; none where that is no terminal, or where records go to the same one.
+/// The progress line on standard error, if that is a terminal and records do not go to a terminal too.
 pub(super) struct Progress {
     is_shown: bool,
     has_line: bool,
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// Writes the line, if it is time to.
+    /// Writes the line if it is due.
     pub(super) fn show(&mut self, packets: u64) {
         if !self.is_shown {
             return;
@@ -61,7 +61,7 @@ impl Progress {
         say(&format!("{CLEAR}{}", line(self.read.load(Ordering::Relaxed), self.len, packets, seconds)));
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.has_line) {
             say(CLEAR);
@@ -82,7 +82,7 @@ fn line(read: u64, len: Option<u64>, packets: u64, seconds: f64) -> String {
     }
 }
 
-/// A closed terminal needs no progress.
+/// Writes to standard error, and ignores errors: a closed terminal needs no progress line.
 fn say(text: &str) {
     let mut stderr = io::stderr();
     stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush()).ok();

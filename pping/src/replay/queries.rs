@@ -1,4 +1,4 @@
-//! The DNS queries that wait for their response.
+//! Pending DNS queries.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,8 +15,8 @@ use pping_common::{
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
-/// The clock of pending queries: the time since the first packet, as the newest one tells it. It goes on from a packet that is more
-/// than a minute older than that.
+/// The clock of pending queries, ns: the time from the first packet to the newest. After a packet that is more than a minute older
+/// than the newest, counting goes on from that packet's time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Elapsed {
     newest: Option<u64>,
@@ -37,19 +37,19 @@ impl Elapsed {
     }
 }
 
-/// A query that waits.
+/// A pending query.
 struct Waiting {
     query: Query,
-    /// When it was asked last, by the time that has elapsed.
+    /// When it was last sent, by [`Elapsed`], ns.
     asked: u64,
-    /// The number of that in the order of all.
+    /// Its number in the order in which queries were sent.
     number: u64,
 }
 
-/// The queries of an address family, hashed with a seed of its own, so that no capture can be made to collide.
+/// The queries of an address family. The hash has a seed of its own, so no capture can be made to collide.
 pub(super) struct Queries<A> {
     waiting: HashMap<QueryKey<A>, Waiting, RandomState>,
-    /// The queries by time, the oldest first. Those that are no longer pending are still there.
+    /// Queries in the order in which they were sent, the oldest first. Queries that are no longer pending may still be in it.
     asked: VecDeque<(u64, QueryKey<A>)>,
     numbers: u64,
 }
@@ -61,8 +61,8 @@ impl<A> Default for Queries<A> {
 }
 
 impl<A: Address + Eq + Hash> Queries<A> {
-    /// Has a query of a packet at `now` wait. One that waits already is void from now on. Returns how many turned out to be
-    /// unanswered.
+    /// Adds a query from a packet at `now`, ns. If the same query is pending already, it is void from now on: its response gives no
+    /// RTT. Returns how many queries turned out to be unanswered.
     pub(super) fn ask(&mut self, key: QueryKey<A>, now: u64, elapsed: Elapsed) -> u64 {
         let elapsed = elapsed.elapsed;
         let before = self.waiting.get(&key).map(|waiting| is_unanswered(waiting.asked, elapsed));
@@ -80,13 +80,13 @@ impl<A: Address + Eq + Hash> Queries<A> {
         u64::from(before == Some(true))
     }
 
-    /// Takes out the query that is answered, and says whether it has waited too long for that.
+    /// Removes the query that a response answers. Returns it, and whether it has waited too long.
     pub(super) fn answer(&mut self, key: &QueryKey<A>, elapsed: Elapsed) -> Option<(Query, bool)> {
         let waiting = self.waiting.remove(key)?;
         Some((waiting.query, is_unanswered(waiting.asked, elapsed.elapsed)))
     }
 
-    /// Forgets those that have waited too long, and returns how many.
+    /// Removes the queries that have waited too long, and returns their number.
     pub(super) fn give_up(&mut self, elapsed: Elapsed) -> u64 {
         let mut unanswered = 0;
         while let Some((number, key)) = self.asked.front() {
@@ -102,7 +102,7 @@ impl<A: Address + Eq + Hash> Queries<A> {
         unanswered
     }
 
-    /// Forgets the one that was asked the longest ago.
+    /// Removes the query that was sent the longest ago.
     fn make_room(&mut self) {
         while let Some((number, key)) = self.asked.pop_front() {
             if self.waiting.get(&key).is_some_and(|waiting| waiting.number == number) {
@@ -122,7 +122,7 @@ pub(super) struct BothQueries {
 }
 
 impl BothQueries {
-    /// Forgets those that have waited too long by the time of the newest packet, and returns how many.
+    /// Removes the queries that have waited too long by the time of the newest packet, and returns their number.
     pub(super) fn give_up(&mut self) -> u64 {
         self.v4.give_up(self.elapsed) + self.v6.give_up(self.elapsed)
     }
@@ -170,7 +170,7 @@ mod tests {
         for number in 0..MAX_QUERIES {
             queries.ask(key(number), 1, at(u64::from(number)));
         }
-        // Not the first any more.
+        // This query is no longer the oldest.
         queries.ask(key(0), 2, at(50_000));
         queries.answer(&key(5), at(50_000)).unwrap();
         for number in 0..4 {

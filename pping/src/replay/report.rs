@@ -1,4 +1,4 @@
-//! Counters and reports of packets, the same as in the kernel programs.
+//! Counts and reports packets as the kernel programs do.
 
 use std::sync::Arc;
 
@@ -20,14 +20,14 @@ use crate::{event::Event, worst::Ranking};
 pub(super) struct Seen {
     pub(super) direction: Option<Direction>,
     pub(super) interface_id: u16,
-    /// Its time and 1 more: to a flow, 0 is no time.
+    /// Its time plus 1, ns: to a flow, 0 means no time.
     pub(super) now: u64,
-    /// The count that flows are idle by.
+    /// The second by which idle time is measured.
     pub(super) second: u32,
 }
 
 impl Seen {
-    /// The number of its direction, or of none.
+    /// The number of its direction, or [`SeriesKey::NO_DIRECTION`].
     pub(super) fn direction_number(self) -> u8 {
         self.direction.map_or(SeriesKey::NO_DIRECTION, |direction| direction as u8)
     }
@@ -37,10 +37,10 @@ impl Seen {
 pub struct Report {
     /// The counters, over all interfaces. Packets whose direction is unknown count as coming in.
     pub counters: Counters,
-    /// The events so far, with times as those of the packets. Their reader takes them out.
+    /// The events so far, with the times of the packets. The reader removes them.
     pub events: Vec<Event>,
     pub(super) series: Series,
-    /// The worst flow directions since they were last taken, and the packets that both ends need.
+    /// The worst flow directions since they were last taken, and how many packets each end must have sent to be ranked.
     worst: Option<(Ranking<Contender>, u64)>,
     emit: Emit,
     rules: Rules,
@@ -59,7 +59,7 @@ impl Report {
         }
     }
 
-    /// Counts a segment that was sent again, or that others overtook.
+    /// Counts a segment that was retransmitted or reordered.
     pub(super) fn noted(&mut self, noted: Noted, seen: Seen) {
         let direction = seen.direction.unwrap_or(Direction::Ingress) as usize;
         let counters = &mut self.counters;
@@ -67,13 +67,14 @@ impl Report {
         counters.reordered[direction] += u64::from(noted.behind == Some(Behind::Reordered));
     }
 
-    /// Reports the directions that a packet closed, in the order of time: a sample belongs between [`Report::opened`] and this.
+    /// Reports the flow directions that a packet closed. To keep the order of time, its sample is reported before this and after
+    /// [`Report::opened`].
     pub(super) fn closed(&mut self, changes: &Changes, endpoints: Endpoints, now: u64) {
         self.counters.closed[changes.closed_by as usize] += u64::from(changes.closed_last);
         FlowEvent::closings(changes, || endpoints, now, self);
     }
 
-    /// The direction that a packet opened by answering.
+    /// Reports the flow direction that a packet opened by answering.
     pub(super) fn opened(&mut self, changes: &Changes, endpoints: Endpoints) {
         if changes.opened {
             self.counters.opened[changes.opened_by as usize] += u64::from(changes.opened_first);
@@ -81,7 +82,7 @@ impl Report {
         }
     }
 
-    /// A sample of a packet that `from` sent.
+    /// Reports a sample of a packet that `from` sent.
     pub(super) fn sample<A: Address>(
         &mut self,
         sample: &Sample,
@@ -95,13 +96,13 @@ impl Report {
         self.rtt::<A>(sample, &state, frame, seen, series);
     }
 
-    /// A sample of a packet that belongs to no flow.
+    /// Reports a sample of a packet that belongs to no flow.
     pub(super) fn sample_without_flow<A: Address>(&mut self, sample: &Sample, frame: &Frame, seen: Seen) {
         let series = self.count(sample, &mut { SeriesRef::NONE }, frame, seen);
         self.rtt::<A>(sample, &FlowState::without_flow(sample.rtt), frame, seen, series);
     }
 
-    /// Adds a sample to its series, and returns the index of that.
+    /// Adds a sample to its series, and returns the index of the series.
     fn count(
         &mut self,
         sample: &Sample,
@@ -131,7 +132,7 @@ impl Report {
         }
     }
 
-    /// Adds what a flow has sent to the series it belongs to.
+    /// Adds the traffic of a flow since the last call to its series, and ranks its directions.
     pub(super) fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
         let Self { series, worst, rules, counters, .. } = self;
         series.fold(key, flow, rules, counters, |flow, timed, selector, since| {
@@ -143,7 +144,7 @@ impl Report {
         });
     }
 
-    /// The worst flow directions since the last call, each with its series.
+    /// Takes the worst flow directions since the last call, each with its series.
     pub(super) fn take_worst(&mut self) -> Vec<(Contender, Option<SeriesKey>)> {
         let Some((ranking, _)) = &mut self.worst else { return Vec::new() };
         let series = |contender: &Contender| self.series.key(contender.series.index()).copied();
@@ -152,7 +153,7 @@ impl Report {
         taken
     }
 
-    /// A flow that has been idle too long, and is removed; its newest packet came at `newest`.
+    /// Reports a flow that is removed because it has been idle too long. Its newest packet came at `newest`.
     pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
         self.fold(key, flow);
         self.counters.entries_deleted[A::FAMILY as usize] += 1;
@@ -161,13 +162,13 @@ impl Report {
         self.end(key, flow, newest, Reason::Timeout as u8);
     }
 
-    /// A flow that goes on, but nothing more is seen of it.
+    /// Reports a flow that is still open at the end of the capture.
     pub(super) fn cut_off<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
         self.fold(key, flow);
         self.end(key, flow, newest, EndEvent::STILL_OPEN);
     }
 
-    /// The end of a flow, which is due to `reason` unless it closed before.
+    /// Reports the end of a flow, due to `reason` unless it closed before.
     fn end<A: Address>(&mut self, key: &FlowKey<A>, flow: &Flow, newest: u64, reason: u8) {
         if self.emit.has(Emit::ENDS) {
             let has_segments = key.protocol == Segment::NUMBER;
@@ -182,7 +183,7 @@ impl Report {
     }
 }
 
-/// A flow direction as it may be among the worst, if both ends sent so many packets.
+/// Makes a contender of a flow direction, if each end has sent `packets` packets.
 fn contender<A: Address>(
     (key, timed): (&FlowKey<A>, Endpoint),
     flow: &Flow,

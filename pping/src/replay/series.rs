@@ -1,4 +1,4 @@
-//! The series, the same as in the kernel programs' array.
+//! Series, as the kernel programs keep them in their array.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -17,21 +17,21 @@ use crate::groups::Lookup;
 /// The seed of [`host_bit`].
 const HOST_SEED: u64 = 1;
 
-/// A series, and when it was last taken from.
+/// The tally of a series, and when it was last taken, ns.
 struct Kept {
     tally: Tally,
     taken_at: u64,
 }
 
-/// The series there are.
+/// All series.
 pub(super) struct Series {
     grouping: Grouping,
     labels: Arc<Lookup>,
-    /// The highest number of groups, beside that of all others.
+    /// The highest number of groups, without the group `other`.
     max_groups: usize,
-    /// The groups, and how many series each has.
+    /// The number of series of each group.
     groups: HashMap<GroupKey, usize, RandomState>,
-    /// Changes when indexes do, so that flows look for theirs again.
+    /// Changes when indices change, so that flows look up their series again.
     generation: u32,
     kept: IndexMap<SeriesKey, Kept, RandomState>,
 }
@@ -53,12 +53,13 @@ impl Series {
         self.kept.get_index(index as usize).map(|(key, _)| key)
     }
 
-    /// Those that are not empty.
+    /// The series that are not empty.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&SeriesKey, &Tally)> {
         self.kept.iter().map(|(key, kept)| (key, &kept.tally)).filter(|(_, tally)| !tally.is_empty())
     }
 
-    /// Takes what was added to them, at `now`, and removes those to which nothing was added for `timeout`.
+    /// Takes what was added to the series since the last call, at `now`. A series to which nothing was added for `timeout` ns is
+    /// removed.
     pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
         let mut taken = Vec::new();
         let before = self.kept.len();
@@ -83,7 +84,7 @@ impl Series {
         taken
     }
 
-    /// Adds a sample to its series, and returns the index of that if there is one.
+    /// Adds a sample to its series. Returns the index of the series; `None` if there was no room for it.
     pub(super) fn sample(
         &mut self,
         reference: &mut SeriesRef,
@@ -92,7 +93,7 @@ impl Series {
         counters: &mut Counters,
     ) -> Option<u32> {
         let index = self.find(reference, selector, counters);
-        // The seed is no secret, so that the same file has the same result each time.
+        // The seed is fixed, so that the same file has the same result each time.
         let hosts = if self.grouping.is_on() { host_bit(selector.source, HOST_SEED) } else { 0 };
         match index.and_then(|index| self.tally(index)) {
             Some(tally) => tally.sample(rtt, hosts),
@@ -101,7 +102,7 @@ impl Series {
         index
     }
 
-    /// Adds what a flow sent since the last time to its series, and calls `consider` for each direction of it.
+    /// Adds the traffic of a flow since the last call to its series, and calls `consider` for each flow direction.
     pub(super) fn fold<A: Address>(
         &mut self,
         key: &FlowKey<A>,
@@ -134,7 +135,7 @@ impl Series {
         self.kept.get_index_mut(index as usize).map(|(_, kept)| &mut kept.tally)
     }
 
-    /// The index of a series, or of that of all other groups if there is no room for its own.
+    /// Returns the index of a series, or that of the group `other` if there is no room for its own.
     fn find(
         &mut self,
         reference: &mut SeriesRef,
@@ -159,18 +160,18 @@ impl Series {
         Some(index)
     }
 
-    /// Whether a group has series of its own, as it has if there still is room for one.
+    /// Whether a group may have series of its own: it has some already, or there is room for another group.
     fn is_admitted(&self, group: &GroupKey) -> bool {
         let is_always_there = [GroupKey::ALL, GroupKey::OTHER].contains(group);
         is_always_there || self.groups.contains_key(group) || self.groups() < self.max_groups
     }
 
-    /// The number of groups, beside that of all others.
+    /// The number of groups, without the group `other`.
     fn groups(&self) -> usize {
         self.groups.len() - usize::from(self.groups.contains_key(&GroupKey::OTHER))
     }
 
-    /// The index of a series, which is given one if it has none and there is room for its group.
+    /// Returns the index of a series. A new series gets one if there is room for its group.
     fn index_of(&mut self, key: SeriesKey) -> Option<u32> {
         if let Some(index) = self.kept.get_index_of(&key) {
             return Some(index as u32);

@@ -18,30 +18,30 @@ use crate::groups::Lookup;
 pub struct Settings {
     /// The methods, and the limits of recording.
     pub rules: Rules,
-    /// Ports that DNS servers listen at; 0 is none.
+    /// The ports of DNS servers; unused entries are 0.
     pub dns_ports: [u16; MAX_DNS_PORTS],
-    /// Flows per address family.
+    /// The highest number of flows of each address family.
     pub max_flows: u32,
-    /// Of those, how many may be unanswered.
+    /// How many of these flows may be unanswered.
     pub max_unanswered: u32,
-    /// The tunnels of which the inside is measured.
+    /// The tunnels to decapsulate.
     pub decap: Decap,
     /// The grouping of flow directions.
     pub grouping: Grouping,
-    /// Labels by prefix, where groups are made of those.
+    /// Labels by prefix, if groups have labels.
     pub labels: Arc<Lookup>,
-    /// Groups, beside that of all others.
+    /// The highest number of groups, without the group `other`.
     pub max_groups: u32,
     /// Networks whose flows are not measured.
     pub exclude: Vec<IpNet>,
     /// Which events to report.
     pub emit: Emit,
-    /// How many of the worst flow directions to find at the end of each interval, and the packets that both ends need.
+    /// How many of the worst flow directions to find in each interval, and how many packets each end must have sent to be ranked.
     pub worst: Option<(usize, u64)>,
 }
 
 impl Settings {
-    /// One group, nothing excluded; samples, openings and closings are reported.
+    /// Creates settings with one group and nothing excluded, which report samples, openings and closings.
     pub fn new(rules: Rules, max_flows: u32, decap: Decap) -> Self {
         Self {
             rules,

@@ -11,7 +11,7 @@ use pping_common::{
 
 use super::report::Report;
 
-/// How far behind the newest packet of its flow one may be before the clock is taken to have been set back, ns.
+/// The time that a packet may be behind the newest of its flow before the clock counts as set back, ns.
 const SETBACK: u64 = SECOND;
 
 /// A flow, and when its newest packet came.
@@ -23,7 +23,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// A new flow, the first packet of which came at `now`.
+    /// Creates a flow whose first packet came at `now`.
     pub(super) fn new(facts: Facts, now: u64, second: u32) -> Self {
         Self { flow: Flow::new(facts), newest: now, last_seen: second }
     }
@@ -42,21 +42,21 @@ impl Entry {
     /// Whether the flow has been idle too long by this second.
     #[inline]
     fn is_expired(&self, number: u8, second: u32) -> bool {
-        // Where the count of seconds was set back, the flow is not idle.
+        // If the count of seconds was set back, the flow is not idle.
         let idle = second.saturating_sub(self.last_seen);
         self.flow.hot.is_expired(number, idle)
     }
 }
 
-/// The flows of a family, in the order in which they came, so that the same capture gives the same output; hashed with
-/// a seed of its own, so that no capture can be made to collide.
+/// The flows of a family. Their order depends on the packets alone, so the same capture gives the same output. The hash has a
+/// seed of its own, so no capture can be made to collide.
 pub(super) struct Table<A> {
     flows: IndexMap<FlowKey<A>, Entry, RandomState>,
     /// The second of the last sweep.
     swept: u32,
     /// A ring of the newest flows: each replaces the oldest in it, which is evicted if it is still unanswered.
     recent: Vec<FlowKey<A>>,
-    /// The position of the next in the ring.
+    /// The position of the next flow in the ring.
     next_recent: usize,
 }
 
@@ -71,7 +71,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         self.flows.len()
     }
 
-    /// The index of a flow. One that has been idle too long is removed instead, whether or not a sweep came by.
+    /// Returns the index of a flow. A flow that has been idle too long is removed instead, even if no sweep has visited it.
     #[inline]
     pub(super) fn lookup(
         &mut self,
@@ -94,7 +94,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         self.flows.get_index_mut(index).map(|(_, entry)| entry)
     }
 
-    /// The index of a flow that is there.
+    /// The index of a flow, even if it has been idle too long.
     pub(super) fn index(&self, key: &FlowKey<A>) -> Option<usize> {
         self.flows.get_index_of(key)
     }
@@ -118,7 +118,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         }
     }
 
-    /// Inserts a flow; `None` when there are `max_flows` already, and none of them has been idle too long.
+    /// Inserts a flow; `None` if there are `max_flows` already, and none of them has been idle too long.
     pub(super) fn insert(
         &mut self,
         key: FlowKey<A>,
@@ -159,7 +159,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         }
     }
 
-    /// Adds what all flows have sent to their series.
+    /// Adds the traffic of all flows since the last call to their series.
     pub(super) fn fold(&mut self, report: &mut Report) {
         for (key, entry) in &mut self.flows {
             report.fold(key, &mut entry.flow);

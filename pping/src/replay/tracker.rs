@@ -1,4 +1,4 @@
-//! The kernel programs' work on a packet in user space: the same parsing and matching of `pping-common`, the same
+//! Does in user space what the kernel programs do with a packet, with the parsing and matching of `pping-common` and the same
 //! counters and events.
 
 use std::{collections::HashSet, hash::Hash};
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{capture::Packet, groups::Lookup};
 
-/// Follows flows, and DNS queries. Its time is what each call gives it.
+/// Tracks flows and DNS queries. Each call gives it the time.
 pub struct Tracker {
     /// Its counters and reports.
     pub report: Report,
@@ -33,7 +33,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Without any flows yet.
+    /// Creates a tracker without flows.
     pub fn new(settings: Settings) -> Self {
         Self {
             report: Report::new(&settings),
@@ -47,7 +47,7 @@ impl Tracker {
         }
     }
 
-    /// Takes an address for one of the host that captured. Loopback addresses always are; a capture says nothing of others.
+    /// Treats an address as one of the host that captured. Loopback addresses always are; a capture does not tell the others.
     pub fn add_local(&mut self, address: [u8; 16]) {
         self.local.insert(address);
     }
@@ -57,7 +57,7 @@ impl Tracker {
         self.tables.v4.len() + self.tables.v6.len()
     }
 
-    /// Takes a packet, in the second `second` of the count that flows are idle by.
+    /// Tracks a packet. `second` is the present second of the count by which idle time is measured.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, second: u32) {
         let Self { report, settings, scope, local, excluded, frame, tables, queries } = self;
@@ -85,8 +85,8 @@ impl Tracker {
         }
     }
 
-    /// Removes the flows that have been idle too long by this second, and reports them as of `time`, and removes the queries
-    /// that have waited too long by then.
+    /// Removes the flows that have been idle too long by this second, and reports them as of `time`. Removes the queries that have
+    /// waited too long by then.
     pub fn sweep(&mut self, time: u64, second: u32) {
         let now = time.saturating_add(1);
         self.tables.v4.sweep(now, second, &mut self.report);
@@ -95,7 +95,7 @@ impl Tracker {
         self.give_up();
     }
 
-    /// Adds what all flows have sent so far to the series that they belong to.
+    /// Adds the traffic of all flows since the last call to their series.
     pub fn fold(&mut self) {
         self.tables.v4.fold(&mut self.report);
         self.tables.v6.fold(&mut self.report);
@@ -123,12 +123,12 @@ impl Tracker {
         self.report.series.take(now, timeout)
     }
 
-    /// The worst flow directions of those whose traffic was added since the last call, each with its series.
+    /// Takes the worst of the flow directions whose traffic was added since the last call, each with its series.
     pub fn take_worst(&mut self) -> Vec<(Contender, Option<SeriesKey>)> {
         self.report.take_worst()
     }
 
-    /// The series with the index that an event has.
+    /// The series with the index in an event.
     pub fn series_at(&self, index: u32) -> Option<&SeriesKey> {
         self.report.series.key(index)
     }
@@ -145,7 +145,7 @@ struct Tracked<'a> {
 }
 
 impl Tracked<'_> {
-    /// Counts the packet to its flow, matches it and records it. An error says why it has no flow.
+    /// Counts the packet for its flow, matches it and records it. An error says why it is not measured.
     #[inline]
     fn track<A: Address + Eq + Hash>(&mut self, table: &mut Table<A>) -> Result<(), Untracked> {
         let transport = &self.frame.transport;
@@ -235,7 +235,7 @@ impl Tracked<'_> {
         address.is_loopback() || self.local.contains(&address.to_bytes())
     }
 
-    /// The rare packet that matches, records, opens or closes.
+    /// Handles the rare packet that may match, record, open or close.
     fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, noted: Noted) {
         let (frame, now) = (self.frame, self.seen.now);
         let outcome = flow.step(from, &frame.transport, noted.progress, now, &self.settings.rules);

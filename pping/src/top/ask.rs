@@ -1,4 +1,4 @@
-//! What a screen asks, and the answers.
+//! The questions of a screen, and the answers.
 
 use serde::Serialize;
 
@@ -7,20 +7,20 @@ use crate::{
     view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View, WorstAnswer, WorstQuery},
 };
 
-/// What is wanted for a screen.
+/// What a screen needs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Question {
     /// Which groups.
     pub(super) groups: Query,
     /// The id of the group whose past is shown.
     pub(super) past: Option<String>,
-    /// By what the worst are ranked, if they are shown.
+    /// How the worst are ranked, if they are shown.
     pub(super) worst: Option<WorstQuery>,
-    /// Of which interface, method and side the past is shown.
+    /// The interface, method and side whose past is shown.
     pub(super) history: Option<Query>,
 }
 
-/// What there is for a screen.
+/// The answers for a screen.
 #[derive(Debug)]
 pub(super) struct Answers {
     pub(super) summary: Summary,
@@ -37,14 +37,14 @@ impl Answers {
     /// Asks another pping.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// If there is no answer.
     pub(super) async fn of_service(client: &Client, question: &Question) -> Result<Self, Error> {
         let summary = client.get("/api/v1/summary").await?;
         let groups = client.get(&format!("/api/v1/groups?{}", encoded(&question.groups)?)).await?;
         let past = match &question.past {
             None => None,
             Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
-                // There is none any more.
+                // The group has expired.
                 Err(Error::TooOld(_)) => None,
                 answer => Some(answer?),
             },

@@ -1,21 +1,21 @@
-//! Colours for how many samples there are. They go from dark to bright, through blue, green and yellow, so that eyes that tell few
-//! colours apart see the same order. Shades say the same without any colour.
+//! Colours for numbers of samples. They go from dark to bright, through blue, green and yellow, so that people who
+//! distinguish few colours see the same order. Shades show the same order without any colour.
 
 use std::ffi::OsStr;
 
 use ratatui::style::{Color, Style};
 
-/// Few samples to many.
+/// The shades, from few samples to many.
 pub(super) const SHADES: [char; 5] = ['.', '░', '▒', '▓', '█'];
 
-/// The same in true colours: what is between two of them is mixed.
+/// The same scale in true colours. Colours in between are mixed.
 const SCALE: [(u8, u8, u8); 6] =
     [(70, 72, 148), (50, 108, 160), (34, 144, 150), (56, 180, 116), (150, 212, 66), (253, 231, 37)];
 
-/// The same of the 256 colours of xterm, for each shade: what is before, and what is behind.
+/// The same scale in the 256 colours of xterm: the foreground and the background for each shade.
 const INDEXED: [(u8, u8); 5] = [(62, 18), (31, 23), (36, 29), (113, 64), (220, 178)];
 
-/// What a terminal can show.
+/// The colours that a terminal can show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Colors {
     /// Shades only.
@@ -23,17 +23,17 @@ pub(super) enum Colors {
     None,
     /// 256 colours.
     Indexed,
-    /// All of them.
+    /// 24-bit colours.
     True,
 }
 
 impl Colors {
-    /// What the environment says of the terminal.
+    /// Reads from the environment what the terminal can show.
     pub(super) fn of_environment() -> Self {
         Self::new(|name| std::env::var_os(name))
     }
 
-    /// `NO_COLOR` is that of <https://no-color.org>: any value but an empty one.
+    /// `NO_COLOR` follows <https://no-color.org>: any value counts but an empty one.
     fn new<T: AsRef<OsStr>>(variable: impl Fn(&str) -> Option<T>) -> Self {
         let text = |name| {
             let value = variable(name);
@@ -51,7 +51,7 @@ impl Colors {
         }
     }
 
-    /// The shade and the colours of a part of the most samples, from 0 to 1.
+    /// Returns the shade and the colours for a part of the most samples, from 0 to 1.
     pub(super) fn heat(self, part: f64) -> (char, Style) {
         let part = part.clamp(0.0, 1.0);
         let shade = (part * (SHADES.len() - 1) as f64).round() as usize;
@@ -74,7 +74,7 @@ impl Colors {
         (SHADES[shade], style)
     }
 
-    /// The colour of bars.
+    /// Returns the colour of bars.
     pub(super) fn bar(self) -> Style {
         match self {
             Self::None => Style::new(),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn more_is_brighter_in_every_scale_and_always_a_fuller_shade() {
-        // As an eye weighs them.
+        // The brightness as the eye perceives it.
         let light = |red: u8, green: u8, blue: u8| {
             0.2126 * f64::from(red) + 0.7152 * f64::from(green) + 0.0722 * f64::from(blue)
         };

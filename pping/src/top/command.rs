@@ -1,4 +1,4 @@
-//! What the options of the command ask for.
+//! Finds out from the options what to watch.
 
 use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
 
@@ -10,10 +10,10 @@ use crate::{
     config::{self, Arguments, Loader},
 };
 
-/// What the options on the command line, `typed`, say to look at. `loader` makes the configuration of them.
+/// Returns what the options on the command line, `typed`, ask to watch. `loader` makes the configuration from them.
 ///
 /// # Errors
-/// The mistake in them.
+/// If there is a mistake in the options.
 pub(super) fn origin(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<Origin, Error> {
     let TopArguments { connect, user, cacert, cert, key, arguments, .. } = asked;
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
@@ -34,7 +34,7 @@ pub(super) fn origin(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -
     })
 }
 
-/// A name with its password, which is asked for on the terminal if it has none.
+/// Returns a user's name with the password. Asks for the password on the terminal if there is none.
 fn with_password(user: String) -> Result<String, Error> {
     if user.contains(':') {
         return Ok(user);

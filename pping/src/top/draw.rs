@@ -1,4 +1,4 @@
-//! Drawing the screen: what all panes have around them.
+//! Draws the screen: the lines around all panes.
 
 use std::time::Instant;
 
@@ -17,13 +17,13 @@ use super::{
     text,
 };
 
-/// What is smaller has room for nothing.
+/// The smallest screen that has room for anything.
 const LEAST: (u16, u16) = (20, 3);
 
-/// What the first line says that is not in the state.
+/// The part of the first line that is not in the state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Status<'a> {
-    /// Where the figures come from, and of a capture how far it is.
+    /// The source of the figures, and the position in a capture.
     pub(super) source: &'a str,
     pub(super) now: Instant,
 }
@@ -66,7 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, state: &State, status: &Status<'_>) {
     }
 }
 
-/// As many of these hints as there is room for. None is cut but the first.
+/// Joins as many of these hints as fit. Only the first may be cut.
 fn fitting(hints: &[String], room: usize) -> String {
     let (first, others) = hints.split_first().map_or(("", &[][..]), |(first, others)| (first, others));
     let mut line = first.to_owned();
@@ -80,7 +80,7 @@ fn fitting(hints: &[String], room: usize) -> String {
     line
 }
 
-/// What is looked at, and how it is.
+/// Returns the first line: the version, the source, and its state.
 fn first_line(state: &State, status: &Status<'_>) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let reversed = Style::new().add_modifier(Modifier::REVERSED);
@@ -98,7 +98,7 @@ fn first_line(state: &State, status: &Status<'_>) -> Line<'static> {
     Line::from(spans)
 }
 
-/// The names of the panes: the chosen one is in brackets.
+/// Returns the names of the panes: the chosen one is in brackets.
 fn tabs(chosen: Pane) -> Line<'static> {
     let span = |pane| {
         let is_chosen = pane == chosen;

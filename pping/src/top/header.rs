@@ -1,19 +1,20 @@
-//! What stands above every pane: each interface with its rates and how long round trips take on either side, what pping takes, and
-//! what was lost.
+//! The lines above every pane: each interface with its rates and its round-trip times on either side, the cost of
+//! pping, and what was lost.
 
 use super::text::{amount, bytes, counted, padded, percent, right, shown, side, time, width};
 use crate::view::{Cost, Interface, Losses, OwnQueue, ResidenceAnswer, SeriesAnswer, Summary};
 
-/// The widest name of an interface that others are aligned with: Linux has none that are longer.
+/// The longest name of an interface in Linux. Names are aligned up to this width.
 const NAME: usize = 15;
 
-/// An interface each, what pping takes, and what was lost.
+/// Returns the lines of each interface, the cost of pping, and what was lost.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let own = [Some(cost(&summary.cost)), lost(&summary.losses)];
     interfaces(summary).into_iter().flatten().chain(own.into_iter().flatten()).collect()
 }
 
-/// The same for a screen: both lines of an interface in one where that is wide enough, and no more than there is room for.
+/// Returns the same lines for a screen. Joins the lines of an interface if the screen is wide enough, and returns no
+/// more than fit.
 pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
     let mut blocks = interfaces(summary);
     let joined: Vec<String> = blocks.iter().map(|block| block.join("")).collect();
@@ -30,7 +31,7 @@ pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
     let all: usize = blocks.iter().map(Vec::len).sum();
     let mut lines = Vec::new();
     for (number, block) in blocks.iter().enumerate() {
-        // The last line says how many there is no room for.
+        // The last line says how many interfaces do not fit.
         if all > height && lines.len() + block.len() >= height {
             lines.push(format!("{} more: see pane 3", counted(blocks.len() - number, "interface")));
             break;
@@ -43,7 +44,8 @@ pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
     lines
 }
 
-/// For each interface the rates of the last second, and the round-trip times of the last minute, aligned with those of the others.
+/// Returns the rates of the last second and the round-trip times of the last minute of each interface, aligned with the
+/// others.
 fn interfaces(summary: &Summary) -> Vec<Vec<String>> {
     let all = &summary.interfaces;
     let name = all.iter().map(|it| width(&shown(&it.interface))).max().unwrap_or(0).min(NAME) + 1;
@@ -80,8 +82,8 @@ fn rates(interface: &Interface) -> String {
     )
 }
 
-/// How much of what round trips beyond an interface take above their lowest is the queue of this host. Where packets wait longer than
-/// that, as super-packets do that are counted as one, all of it is.
+/// Returns how much of the RTT inflation beyond an interface is the queue of this host. If packets wait longer than
+/// that inflation, all of it is. Super-packets, which are counted as one, may wait so long.
 fn own_queue(residence: &ResidenceAnswer) -> Option<String> {
     let words = match (residence.beyond, residence.queue) {
         (Some(OwnQueue { inflation, queue, share: Some(share) }), _) => format!(
@@ -96,7 +98,7 @@ fn own_queue(residence: &ResidenceAnswer) -> Option<String> {
     Some(format!("own queue: {words}"))
 }
 
-/// The round-trip times beyond an interface, behind it, and of both sides together.
+/// Returns the round-trip times beyond an interface, behind it, and of both sides together.
 fn times(interface: &Interface) -> [String; 3] {
     [Some("ingress"), Some("egress"), None].map(|matched| {
         let series = if interface.is_up { telling(&interface.series, matched) } else { None };
@@ -108,19 +110,19 @@ fn times(interface: &Interface) -> [String; 3] {
     })
 }
 
-/// The series of a side that says most: the one with the most samples. Percentiles of several cannot be put together.
+/// Returns the series of a side with the most samples. Percentiles of several series cannot be combined.
 fn telling<'a>(series: &'a [SeriesAnswer], matched: Option<&str>) -> Option<&'a SeriesAnswer> {
     let side = series.iter().filter(|it| it.matched.as_deref() == matched && it.rtt.is_some());
     side.max_by_key(|it| it.rtt.map_or(0, |rtt| rtt.count))
 }
 
-/// What pping takes, as shares of a core and in memory.
+/// Returns the cost of pping, as shares of a core and in memory.
 fn cost(cost: &Cost) -> String {
     let programs = cost.programs.map_or(String::new(), |share| format!(", programs {}", percent(share)));
     format!("pping: {} of a core{programs}, {}", percent(cost.cpu), bytes(cost.memory))
 }
 
-/// What was lost since the start, in words.
+/// Returns what was lost since the start, in words.
 fn lost(losses: &Losses) -> Option<String> {
     let all = [
         (losses.recordings_skipped, "packet", "not recorded"),

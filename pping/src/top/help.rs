@@ -1,4 +1,4 @@
-//! The keys, over everything else.
+//! The help screen, drawn over everything else.
 
 use ratatui::{
     Frame,

@@ -1,4 +1,4 @@
-//! What is where on a screen, for drawing and for clicks.
+//! The areas of a screen, for drawing and for clicks.
 
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 
@@ -7,7 +7,7 @@ use super::{
     panes::{Pane, Shown},
 };
 
-/// Where what is.
+/// The areas of a screen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Areas {
     pub(super) status: Rect,
@@ -19,11 +19,11 @@ pub(super) struct Areas {
 }
 
 impl Areas {
-    /// Those of a screen. On one with few lines, what is around the pane goes first.
+    /// Divides a screen. On a screen with few lines, the areas around the pane are left out first.
     pub(super) fn new(screen: Rect, shown: &Shown) -> Self {
         let height = usize::from(screen.height);
         let head = if height < 8 { 0 } else { head(shown, (screen.width.into(), height / 4)).len() as u16 };
-        // With lines to spare, empty ones set the pane off.
+        // On a high screen, empty lines set the pane off.
         let gap = u16::from(height >= 30);
         let [status, tabs, head, _, body, _, foot] = Layout::vertical([
             Constraint::Length(1),
@@ -38,7 +38,7 @@ impl Areas {
         Self { status, tabs, head, body, foot }
     }
 
-    /// The pane whose name is there.
+    /// Returns the pane whose name is at a position.
     pub(super) fn tab(&self, at: Position) -> Option<Pane> {
         if !self.tabs.contains(at) {
             return None;
@@ -53,12 +53,12 @@ impl Areas {
     }
 }
 
-/// The lines above the pane that there is room for.
+/// Returns the lines above the pane that fit.
 pub(super) fn head(shown: &Shown, room: (usize, usize)) -> Vec<String> {
     shown.latest.as_ref().map(|it| header::fitting(&it.summary, room)).unwrap_or_default()
 }
 
-/// The name of a pane as it is written: the chosen one is in brackets.
+/// Returns the name of a pane as it is written: the chosen one is in brackets.
 pub(super) fn tab(pane: Pane, chosen: Pane) -> String {
     let (number, title) = (pane as usize + 1, pane.title());
     if pane == chosen { format!("[{number} {title}] ") } else { format!(" {number} {title}  ") }

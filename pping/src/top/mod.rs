@@ -1,8 +1,9 @@
-//! `pping top`: what a running pping measures, in a terminal, or what this one measures. It knows nothing but what `/api/v1` says.
+//! `pping top`: shows in a terminal what a running pping measures, or what this one measures. It uses only what
+//! `/api/v1` offers.
 //!
-//! [`watched`] is what is looked at. [`ask`] asks it. [`state`] is what is on the screen, and what keys and clicks
-//! do to it; each of the [`panes`] has its part of that, and draws it. [`draw`] draws what is around them, in the places of [`layout`],
-//! [`plot`] round-trip times over time. [`play`] is for captures.
+//! [`watched`] is the source of the figures, and [`ask`] asks it. [`state`] is what is on the screen, and changes with
+//! keys and clicks; each of the [`panes`] has its part of that, and draws it. [`draw`] draws the lines around the
+//! panes, in the areas of [`layout`], and [`plot`] draws round-trip times over time. [`play`] is for captures.
 
 mod ask;
 mod colors;
@@ -30,11 +31,11 @@ use watched::{Origin, Watched};
 
 use crate::{Error, cli::TopArguments, config::Loader};
 
-/// Shows what is measured, until the user has seen enough. `typed` are the options on the command line, of which `loader` makes the
+/// Shows measurements until the user quits. `typed` has the options on the command line, from which `loader` makes the
 /// configuration.
 ///
 /// # Errors
-/// When there is nothing to look at, or no terminal.
+/// If there is nothing to show, or no terminal.
 pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<(), Error> {
     let (interval, is_once) = (asked.interval, asked.once);
     let origin = command::origin(typed, loader, asked)?;

@@ -1,16 +1,16 @@
-//! How a capture is played: the keys for that, and where it is.
+//! Playing a capture: its keys, and its position.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::replay::{Command, Position};
 
-/// How far the arrows go, s: alone, and with shift.
+/// How far the arrow keys move, s: alone, and with shift.
 const STEPS: [i64; 2] = [10, 60];
 
-/// The slowest and the fastest.
+/// The slowest and the fastest speed.
 const SPEEDS: [f64; 2] = [1.0 / 16.0, 1024.0];
 
-/// What a key has the player do, if anything.
+/// Returns the player's command for a key, if it has one.
 pub(super) fn command(key: KeyEvent, position: &Position) -> Option<Command> {
     let step = STEPS[usize::from(key.modifiers.contains(KeyModifiers::SHIFT))];
     let speed = |factor: f64| Command::Speed((position.speed * factor).clamp(SPEEDS[0], SPEEDS[1]));
@@ -24,7 +24,7 @@ pub(super) fn command(key: KeyEvent, position: &Position) -> Option<Command> {
     }
 }
 
-/// Where the player is, in words.
+/// Returns the position of the player, in words.
 pub(super) fn shown(position: &Position) -> String {
     let seconds = position.time.as_secs();
     let time = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
@@ -43,7 +43,7 @@ pub(super) fn shown(position: &Position) -> String {
     format!("  {time}{share}{speed}{state}")
 }
 
-/// How much of the file was read.
+/// Returns a bar for how much of the file was read.
 fn bar(share: f64) -> String {
     const WIDTH: usize = 10;
     let filled = ((share * WIDTH as f64).round() as usize).min(WIDTH);

@@ -27,13 +27,13 @@ use super::{
 };
 use crate::client;
 
-/// How long to wait for a key before it is looked at whether there is still a screen.
+/// How long to wait for a key before checking whether the screen still exists.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The longest time between two questions to this pping itself, which cost next to nothing.
+/// The longest time between two questions to this pping itself. They cost next to nothing.
 const MOST: Duration = Duration::from_millis(250);
 
-/// Shows the state until a key or a signal ends it. The terminal is as it was then, whatever happens.
+/// Shows the state until a key or a signal ends it. Restores the terminal in every case.
 pub(super) async fn run(
     watched: &mut Watched,
     state: &mut State,
@@ -66,9 +66,10 @@ async fn show(
             _ = interrupted.recv() => return Ok(()),
             Some(asked) = asking.join_next() => match asked {
                 Ok(Ok(answers)) => state.take(answers),
-                // A pping that does not answer may be restarting: the screen says so, and goes on when it is back.
+                // A pping that does not answer may be restarting: the screen reports the failure, and recovers when
+                // pping is back.
                 Ok(Err(error)) => state.fail(error.to_string(), Instant::now()),
-                // One that was not waited for.
+                // An aborted question.
                 Err(_) => {}
             },
             event = keys.recv() => match event {
@@ -100,7 +101,7 @@ async fn show(
                 None => return Ok(()),
             },
             ended = watched.ended() => return ended,
-            // Beside the screen, which stays with its user however long an answer takes.
+            // This runs in a task of its own, so that the screen reacts to keys however long an answer takes.
             _ = ticks.tick() => if asking.is_empty() {
                 asking.spawn(watched.asked().answer(state.question()));
             },
@@ -108,7 +109,7 @@ async fn show(
     }
 }
 
-/// What is typed, read by a thread of its own, as the terminal has no other way to wait.
+/// Returns the events of the terminal. A thread of its own reads them, since the terminal has no other way to wait.
 fn keys() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(16);
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! What is on the screen, and what keys and clicks do to it. Nothing here draws, asks or waits.
+//! The state of the screen, and how keys and clicks change it. Nothing here draws, asks or waits.
 
 use std::time::Instant;
 
@@ -14,10 +14,10 @@ use super::{
     panes::{Effect, Latest, Pane, Shown, groups::Groups, health::Health, heatmap::Heatmap, worst::Worst},
 };
 
-/// Rows that a turn of the wheel moves a table by.
+/// The rows by which one step of the wheel moves a table.
 const WHEEL: isize = 3;
 
-/// What is on the screen.
+/// The state of the screen.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) pane: Pane,
@@ -27,7 +27,7 @@ pub(super) struct State {
     pub(super) health: Health,
     shown: Shown,
     pub(super) is_frozen: bool,
-    /// Whether the user asked for something else while frozen: the next answer is taken, and no later one.
+    /// Whether the user asked for something else while the screen is frozen. It then shows the next answer, and no later one.
     is_awaited: bool,
     pub(super) has_help: bool,
     /// Since when pping does not answer, and why.
@@ -35,12 +35,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Nothing yet, for a terminal with these colours.
+    /// Creates an empty state, for a terminal with these colours.
     pub(super) fn new(colors: Colors) -> Self {
         Self { shown: Shown { colors, ..Shown::default() }, ..Self::default() }
     }
 
-    /// What is to be asked: what the pane shows, and no more.
+    /// Returns the question for what the pane shows, and no more.
     pub(super) fn question(&self) -> Question {
         let groups = self.groups.query().clone();
         let nothing = Question { groups, ..Question::default() };
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// What the panes show.
+    /// Returns what the panes show.
     pub(super) fn shown(&self) -> &Shown {
         &self.shown
     }
@@ -76,19 +76,19 @@ impl State {
         self.groups.take(&groups, past);
         self.worst.take(worst);
         self.heatmap.take(history);
-        // The same again is as old as it was.
+        // An unchanged summary keeps its age.
         let before = self.shown.latest.as_ref().filter(|it| it.summary.sequence == summary.sequence);
         let since = before.map_or(now, |it| it.since);
         self.shown.latest = Some(Latest { summary, groups, since });
     }
 
-    /// Takes note that there was no answer.
+    /// Notes that there was no answer.
     pub(super) fn fail(&mut self, reason: String, now: Instant) {
         let since = self.failure.take().map_or(now, |(since, _)| since);
         self.failure = Some((since, reason));
     }
 
-    /// Does what a key asks for, on a screen of this size.
+    /// Handles a key, on a screen of this size.
     pub(super) fn key(&mut self, key: KeyEvent, screen: Rect) -> Effect {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Effect::Quit;
@@ -135,7 +135,7 @@ impl State {
         Effect::Draw
     }
 
-    /// Does what the mouse asks for, on a screen of this size.
+    /// Handles an event of the mouse, on a screen of this size.
     pub(super) fn mouse(&mut self, event: MouseEvent, screen: Rect) -> Effect {
         let effect = self.do_mouse(event, screen);
         self.asked(effect)
@@ -177,7 +177,7 @@ impl State {
         Effect::Draw
     }
 
-    /// Shows a pane, with what only that asks for.
+    /// Shows a pane, and asks for what only that pane needs.
     fn show(&mut self, pane: Pane) -> Effect {
         self.pane = pane;
         Effect::Ask

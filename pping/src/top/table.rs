@@ -1,4 +1,4 @@
-//! The rows of the table of groups, and the screen as text, which is all there is with `--once`.
+//! The rows of the table of groups, and the screen as text for `--once`.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::view::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
-/// The figures of a row: the title, the width in text, and what it is sorted by.
+/// The columns of a row: the title, the width in text, and what it sorts by.
 pub(super) const COLUMNS: [(&str, u16, Column); 9] = [
     ("group", 28, Column::Group),
     ("samples", 9, Column::Count),
@@ -21,12 +21,12 @@ pub(super) const COLUMNS: [(&str, u16, Column); 9] = [
     ("quality", 8, Column::Quality),
 ];
 
-/// A row of the table of groups: a side of a group, by a method.
+/// A row of the table of groups: one series of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// The texts of [`COLUMNS`].
     pub(super) cells: [String; COLUMNS.len()],
-    /// The prefix of the group, if it is one with another label.
+    /// The prefix of the group, if it differs from the label.
     pub(super) prefix: Option<String>,
     pub(super) interface: String,
     pub(super) method: String,
@@ -34,14 +34,14 @@ pub(super) struct Row {
     pub(super) side: &'static str,
     /// The id of the group.
     pub(super) id: String,
-    /// The series among those of the group.
+    /// The series of the group.
     pub(super) series: SeriesKey,
 }
 
 /// A series of a group: its interface, method and side.
 pub(super) type SeriesKey = (Option<Arc<str>>, String, Option<String>);
 
-/// The rows of the groups: one for each of their series.
+/// Returns the rows of the groups: one for each of their series.
 pub(super) fn rows(groups: &[GroupAnswer]) -> Vec<Row> {
     groups.iter().flat_map(|group| group.series.iter().map(|series| row(group, series))).collect()
 }
@@ -73,25 +73,25 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
     }
 }
 
-/// The score by the first profile, which there is room for.
+/// Returns the score by the first profile, the only one that fits.
 fn quality(series: &SeriesAnswer) -> String {
     let score = series.quality.first().and_then(|(_, score)| *score);
     score.map_or("-".to_owned(), |score| score.to_string())
 }
 
-/// What a series is known by.
+/// Returns the key of a series.
 pub(super) fn key(series: &SeriesAnswer) -> SeriesKey {
     (series.interface.clone(), series.method.to_string(), series.matched.as_deref().map(ToOwned::to_owned))
 }
 
 impl Row {
-    /// What it is known by: what it is of, and not where it stands.
+    /// Returns the key of a row, which does not depend on its position.
     pub(super) fn key(&self) -> (&str, &SeriesKey) {
         (&self.id, &self.series)
     }
 }
 
-/// The whole screen as text.
+/// Returns the whole screen as text.
 pub(super) fn text(summary: &Summary, groups: &GroupsAnswer) -> String {
     let mut text = String::new();
     for line in header::lines(summary) {

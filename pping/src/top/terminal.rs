@@ -1,4 +1,5 @@
-//! The mode of the terminal: a screen of its own, keys one by one, and clicks. It is as it was afterwards, whatever ends pping.
+//! The mode of the terminal: the alternate screen, single keys, and clicks. The mode is restored afterwards, whatever
+//! ends pping.
 
 use std::{
     io::{self, Write as _},
@@ -7,7 +8,8 @@ use std::{
 
 use ratatui::DefaultTerminal;
 
-/// Clicks and the wheel (1000), with places beyond column 223 (1006). Not each move of the mouse, which would draw all the time.
+/// Clicks and the wheel (1000), also beyond column 223 (1006). Moves of the mouse are not reported, since each would
+/// redraw the screen.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
 const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 
@@ -16,14 +18,14 @@ const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 pub(super) struct Terminal(pub(super) DefaultTerminal);
 
 impl Terminal {
-    /// Changes the mode. A panic changes it back before it is written about.
+    /// Changes the mode. A panic restores it before its message is written.
     pub(super) fn new() -> io::Result<Self> {
         let hook = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             write(MOUSE_OFF);
             hook(info);
         }));
-        // Has a hook of its own, for the rest.
+        // This installs a hook of its own, for the rest of the mode.
         let terminal = ratatui::try_init()?;
         write(MOUSE_ON);
         Ok(Self(terminal))
@@ -32,7 +34,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The hooks of a panic did so already, and a second time would put the cursor onto what they wrote.
+        // The panic hooks did so already. A second time would put the cursor onto their message.
         if !thread::panicking() {
             write(MOUSE_OFF);
             ratatui::restore();
@@ -40,7 +42,7 @@ impl Drop for Terminal {
     }
 }
 
-/// A terminal that is gone has no mode.
+/// Writes to the terminal. Ignores errors: a terminal that is gone has no mode.
 fn write(text: &str) {
     let mut output = io::stdout();
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).ok();

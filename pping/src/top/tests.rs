@@ -1,4 +1,4 @@
-//! What the screen looks like, of a made-up network. `INSTA_UPDATE=always` writes the screens anew.
+//! Screens of a made-up network. `INSTA_UPDATE=always` writes the snapshots again.
 
 use std::{
     collections::BTreeMap,
@@ -97,7 +97,7 @@ pub(super) fn cell(number: u64, histogram: &[(u64, u32)]) -> CellAnswer {
     CellAnswer { time: number * CELL, rtt, histogram: histogram.to_vec(), sent: none, received: none }
 }
 
-/// Two interfaces, four groups with labels of all kinds, and a quarter of an hour in which one of them became slow.
+/// Returns two interfaces, four groups with labels of all kinds, and a quarter of an hour in which one of them became slow.
 fn network() -> View {
     static NETWORK: LazyLock<View> = LazyLock::new(measured);
     NETWORK.clone()
@@ -118,7 +118,7 @@ fn measured() -> View {
     ];
     let (tcp, dns, ping) = (Method::TcpTs, Method::Dns, Method::IcmpEcho);
     let (beyond, behind) = (Direction::Ingress, Direction::Egress);
-    // The group, the interface, the method, the side, and the time of a fast round trip in us.
+    // The group, the interface, the method, the side, the time of a fast round trip in us, and the most samples of a second.
     let all = [
         (0, "wan0", tcp, beyond, 18_000, 30),
         (0, "wan0", tcp, behind, 60, 28),
@@ -224,7 +224,7 @@ fn counters(factor: u64) -> Snapshot {
     }
 }
 
-/// What a server would answer.
+/// Returns what a server would answer.
 fn asked(view: &View, question: &Question) -> Answers {
     Answers {
         summary: view.summary(),
@@ -235,7 +235,7 @@ fn asked(view: &View, question: &Question) -> Answers {
     }
 }
 
-/// The state after these keys, each of which is answered.
+/// Returns the state after these keys, with an answer after each.
 fn after(view: &View, keys: &[KeyCode]) -> State {
     let mut state = State::new(Colors::None);
     state.take(asked(view, &state.question()));
@@ -253,7 +253,7 @@ fn drawn(state: &State, width: u16, height: u16) -> Buffer {
     terminal.backend().buffer().clone()
 }
 
-/// The screen as text.
+/// Returns the screen as text.
 pub(super) fn screen(state: &State, width: u16, height: u16) -> String {
     let buffer = drawn(state, width, height);
     let mut text = String::new();
@@ -263,7 +263,7 @@ pub(super) fn screen(state: &State, width: u16, height: u16) -> String {
         while x < width {
             let symbol = buffer[(x, y)].symbol();
             line.push_str(symbol);
-            // What is wide covers the next one.
+            // A wide character covers the next cell.
             x += symbol.width().max(1) as u16;
         }
         text.push_str(line.trim_end());
@@ -272,7 +272,7 @@ pub(super) fn screen(state: &State, width: u16, height: u16) -> String {
     text
 }
 
-/// Compares the screen in two sizes with how it looked when it was looked at.
+/// Compares the screen in two sizes with its snapshots.
 fn assert_screen(name: &str, state: &State) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);

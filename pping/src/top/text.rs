@@ -1,8 +1,8 @@
-//! Numbers and texts of others, as they are shown.
+//! Formats numbers and foreign texts for the screen.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// A time in ns, in few characters.
+/// Formats a time in ns, in few characters.
 pub(super) fn time(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{:.0} us", ns as f64 / 1e3),
@@ -12,7 +12,7 @@ pub(super) fn time(ns: u64) -> String {
     }
 }
 
-/// A number, in few characters.
+/// Formats a number, in few characters.
 pub(super) fn amount(number: f64) -> String {
     let (number, unit) = match number {
         ..999.5 => return format!("{number:.0}"),
@@ -23,17 +23,17 @@ pub(super) fn amount(number: f64) -> String {
     if number < 99.95 { format!("{number:.1}{unit}") } else { format!("{number:.0}{unit}") }
 }
 
-/// A share, in percent.
+/// Formats a share, in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// An amount of memory.
+/// Formats an amount of memory.
 pub(super) fn bytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// The side of the box that a series is of.
+/// Returns the side of the interface that a series measures.
 pub(super) fn side(matched: Option<&str>) -> &'static str {
     match matched {
         Some("ingress") => "beyond",
@@ -42,12 +42,13 @@ pub(super) fn side(matched: Option<&str>) -> &'static str {
     }
 }
 
-/// A number of things, in words.
+/// Formats a number of things, in words.
 pub(super) fn counted(number: usize, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Text of others, fit for a terminal: what would move the cursor, or turn the order of letters, is shown as a question mark.
+/// Makes foreign text fit for a terminal: question marks replace characters that move the cursor or change the order of
+/// letters.
 pub(super) fn shown(text: &str) -> String {
     let is_harmless = |it: char| {
         !it.is_control()
@@ -56,24 +57,24 @@ pub(super) fn shown(text: &str) -> String {
     text.chars().map(|it| if is_harmless(it) { it } else { '?' }).collect()
 }
 
-/// The columns of a terminal that a text takes.
+/// Returns the columns of a terminal that a text takes.
 pub(super) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// The beginning of a text, and spaces, so that it is this wide.
+/// Cuts a text to this width, or fills it up with spaces after it.
 pub(super) fn padded(text: &str, width: usize) -> String {
     let (beginning, used) = beginning(text, width);
     format!("{beginning}{}", " ".repeat(width - used))
 }
 
-/// Spaces, and the beginning of a text, so that it is this wide.
+/// Cuts a text to this width, or fills it up with spaces before it.
 pub(super) fn right(text: &str, width: usize) -> String {
     let (beginning, used) = beginning(text, width);
     format!("{}{beginning}", " ".repeat(width - used))
 }
 
-/// The beginning of a text that fits into a width, and how much of that it takes.
+/// Returns the beginning of a text that fits into a width, and the width that it takes.
 fn beginning(text: &str, width: usize) -> (String, usize) {
     let (mut used, mut beginning) = (0, String::new());
     for character in text.chars() {
@@ -87,7 +88,7 @@ fn beginning(text: &str, width: usize) -> (String, usize) {
     (beginning, used)
 }
 
-/// A text in lines of this width, broken between words. A word that is wider is a line of its own.
+/// Breaks a text between words into lines of this width. A wider word is a line of its own.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! What is looked at: another pping, or interfaces or a capture that this one measures.
+//! What `pping top` watches: another pping, or interfaces or a capture that this one measures.
 
 use std::{io, path::PathBuf, sync::Arc, thread, time::Duration};
 
@@ -17,28 +17,28 @@ use crate::{
     view::View,
 };
 
-/// What to look at.
+/// What to watch.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
     /// Another pping.
     Service(Source),
-    /// Interfaces, which are watched as long as the screen is there.
+    /// Interfaces, which are watched as long as the screen exists.
     Interfaces(Box<Config>, Loader),
     /// A capture, which is played.
     Capture(Box<Config>, PathBuf),
 }
 
-/// What is looked at, for as long as this is kept.
+/// What is watched, until this is dropped.
 pub(super) struct Watched {
     name: String,
     asked: Asked,
     agent: Option<Agent>,
     pub(super) player: Option<Player>,
-    /// What this pping has to say would be in the middle of the screen.
+    /// Holds the log back, which would otherwise be written over the screen.
     held: Option<Held>,
 }
 
-/// Whom to ask.
+/// Where to send questions.
 #[derive(Clone, Debug)]
 pub(super) enum Asked {
     Service(Arc<Client>),
@@ -46,7 +46,7 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// All that a screen shows.
+    /// Returns all that a screen shows.
     pub(super) async fn answer(self, question: Question) -> Result<Answers, client::Error> {
         match self {
             Self::Service(client) => Answers::of_service(&client, &question).await,
@@ -56,10 +56,10 @@ impl Asked {
 }
 
 impl Watched {
-    /// Begins to look. `is_once` reads a capture to its end.
+    /// Begins to watch. `is_once` reads a capture to its end.
     ///
     /// # Errors
-    /// A mistake in what is asked for.
+    /// If the interfaces, the capture or the options for another pping cannot be used.
     pub(super) fn begin(origin: Origin, is_once: bool) -> Result<Self, crate::Error> {
         let (name, view) = match &origin {
             Origin::Service(source) => {
@@ -84,10 +84,11 @@ impl Watched {
         Ok(Self { name, asked: Asked::View(view), agent, player, held: None })
     }
 
-    /// Waits until there is something to see: for one screen as text, what `time` brings, or all of a capture.
+    /// Waits until there is something to show. For one screen as text it waits for as long as `once` says, or until the
+    /// end of a capture.
     ///
     /// # Errors
-    /// Why there is nothing.
+    /// If there is nothing to show.
     pub(super) async fn ready(&mut self, once: Option<Duration>) -> Result<(), crate::Error> {
         if let (Some(agent), Asked::View(view)) = (&mut self.agent, &self.asked) {
             let mut seconds = view.seconds();
@@ -115,22 +116,22 @@ impl Watched {
         Ok(())
     }
 
-    /// Whether it is measured here.
+    /// Whether this process does the measuring.
     pub(super) fn is_here(&self) -> bool {
         matches!(self.asked, Asked::View(_))
     }
 
-    /// Has the log wait until the screen is gone.
+    /// Holds the log back until the screen is gone.
     pub(super) fn hold_log(&mut self) {
         self.held = self.is_here().then(Held::new);
     }
 
-    /// Whom to ask.
+    /// Returns where to send questions.
     pub(super) fn asked(&self) -> Asked {
         self.asked.clone()
     }
 
-    /// What is looked at and, of a capture, where it is.
+    /// Returns the name of what is watched, and the position in a capture.
     pub(super) fn title(&self) -> String {
         let position = self.player.as_ref().map(|player| play::shown(&player.position()));
         let title = format!("{}{}", self.name, position.unwrap_or_default());
@@ -148,10 +149,10 @@ impl Watched {
         }
     }
 
-    /// Ends what was begun.
+    /// Stops the agent or the player.
     ///
     /// # Errors
-    /// What is wrong with the capture, or went wrong with the agent at its end.
+    /// If the capture has a mistake, or the agent failed at its end.
     pub(super) async fn end(mut self) -> Result<(), crate::Error> {
         if let Some(agent) = self.agent.take() {
             drop(agent.stop);
@@ -164,7 +165,7 @@ impl Watched {
     }
 }
 
-/// How the thread of an agent ended; an error if that panicked.
+/// The end of an agent's thread; an error of the channel means that the thread panicked.
 type Ended = Result<Result<(), crate::Error>, oneshot::error::RecvError>;
 
 fn ended_early(ended: Ended) -> Result<(), crate::Error> {
@@ -188,7 +189,7 @@ impl Agent {
             runtime.block_on(agent::run_with(config, loader, Some(view), shutdown)).map(drop)
         };
         thread::Builder::new().name("pping-agent".into()).spawn(move || over.send(run()).ok())?;
-        // Capabilities are each thread's own, and this one only draws.
+        // Each thread has its own capabilities, and this one only draws.
         capabilities::renounce().map_err(io::Error::other)?;
         Ok(Self { ended, stop })
     }

@@ -1,5 +1,5 @@
-//! What the view says, as it goes out in JSON. docs/schema/api.json describes the same. Times are in ns, of the wall clock since 1970;
-//! rates are per second.
+//! The answers of the view, as they go out in JSON. docs/schema/api.json describes them too. Times are in ns of the
+//! wall clock since 1970; rates are per second.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
@@ -13,29 +13,29 @@ use crate::quality::Scores;
 pub struct Summary {
     /// The version of pping.
     pub version: Cow<'static, str>,
-    /// Goes up with each change. A client that asks again and finds the same has missed nothing.
+    /// Goes up with each change. A client that finds the same sequence again has missed nothing.
     pub sequence: u64,
     /// The time of the latest change.
     pub time: u64,
     /// The watched interfaces.
     pub interfaces: Vec<Interface>,
-    /// The groups that are known.
+    /// The number of known groups.
     pub groups: usize,
-    /// Since the start: what went unmeasured, and why.
+    /// What went unmeasured since the start, and why.
     pub losses: Losses,
-    /// What pping takes.
+    /// The cost of pping.
     pub cost: Cost,
 }
 
-/// What pping takes, as shares of a core in the last second.
+/// The cost of pping, as shares of a core in the last second.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 pub struct Cost {
-    /// Of the process. The kernel counts it in hundredths of a second.
+    /// The share of the process. The kernel counts its time in hundredths of a second.
     pub cpu: f64,
     /// Resident memory of the process, bytes.
     pub memory: u64,
-    /// Of the kernel programs, which time one packet in 65,536: what those took lately, for all packets. Null while too few were timed,
-    /// and of a capture.
+    /// The share of the kernel programs: the recent mean time of timed packets, one in 65,536, times the rate of all
+    /// packets. Null while too few were timed, and for a capture.
     pub programs: Option<f64>,
 }
 
@@ -51,10 +51,10 @@ pub struct Interface {
     /// The rates of the last second.
     #[serde(flatten)]
     pub rates: InterfaceRates,
-    /// The time that packets spent in this host before they left by it, in the last minute; absent unless that is measured.
+    /// The residence times of packets that left by it, in the last minute; absent unless they are measured.
     #[serde(default)]
     pub residence: Option<ResidenceAnswer>,
-    /// What was measured by each method and in each direction that matched, in the last minute.
+    /// The measurements of the last minute, by method and by the direction in which echoes passed.
     pub series: Vec<SeriesAnswer>,
 }
 
@@ -76,14 +76,14 @@ pub struct Rate {
     pub packets: f64,
     /// Bits of whole packets.
     pub bits: f64,
-    /// TCP segments sent again.
+    /// Retransmitted TCP segments.
     pub retransmissions: f64,
 }
 
 /// What went unmeasured since the start.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub struct Losses {
-    /// Packets by the reason why they were not tracked.
+    /// Packets that were not tracked, by reason.
     pub untracked: BTreeMap<Cow<'static, str>, u64>,
     /// Packets that were not recorded because another CPU had their flow, all slots were taken, or the pool was empty.
     pub recordings_skipped: u64,
@@ -93,7 +93,7 @@ pub struct Losses {
     pub events_lost: u64,
 }
 
-/// What a series measured.
+/// The measurements of a series.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct SeriesAnswer {
     /// The interface, if it has a name.
@@ -102,13 +102,13 @@ pub struct SeriesAnswer {
     pub method: Cow<'static, str>,
     /// The direction in which echoes passed: `ingress` or `egress`.
     pub matched: Option<Cow<'static, str>>,
-    /// The RTTs; absent where there are none.
+    /// The RTTs; absent without samples.
     pub rtt: Option<RttAnswer>,
-    /// Sent by the hosts whose packets are timed.
+    /// The traffic of the hosts whose packets are timed.
     pub sent: TrafficAnswer,
-    /// Sent to them by the hosts that reply.
+    /// The traffic to them from the hosts that reply.
     pub received: TrafficAnswer,
-    /// The score by each profile, from 0 to 100; `None` is unknown.
+    /// The score by each profile, from 0 to 100; `None` if it is unknown.
     #[serde(default)]
     pub quality: Scores,
 }
@@ -122,7 +122,7 @@ pub struct RttAnswer {
     pub min: u64,
     /// The mean.
     pub mean: u64,
-    /// The median, within 4.4 %, as the other percentiles.
+    /// The median, within 4.4 %, like the other percentiles.
     pub p50: u64,
     /// The 90th percentile.
     pub p90: u64,
@@ -141,7 +141,7 @@ pub struct TrafficAnswer {
     pub packets: u64,
     /// Bytes above the transport header.
     pub bytes: u64,
-    /// TCP segments sent again.
+    /// Retransmitted TCP segments.
     pub retransmissions: u64,
 }
 
@@ -167,22 +167,22 @@ pub struct SeriesHistory {
     pub method: Cow<'static, str>,
     /// The direction in which echoes passed.
     pub matched: Option<Cow<'static, str>>,
-    /// Those in which something passed, the oldest first.
+    /// The cells in which packets passed, the oldest first.
     pub cells: Vec<CellAnswer>,
 }
 
-/// What a series measured in a cell.
+/// The measurements of a series in a cell.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct CellAnswer {
     /// The start of the cell.
     pub time: u64,
-    /// The RTTs; absent where there are none.
+    /// The RTTs; absent without samples.
     pub rtt: Option<RttAnswer>,
     /// The highest RTT of each bin with samples, ns, and their number.
     pub histogram: Vec<(u64, u32)>,
-    /// Sent by the hosts whose packets are timed.
+    /// The traffic of the hosts whose packets are timed.
     pub sent: TrafficAnswer,
-    /// Sent to them by the hosts that reply.
+    /// The traffic to them from the hosts that reply.
     pub received: TrafficAnswer,
 }
 
@@ -195,28 +195,28 @@ pub struct GroupsAnswer {
     pub time: u64,
     /// How many groups are known.
     pub known: usize,
-    /// How many of them the filter lets through.
+    /// How many of them match the filter.
     pub found: usize,
-    /// Those.
+    /// The groups that were asked for.
     pub groups: Vec<GroupAnswer>,
 }
 
 /// A group in the last minute.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct GroupAnswer {
-    /// The number by which `/api/v1/groups/{id}` finds it, in every run.
+    /// The id in `/api/v1/groups/{id}`, the same in every run.
     pub id: String,
     /// The label.
     pub group: Arc<str>,
-    /// The prefix, if the group is one.
+    /// The prefix, if the group is a prefix.
     pub prefix: Option<Arc<str>>,
     /// The differentiated services codepoint, if groups are separated by it.
     pub dscp: Option<u8>,
     /// The other columns of the groups file.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// What it measured, by interface, method and direction.
+    /// The measurements of the group, by interface, method and direction.
     pub series: Vec<SeriesAnswer>,
-    /// The times that packets of its round trips spent in queues of this host, by interface; nothing unless that is measured.
+    /// The times that packets of its round trips spent in queues of this host, by interface; empty unless they are measured.
     #[serde(default)]
     pub queues: Vec<GroupQueue>,
 }
@@ -226,7 +226,7 @@ pub struct GroupAnswer {
 pub struct GroupQueue {
     /// The interface by which the packets left, if it has a name.
     pub interface: Option<Arc<str>>,
-    /// The times of those that were followed.
+    /// The times of followed packets.
     #[serde(flatten)]
     pub times: TimesAnswer,
 }

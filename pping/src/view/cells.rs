@@ -1,4 +1,4 @@
-//! What a series measured in ten seconds.
+//! The measurements of a series in ten seconds.
 
 use pping_common::{
     abi::{Tally, Traffic},
@@ -16,7 +16,7 @@ use crate::{
 /// The length of a cell, ns.
 pub const CELL: u64 = 10 * SECOND;
 
-/// What a series measured in a cell, or in several.
+/// The measurements of a series in a cell, or in several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Cell {
     /// The number of the cell: its start in units of [`CELL`] since the epoch.
@@ -26,9 +26,9 @@ pub(super) struct Cell {
     /// The sum of all RTTs, ns, which cannot overflow in ten seconds.
     sum: u64,
     range: Range,
-    /// Sent by the hosts whose packets are timed, and by those that reply.
+    /// The traffic of the hosts whose packets are timed, and of those that reply.
     pub(super) traffic: [Traffic; 2],
-    /// The most bytes that one side sent in a second.
+    /// The most bytes that either of the two sent in a second.
     busiest: u64,
 }
 
@@ -48,7 +48,7 @@ impl Cell {
         Self { number, ..Self::default() }
     }
 
-    /// Adds what was measured in a second.
+    /// Adds the measurements of a second.
     pub(super) fn add(&mut self, tally: &Tally) {
         self.traffic[0].add(&tally.sent);
         self.traffic[1].add(&tally.received);
@@ -85,17 +85,17 @@ impl Cell {
         }
     }
 
-    /// The lowest RTT, ns.
+    /// Returns the lowest RTT, ns.
     pub(super) fn lowest(&self) -> Option<u64> {
         self.range.map(|(min, _)| min)
     }
 
-    /// The number of samples.
+    /// Returns the number of samples.
     pub(super) fn count(&self) -> u64 {
         self.bins.iter().map(|&(_, count)| u64::from(count)).sum()
     }
 
-    /// The distribution, if there is any sample.
+    /// Returns the distribution, if there are samples.
     pub(super) fn rtts(&self) -> Option<Rtts> {
         let (min, max) = self.range?;
         let count = self.count();
@@ -108,7 +108,7 @@ impl Cell {
         Some(Rtts { count, min, mean, max, percentiles })
     }
 
-    /// The scores by these profiles, of a series of this method.
+    /// Returns the scores by these profiles, for a series of this method.
     pub(super) fn scores(&self, profiles: &[quality::Profile], method: Method) -> quality::Scores {
         let bins = || self.bins.iter().map(|&(bin, count)| (usize::from(bin), u64::from(count)));
         let throughput = quality::throughput(self.busiest, SECOND);
@@ -116,18 +116,17 @@ impl Cell {
         quality::scores(profiles, &measured)
     }
 
-    /// The highest RTT, ns, and the number of samples of each bin with samples.
+    /// Returns the highest RTT, ns, and the number of samples of each bin with samples.
     pub(super) fn histogram(&self) -> impl Iterator<Item = (u64, u32)> {
         self.bins.iter().map(|&(bin, count)| (hist::upper_bound(bin.into()), count))
     }
 
-    /// The memory that it takes, bytes.
+    /// Returns the memory that the cell takes, bytes.
     pub(super) fn size(&self) -> usize {
         size_of::<Self>() + self.bins.capacity() * size_of::<(u8, u32)>()
     }
 
-    /// Appends it in as few bytes as a self-contained code takes: numbers are varints of Protocol Buffers, most of which have a byte
-    /// or two.
+    /// Appends the cell in a compact form: numbers are varints of Protocol Buffers, most of which take one or two bytes.
     pub(super) fn pack(&self, bytes: &mut Vec<u8>) {
         let (min, max) = self.range.unwrap_or((1, 0));
         let traffic = self.traffic.iter().flat_map(|it| [it.packets, it.bytes, it.retransmissions, it.ce]);
@@ -139,18 +138,18 @@ impl Cell {
         }
     }
 
-    /// The number of a cell that was packed.
+    /// Returns the number of a packed cell.
     pub(super) fn number_of(mut packed: &[u8]) -> u64 {
         number(&mut packed)
     }
 
-    /// The lowest RTT in a cell that was packed, ns.
+    /// Returns the lowest RTT in a packed cell, ns.
     pub(super) fn lowest_of(mut packed: &[u8]) -> Option<u64> {
         let [_, _, min, max] = [(); 4].map(|()| number(&mut packed));
         (min <= max).then_some(min)
     }
 
-    /// A cell that was packed, and all of it.
+    /// Unpacks a cell.
     pub(super) fn unpack(mut packed: &[u8]) -> Self {
         let bytes = &mut packed;
         let [cell_number, sum, min, max, busiest] = [(); 5].map(|()| number(bytes));
@@ -169,7 +168,7 @@ impl Cell {
     }
 }
 
-/// The next number of a packed cell. What follows the end is 0.
+/// Reads the next number of a packed cell; 0 after its end.
 fn number(bytes: &mut &[u8]) -> u64 {
     decode_varint(bytes).unwrap_or(0)
 }

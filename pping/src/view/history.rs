@@ -5,28 +5,29 @@ use pping_common::abi::Tally;
 use super::{cells::Cell, hosts::RecentHosts};
 use crate::worst::Hosts;
 
-/// Cells that are kept: 15 minutes.
+/// The number of cells that are kept: 15 minutes.
 pub const CELLS: u64 = 90;
 
-/// Cells that count as now: a minute, the last of which has only begun.
+/// The number of cells that count as recent: a minute. The last of them has only begun.
 const RECENT: u64 = 6;
 
-/// The bytes before a packed cell, which say how many it has.
+/// The bytes before a packed cell, which hold its length.
 const PREFIX: usize = 2;
 
-/// The cells of a series, the oldest first; those in which nothing passed are left out.
+/// The cells of a series, the oldest first. Cells in which nothing passed are left out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History {
-    /// Those that are over, packed, each with its length before it.
+    /// The cells that are over, packed, each after its length.
     past: Vec<u8>,
     latest: Option<Cell>,
-    /// The number of samples in all of them.
+    /// The number of samples in all cells.
     count: u64,
     hosts: RecentHosts,
 }
 
 impl History {
-    /// Adds what was measured in a second of the cell with this number. Times that go back count for the latest cell.
+    /// Adds the measurements of a second in the cell with this number. If the clock goes back, they count for the
+    /// latest cell.
     pub(super) fn add(&mut self, number: u64, tally: &Tally) {
         if self.latest.as_ref().is_some_and(|latest| latest.number < number) {
             self.close();
@@ -47,13 +48,13 @@ impl History {
         let length = (packed.len() - PREFIX) as u16;
         packed[..PREFIX].copy_from_slice(&length.to_le_bytes());
         if self.past.capacity() - self.past.len() < packed.len() {
-            // By an eighth: doubling would leave half of it unused.
+            // The memory grows by an eighth: doubling would leave half of it unused.
             self.past.reserve_exact(packed.len() + self.past.len() / 8);
         }
         self.past.extend(packed);
     }
 
-    /// The packed cells.
+    /// Returns the packed cells.
     fn packed(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.past.as_slice();
         std::iter::from_fn(move || {
@@ -64,7 +65,7 @@ impl History {
         })
     }
 
-    /// Forgets what is older than [`CELLS`] at a time in the cell with this number.
+    /// Drops cells that are older than [`CELLS`], when the present cell has this number.
     pub(super) fn expire(&mut self, number: u64) {
         self.hosts.advance(number / RECENT);
         if let Some(old) = number.checked_sub(CELLS) {
@@ -72,7 +73,7 @@ impl History {
         }
     }
 
-    /// Forgets all but the last minute at a time in the cell with this number.
+    /// Drops all but the last minute, when the present cell has this number.
     pub(super) fn keep_recent(&mut self, number: u64) {
         if let Some(old) = number.checked_sub(RECENT) {
             self.keep_after(old);
@@ -80,7 +81,7 @@ impl History {
         self.past.shrink_to_fit();
     }
 
-    /// Forgets the cells up to and with this number.
+    /// Drops the cells up to and including this number.
     fn keep_after(&mut self, number: u64) {
         let old = self.packed().take_while(|cell| Cell::number_of(cell) <= number);
         let (bytes, count) = old.fold((0, 0), |(bytes, count), cell| {
@@ -93,12 +94,12 @@ impl History {
         }
     }
 
-    /// All cells.
+    /// Returns all cells.
     pub(super) fn cells(&self) -> impl Iterator<Item = Cell> {
         self.packed().map(Cell::unpack).chain(self.latest.clone())
     }
 
-    /// The last minute at a time in the cell with this number.
+    /// Returns the last minute, when the present cell has this number.
     pub(super) fn recent(&self, number: u64) -> Cell {
         let is_recent = |cell: u64| cell + RECENT > number;
         let mut sum = Cell::default();
@@ -111,28 +112,28 @@ impl History {
         sum
     }
 
-    /// The hosts that replied in the last minute at a time in the cell with this number, or little before.
+    /// Returns the hosts that replied in the last minute or shortly before, when the present cell has this number.
     pub(super) fn hosts(&self, number: u64) -> Hosts {
         self.hosts.recent(number / RECENT)
     }
 
-    /// The lowest RTT of all cells, ns.
+    /// Returns the lowest RTT of all cells, ns.
     pub(super) fn lowest(&self) -> Option<u64> {
         let latest = self.latest.as_ref().and_then(Cell::lowest);
         self.packed().filter_map(Cell::lowest_of).chain(latest).min()
     }
 
-    /// Whether nothing is left.
+    /// Whether no cell is left.
     pub(super) fn is_empty(&self) -> bool {
         self.past.is_empty() && self.latest.is_none()
     }
 
-    /// The number of samples in all cells.
+    /// Returns the number of samples in all cells.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The memory that it takes, bytes.
+    /// Returns the memory that the history takes, bytes.
     pub(super) fn size(&self) -> usize {
         let cells = self.past.capacity() + self.latest.as_ref().map_or(0, Cell::size);
         size_of::<Self>() + cells + self.hosts.size()

@@ -1,11 +1,11 @@
-//! The hosts behind the last minute of a series.
+//! The hosts that replied with the samples of a series in the last minute.
 
 use pping_common::abi::Tally;
 
 use crate::worst::Hosts;
 
-/// The hosts of this minute and of the one before. They are of up to a minute more than the samples beside them, which takes a small part of
-/// the memory that a set for each cell would.
+/// The hosts of this minute and of the one before. They cover up to a minute more than the samples do, but take a small
+/// part of the memory that a set for each cell would.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecentHosts {
     /// The number of the present minute.
@@ -15,13 +15,13 @@ pub(super) struct RecentHosts {
 }
 
 impl RecentHosts {
-    /// Adds those of a second of this minute. Times that go back count for the present one.
+    /// Adds the hosts of a second of this minute. If the clock goes back, they count for the present minute.
     pub(super) fn add(&mut self, minute: u64, tally: &Tally) {
         self.advance(minute);
         self.present.add(tally);
     }
 
-    /// Forgets what is older than the minute before this one.
+    /// Drops hosts that are older than the minute before this one.
     pub(super) fn advance(&mut self, minute: u64) {
         if minute <= self.minute {
             return;
@@ -31,7 +31,7 @@ impl RecentHosts {
         self.minute = minute;
     }
 
-    /// Those of this minute and of the one before.
+    /// Returns the hosts of this minute and of the one before.
     pub(super) fn recent(&self, minute: u64) -> Hosts {
         let mut recent = Hosts::NONE;
         if self.minute + 1 >= minute {
@@ -43,7 +43,7 @@ impl RecentHosts {
         recent
     }
 
-    /// The memory that it takes beside itself, bytes.
+    /// Returns the memory that it takes beside itself, bytes.
     pub(super) fn size(&self) -> usize {
         self.present.size() + self.before.size()
     }

@@ -1,8 +1,8 @@
-//! What people look at: what is measured now, and the last 15 minutes of it, for the interfaces and the busiest groups.
+//! The view of measurements for people: the present ones and the last 15 minutes, for the interfaces and the busiest groups.
 //!
-//! It takes what the agent has anyway once a second, owns nothing of the kernel and writes nothing. So it is tested with made-up
-//! input. The memory of its past is bounded: where there is too much, the least busy groups lose theirs first, all but
-//! the last minute.
+//! Once a second, the agent passes on the data that it has anyway. The view owns nothing of the kernel and writes
+//! nothing, so tests use made-up input. The memory of its past is bounded: if the past takes more, the least busy
+//! groups lose theirs first, except for the last minute.
 
 mod answers;
 mod cells;
@@ -44,16 +44,16 @@ use crate::{
 /// Memory for the past of groups unless set otherwise, bytes.
 pub const MEMORY: usize = 16 << 20;
 
-/// What is looked at. Cloning gives another handle to the same.
+/// The view. Cloning gives another handle to the same one.
 #[derive(Clone, Debug)]
 pub struct View(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     model: Mutex<Model>,
-    /// What arrived while an answer was being made.
+    /// Messages that arrived while an answer was being made.
     inbox: Mutex<Vec<Message>>,
-    /// The times of the seconds that are over.
+    /// The end of the latest second, ns.
     seconds: watch::Sender<u64>,
 }
 
@@ -71,14 +71,14 @@ enum Message {
 }
 
 impl View {
-    /// Nothing yet; the past of groups may take this many bytes.
+    /// Creates an empty view. The past of groups may take this many bytes.
     pub fn new(memory: usize) -> Self {
         let model = Model::new(memory);
         let seconds = watch::Sender::new(0);
         Self(Arc::new(Shared { model: Mutex::new(model), inbox: Mutex::default(), seconds }))
     }
 
-    /// Adds what series measured in the second before `at`, ns. Does not wait for an answer that is being made.
+    /// Adds the measurements of series in the second before `at`, ns. Does not wait for an answer that is being made.
     pub fn add(&self, slices: &[(SeriesName, Tally)], at: u64) {
         match self.try_model() {
             Some(mut model) => model.add(slices, at),
@@ -94,7 +94,7 @@ impl View {
         }
     }
 
-    /// Takes what was read at the end of a second, at `at`, ns. It comes last in that second, whose end is announced.
+    /// Takes the reading at the end of a second, at `at`, ns. It comes last in a second, and announces its end.
     pub fn count(&self, reading: Reading, at: u64) {
         match self.try_model() {
             Some(mut model) => model.count(reading, at),
@@ -111,12 +111,12 @@ impl View {
         }
     }
 
-    /// Has groups rank among the worst with this many samples, or packets.
+    /// Sets how many samples or packets a group needs to rank among the worst.
     pub fn demand(&self, evidence: u64) {
         self.model().evidence = evidence;
     }
 
-    /// Takes the times of packets in this host, of each interface, read at `at`, ns. It comes before [`Self::count`].
+    /// Takes the residence times of each interface, read at `at`, ns. It comes before [`Self::count`].
     pub fn reside(&self, times: Vec<InterfaceTimes>, at: u64) {
         match self.try_model() {
             Some(mut model) => model.residence.take(times, at),
@@ -153,7 +153,7 @@ impl View {
         }
     }
 
-    /// Forgets the times in a queue of a group that expired.
+    /// Forgets the queue times of a group that expired.
     pub fn forget_queue(&self, queue: &QueueName) {
         match self.try_model() {
             Some(mut model) => model.forget_queue(queue),
@@ -161,37 +161,37 @@ impl View {
         }
     }
 
-    /// Changes as soon as a second is over.
+    /// Returns a receiver that changes as soon as a second is over.
     pub fn seconds(&self) -> watch::Receiver<u64> {
         self.0.seconds.subscribe()
     }
 
-    /// The number of changes so far.
+    /// Returns the number of changes so far.
     pub fn sequence(&self) -> u64 {
         self.model().sequence
     }
 
-    /// Everything at a glance.
+    /// Returns everything at a glance.
     pub fn summary(&self) -> Summary {
         self.model().summary()
     }
 
-    /// The recent past of the interfaces: of the series that are asked for.
+    /// Returns the recent past of the interfaces, for the series that are asked for.
     pub fn history(&self, query: &Query) -> HistoryAnswer {
         self.model().interfaces(query)
     }
 
-    /// The groups that are asked for.
+    /// Returns the groups that are asked for.
     pub fn groups(&self, query: &Query) -> GroupsAnswer {
         self.model().groups(query)
     }
 
-    /// The group with an id, if there is one.
+    /// Returns the group with an id, if it exists.
     pub fn group(&self, id: &str) -> Option<GroupDetail> {
         self.model().group(id)
     }
 
-    /// The worst flows and groups.
+    /// Returns the worst flows and groups.
     pub fn worst(&self, query: WorstQuery) -> WorstAnswer {
         self.model().worst(query)
     }

@@ -1,4 +1,4 @@
-//! The model: what is known of each series and group, and the answers made of it.
+//! The model: what is known of each series and group, and the answers made from it.
 
 mod ranking;
 
@@ -32,7 +32,7 @@ use crate::{
     worst::{EVIDENCE, WorstFlow},
 };
 
-/// What a series is known by beside its group.
+/// The key of a series within its group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     interface: Option<Arc<str>>,
@@ -46,12 +46,12 @@ pub(super) struct Model {
     pub(super) memory: usize,
     /// The profiles that series are scored by.
     pub(super) profiles: Profiles,
-    /// The samples or packets that a group has to have to be among the worst.
+    /// The number of samples or packets that a group needs to be among the worst.
     pub(super) evidence: u64,
     pub(super) sequence: u64,
     /// The time of the latest change, ns.
     time: u64,
-    /// All groups of an interface together.
+    /// The series of interfaces, over all groups.
     totals: HashMap<Key, History, RandomState>,
     pub(super) groups: HashMap<Arc<str>, Group, RandomState>,
     worst: WorstFlows,
@@ -99,7 +99,7 @@ impl Model {
         }
     }
 
-    /// Forgets everything but how many changes there were.
+    /// Forgets all measurements. Keeps the settings, and continues the sequence.
     pub(super) fn clear(&mut self) {
         let (sequence, profiles, evidence) = (self.sequence + 1, Arc::clone(&self.profiles), self.evidence);
         *self = Self { profiles, evidence, sequence, ..Self::new(self.memory) };
@@ -137,7 +137,7 @@ impl Model {
         group
     }
 
-    /// Forgets what is too old, and of groups what is too much.
+    /// Drops old cells, and the past of groups if it takes too much memory.
     fn expire(&mut self, number: u64) {
         let is_left = |history: &mut History| {
             history.expire(number);
@@ -156,7 +156,7 @@ impl Model {
         let mut busy: Vec<(u64, Arc<str>)> =
             self.groups.iter().map(|(label, group)| (group.count(), Arc::clone(label))).collect();
         busy.sort_unstable();
-        // Their past goes before themselves.
+        // Groups lose their past before any of them is removed.
         for (_, label) in &busy {
             if size <= self.memory {
                 return;
@@ -219,7 +219,7 @@ impl Model {
         self.time = at;
     }
 
-    /// The number of the present cell.
+    /// Returns the number of the present cell.
     fn number(&self) -> u64 {
         self.time / CELL
     }
@@ -246,8 +246,8 @@ impl Model {
         }
     }
 
-    /// The median round trip beyond an interface in the last minute, less the lowest that is known, ns: by the method with the most
-    /// samples.
+    /// Returns the median round trip beyond an interface in the last minute, less the lowest known one, ns, by the
+    /// method with the most samples.
     fn inflation_beyond(&self, interface: &Arc<str>) -> Option<u64> {
         let is_beyond =
             |key: &Key| key.interface.as_ref() == Some(interface) && key.matched == Some(Direction::Ingress);
@@ -258,7 +258,7 @@ impl Model {
         Some(rtts.percentiles[0].saturating_sub(lowest))
     }
 
-    /// The last minute of series.
+    /// Returns the last minute of series.
     fn series<'a>(&self, histories: impl Iterator<Item = (&'a Key, &'a History)>) -> Vec<SeriesAnswer> {
         let mut series: Vec<_> = histories.collect();
         series.sort_unstable_by_key(|(key, _)| *key);
@@ -295,7 +295,7 @@ impl Model {
         }
     }
 
-    /// The recent past of the interfaces.
+    /// Returns the recent past of the interfaces.
     pub(super) fn interfaces(&self, query: &Query) -> HistoryAnswer {
         self.history(self.totals.iter().filter(|(key, _)| key.is_asked_for(query)))
     }
@@ -330,7 +330,7 @@ impl Model {
         }
     }
 
-    /// The last minute of a group's queues.
+    /// Returns the last minute of a group's queues.
     fn queues(&self, group: &Group) -> Vec<GroupQueue> {
         let queue = |(interface, history): (&Option<Arc<str>>, &History)| {
             let times = TimesAnswer::of_rtts(history.recent(self.number()).rtts()?);
@@ -366,7 +366,7 @@ impl Group {
     }
 }
 
-/// The id of a group: of its label, which may have anything in it, and be long.
+/// Returns the id of a group: a hash of its label, which may be long and have any characters.
 fn id(label: &str) -> String {
     format!("{:032x}", fingerprint(&[label]))
 }

@@ -1,8 +1,8 @@
-//! Which groups are asked for, and in what order.
+//! Which groups a query asks for, and in what order.
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
 
-/// What groups are sorted by. RTTs of a group are those of its worst series, traffic that of all.
+/// The column that groups are sorted by. A group has the RTTs of its worst series, and the traffic of all its series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Column {
@@ -25,7 +25,7 @@ pub enum Column {
     Packets,
     /// Bytes of both sides.
     Bytes,
-    /// The share of segments that were sent again.
+    /// The share of packets that were retransmitted.
     Retransmissions,
     /// The lowest score by the first profile.
     Quality,
@@ -50,7 +50,7 @@ pub struct Query {
     pub sort: Column,
     /// The direction.
     pub order: Order,
-    /// Part of a label, a prefix or a value of another column, in any case of letters.
+    /// Part of a label, a prefix or a value of another column, in upper or lower case.
     pub filter: String,
     /// Only series of this interface.
     pub interface: Option<String>,
@@ -58,9 +58,9 @@ pub struct Query {
     pub method: Option<String>,
     /// Only series that matched in this direction.
     pub matched: Option<String>,
-    /// How many at most.
+    /// The highest number of groups.
     pub limit: usize,
-    /// How many of them to leave out at the beginning.
+    /// How many groups to skip at the beginning.
     pub offset: usize,
 }
 
@@ -87,7 +87,7 @@ impl Query {
         is(&self.interface, interface) && is(&self.method, Some(method)) && is(&self.matched, matched)
     }
 
-    /// Whether a group is asked for, by its texts.
+    /// Whether a group matches the filter, by its texts.
     pub(super) fn has_group(&self, group: &GroupAnswer) -> bool {
         if self.filter.is_empty() {
             return true;
@@ -118,7 +118,7 @@ impl Query {
     }
 }
 
-/// The value of a group in a column, if it has one.
+/// Returns the value of a group in a column, if it has one.
 fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
     let worst =
         |of: fn(&RttAnswer) -> u64| group.series.iter().filter_map(|it| it.rtt.as_ref()).map(of).max();

@@ -1,4 +1,4 @@
-//! Rates of what is read once a second.
+//! Rates of the values that are read once a second.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -13,19 +13,19 @@ use super::{
 };
 use crate::{packet_cost::Recent, snapshot::InterfaceCounters};
 
-/// What was read at two times, ns.
+/// Two readings, with their times in ns.
 #[derive(Debug, Default)]
 pub(super) struct Rates {
     earlier: (u64, Reading),
     latest: (u64, Reading),
-    /// What packets took lately.
+    /// The recent cost of packets.
     packets: Recent,
 }
 
 impl Rates {
-    /// Takes what was read at a time, ns.
+    /// Takes a reading at a time, ns.
     pub(super) fn count(&mut self, reading: Reading, at: u64) {
-        // Others come when interfaces change, and would make a rate of a moment.
+        // Other readings come when interfaces change. Their interval is too short for a rate.
         if at.abs_diff(self.latest.0) >= SECOND / 2 {
             self.earlier = std::mem::take(&mut self.latest);
             self.latest.0 = at;
@@ -36,13 +36,13 @@ impl Rates {
         self.latest.1 = reading;
     }
 
-    /// The seconds between the two times, if there were two.
+    /// Returns the seconds between the two readings, if there are two.
     fn seconds(&self) -> Option<f64> {
         let ns = self.latest.0.saturating_sub(self.earlier.0);
         (self.earlier.0 != 0 && ns > 0).then_some(ns as f64 / SECOND as f64)
     }
 
-    /// What pping takes.
+    /// Returns the cost of pping.
     pub(super) fn cost(&self) -> Cost {
         let (before, now) = (&self.earlier.1.usage, &self.latest.1.usage);
         let share = |before: Duration, now: Duration| {
@@ -55,12 +55,12 @@ impl Rates {
         }
     }
 
-    /// The rate of all packets, which every program counts.
+    /// Returns the rate of all packets, which every program counts.
     fn packets_per_second(&self) -> f64 {
         self.interfaces().map(|(_, rates)| rates.ingress.packets + rates.egress.packets).sum()
     }
 
-    /// The latest counters of each interface, and their rates since the time before.
+    /// Returns the latest counters of each interface, and their rates since the earlier reading.
     pub(super) fn interfaces(&self) -> impl Iterator<Item = (&InterfaceCounters, InterfaceRates)> {
         let before: HashMap<&Arc<str>, &Counters> =
             self.earlier.1.snapshot.interfaces.iter().map(|it| (&it.name, &it.counters)).collect();

@@ -1,14 +1,14 @@
-//! What the model takes beside the samples.
+//! The input of the model besides samples.
 
 use crate::snapshot::{Snapshot, Usage};
 
-/// What is read once a second.
+/// The values that are read once a second.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// The counters of interfaces.
     pub snapshot: Snapshot,
     /// Lines of output that were lost so far.
     pub lines_lost: u64,
-    /// What pping took so far.
+    /// The CPU time that pping took so far, and its memory.
     pub usage: Usage,
 }

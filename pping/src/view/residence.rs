@@ -1,4 +1,4 @@
-//! The time that packets spent in this host in the last minute, and how much of what round trips take is that.
+//! The residence times of the last minute, and their part in RTT inflation.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use super::cells::{CELL, Rtts};
 use crate::residence::{self, InterfaceTimes};
 
-/// Cells before the present one whose start is known: a minute.
+/// The number of cells before the present one whose start is kept: a minute.
 const CELLS: usize = 6;
 
-/// The time that packets spent in this host before they left by an interface, in the last minute.
+/// The residence times of packets that left by an interface, in the last minute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct ResidenceAnswer {
     /// From another watched interface to this one; absent where nothing was forwarded.
@@ -23,12 +23,11 @@ pub struct ResidenceAnswer {
     pub queue: Option<TimesAnswer>,
     /// Packets that were followed into the queue.
     pub followed: u64,
-    /// Those that were dropped there.
+    /// Followed packets that were dropped there.
     pub dropped: u64,
-    /// Those that were lost from sight.
+    /// Followed packets that were lost from sight.
     pub replaced: u64,
-    /// The part of the queue in what round trips beyond the interface take; absent where none were measured, or no
-    /// queue is.
+    /// The queue's part in the inflation of round trips beyond the interface; absent if no RTTs were measured, or no queue.
     pub beyond: Option<OwnQueue>,
 }
 
@@ -39,7 +38,7 @@ pub struct TimesAnswer {
     pub count: u64,
     /// The mean.
     pub mean: u64,
-    /// The median, within 4.4 %, as the other percentiles.
+    /// The median, within 4.4 %, like the other percentiles.
     pub p50: u64,
     /// The 95th percentile.
     pub p95: u64,
@@ -47,37 +46,37 @@ pub struct TimesAnswer {
     pub p99: u64,
 }
 
-/// How much of the inflation of round trips is the own queue, ns.
+/// How much of the inflation of round trips is the queue of this host, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct OwnQueue {
     /// The median round trip of the last minute, less the lowest of the last 15.
     pub inflation: u64,
-    /// The median of what all packets waited in the queue, those that met none included.
+    /// The median wait of all packets in the queue, including those that met no queue.
     pub queue: u64,
-    /// The queue as a share of the inflation, from 0 to 1; absent where nothing is inflated.
+    /// The queue as a share of the inflation, from 0 to 1; absent without inflation.
     pub share: Option<f64>,
 }
 
 impl OwnQueue {
-    /// Of round trips with this inflation, and packets with this wait, ns.
+    /// Compares this inflation of round trips with this wait of packets, ns.
     fn new(inflation: u64, queue: u64) -> Self {
         let share = (inflation > 0).then(|| (queue as f64 / inflation as f64).min(1.0));
         Self { inflation, queue, share }
     }
 }
 
-/// What was read of each interface at the start of each cell of the last minute, and last.
+/// The readings of each interface at the start of each cell of the last minute, and the latest one.
 #[derive(Debug, Default)]
 pub(super) struct Recent(HashMap<Arc<str>, VecDeque<(u64, InterfaceTimes)>>);
 
 impl Recent {
-    /// Takes what was read at a time, ns, of all interfaces.
+    /// Takes the readings of all interfaces at a time, ns.
     pub(super) fn take(&mut self, times: Vec<InterfaceTimes>, at: u64) {
         let number = at / CELL;
         self.0.retain(|name, _| times.iter().any(|it| it.interface == *name));
         for times in times {
             let read = self.0.entry(Arc::clone(&times.interface)).or_default();
-            // The last one of a cell is the first of the next.
+            // The last reading of a cell is the start of the next cell.
             if read.len() > 1 && read.back().is_some_and(|(cell, _)| *cell == number) {
                 read.pop_back();
             }
@@ -88,8 +87,8 @@ impl Recent {
         }
     }
 
-    /// What an interface's packets took in the last minute; `None` if that is not measured. `inflation` is that of round trips beyond it,
-    /// ns.
+    /// Returns the residence times of an interface in the last minute; `None` if they are not measured. `inflation` is
+    /// that of round trips beyond it, ns.
     pub(super) fn answer(&self, interface: &str, inflation: Option<u64>) -> Option<ResidenceAnswer> {
         let read = self.0.get(interface)?;
         let ((_, first), (_, last)) = (read.front()?, read.back()?);
@@ -115,7 +114,7 @@ impl TimesAnswer {
         Some(Self { count: residence::count(found), mean: residence::mean(found)?, p50, p95, p99 })
     }
 
-    /// Times that were aggregated as RTTs are.
+    /// Converts times that were aggregated like RTTs.
     pub(super) fn of_rtts(Rtts { count, mean, percentiles: [p50, _, p95, p99], .. }: Rtts) -> Self {
         Self { count, mean, p50, p95, p99 }
     }
@@ -130,7 +129,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// So many packets, all of which were followed, and waited for this time.
+    /// Returns this many packets, all of which were followed and waited for this time.
     fn read(packets: u64, wait: u64) -> Vec<InterfaceTimes> {
         let mut queue = Residence { sum: packets * wait, followed: packets, ..Residence::ZERO };
         queue.bins[hist::bin(wait)] = packets;

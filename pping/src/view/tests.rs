@@ -52,7 +52,7 @@ fn reading(packets: u64, samples: u64) -> Reading {
     counters.samples[1][0] = samples;
     counters.no_pending = 3;
     counters.lost[0] = 2;
-    // As slow as packets never are, for round numbers.
+    // Slower than packets ever are, for round numbers.
     counters.timed_packets[0] = packets;
     counters.timed_ns[0] = 50_000 * packets;
     let interface =
@@ -80,7 +80,7 @@ fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     assert_eq!((cpu, memory), (0.1, 20 << 20));
     let thousandths = programs.map(|share| (1e3 * share).round());
     assert_eq!(thousandths, Some(5.0), "100 packets a second of 50 us each");
-    // Later there is nothing of the last minute any more.
+    // Later, no samples of the last minute are left.
     view.count(reading(300, 17), START + 90 * SECOND);
     assert_eq!(view.summary().interfaces[0].series[0].rtt, None);
 }
@@ -126,7 +126,7 @@ fn groups_are_sorted_by_their_worst_series_and_filtered_by_any_text() {
 #[test]
 fn a_group_is_found_by_its_id_with_its_past() {
     let view = View::new(MEMORY);
-    // What comes from a groups file may be hostile.
+    // Texts of a groups file may be hostile.
     let label = "\u{1b}[31m<script>\u{202e}".repeat(400);
     for second in 0..25 {
         view.add(&[slice(&label, [MS * (1 + second)])], START + second * SECOND);
@@ -188,14 +188,14 @@ fn a_group_has_the_last_minute_of_its_queues_until_they_expire() {
     view.forget_queue(&queue("lan0"));
     assert_eq!(queues(START + 5 * CELL), [wan]);
     assert_eq!(queues(START + 6 * CELL), []);
-    // Its queue is known for as long as its round trips are.
+    // A group is known as long as it has a series or a queue.
     view.forget(&self::slice("a", []).0);
     assert_eq!(view.summary().groups, 1);
     view.forget_queue(&queue("wan0"));
     assert_eq!(view.summary().groups, 0);
 }
 
-/// A view of this memory after some minutes of 200 groups, the last of them the busiest.
+/// Returns a view of this memory after some minutes of 200 groups, the last of them the busiest.
 fn filled(memory: usize, minutes: u64) -> View {
     let view = View::new(memory);
     for second in 0..60 * minutes {
@@ -204,7 +204,7 @@ fn filled(memory: usize, minutes: u64) -> View {
             .collect();
         view.add(&slices, START + second * SECOND);
     }
-    // What came since the last cell ended is not looked at yet.
+    // Memory is checked when a cell begins.
     view.add(&[], START + 60 * minutes * SECOND);
     view
 }
@@ -290,10 +290,10 @@ fn a_group_is_ranked_by_what_enough_of_its_hosts_had_in_the_last_minute() {
     assert_eq!(steady.0, steady.1);
     assert!(busy.0 > 450 * MS && busy.1 < 30 * MS, "{busy:?}");
     assert_eq!(groups[1].inflation, Some(busy.1 - 20 * MS));
-    // Long after, three hosts are slow.
+    // Much later, three hosts are slow.
     add(3, START + 200 * SECOND);
     assert_eq!(&*worst()[0].group, "busy");
-    // They are no more, and what they were is forgotten.
+    // Later, only one of them is, and the slow minute is forgotten.
     add(1, START + 400 * SECOND);
     assert_eq!(&*worst()[0].group, "steady");
 }

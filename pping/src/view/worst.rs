@@ -1,4 +1,4 @@
-//! The worst flows and groups of late.
+//! The worst flows and groups of the recent past.
 
 use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
 
@@ -14,13 +14,13 @@ use crate::{
     worst::{By, Ranking, SHOWN, WorstFlow},
 };
 
-/// By what the worst are ranked, and how many are asked for.
+/// How the worst are ranked, and how many are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorstQuery {
-    /// By what.
+    /// The figure that ranks.
     pub by: By,
-    /// How many flows, and how many groups, at most; there are no more than a hundred.
+    /// The highest number of flows, and of groups; no more than a hundred.
     pub limit: usize,
 }
 
@@ -37,9 +37,9 @@ pub struct WorstAnswer {
     pub sequence: u64,
     /// The time of the latest change.
     pub time: u64,
-    /// By what they are ranked.
+    /// The figure that ranks them.
     pub by: By,
-    /// The packets that both ends of a flow have to have sent, or the samples or packets of a group.
+    /// The packets that both ends of a flow must have sent, or the samples or packets that a group must have.
     pub evidence: u64,
     /// Flow directions of the last 10 to 20 seconds.
     pub flows: Vec<WorstFlowAnswer>,
@@ -70,15 +70,15 @@ pub struct WorstFlowAnswer {
     pub matched: Option<Cow<'static, str>>,
     /// The smoothed RTT, ns; null without one.
     pub smoothed_rtt: Option<u64>,
-    /// The lowest, ns.
+    /// The lowest RTT, ns.
     pub min_rtt: Option<u64>,
-    /// The distance of the two, ns.
+    /// The difference of the two, ns.
     pub inflation: Option<u64>,
-    /// The share of packets that `dest` sent again.
+    /// The share of packets that `dest` retransmitted.
     pub retransmissions: f64,
-    /// Packets that `dest` sent since it began.
+    /// Packets that `dest` sent since the flow began.
     pub packets: u64,
-    /// Bytes that it sent in its busiest second.
+    /// Bytes that `dest` sent in its busiest second.
     pub bytes: u64,
 }
 
@@ -89,26 +89,26 @@ pub struct WorstGroupAnswer {
     pub id: String,
     /// The label.
     pub group: Arc<str>,
-    /// The prefix, if the group is one.
+    /// The prefix, if the group is a prefix.
     pub prefix: Option<Arc<str>>,
     /// The other columns of the groups file.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
     /// The number of hosts that replied in the last minute or two, about; null without samples, or without groups.
     pub hosts: Option<u64>,
-    /// What the group is ranked by, ns: as much of the 95th percentile as enough hosts had.
+    /// The RTT that ranks the group, ns: as much of the 95th percentile as enough hosts support.
     pub ranked_rtt: Option<u64>,
-    /// What that is compared with, ns: what is expected of the group, or the lowest of the last 15 minutes.
+    /// The RTT to compare with, ns: the expected RTT of the group, or the lowest of the last 15 minutes.
     pub baseline: Option<u64>,
-    /// The distance of the two, ns.
+    /// The difference of the two, ns.
     pub inflation: Option<u64>,
-    /// The share of packets that were sent again.
+    /// The share of packets that were retransmitted.
     pub retransmissions: f64,
-    /// The series that put it there.
+    /// The series that ranks the group.
     pub series: SeriesAnswer,
 }
 
 impl WorstFlowAnswer {
-    /// `None` for what no kernel program of ours reports.
+    /// Converts a flow; `None` if it has values that no kernel program reports.
     fn new(flow: &WorstFlow) -> Option<Self> {
         let contender = &flow.contender;
         let Tuple { src_ip, src_port, dest_ip, dest_port, protocol } = Tuple::new(&contender.endpoints)?;
@@ -148,7 +148,7 @@ impl Default for WorstFlows {
 }
 
 impl WorstFlows {
-    /// Adds those of a second of the cell with this number.
+    /// Adds the worst flows of a second in the cell with this number.
     pub(super) fn add(&mut self, number: u64, flows: &[WorstFlow]) {
         self.advance(number);
         for flow in flows {
@@ -168,7 +168,7 @@ impl WorstFlows {
         self.number = number;
     }
 
-    /// The worst by a figure, at a time in the cell with this number.
+    /// Returns the worst by a figure, when the present cell has this number.
     pub(super) fn worst(&self, WorstQuery { by, limit }: WorstQuery, number: u64) -> Vec<WorstFlowAnswer> {
         let mut both = Ranking::new(SHOWN);
         for (age, ranking) in [&self.present, &self.before].into_iter().enumerate() {

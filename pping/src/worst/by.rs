@@ -1,28 +1,28 @@
-//! What the worst are ranked by.
+//! The figures that rank the worst.
 
 use pping_common::abi::Figure;
 use serde::{Deserialize, Serialize};
 
-/// What the worst are ranked by, by its name.
+/// A figure that ranks the worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// The smoothed RTT of a flow, the 95th percentile of a group.
     #[default]
     Rtt,
-    /// How much that is above the lowest, or above what is expected of a group.
+    /// How far that RTT is above the lowest, or above the expected RTT of a group.
     Inflation,
-    /// The share of packets that were sent again.
+    /// The share of packets that were retransmitted.
     Retransmissions,
     /// Bytes.
     Bytes,
 }
 
 impl By {
-    /// All of them.
+    /// All figures.
     pub const ALL: [Self; Figure::COUNT] = [Self::Rtt, Self::Inflation, Self::Retransmissions, Self::Bytes];
 
-    /// The figure.
+    /// The figure of a contender.
     pub fn figure(self) -> Figure {
         Figure::ALL[self as usize]
     }

@@ -9,7 +9,7 @@ use super::ranking::Ranked;
 /// A flow direction among the worst, with its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstFlow {
-    /// What the sweep reported.
+    /// The flow direction with its figures, as the sweep reported it.
     pub contender: Contender,
     /// The interface, if it has a name.
     pub interface: Option<Arc<str>>,
@@ -20,28 +20,28 @@ pub struct WorstFlow {
 /// The RTTs of a flow direction, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRtts {
-    /// The smoothed one.
+    /// The smoothed RTT.
     pub smoothed: u64,
-    /// The lowest.
+    /// The lowest RTT.
     pub min: u64,
-    /// The distance of the two.
+    /// The difference of the two.
     pub inflation: u64,
 }
 
 impl WorstFlow {
-    /// The RTTs, if there are any that count.
+    /// The RTTs; `None` without samples, and for spin bits.
     pub fn rtts(&self) -> Option<FlowRtts> {
         let Contender { figures: [smoothed, inflation, ..], min_rtt: min, .. } = self.contender;
         (smoothed > 0).then_some(FlowRtts { smoothed, min, inflation })
     }
 
-    /// The share of packets that were sent again.
+    /// The share of packets that were retransmitted.
     pub fn retransmissions(&self) -> f64 {
         share(self.contender.figures[Figure::Retransmissions as usize])
     }
 }
 
-/// A share of so many millionths.
+/// Converts millionths to a share.
 pub fn share(millionths: u64) -> f64 {
     millionths as f64 / MILLION as f64
 }

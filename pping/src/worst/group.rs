@@ -1,4 +1,4 @@
-//! What groups are ranked by.
+//! The figures that rank groups.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,10 +9,10 @@ use pping_common::{
 
 use super::hosts::Hosts;
 
-/// The column of the groups file that says which RTT a group is expected to have: of satellite links, of another continent.
+/// The column of the groups file with the expected RTT of a group, for instance of satellite links or another continent.
 pub const EXPECTED_RTT: &str = "expected_rtt";
 
-/// What a group measured by one method and on one side.
+/// The measurement of a group by one method and in one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured<'a> {
     /// The method.
@@ -23,18 +23,18 @@ pub struct Measured<'a> {
     pub p95: u64,
     /// The hosts behind the samples: the group is ranked by as much of the percentile as they support.
     pub hosts: &'a Hosts,
-    /// What that is compared with, ns: what is expected of the group, or the lowest that is known.
+    /// The RTT that it is compared with, ns: the expected RTT of the group, or else the lowest that is known.
     pub baseline: u64,
     /// Packets of both sides.
     pub packets: u64,
-    /// TCP segments sent again by both.
+    /// TCP segments retransmitted by both sides.
     pub retransmissions: u64,
-    /// Bytes of both.
+    /// Bytes of both sides.
     pub bytes: u64,
 }
 
 impl Measured<'_> {
-    /// The value of each [`Figure`]; 0 where there is none, or less evidence than this.
+    /// The value of each [`Figure`]; 0 if there is none, or less than this evidence.
     pub fn figures(&self, evidence: u64) -> [u64; Figure::COUNT] {
         let has_rtt = self.count >= evidence.max(1) && Contender::has_rtts(self.method as u8);
         let rtt = if has_rtt { self.hosts.supported(self.p95) } else { 0 };
@@ -46,7 +46,7 @@ impl Measured<'_> {
     }
 }
 
-/// The RTT that a group is expected to have, by the other columns of the groups file, ns. Of two ends, the longer one counts.
+/// The expected RTT of a group, from the other columns of the groups file, ns. If both ends have one, the longer counts.
 pub fn expected_rtt(labels: &[(Arc<str>, Arc<str>)]) -> Option<u64> {
     let (_, value) = labels.iter().find(|(column, _)| **column == *EXPECTED_RTT)?;
     let times = value.split('+').filter_map(|time| humantime::parse_duration(time).ok());

@@ -1,4 +1,4 @@
-//! The hosts behind the samples of a group, so that one of many does not speak for all of them.
+//! The hosts behind the samples of a group, so that one slow host of many does not rank the group.
 
 use pping_common::{
     abi::Tally,
@@ -6,14 +6,14 @@ use pping_common::{
     pool::{BINS_PER_BLOCK, BLOCKS},
 };
 
-/// Of so many hosts, one has to have had samples as long as what a group is ranked by.
+/// One host in this many must have had samples as long as the RTT that ranks the group.
 const ONE_OF: u64 = 20;
 
-/// Where there are that many hosts, one alone is never enough.
+/// In a group of this many hosts or more, at least this many must have had them.
 const AT_LEAST: u64 = 2;
 
-/// The hosts that replied with the samples of a group, by the octave of these: sets of bits, as of
-/// [`host_bit`](pping_common::series::host_bit).
+/// The hosts that replied with the samples of a group, by octave of RTT. A set of hosts is a mask of
+/// [`host_bit`](pping_common::series::host_bit)s.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hosts {
     /// The numbers of blocks of bins with samples, in order, and the hosts of each.
@@ -21,17 +21,17 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// None.
+    /// No hosts.
     pub const NONE: Self = Self { octaves: Vec::new() };
 
-    /// Adds those of a tally.
+    /// Adds the hosts of a tally.
     pub fn add(&mut self, tally: &Tally) {
-        // Without groups there are none.
+        // Without groups, tallies have no hosts.
         let filled = (0..BLOCKS as u8).zip(tally.hosts).filter(|&(_, hosts)| hosts != 0);
         filled.for_each(|(octave, hosts)| self.insert(octave, hosts));
     }
 
-    /// Adds others.
+    /// Adds other hosts.
     pub fn merge(&mut self, other: &Self) {
         other.octaves.iter().for_each(|&(octave, hosts)| self.insert(octave, hosts));
     }
@@ -43,15 +43,16 @@ impl Hosts {
         }
     }
 
-    /// How many hosts there are, about, up to 266; `None` if that is not known, as without groups. Two or three hosts are seldom taken for
-    /// fewer.
+    /// The estimated number of hosts, up to 266; `None` if it is not known, for instance without groups. Two or three hosts are seldom
+    /// taken for fewer.
     pub fn count(&self) -> Option<u64> {
         let all = self.octaves.iter().fold(0, |all, (_, hosts)| all | hosts);
         (all != 0).then(|| estimate(all))
     }
 
-    /// As much of the 95th percentile of the samples, ns, as one host in [`ONE_OF`] had, and two hosts where there are two: the end of the
-    /// highest octave that so many had samples in, or above.
+    /// The 95th percentile of the samples, ns, limited to an RTT that enough hosts had: one in [`ONE_OF`], and at least
+    /// [`AT_LEAST`] if the group has that many. The limit is the end of the highest octave in or above which enough hosts had
+    /// samples.
     pub fn supported(&self, p95: u64) -> u64 {
         let Some(all) = self.count() else { return p95 };
         let needed = (all / ONE_OF).max(all.min(AT_LEAST));
@@ -63,14 +64,15 @@ impl Hosts {
         supported.map_or(p95, |&(octave, _)| p95.min(end(octave)))
     }
 
-    /// The memory that it takes beside itself, bytes.
+    /// The memory that it has allocated, bytes.
     #[cfg(feature = "live")]
     pub fn size(&self) -> usize {
         self.octaves.capacity() * size_of::<(u8, u64)>()
     }
 }
 
-/// How many hosts set these bits, about: two may have set the same (linear counting, of Whang, Vander-Zanden and Taylor, 1990).
+/// Estimates how many hosts set these bits; two hosts may share a bit. This is linear counting (Whang, Vander-Zanden and
+/// Taylor, 1990).
 fn estimate(hosts: u64) -> u64 {
     let bits = f64::from(u64::BITS);
     // If no bit is left, there are more hosts than can be counted.
@@ -94,7 +96,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The samples of hosts, each with how many of which RTT it has: the 95th percentile, and the hosts.
+    /// Makes a group of hosts, each with a number of samples and their RTT, ns. Returns the 95th percentile and the hosts.
     fn group(hosts: impl IntoIterator<Item = (u64, u64)>, seed: u64) -> (u64, Hosts) {
         let mut tally = Tally::EMPTY;
         for (number, (samples, rtt)) in (0..).zip(hosts) {
@@ -113,7 +115,7 @@ mod tests {
         hosts.supported(p95)
     }
 
-    /// So many hosts with so many samples each, of an RTT.
+    /// Some hosts with the same number of samples, all of one RTT.
     fn some(hosts: usize, samples: u64, ms: u64) -> impl Iterator<Item = (u64, u64)> {
         std::iter::repeat_n((samples, ms * MS), hosts)
     }
@@ -126,7 +128,7 @@ mod tests {
             // All of them may share a bit.
             prop_assume!(hosts.count() > Some(1));
             prop_assert!(p95 > 400 * MS);
-            // An octave is what the sets tell apart.
+            // The sets tell only octaves apart.
             let supported = hosts.supported(p95);
             prop_assert!((20 * MS..40 * MS).contains(&supported), "{supported}");
         }
@@ -178,7 +180,7 @@ mod tests {
         }
 
         #[test]
-        // The more there are, the rougher: of 150, one seed in a hundred leaves no bit.
+        // The more hosts, the rougher the estimate: with 150 hosts, one seed in a hundred leaves no bit unset.
         fn hosts_are_counted_roughly(hosts in 1_usize..60, seed: u64) {
             let (_, found) = group(some(hosts, 1, 20), seed);
             let found = found.count().unwrap() as f64;
@@ -189,7 +191,7 @@ mod tests {
 
     #[test]
     fn five_per_cent_of_the_hosts_do_and_fewer_do_not() {
-        // Of many hosts the number is an estimate, so these are seeds of which it is close.
+        // The number of hosts is an estimate, which is close with these seeds.
         assert_eq!(supported(some(1, 1000, 500).chain(some(19, 10, 20)), 1), end_of(20));
         let (p95, hosts) = group(some(2, 1000, 500).chain(some(38, 10, 20)), 1);
         assert_eq!(hosts.supported(p95), p95);

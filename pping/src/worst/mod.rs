@@ -14,9 +14,8 @@ pub use self::{
     ranking::{Ranked, Ranking},
 };
 
-/// How many of the worst screens can have.
+/// The highest number of the worst that a screen can show.
 pub const SHOWN: usize = 100;
 
-/// The evidence unless set otherwise: the packets that both ends of a flow have to have sent, or the samples or packets of a group, for it
-/// to be among the worst.
+/// The default evidence to be among the worst: packets that each end of a flow has sent, or samples or packets of a group.
 pub const EVIDENCE: u64 = 20;

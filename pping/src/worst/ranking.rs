@@ -2,9 +2,9 @@
 
 use pping_common::abi::{Bar, Contender, Figure};
 
-/// What can be among the worst.
+/// A flow direction or a group that can be among the worst.
 pub trait Ranked: Clone {
-    /// The value of each figure; 0 where there is none.
+    /// The value of each figure; 0 if there is none.
     fn figures(&self) -> &[u64; Figure::COUNT];
 
     /// Whether both are of the same flow direction or group.
@@ -20,22 +20,22 @@ pub struct Ranking<T> {
 }
 
 impl<T: Ranked> Ranking<T> {
-    /// None yet, of `limit` at most.
+    /// Creates an empty ranking of up to `limit` by each figure.
     pub fn new(limit: usize) -> Self {
         Self { limit, worst: Default::default() }
     }
 
-    /// What a flow direction has to exceed to be among them, if it has this many packets each way.
+    /// The bar that a flow direction has to exceed to be among them. Each end must have sent `packets` packets, too.
     pub fn bar(&self, packets: u64) -> Bar {
         let above = Figure::ALL.map(|figure| {
-            // While there is room, all that is not 0.
+            // While there is room, every value above 0 is enough.
             let last = self.worst[figure as usize].get(self.limit.saturating_sub(1));
             last.map_or(0, |last| last.figures()[figure as usize])
         });
         Bar { above, packets }
     }
 
-    /// Adds one where it is among the worst.
+    /// Adds an item by each figure by which it is among the worst.
     pub fn add(&mut self, item: &T) {
         for figure in Figure::ALL {
             self.add_by(figure, item);
@@ -66,12 +66,12 @@ impl<T: Ranked> Ranking<T> {
         &self.worst[figure as usize]
     }
 
-    /// All of them, some several times.
+    /// All items, some of them several times.
     pub fn all(&self) -> impl Iterator<Item = &T> {
         self.worst.iter().flatten()
     }
 
-    /// Forgets all.
+    /// Removes all items.
     pub fn clear(&mut self) {
         self.worst.iter_mut().for_each(Vec::clear);
     }
@@ -128,7 +128,7 @@ mod tests {
                 let bar = ranking.bar(1);
                 let before: Vec<Vec<u64>> = values(&ranking);
                 ranking.add(&contender(port, figures));
-                // What does not exceed the bar changes nothing, so the sweep need not report it.
+                // A contender that does not exceed the bar changes nothing, so the sweep need not report it.
                 prop_assert!(bar.is_exceeded(&figures) || values(&ranking) == before);
                 let known = highest.entry(port).or_insert([0; 4]);
                 for (known, figure) in known.iter_mut().zip(figures) {

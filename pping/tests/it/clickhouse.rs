@@ -1,4 +1,4 @@
-//! `ClickHouse`'s engine with the tables and queries of `deploy/clickhouse`, and the same figures by jq.
+//! `ClickHouse`'s engine with the tables and queries of `deploy/clickhouse`, checked against jq on the same records.
 
 #![expect(
     clippy::unwrap_used,
@@ -20,28 +20,29 @@ use tempfile::TempDir;
 
 use crate::python::python_with;
 
-/// A folder with the engine's script and the witness.
+/// The folder with the engine's script and the jq functions.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/clickhouse");
 
 /// The port of `ClickHouse`'s HTTP interface.
 pub(crate) const PORT: u16 = 8123;
 
-/// The questions of `queries.sql`, in the order in which they are there, by the names that `questions.jq` has for them.
+/// The queries of `queries.sql` in file order, by their names in `questions.jq`.
 pub(crate) const QUESTIONS: [&str; 5] =
     ["worst_prefixes", "month_of_customer", "before_and_after", "failing_resolvers", "start_of_inflation"];
 
-/// How far rounded milliseconds may be apart.
+/// How far rounded milliseconds may differ.
 const ROUNDING: f64 = 0.0011;
 
-/// The parameters of queries.
+/// Parameters of a query, by name.
 pub(crate) type Parameters<'a> = BTreeMap<&'a str, String>;
 
-/// A file of `deploy/clickhouse`.
+/// Returns the path of a file in `deploy/clickhouse`.
 pub(crate) fn deployed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/clickhouse").join(name)
 }
 
-/// The statements of a file of `deploy/clickhouse`, without comments. Each ends with a semicolon at the end of a line.
+/// Returns the statements of a file in `deploy/clickhouse`, without comments. Each statement ends with a semicolon at
+/// the end of a line.
 pub(crate) fn statements(name: &str) -> Vec<String> {
     let text = fs::read_to_string(deployed(name)).unwrap();
     let code: Vec<&str> = text
@@ -60,12 +61,13 @@ pub(crate) struct Engine<'a> {
     host: Option<&'a Namespace>,
     child: Child,
     port: u16,
-    /// Deleted on drop, if it is the engine's own.
+    /// The engine's own directory, if it has one; deleted on drop.
     directory: Option<TempDir>,
 }
 
 impl<'a> Engine<'a> {
-    /// Starts an engine with what is in `data`, in a network namespace at [`PORT`], or in that of the test at any port.
+    /// Starts an engine on the data in `data`: in a network namespace at [`PORT`], or in the test's own namespace at
+    /// any port.
     pub(crate) fn open(host: Option<&'a Namespace>, data: &Path) -> Self {
         let python = python_with("chdb").unwrap_or_else(|| {
             panic!(
@@ -112,12 +114,12 @@ impl<'a> Engine<'a> {
         curl.arg(format!("http://127.0.0.1:{}/", self.port));
         let mut child =
             curl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // An engine that refuses need not have read everything.
+        // An engine that refuses may not read the whole request.
         child.stdin.take().unwrap().write_all(body).ok();
         child.wait_with_output().unwrap()
     }
 
-    /// Runs a statement, and returns what it says.
+    /// Runs a statement, and returns the engine's answer.
     #[track_caller]
     pub(crate) fn run(&self, statement: &str, parameters: &Parameters<'_>) -> String {
         let output = self.request(&[], parameters, statement.as_bytes());
@@ -126,7 +128,7 @@ impl<'a> Engine<'a> {
         answer
     }
 
-    /// The rows of a query, as objects.
+    /// Returns the rows of a query as JSON objects.
     #[track_caller]
     pub(crate) fn rows(&self, query: &str, parameters: &Parameters<'_>) -> Vec<Value> {
         let answer = self.run(&format!("{query}\nFORMAT JSONEachRow"), parameters);
@@ -136,7 +138,7 @@ impl<'a> Engine<'a> {
     /// Loads JSON lines as `deploy/clickhouse/README.md` says.
     ///
     /// # Errors
-    /// What the engine says when it refuses them.
+    /// If the engine refuses the lines, with its message.
     pub(crate) fn load(&self, lines: &[u8]) -> Result<(), String> {
         let query = [
             ("query", "INSERT INTO pping.records FORMAT JSONEachRow"),
@@ -150,7 +152,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Asserts that the engine answers each of these questions as jq does, from the records in `file`.
+    /// Asserts that the engine answers each of these questions as jq does on the records in `file`.
     #[track_caller]
     pub(crate) fn assert_answers(&self, questions: &[&str], parameters: &Parameters<'_>, file: &Path) {
         let queries = statements("queries.sql");
@@ -174,7 +176,7 @@ impl Drop for Engine<'_> {
     }
 }
 
-/// What jq makes of the records in `file`, with the functions of `questions.jq`.
+/// Runs a jq filter on the records in `file`, with the functions of `questions.jq`.
 #[track_caller]
 pub(crate) fn jq(filter: &str, parameters: &Parameters<'_>, file: &Path) -> Value {
     let mut jq = Command::new("jq");
@@ -184,7 +186,7 @@ pub(crate) fn jq(filter: &str, parameters: &Parameters<'_>, file: &Path) -> Valu
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Asserts that two answers have the same rows in the same order; what jq rounded may differ in its last digit.
+/// Asserts that two answers have the same rows in the same order. Values that jq rounded may differ in the last digit.
 #[track_caller]
 pub(crate) fn assert_same_rows(what: &str, found: &[Value], expected: &[Value]) {
     assert_eq!(found.len(), expected.len(), "{what}: {found:#?}, not {expected:#?}");
@@ -196,7 +198,7 @@ pub(crate) fn assert_same_rows(what: &str, found: &[Value], expected: &[Value]) 
                 (Value::Number(one), Value::Number(other)) => {
                     (one.as_f64().unwrap() - other.as_f64().unwrap()).abs() < ROUNDING
                 }
-                // It has more digits than jq's numbers.
+                // The time has more digits than jq's numbers.
                 (Value::String(one), Value::String(other)) if name == "since" => one.starts_with(other),
                 (one, other) => one == other,
             };

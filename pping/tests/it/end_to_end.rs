@@ -1,5 +1,5 @@
-//! pping on a host of the lab while others talk. tcpdump on the same interface and ping on the hosts are the
-//! witnesses. Needs root.
+//! pping on a host of the lab with real traffic. tcpdump on the same interface and ping on the hosts are the witnesses.
+//! Needs root.
 
 #![expect(
     clippy::unwrap_used,

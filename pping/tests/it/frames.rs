@@ -1,4 +1,4 @@
-//! Frames built byte by byte. Every field can lie.
+//! Frames built byte by byte. Any field can be wrong.
 
 #![expect(
     clippy::panic,
@@ -77,7 +77,7 @@ pub(crate) fn mpls(labels: u32, network: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// An IPv6 extension header: its number, and all its bytes but the first, which names the next header.
+/// An IPv6 extension header: its number, and all bytes after the first, which is the next header.
 #[derive(Clone, Debug)]
 pub(crate) struct Extension(pub(super) u8, pub(super) Vec<u8>);
 
@@ -107,11 +107,11 @@ pub(crate) struct Ip {
     /// IPv4 flags and fragment offset.
     pub(crate) fragment: u16,
     pub(crate) extensions: Vec<Extension>,
-    /// The version field, if it lies.
+    /// The version field, if it is wrong.
     pub(crate) version: Option<u8>,
-    /// The IPv4 header length in words, if it lies.
+    /// The IPv4 header length in words, if it is wrong.
     pub(crate) words: Option<u8>,
-    /// The length field, if it lies.
+    /// The length field, if it is wrong.
     pub(crate) len: Option<u16>,
 }
 
@@ -130,12 +130,12 @@ impl Ip {
         }
     }
 
-    /// From the first IPv4 host to the second.
+    /// A header from the first IPv4 host to the second.
     pub(crate) fn v4() -> Self {
         Self::between(v4(1), v4(2))
     }
 
-    /// From the first IPv6 host to the second.
+    /// A header from the first IPv6 host to the second.
     pub(crate) fn v6() -> Self {
         Self::between(v6(1), v6(2))
     }
@@ -215,7 +215,7 @@ pub(crate) struct Tcp {
     pub(crate) acknowledgement: u32,
     /// Padded with zeros to whole words.
     pub(crate) options: Vec<u8>,
-    /// The data offset in words, if it lies.
+    /// The data offset in words, if it is wrong.
     pub(crate) words: Option<u8>,
     pub(crate) payload: usize,
 }
@@ -233,7 +233,7 @@ impl Tcp {
         }
     }
 
-    /// A segment as nearly all are: with timestamps behind two NOPs.
+    /// The usual segment: its timestamps option follows two NOPs.
     pub(crate) fn stamped(tsval: u32, tsecr: u32) -> Self {
         Self::with_options([&[1, 1][..], &timestamps(tsval, tsecr)].concat())
     }

@@ -1,5 +1,5 @@
-//! The kernel programs give the same as the same code in user space, packet by packet (`BPF_PROG_TEST_RUN`). Needs
-//! root.
+//! The kernel programs have the same results as the same code in user space, packet by packet (`BPF_PROG_TEST_RUN`).
+//! Needs root.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,8 +1,8 @@
-//! pping from the outside: its kernel programs in the kernel, its agent on interfaces and on captures, with
-//! witnesses.
+//! pping tested from the outside: its kernel programs in the kernel, its agent on interfaces and on captures, both
+//! compared with witnesses.
 //!
-//! Live tests need root: they make network namespaces of their own, and their traffic stays inside. Captures need
-//! neither root nor the feature `live`.
+//! Live tests need root: they create network namespaces, and their traffic stays inside. Tests of captures need neither
+//! root nor the feature `live`.
 
 #[cfg(feature = "live")]
 mod agent;

@@ -1,4 +1,4 @@
-//! Python: the witness is written in it, and peers of tests are.
+//! Finds a Python: the witness is written in Python, and so are the peers of some tests.
 
 #![expect(
     clippy::panic,
@@ -9,12 +9,13 @@ use std::{env, fs, path::PathBuf, process::Command};
 
 const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness");
 
-/// What runs scripts: the Python that `cargo xtask setup --tests` made, which `PPING_PYTHON` names, or the machine's.
+/// Returns the Python for scripts: the one that `PPING_PYTHON` names, which `cargo xtask setup --tests` creates, or the
+/// machine's.
 pub(crate) fn python() -> PathBuf {
     env::var_os("PPING_PYTHON").map_or_else(|| "python3".into(), PathBuf::from)
 }
 
-/// The same, if it has a package.
+/// Returns that Python if it has a package.
 pub(crate) fn python_with(package: &str) -> Option<PathBuf> {
     let import = format!("import {package}");
     let has_package =
@@ -22,7 +23,8 @@ pub(crate) fn python_with(package: &str) -> Option<PathBuf> {
     has_package.then(python)
 }
 
-/// A script of the witness. Many tests ask about the same captures, so tshark dissects each once.
+/// Returns the command for a script of the witness. Many tests use the same captures, so tshark dissects each capture
+/// only once.
 pub(crate) fn witness(script: &str) -> Command {
     let dissected = concat!(env!("CARGO_TARGET_TMPDIR"), "/dissected");
     if let Err(error) = fs::create_dir_all(dissected) {

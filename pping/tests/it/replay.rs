@@ -1,4 +1,4 @@
-//! `pping -r`: what users type, and what they get. Needs neither root nor a kernel; the witness needs tshark.
+//! `pping -r` as users run it. Needs neither root nor the kernel programs; the witness needs tshark.
 
 #![expect(
     clippy::unwrap_used,

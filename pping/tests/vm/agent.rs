@@ -1,4 +1,4 @@
-//! Records and metrics show the same packets.
+//! Records and metrics report the same packets.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -34,12 +34,12 @@ fn counts(records: &Records) -> Counts {
     counts
 }
 
-/// The sum of a metric's series for one method and direction.
+/// Returns the sum of a metric's series for one method and direction.
 fn of(metrics: &Exposition, name: &str, (method, matched): &(String, &'static str)) -> usize {
     metrics.sum(name, &[("method", method), ("matched", matched)]).unwrap_or_default() as usize
 }
 
-/// The metrics after a second has passed, and nothing changes any more.
+/// Returns the metrics once they no longer change.
 fn settled(net: &Net) -> Exposition {
     let mut last = None;
     wait_until("the metrics settle", || {
@@ -61,7 +61,7 @@ fn lines_metrics_and_groups_agree(ingress: &str, grouping: &str, groups: usize) 
     let metrics = settled(&net);
     let summary_before = ok(pping.stderr());
     let lines = interrupt(pping);
-    // Each line alone is JSON, and the last one is complete.
+    // Each line is a JSON object by itself, and the last line is complete.
     assert!(lines.ends_with('\n'));
     for line in lines.lines() {
         assert!(serde_json::from_str::<Value>(line).is_ok_and(|it| it.is_object()), "{line}");
@@ -121,7 +121,7 @@ fn lines_and_metrics_agree_at_xdp() {
     lines_metrics_and_groups_agree("xdp", "", 1);
 }
 
-/// Two hosts with two addresses each; each of the four is timed and replies.
+/// Two hosts have two addresses each. Packets of each address are timed, and each address replies.
 #[test]
 fn groups_add_up() {
     lines_metrics_and_groups_agree("tc", "--group-by /24,/48", 4);

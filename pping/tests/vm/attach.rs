@@ -1,4 +1,4 @@
-//! pping attaches at every attach point of a kernel, and leaves nothing there.
+//! pping attaches at every attach point of a kernel, and leaves nothing attached.
 
 use std::{process::Command, thread, time::Duration};
 
@@ -11,11 +11,12 @@ use super::{
     records::Records,
 };
 
-/// The time in which the kernel clears a program array after its last descriptor was closed. If bpftool opens and closes it before, the
-/// kernel keeps it: `prog_array_map_clear` takes a reference each time, and the work that it schedules once gives back one.
+/// How long the kernel takes to clear a program array after its last descriptor was closed. If bpftool opens and closes
+/// the array meanwhile, the kernel keeps it: each time, `prog_array_map_clear` takes a reference, but the work that it
+/// schedules once returns only one.
 const CLEARED: Duration = Duration::from_secs(1);
 
-/// All BPF objects on the whole machine, and at an interface; nothing else uses BPF here.
+/// All BPF objects of the machine, and everything attached to an interface. Nothing else uses BPF here.
 #[derive(Debug, PartialEq, Eq)]
 struct Attached {
     programs: String,
@@ -36,13 +37,12 @@ impl Attached {
     }
 }
 
-/// How the kernel attaches programs at tc.
+/// Returns the name of the kernel's attach point at tc.
 fn tc_attach_point() -> &'static str {
     if features::has_tcx() { "tcx" } else { "clsact" }
 }
 
-/// Watches, measures, ends by `signal`, and asserts that nothing is left, after a `pping cleanup` where that is
-/// needed.
+/// Watches, measures, ends by `signal`, and asserts that nothing is left, if necessary after `pping cleanup`.
 fn comes_and_goes(interface: &str, ingress: &str, attach_point: &str, signal: Signal) {
     let net = Net::new();
     let before = Attached::see(&net.router, interface);
@@ -92,7 +92,7 @@ fn a_kill_at_xdp() {
     comes_and_goes(Topology::WAN, "xdp", "xdp-native", Signal::SIGKILL);
 }
 
-/// Also where filters stay at tc: the next run must be able to attach.
+/// This also holds if filters stay at tc: the next run must be able to attach.
 #[test]
 fn after_a_kill_the_next_run_measures() {
     let net = Net::new();

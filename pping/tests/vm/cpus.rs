@@ -1,8 +1,8 @@
-//! Packets of a flow that pass on several CPUs at the same time, while tables fill and empty, groups are reloaded and
+//! The packets of one flow pass on several CPUs at once, while tables fill and empty, groups are reloaded and
 //! interfaces come and go: `cargo xtask vm --cpus 8 cpus`.
 //!
-//! No sample may be wrong, each packet must be counted, and each sample that is missing must be explained by what pping says
-//! it skipped. tcpdump on the same interface is the witness; `judge` has the rules.
+//! No sample may be wrong, each packet must be counted, and the packets that pping says it skipped must explain each
+//! missing sample. tcpdump on the same interface is the witness; `judge` has the rules.
 
 mod cable;
 mod counted;
@@ -40,18 +40,19 @@ use super::{
     report::skip,
 };
 
-/// With fewer, packets hardly ever meet.
+/// With fewer CPUs, packets of a flow hardly ever meet.
 const FEWEST_CPUS: usize = 4;
 
-/// Two flows of each kind and family in each of two lanes, with room for conversations, and not for many more.
+/// Three flows of each kind and family in each of two lanes. The table also has room for the conversations, but not for
+/// many more flows.
 const LANES: usize = 2;
 const FLOWS_PER_KIND: u16 = 3;
 const MAX_FLOWS: u32 = 256;
-/// Steps of scripts by which a run can be judged, and how much longer it may take to get there.
+/// The least number of script steps by which a run can be judged, and how much longer a run may take to reach it.
 const FEWEST_STEPS: usize = 400;
 const LONGER: Duration = Duration::from_mins(2);
 
-/// The number of CPUs, if that is enough.
+/// Returns the number of CPUs if that is enough, and otherwise reports that the test is skipped.
 fn cpus() -> Option<usize> {
     let cpus = thread::available_parallelism().unwrap().get();
     if cpus < FEWEST_CPUS {
@@ -61,7 +62,7 @@ fn cpus() -> Option<usize> {
     Some(cpus)
 }
 
-/// The flows of a lane.
+/// Returns the scripts of a lane.
 fn scripts(lane: usize) -> Vec<Script> {
     let mut scripts = Vec::new();
     for number in 0..FLOWS_PER_KIND {
@@ -75,7 +76,7 @@ fn scripts(lane: usize) -> Vec<Script> {
     scripts
 }
 
-/// Everything at once for a time, in which the table fills so many times at least.
+/// Runs everything at once for `length` or longer, until the table has filled `fewest_fills` times.
 fn everything_at_once(ingress: &str, length: Duration, fewest_fills: usize) {
     let Some(cpus) = cpus() else { return };
     let cable = Cable::new(cpus);
@@ -103,14 +104,14 @@ fn everything_at_once(ingress: &str, length: Duration, fewest_fills: usize) {
         let lanes: Vec<_> = (0..LANES)
             .map(|lane| scope.spawn(move || play(ends, scripts(lane), lane, cpus, is_over, progress)))
             .collect();
-        // While there is room.
+        // All flows begin while the table has room.
         wait_until("all flows have begun", || progress.opened.load(Relaxed) == LANES);
         println!("{:.1} s: all flows have begun", began.elapsed().as_secs_f64());
         converse(scope, cable, &servers, length);
         let comings = scope.spawn(|| come_and_go(cable, is_over));
         let reloads = scope.spawn(|| reload(&pping, &groups, is_over));
         scope.spawn(|| crowd(ends, cpus, &cable.near, is_over, fills));
-        // A busy machine takes longer to have enough happen.
+        // On a busy machine it takes longer until enough has happened.
         let (least, most) = (Instant::now() + length, Instant::now() + length + LONGER);
         let is_enough =
             || progress.steps.load(Relaxed) >= FEWEST_STEPS && fills.filled.load(Relaxed) >= fewest_fills;

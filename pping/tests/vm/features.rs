@@ -4,7 +4,7 @@ use pping::kernel::features::{Feature, Features, Without};
 
 use super::report::feature;
 
-/// True if tc programs are attached by links.
+/// True if links attach tc programs.
 pub(super) fn has_tcx() -> bool {
     Features::probe(Without::NOTHING).unwrap().has(Feature::Tcx)
 }

@@ -1,4 +1,4 @@
-//! Programs that a killed pping leaves at tc on a kernel without TCX, or on one that is treated as such.
+//! Programs that a killed pping leaves at tc, on a kernel without TCX or with TCX turned off.
 
 use std::{thread, time::Duration};
 
@@ -11,14 +11,14 @@ use super::{
     records::Records,
 };
 
-/// Watches by filters.
+/// Watches with filters at tc.
 fn watch(net: &Net) -> Process {
     let mut command = pping(&net.router, &format!("-v -i {} --rate-limit 0", Topology::WAN));
     command.env("PPING_WITHOUT", "tcx");
     watch_with(command, Topology::WAN)
 }
 
-/// The counters in the map of the only run.
+/// Returns the counters in the only run's map.
 fn counted() -> String {
     let (is_there, dump) = tool("bpftool", &["map", "dump", "name", "COUNTERS"]);
     assert!(is_there, "{dump}");
@@ -29,7 +29,7 @@ fn counted() -> String {
 fn measures_nothing_once_its_lease_has_expired_and_is_cleaned_up() {
     let net = Net::new();
     let mut killed = watch(&net);
-    // Longer than the first lease.
+    // Waits longer than the first lease.
     thread::sleep(Duration::from_secs(LEASE_SECONDS + 2));
     let before = counted();
     ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");

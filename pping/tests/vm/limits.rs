@@ -1,4 +1,4 @@
-//! Limits: idle flows expire, flows without room are counted, and so are events without a reader.
+//! Limits: idle flows expire, and flows without room and events without a reader are counted.
 
 use std::{thread, time::Duration};
 
@@ -22,7 +22,7 @@ use super::{
     records::Records,
 };
 
-/// The entries of a map, according to the metrics.
+/// Returns the entries of a map, according to the metrics.
 fn entries(net: &Net, map: &str) -> Option<f64> {
     scrape(&net.router).sum("pping_map_entries", &[("map", map)])
 }
@@ -58,7 +58,7 @@ fn flows_without_room_are_counted_and_others_measured() {
     for mut ping in early.into_iter().chain(late) {
         ok(ping.wait_timeout(PATIENCE));
     }
-    // Each request counts; a reply begins no flow.
+    // Each request counts. A reply opens no flow.
     let refused = || scrape(&net.router).sum("pping_untracked_packets_total", &[("reason", "map_full")]);
     wait_until("all that found no room are counted", || refused() == Some(4.0 * 5.0));
     assert!(ok(pping.stderr()).contains("raise --max-flows"), "{}", ok(pping.stderr()));
@@ -67,7 +67,7 @@ fn flows_without_room_are_counted_and_others_measured() {
 
 #[test]
 fn unread_events_are_counted() {
-    /// More than the ring holds.
+    /// More samples than the ring holds.
     const SAMPLES: u32 = 60_000;
     let (object, without) = if features::has_fetch() {
         (BASELINE, Without::NOTHING)

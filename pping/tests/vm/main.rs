@@ -1,11 +1,11 @@
-//! pping in a virtual machine, on another kernel than this machine's: `cargo xtask vm`.
+//! pping in a virtual machine, on a kernel other than this machine's: `cargo xtask vm`.
 //!
 //! Each test is a process of its own, run as root on an idle system. Its output goes to the serial console. The clock
-//! counts instructions, so round-trip times are exact to a tenth of a millisecond, and waiting costs nothing; what
-//! pping costs cannot be measured here.
+//! counts instructions, so round-trip times are exact to a tenth of a millisecond, and waiting costs nothing. The cost
+//! of pping cannot be measured here.
 //!
-//! `net` has hosts and delays between them, `resolver` a DNS server and its clients, `monitor` and `watched` a
-//! running pping, `records` and `http` its output, and `report` says that a kernel cannot do something.
+//! `net` has hosts and delays between them, `resolver` a DNS server and its clients, `monitor` and `watched` a running
+//! pping, `records` and `http` its output. `report` tells `cargo xtask vm` what a kernel cannot do.
 
 #![expect(
     clippy::unwrap_used,

@@ -16,14 +16,14 @@ use super::monitor::{ok, ping};
 
 pub(super) const FAMILIES: [Family; 2] = [Family::Ipv4, Family::Ipv6];
 
-/// How long the hosts are left alone after a change.
+/// How long the hosts rest after a change.
 const SETTLING: Duration = Duration::from_millis(500);
 
 /// The VLAN of [`Net::tagged`].
 pub(super) const VLAN: u16 = 100;
 
 /// Hosts in a row, with the names and addresses of a [`Topology`]: client, router, server. Instead of a wire, netem
-/// delays the packets that the server sends, so that the router sees every reply of the server that much later.
+/// delays the packets that the server sends, so the router sees each of the server's replies that much later.
 pub(super) struct Net {
     pub(super) client: Namespace,
     pub(super) router: Namespace,
@@ -54,12 +54,12 @@ impl Family {
 }
 
 impl Net {
-    /// Hosts that have resolved each other's addresses, so that no packet of a test waits for that.
+    /// Creates hosts that have resolved each other's addresses, so that no packet of a test waits for that.
     pub(super) fn new() -> Self {
         Self::with_far_ends(Topology::WAN, Topology::ETH, |_, _| {})
     }
 
-    /// The same, with VLAN tags between router and server.
+    /// Like [`Self::new`], with VLAN tags between router and server.
     pub(super) fn tagged() -> Self {
         Self::with_far_ends("wan0.100", "eth0.100", |router, server| {
             for (host, parent) in [(router, Topology::WAN), (server, Topology::ETH)] {
@@ -70,7 +70,7 @@ impl Net {
         })
     }
 
-    /// With the addresses between router and server on the given interfaces, which `prepare` creates.
+    /// Puts the addresses between router and server on the given interfaces, which `prepare` creates.
     fn with_far_ends(wan: &str, eth: &str, prepare: impl Fn(&Namespace, &Namespace)) -> Self {
         let [client, router, server] = ["client", "router", "server"].map(|role| ok(Namespace::new(role)));
         ok(router.forward());
@@ -92,8 +92,8 @@ impl Net {
         for gateway in [IpAddr::from(Topology::LAN_IPV4), Topology::LAN_IPV6.into()] {
             ip(&client, &format!("route add default via {gateway}"));
         }
-        // The server's kernel acknowledges at once. Otherwise it would wait for the server process, which shares one
-        // processor with all others.
+        // The server's kernel acknowledges at once. Otherwise it would wait for the server process, which shares the
+        // only processor with all other processes.
         for gateway in [IpAddr::from(Topology::WAN_IPV4), Topology::WAN_IPV6.into()] {
             ip(&server, &format!("route add default via {gateway} quickack 1"));
         }
@@ -102,18 +102,17 @@ impl Net {
         net
     }
 
-    /// Delays, loses or reorders the server's packets, by arguments of `tc qdisc ... netem`.
+    /// Delays, drops or reorders the server's packets, by arguments of `tc qdisc ... netem`.
     pub(super) fn netem(&self, arguments: &str) {
         disturb(&self.server, Topology::ETH, arguments);
     }
 
-    /// Loses packets to the server, or what else the arguments of `tc qdisc ... netem` say, after the router's
-    /// programs have seen them.
+    /// Disturbs packets to the server by arguments of `tc qdisc ... netem`, after the router's programs have seen them.
     pub(super) fn netem_ahead(&self, arguments: &str) {
         disturb(&self.router, Topology::WAN, arguments);
     }
 
-    /// Sets whether the hosts use TCP timestamps. Windows does not.
+    /// Sets whether the hosts use TCP timestamps. Windows uses none.
     pub(super) fn timestamps(&self, are_on: bool) {
         for host in [&self.client, &self.server] {
             // The sysctl covers IPv6 too.
@@ -121,18 +120,19 @@ impl Net {
         }
     }
 
-    /// Delays the server's packets, all by the same time.
+    /// Delays all of the server's packets by the same time.
     pub(super) fn delay(&self, delay: Duration) {
         self.netem(&format!("delay {}us", delay.as_micros()));
     }
 
-    /// A TCP conversation of segments and their echoes.
+    /// Holds a TCP conversation of segments and their echoes.
     pub(super) fn converse(&self, family: Family, pace: Pace) -> Sent {
         let server = ok(Server::start(&self.server, 0, Behaviour::Echo));
         ok(traffic::echo(&self.client, SocketAddr::new(family.server(), server.port()), pace))
     }
 
-    /// Resolves addresses, which netem delays as well. Also, the first connection after the start takes longer.
+    /// Resolves addresses, which netem would delay too. It also opens the first connection, which takes longer than
+    /// later ones.
     fn warm_up(&self) {
         for family in FAMILIES {
             ping(&self.client, family.server(), "-c2 -i0.1");
@@ -145,11 +145,11 @@ fn disturb(host: &Namespace, interface: &str, arguments: &str) {
     let mut tc = host.command("tc");
     tc.args(["qdisc", "replace", "dev", interface, "root", "netem", "limit", "100000"]);
     ok(run(tc.args(arguments.split_whitespace())));
-    // The kernel cleans up after a process, and packets would wait for that.
+    // The kernel cleans up after the `tc` process, and packets would wait for that.
     thread::sleep(SETTLING);
 }
 
-/// `ip` with a line of arguments, in a host.
+/// Runs `ip` with a line of arguments, in a host.
 pub(super) fn ip(host: &Namespace, arguments: &str) {
     ok(run(host.command("ip").args(arguments.split_whitespace())));
 }

@@ -12,7 +12,7 @@ use super::{
 /// The pin directory, in the guest's bpffs.
 const PINS: &str = "/sys/fs/bpf/pping";
 
-/// The samples of pings.
+/// Returns the samples of pings.
 fn samples(net: &Net) -> Option<f64> {
     scrape(&net.router).sum("pping_samples_total", &[("method", "icmp-echo"), ("matched", "ingress")])
 }

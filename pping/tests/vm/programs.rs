@@ -11,7 +11,7 @@ use pping_common::{
 
 use super::report::verified;
 
-/// A quarter of what kernels allow, as the next compiler may generate more from the same source.
+/// A quarter of what kernels allow, because the next compiler may generate more instructions from the same source.
 const BUDGET: u32 = 250_000;
 
 /// Small tables, because the maps are created again for each set.
@@ -37,7 +37,7 @@ const EVERYTHING: LoadOptions = LoadOptions {
 const EVERYTHING_BOTH: LoadOptions =
     LoadOptions { rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL }, ..EVERYTHING };
 
-/// The usual settings, and the most expensive ones.
+/// The default settings, and the most expensive ones.
 const EXTREMES: [(&str, LoadOptions); 3] =
     [("default", SMALL), ("everything", EVERYTHING), ("everything-both", EVERYTHING_BOTH)];
 
@@ -61,7 +61,7 @@ const fn measured_by(methods: Methods) -> Rules {
     Rules { methods, ..Rules::UNLIMITED }
 }
 
-/// What `--residence` adds is in no table.
+/// The table of kernels has no column for what `--residence` adds.
 #[test]
 fn the_most_loads_with_forwarding_times() {
     let settings = LoadOptions { residence: Some(0), ..EVERYTHING_BOTH };
@@ -76,7 +76,7 @@ fn load(features: &str, settings: &LoadOptions) {
     }
 }
 
-/// The programs for this kernel, which are not the same on all kernels, once they are loaded.
+/// Loads the programs for this kernel, which differ between kernels. Returns those that were loaded.
 fn loaded(features: &str, settings: &LoadOptions) -> Vec<(String, ProgramInfo)> {
     let kernel =
         load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
@@ -90,7 +90,7 @@ fn loaded(features: &str, settings: &LoadOptions) -> Vec<(String, ProgramInfo)> 
     loaded.map(within_budget).collect()
 }
 
-/// An error with its causes, the last of which is the verifier's log.
+/// Returns an error with its causes. The last cause is the verifier's log.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
@@ -110,8 +110,8 @@ fn every_feature_loads() {
     }
 }
 
-/// All combinations would take an hour in here, and are tested on the machine's own kernel. These have each pair of
-/// choices at least once: an orthogonal array of one factor with four levels and four with two.
+/// All combinations would take an hour in the guest, so only the machine's own kernel tests them. Here each pair of
+/// choices occurs at least once: an orthogonal array of one factor with four levels and four factors with two.
 #[test]
 fn pairs_of_features_load() {
     let groupings = [("none", Grouping::NONE), ("network", NETWORKS), ("label", LABELS), ("dscp", CLASSES)];

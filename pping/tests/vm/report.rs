@@ -1,8 +1,8 @@
-//! What a test reports to `cargo xtask vm` (read by `xtask/src/vm/console.rs`).
+//! Lines with which a test reports to `cargo xtask vm` (read by `xtask/src/vm/console.rs`).
 
 use aya::programs::ProgramInfo;
 
-/// Reports that this kernel cannot do what is tested; the test has to return then.
+/// Reports that this kernel cannot do what is tested. The test must return after this.
 pub(super) fn skip(reason: &str) {
     println!("\nPPING-SKIPPED {reason}");
 }
@@ -14,7 +14,7 @@ pub(super) fn feature(name: &str, value: &str) {
 
 /// Reports the verifier's result for a program loaded with `features`, which contains no space.
 pub(super) fn verified(program: &str, features: &str, info: &ProgramInfo) {
-    // The kernel counts since Linux 5.16.
+    // The kernel reports this count since Linux 5.16.
     let instructions = info.verified_instruction_count().map_or("-".to_owned(), |count| count.to_string());
     let bytes = info.size_translated().unwrap_or_default();
     println!("\nPPING-VERIFIED {program} {features} {instructions} {bytes}");

@@ -1,4 +1,5 @@
-//! Time in this host: by qdiscs that this machine's kernel lacks, and on kernels that cannot tell when packets are queued.
+//! Residence times: with qdiscs that this machine's kernel lacks, and on kernels that cannot tell when packets are
+//! queued.
 
 use std::{fs, time::Duration};
 
@@ -15,11 +16,11 @@ use super::{
 const PINGS: u32 = 20;
 const OF_WAN: [(&str, &str); 1] = [("interface", Topology::WAN)];
 
-/// Bytes of a ping's payload, and of its frame.
+/// Bytes of a ping's payload and of its frame.
 const PAYLOAD: u32 = 1000;
 const FRAME: u32 = PAYLOAD + 8 + 20 + 14;
 
-/// What a shaper lets through, bytes a second.
+/// The rate of the shapers, in bytes per second.
 const RATE: u32 = 125_000;
 
 fn mean(metrics: &Exposition, part: &str) -> f64 {
@@ -27,14 +28,14 @@ fn mean(metrics: &Exposition, part: &str) -> f64 {
     of("sum") / of("count")
 }
 
-/// Sets the root qdisc of the router's `wan0`, by lines of arguments of `tc`.
+/// Sets the root qdisc of the router's `wan0`. Each line is a set of arguments for `tc`.
 fn shape(net: &Net, lines: &[String]) {
     for line in lines {
         ok(run(net.router.command("tc").args(line.split_whitespace())));
     }
 }
 
-/// Whether this kernel can tell when packets are queued. If it cannot, pping has to say so.
+/// True if this kernel can tell when packets are queued. If it cannot, pping must say so.
 fn has_queues(net: &Net) -> bool {
     let Err(error) = residence::offsets() else { return true };
     let said = error.to_string();
@@ -50,9 +51,10 @@ fn has_queues(net: &Net) -> bool {
     false
 }
 
-/// Follows all pings through `wan0` while they are sent with these options, and returns the metrics once all have gone.
+/// Sends all pings with these options while pping follows them through `wan0`. Returns the metrics once all have left.
 fn follow(net: &Net, options: &str, queued: u32) -> Exposition {
-    // What the router would send by itself has a part in the mean: it looks for its neighbour once and now, and for none over IPv6.
+    // Packets of the router itself would count in the mean. So the router resolves its neighbour now, once and for all,
+    // and does not use IPv6.
     let ipv6_is_off = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", Topology::WAN);
     ok(net.router.enter(|| fs::write(ipv6_is_off, "1"))).unwrap();
     ping(&net.client, Topology::SERVER_IPV4, "-c1");
@@ -63,7 +65,7 @@ fn follow(net: &Net, options: &str, queued: u32) -> Exposition {
     let pping = watch(&net.router, Topology::WAN, &arguments);
     ping(&net.client, Topology::SERVER_IPV4, options);
     let sent = [OF_WAN[0], ("direction", "egress"), ("protocol", "icmp")];
-    // Groups have each in the same second, or in the next one.
+    // The counts of groups are published in the same second or the next.
     wait_until("all pings are in the metrics", || {
         let metrics = scrape(&net.router);
         let timed = metrics.sum("pping_queue_seconds_count", &OF_WAN);
@@ -102,12 +104,12 @@ fn packets_that_fq_codel_lets_past_have_no_time() {
     assert_eq!(metrics.sum("pping_queue_seconds_count", &OF_WAN), Some(0.0));
 }
 
-/// Sends all pings at once through a shaper, and compares how long they wait with arithmetic.
+/// Sends all pings at once through a shaper, and compares how long they wait with the computed time.
 fn is_shaped(net: &Net, name: &str, lines: &[String], burst: u32) {
     shape(net, lines);
     let metrics = follow(net, &format!("-c{PINGS} -l{PINGS} -s{PAYLOAD}"), PINGS);
     let wait = |number: u32| (f64::from(number * FRAME) - f64::from(burst)).max(0.0) / f64::from(RATE);
-    // The first one goes at once.
+    // The first packet leaves at once.
     let expected = (1..=PINGS).map(wait).sum::<f64>() / f64::from(PINGS);
     let mean = mean(&metrics, "queue");
     println!("{name}: {:.2} ms, by arithmetic {:.2} ms", mean * 1e3, expected * 1e3);
@@ -131,7 +133,7 @@ fn shapers_make_packets_wait_as_long_as_arithmetic_says() {
         format!("class add dev wan0 parent 1: classid 1:1 htb rate {bits}bit burst {burst} cburst {burst}"),
         "qdisc add dev wan0 parent 1:1 fq_codel target 5s interval 10s".to_owned(),
     ];
-    // HTB sends while it has any tokens, and takes what a packet is over from the next ones.
+    // HTB sends as long as it has any tokens, and subtracts the excess of a packet from later tokens.
     is_shaped(&net, "fq_codel in htb", &fair, burst + FRAME);
 }
 

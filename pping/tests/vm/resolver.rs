@@ -1,4 +1,4 @@
-//! A DNS server and its clients without a package.
+//! A DNS server and its clients that need no package.
 
 use std::{
     io::IoSliceMut,
@@ -24,8 +24,8 @@ use super::{
 /// The IDs of queries that the server does not answer.
 pub(super) const UNANSWERED: Range<u16> = 0x8000..0x9000;
 
-/// Long enough for the server to answer a query before the next one, and short enough for many to be pending at the
-/// same time.
+/// The pause between queries. The server can answer one query before the next, but many can be pending at the same
+/// time.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// How long a response may be missing before the test fails.
@@ -33,14 +33,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const HEADER: usize = 12;
 
-/// Flags of a query with recursion desired, and the bits that a response changes (RFC 1035, section 4.1.1).
+/// The flags of a query with recursion desired, and those of a response to it (RFC 1035, section 4.1.1).
 const QUERY: [u8; 2] = [0x01, 0];
 const RESPONSE: [u8; 2] = [0x81, 0x80];
 
-/// A question for the address of the root, which has none.
+/// A question for the address of the DNS root, which has none.
 const QUESTION: [u8; 5] = [0, 0, 1, 0, 1];
 
-/// A server on the server host, until dropped.
+/// A server on the server host. It ends on drop.
 pub(super) struct Resolver {
     socket: UdpSocket,
     thread: Option<JoinHandle<()>>,
@@ -49,7 +49,7 @@ pub(super) struct Resolver {
 
 impl Resolver {
     pub(super) fn start(net: &Net) -> Self {
-        // The socket takes queries by IPv4 too.
+        // The socket also receives queries over IPv4.
         let socket = ok(net.server.enter(|| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, DNS_PORT)))).unwrap();
         setsockopt(&socket, ReceiveTimestampns, &true).unwrap();
         let listening = socket.try_clone().unwrap();
@@ -57,8 +57,8 @@ impl Resolver {
         Self { socket, thread: Some(thread::spawn(move || serve(&listening, &answered))), took }
     }
 
-    /// For each query answered since the last call: the time from its arrival in the server's kernel until the
-    /// answer. The server is a process, which may have to wait for the processor.
+    /// Returns for each query answered since the last call the time from its arrival in the server's kernel until the
+    /// answer. The server is a process that may have to wait for the processor.
     pub(super) fn took(&self) -> Vec<Duration> {
         self.took.try_iter().collect()
     }
@@ -90,7 +90,7 @@ fn serve(socket: &UdpSocket, answered: &mpsc::Sender<Duration>) {
     }
 }
 
-/// The length of a datagram, its sender, and when the kernel received it.
+/// Receives a datagram. Returns its length, its sender, and when the kernel received it.
 fn receive(socket: &UdpSocket, message: &mut [u8]) -> Option<(usize, SocketAddr, Duration)> {
     let mut space = nix::cmsg_space!(nix::sys::time::TimeSpec);
     let mut buffers = [IoSliceMut::new(message)];
@@ -106,8 +106,8 @@ fn receive(socket: &UdpSocket, message: &mut [u8]) -> Option<(usize, SocketAddr,
     Some((received.bytes, SocketAddr::from((client.ip(), client.port())), got))
 }
 
-/// Sends queries with these IDs from the client, without waiting for responses in between, and returns once all
-/// responses have arrived.
+/// Sends queries with these IDs from the client, without waiting in between, and returns once all responses have
+/// arrived.
 pub(super) fn ask(net: &Net, family: Family, ids: impl IntoIterator<Item = u16>) {
     let socket = ok(net.client.enter(|| UdpSocket::bind(SocketAddr::new(family.client(), 0)))).unwrap();
     socket.connect((family.server(), DNS_PORT)).unwrap();

@@ -22,16 +22,16 @@ use super::{
 const DELAYS: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(100)];
 
-/// The tolerance of a value: the hosts take some of that to answer.
+/// The tolerance of a value: the hosts take part of it to answer.
 const EXACT: Duration = Duration::from_micros(100);
 
-/// The pause between two segments, long enough for each to have a timestamp of its own.
+/// The pause between two segments, long enough for each segment to have a timestamp of its own.
 const PAUSE: Duration = Duration::from_millis(10);
 const CONVERSATION: Pace = Pace { chunks: 40, bytes: 100, pause: PAUSE };
 const PINGS: usize = 20;
 const QUERIES: u16 = 20;
 
-/// The samples of the server's replies: the round trip to the server as seen from the router.
+/// Returns the samples of the server's replies: round trips from the router to the server.
 fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
     let samples: Vec<_> = samples.iter().filter(|sample| !sample.match_on_egress).collect();
     for sample in &samples {
@@ -44,14 +44,14 @@ fn to_server(samples: &[Sample], family: Family) -> Vec<&Sample> {
     samples
 }
 
-/// Asserts that values are netem's delay.
+/// Asserts that values equal netem's delay.
 #[track_caller]
 fn assert_exact(samples: &[&Sample], expected: Duration) {
     assert_each_exact(&samples.iter().map(|&sample| (sample, expected)).collect::<Vec<_>>());
 }
 
-/// Asserts that values are the network's, none of them less. One in twenty may be more, as netem's timer is late at times; whether
-/// it was is asked of ping. Handshakes may wait while the hosts create sockets.
+/// Asserts that values equal the network's RTTs and that none is lower. One in twenty may be higher, because netem's
+/// timer is sometimes late; ping then shows whether it was. Handshakes may wait while the hosts create sockets.
 #[track_caller]
 fn assert_each_exact(all: &[(&Sample, Duration)]) {
     let late: Vec<_> = all
@@ -64,7 +64,7 @@ fn assert_each_exact(all: &[(&Sample, Duration)]) {
     assert!(late.len() * 20 <= all.len().max(20), "late: {late:?} of {all:?}");
 }
 
-/// Asserts that a conversation was timed by its handshake, and by `method` alone from then on.
+/// Asserts that a conversation was timed by its handshake, and from then on only by `method`.
 #[track_caller]
 fn assert_timed_by(samples: &[&Sample], method: &str) {
     let (handshakes, others): (Vec<&Sample>, Vec<&Sample>) =
@@ -73,15 +73,15 @@ fn assert_timed_by(samples: &[&Sample], method: &str) {
     assert!(others.iter().all(|sample| sample.method == method), "not {method}: {others:?}");
 }
 
-/// Asserts that the minimum of the sender's kernel, which also includes the path to the router, equals pping's within
-/// `by`.
+/// Asserts that the minimum RTT of the sender's kernel equals pping's within `by`. The kernel's also includes the path
+/// to the router.
 #[track_caller]
 fn assert_minimum_agrees(samples: &[&Sample], info: TcpInfo, by: Duration) {
     let minimum = samples.iter().map(|sample| sample.rtt()).min().unwrap_or_default();
     assert!(minimum.abs_diff(info.min_rtt) <= by, "{minimum:?}, and the kernel {info:?}");
 }
 
-/// ping's time of a reply, in three digits.
+/// The time of a reply as ping prints it, with three digits.
 #[derive(Clone, Copy, Debug)]
 struct PingRtt {
     rtt: Duration,
@@ -100,8 +100,8 @@ impl PingRtt {
     }
 }
 
-/// Asserts that ping agrees. Its values also include the path to the router and, now and then, work of its host
-/// between its reading of the clock and the packet.
+/// Asserts that ping agrees. Its values also include the path to the router, and sometimes other work of its host
+/// between reading the clock and sending the packet.
 #[track_caller]
 fn assert_ping_agrees(samples: &[&Sample], by_ping: &[PingRtt]) {
     assert_eq!(samples.len(), by_ping.len());
@@ -121,7 +121,7 @@ fn pings(from: &Namespace, to: IpAddr, count: usize) -> Vec<PingRtt> {
     ok(run(&mut ping)).lines().filter_map(PingRtt::read).collect()
 }
 
-/// Asserts that all values are the sum of netem's delay and the resolver's.
+/// Asserts that all values are the sum of netem's delay and the resolver's time.
 #[track_caller]
 fn assert_answered(samples: &[&Sample], delay: Duration, resolver: &Resolver) {
     let took = resolver.took();
@@ -131,7 +131,7 @@ fn assert_answered(samples: &[&Sample], delay: Duration, resolver: &Resolver) {
     );
 }
 
-/// The methods of conversations, and whether these have timestamps.
+/// The methods of conversations, and whether the conversations have timestamps.
 const CONVERSATIONS: [(&str, bool); 2] = [("tcp-ts", true), ("tcp-seq", false)];
 
 fn is_exact(ingress: &str) {
@@ -151,7 +151,7 @@ fn is_exact(ingress: &str) {
                 let sent = net.converse(family, CONVERSATION);
                 let samples = watched.take();
                 let samples = to_server(&samples, family);
-                // Each segment is answered; some share a timestamp, and some find no room to be pending.
+                // Each segment is answered. Some segments share a timestamp, and some find no room to be pending.
                 assert!(samples.len() * 2 > CONVERSATION.chunks as usize, "{} samples", samples.len());
                 assert_timed_by(&samples, method);
                 assert_exact(&samples, delay);

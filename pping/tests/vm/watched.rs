@@ -1,5 +1,5 @@
-//! A pping that keeps watching while the network changes. Loading its programs takes longer in here than anything
-//! else, so a test starts it as rarely as possible.
+//! A pping that keeps watching while the network changes. In the guest, loading its programs takes longer than anything
+//! else, so tests start it as rarely as possible.
 
 use std::{thread, time::Duration};
 
@@ -10,10 +10,10 @@ use super::{
     records::{Records, Sample},
 };
 
-/// How long no line may come before the output counts as complete. The guest's clock skips idle time.
+/// The output counts as complete after this long without a new line. The guest's clock skips idle time.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// How long nothing is timed after a start. It costs next to nothing, because the guest's clock skips idle time.
+/// How long nothing is timed after a start. This costs next to nothing, because the guest's clock skips idle time.
 const SETTLING: Duration = Duration::from_secs(3);
 
 pub(super) struct Watched {
@@ -23,18 +23,18 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Reports every sample of an interface, with more arguments. The table is small, so that a sweep delays nothing.
+    /// Starts a pping that reports every sample of an interface. The table is small, so that sweeps delay nothing.
     pub(super) fn start(host: &Namespace, interface: &str, arguments: &str) -> Self {
         let pping = watch(host, interface, &format!("--rate-limit 0 --max-flows 1024 {arguments}"));
         schedule(pping.id(), libc::SCHED_IDLE);
-        // The kernel has a lot to clean up after verifying programs, and does it in its own time.
+        // After verifying programs, the kernel has a lot to clean up, and does so with a delay.
         thread::sleep(SETTLING);
         Self { pping, taken: 0 }
     }
 
-    /// The new samples, once no more arrive.
+    /// Returns the new samples, once no more arrive.
     pub(super) fn take(&mut self) -> Vec<Sample> {
-        // Nothing is timed at this point, so pping may use the processor.
+        // Nothing is timed now, so pping may use the processor.
         schedule(self.pping.id(), libc::SCHED_OTHER);
         let mut text = ok(self.pping.stdout());
         loop {
@@ -51,15 +51,15 @@ impl Watched {
         samples
     }
 
-    /// Ends it, and asserts that no samples are left.
+    /// Ends pping, and asserts that no samples are left.
     pub(super) fn finish(self) {
         let all = Records::parse(&interrupt(self.pping)).samples;
         assert_eq!(all.len(), self.taken, "unexpected samples: {:?}", &all[self.taken..]);
     }
 }
 
-/// Sets a process's scheduling policy. With `SCHED_IDLE` it runs only when nothing else does: there is one processor,
-/// and what pping does once a second would delay packets, and so be measured.
+/// Sets a process's scheduling policy. With `SCHED_IDLE` it runs only if nothing else does. There is only one
+/// processor, so pping's work once a second would delay packets and show in their RTTs.
 fn schedule(process: u32, policy: libc::c_int) {
     for task in std::fs::read_dir(format!("/proc/{process}/task")).unwrap() {
         let task: i32 = task.unwrap().file_name().to_str().unwrap().parse().unwrap();

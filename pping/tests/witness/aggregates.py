@@ -2,8 +2,8 @@
 """Compares pping's aggregates with the samples that it reports beside them.
 
 Reads records of `pping --format jsonl --with-samples`, with `--aggregate` or `--flow-summary` or both, and computes
-from the RTT records what the aggregate records and the flow summaries must contain. It uses nothing of pping but its
-documentation. `--everything LABEL` names the group of samples without one.
+from the RTT records what the aggregate records and the flow summaries must contain. It uses only pping's documentation.
+`--everything LABEL` names the group of samples without one.
 """
 
 import argparse
@@ -21,8 +21,8 @@ PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99}
 
 
 def bounds(rtt):
-    """The bounds of the bin of an RTT: the lower one is outside, the upper one inside. They are 2^(k/8) s, from 2^-20 s to
-    2^6 s, rounded down to ns, and there are two more bins for what is shorter and longer."""
+    """Returns the bounds of an RTT's bin; the bin includes the upper one only. Bounds are 2^(k/8) s, from 2^-20 s to 2^6 s,
+    rounded down to ns. Two more bins hold shorter and longer RTTs."""
     number = bisect_left(BOUNDS, rtt)
     if number == 0:
         return -1, BOUNDS[0]
@@ -32,12 +32,12 @@ def bounds(rtt):
 
 
 def percentile(ordered, percent):
-    """The nearest rank."""
+    """Returns the percentile by nearest rank."""
     return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
 
 
 def check_rtts(reported, rtts, what):
-    """Compares the reported values of some RTTs with the RTTs."""
+    """Compares reported statistics with the RTTs that they are about."""
     ordered = sorted(rtts)
     exact = {"min": ordered[0], "max": ordered[-1], "mean": sum(ordered) // len(ordered)}
     for name, value in exact.items():
@@ -46,7 +46,7 @@ def check_rtts(reported, rtts, what):
         if name in reported:
             value = percentile(ordered, percent)
             low, high = bounds(value)
-            # Of an RTT beyond all bins nothing else is known.
+            # The value of an RTT beyond all bins is unknown.
             low -= low == BEYOND
             assert low < reported[name] <= high, f"{what}: {name} is {reported[name]}, and not near {value}"
 
@@ -87,8 +87,8 @@ def check_aggregates(records, everything):
 
 
 def check_summaries(records):
-    """Several flows may have the same endpoints, one after the other: their sums are compared. DNS queries belong to no
-    flow."""
+    """Compares flow summaries with the samples. Several flows may have the same endpoints in succession, so this compares
+    their sums. DNS queries belong to no flow."""
     ends = ["src_ip", "src_port", "dest_ip", "dest_port"]
     swapped = ["dest_ip", "dest_port", "src_ip", "src_port"]
     rtts = defaultdict(list)

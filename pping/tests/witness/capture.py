@@ -1,10 +1,10 @@
 """The packets of a capture, dissected by tshark.
 
-tshark dissects each packet by itself, and only the protocols below: the layers are those in the bytes, not those that
-a port or an earlier packet suggests. `frame.protocols` names them from the outside in; a
-field that several layers have is listed in the same order, so the fields of the first IP header come first.
+tshark dissects each packet by itself, and only the protocols below. So the layers are those in the bytes, not those that
+a port or an earlier packet suggests. `frame.protocols` names the layers from the outside in. If several layers have a
+field, its values have the same order, so the fields of the first IP header come first.
 
-Where PPING_DISSECTED names a folder, what tshark says of a capture is kept there, for the next who asks.
+If PPING_DISSECTED names a folder, tshark's output for each capture is kept there and used again.
 """
 
 import contextlib
@@ -33,11 +33,11 @@ FIELDS += capture_quic.FIELDS + capture_dns.FIELDS
 
 
 def datagram_of(line, header):
-    """The content of a UDP datagram: DNS by the port of the server, or else QUIC."""
+    """Returns the content of a UDP datagram: DNS if a port is a server's, otherwise QUIC."""
     return capture_dns.message_of(line, header) or capture_quic.quic_of(line, header)
 
 
-# The parser of each content: ports and content of a packet, or None for a kind that is not measured.
+# The parser of each protocol. It returns the ports and the content of a packet, or None if no rule measures it.
 CONTENTS = {
     ("ip", "tcp"): capture_tcp.segment_of,
     ("ipv6", "tcp"): capture_tcp.segment_of,
@@ -46,7 +46,7 @@ CONTENTS = {
     ("ip", "udp"): datagram_of,
     ("ipv6", "udp"): datagram_of,
 }
-# Each packet for itself: nothing put together from several, nothing guessed from those before.
+# Each packet by itself: no reassembly, and no guesses from earlier packets.
 PREFERENCES = [
     "ip.defragment:FALSE",
     "ipv6.defragment:FALSE",
@@ -56,14 +56,14 @@ PREFERENCES = [
 
 
 class Line:
-    """What tshark says of one packet."""
+    """tshark's output for one packet."""
 
     def __init__(self, text):
         self.fields = dict(zip(FIELDS, text.rstrip("\n").split("\t")))
 
     def text(self, name, occurrence=0):
         values = self.fields[name].split(",")
-        # tshark calls a field of no bytes missing.
+        # tshark prints <MISSING> for an empty field.
         return values[occurrence].replace("<MISSING>", "") if occurrence < len(values) else ""
 
     def number(self, name, occurrence=0):
@@ -83,7 +83,7 @@ def read(file, decap=()):
 
 
 def dissected(file, folder):
-    """A file in the folder with a line for each packet of a capture, and what tshark says of it."""
+    """Returns a file in the folder with tshark's output, a line for each packet of a capture."""
     command = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-d", "udp.port==8472,vxlan"]
     for preference in PREFERENCES:
         command += ["-o", preference]
@@ -91,7 +91,7 @@ def dissected(file, folder):
         command += ["-e", field]
     with open(file, "rb") as capture:
         content = hashlib.sha256(capture.read())
-    # Another tshark may say something else.
+    # Another version of tshark may give another output.
     tshark = os.stat(shutil.which("tshark") or "tshark")
     content.update(repr((command, tshark.st_size, tshark.st_mtime_ns)).encode())
     with tempfile.TemporaryDirectory() as configuration:
@@ -100,8 +100,8 @@ def dissected(file, folder):
         def dissect(lines):
             disabled = made_once(folder, "disabled_protos", lambda names: unknown_protocols(environment, names))
             shutil.copy(disabled, configuration)
-            # What tshark has to say besides (that it runs as root, say) matters only if it fails. In a capture that is cut
-            # short in the middle of a packet those before it are fine.
+            # tshark's messages (for example, that it runs as root) matter only if it fails. If a capture ends in the
+            # middle of a packet, the packets before it are fine.
             ended = subprocess.run(
                 ["tshark", "-n", "-r", file, *command], stdout=lines, stderr=subprocess.PIPE, env=environment
             )
@@ -113,10 +113,10 @@ def dissected(file, folder):
 
 
 def made_once(folder, name, make):
-    """A file in the folder, made by the first process that wants it."""
+    """Returns a file in the folder. The first process that needs it creates it."""
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        # A folder of its own, which goes with what is half made.
+        # An incomplete file is deleted with its temporary folder.
         with tempfile.TemporaryDirectory(dir=folder) as half_made:
             with open(os.path.join(half_made, name), "wb") as made:
                 make(made)
@@ -125,7 +125,7 @@ def made_once(folder, name, make):
 
 
 def unknown_protocols(environment, names):
-    """Writes the filter names of all protocols of tshark that this file does not speak of."""
+    """Writes the filter names of all tshark protocols that are not in KNOWN."""
     command = ["tshark", "-G", "protocols"]
     listing = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     found = {line.split("\t")[2] for line in listing.stdout.splitlines()}
@@ -135,7 +135,7 @@ def unknown_protocols(environment, names):
 
 
 def packet_of(line, decap):
-    """The packet in a line, or None where it has no time."""
+    """Returns the packet in a line, or None if it has no time."""
     if not line.text("frame.time_epoch"):
         return None
     now = nanoseconds(line.text("frame.time_epoch"))
@@ -154,12 +154,12 @@ def interface_of(line):
 
 
 def content_of(line, header):
-    """Ports and content of a packet, if it is of a kind that is measured."""
+    """Returns ports and content of a packet, if it is of a kind that is measured."""
     take_apart = CONTENTS.get((header.family, header.inside[0] if header.inside else None))
     return take_apart and take_apart(line, header)
 
 
 def nanoseconds(seconds):
-    """A decimal number of seconds as whole nanoseconds; a float would lose the last three digits."""
+    """Converts decimal seconds to whole nanoseconds. A float would lose the last three digits."""
     whole, _, fraction = seconds.partition(".")
     return int(whole) * 10**9 + int((fraction + "000000000")[:9])

@@ -2,17 +2,17 @@
 
 from rules_dns import Message
 
-# Beside the ports, which QUIC has, too.
+# The ports are among the fields of QUIC.
 FIELDS = ["dns.id", "dns.flags"]
 HEADERS = 8 + 12
 PORTS = (53,)
 
 
 def message_of(line, header):
-    """The ports and the message, if it is a whole header that goes to a server, or comes from one."""
+    """Returns the ports and the message, if it has a whole header and goes to or comes from a server."""
     if header.inside[1:2] != ["dns"] or header.payload < HEADERS:
         return None
-    # An outer header may be one of UDP, too.
+    # An outer header may be UDP too.
     before = line.text("frame.protocols").split(":").count("udp") - header.inside.count("udp")
     source, target = line.number("udp.srcport", before), line.number("udp.dstport", before)
     identifier, flags = line.number("dns.id"), line.number("dns.flags")

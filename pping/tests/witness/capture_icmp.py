@@ -18,7 +18,7 @@ ECHO_REQUEST, ECHO_REPLY = (8, 128), (0, 129)
 
 
 def echo_of(line, header):
-    """The identifier, as both ports, and the echo."""
+    """Returns the identifier, as both ports, and the echo."""
     # An error quotes a packet, whose fields follow those of the error itself.
     kind, identifier, sequence = (line.number(name) for name in NAMES[header.family])
     if kind not in ECHO_REQUEST + ECHO_REPLY or identifier is None or sequence is None:

@@ -1,11 +1,11 @@
-"""Which of the headers in a packet is the one whose content is measured.
+"""Selects the header in a packet whose content is measured.
 
 17. VLAN tags and MPLS labels (up to four each) and PPPoE are skipped. The content of a tunnel is measured if the
-    tunnel's kind is listed with --decap and it holds no tunnel itself, listed or not. Else neither the content nor the
-    tunnel is measured. GRE is that of version 0 without routing, VXLAN has its I bit set, Geneve is
-    of version 0 and no control packet, and of GTP-U version 1 only G-PDUs count.
-18. Of an IP packet in fragments, the first is measured and the others are not. Lengths are those of the IP header,
-    except that length 0 in IPv4 stands for what the frame has.
+    tunnel's kind is listed with --decap and the tunnel holds no other tunnel, listed or not. Otherwise neither the
+    content nor the tunnel is measured. GRE must have version 0 and no routing, VXLAN must have its I bit set, Geneve
+    must have version 0 and not be a control packet, and of GTP-U version 1 only G-PDUs count.
+18. Only the first fragment of an IP packet is measured. Lengths are those of the IP header, except that an IPv4 length
+    of 0 stands for the rest of the frame.
 """
 
 from typing import NamedTuple
@@ -20,7 +20,7 @@ ETHERNET, MPLS = 0x6558, (0x8847, 0x8848)
 VXLAN_HAS_NETWORK = 0x0800
 GENEVE_CONTROL = 0x80
 GTP_G_PDU = 0xFF
-# VLAN tags or MPLS labels in a row.
+# The most VLAN tags or MPLS labels in a row.
 MOST_TAGS = 4
 
 # Between the link layer and the IP header.
@@ -55,19 +55,19 @@ FIELDS = [
 
 
 class Header(NamedTuple):
-    """An IP header with what is behind it."""
+    """An IP header and its content."""
 
     family: str
-    # Which of its family it is.
+    # Its index among the headers of its family.
     occurrence: int
     # Bytes behind the header and its extensions, by its length field.
     payload: int
-    # The protocols behind them.
+    # The protocols behind the header and its extensions.
     inside: list[str]
 
 
 def measured_header(line, decap):
-    """The IP header in front of what is measured, or None if nothing is."""
+    """Returns the IP header in front of the measured content, or None if nothing is measured."""
     layers = line.text("frame.protocols").split(":")
     outer = ip_header(line, layers, LINKS)
     if outer is None:
@@ -82,7 +82,7 @@ def measured_header(line, decap):
 
 
 def ip_header(line, layers, below):
-    """The IP header in front of which these layers have none but those in `below`."""
+    """Returns the first IP header in these layers, if only layers in `below` precede it."""
     at = next((index for index, layer in enumerate(layers) if layer in ("ip", "ipv6")), None)
     if at is None or not below.issuperset(layers[:at]):
         return None
@@ -91,7 +91,7 @@ def ip_header(line, layers, below):
     if tags > MOST_TAGS or labels > MOST_TAGS:
         return None
 
-    # All layers of the packet: a layer is numbered by those of its kind before it.
+    # The occurrence of a layer is the number of layers of its kind before it in the whole packet.
     whole = line.text("frame.protocols").split(":")
     offset = len(whole) - len(layers)
 
@@ -107,7 +107,7 @@ def ip_header(line, layers, below):
     while end < len(layers) and layers[end] in EXTENSIONS:
         payload -= extension_length(line, layers[end], occurrence(end))
         end += 1
-        # What kind of routing it is follows as a protocol of its own.
+        # tshark lists the type of a routing header as a protocol of its own.
         while end < len(layers) and layers[end].startswith("ipv6.routing."):
             end += 1
     return Header(layers[at], which, payload, layers[end:])
@@ -122,7 +122,7 @@ def extension_length(line, layer, occurrence):
 
 
 def tunnel(line, layers):
-    """The kind of tunnel that begins with these layers if one does, what it carries, and what may precede IP there."""
+    """Returns the kind of tunnel that begins with these layers, what it carries, and which layers may precede IP there."""
     match layers:
         case ["ip" | "ipv6", *_]:
             return "ipip", layers, set()
@@ -147,7 +147,7 @@ def tunnel(line, layers):
 
 
 def carried_by(ethertype):
-    """The layers that may stand between a tunnel's header and the IP header inside."""
+    """Returns the layers that may come between a tunnel's header and the IP header inside."""
     if ethertype in MPLS:
         return {"mpls"}
     return BELOW_IP if ethertype == ETHERNET else set()

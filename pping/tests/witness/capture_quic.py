@@ -1,8 +1,8 @@
 """The QUIC packets in a capture.
 
-20. The first packet of a datagram counts, and only its first byte and what RFC 8999 fixes. Datagrams from or to port
-    53 are left to DNS. A packet has at least 21 bytes by the length of the IP header (RFC 9001, section 5.4.2). A
-    short header has 0x80 clear and 0x40 set; its spin bit is 0x20.
+20. Only the first packet of a datagram counts, and of it only the first byte and the invariants of RFC 8999. Datagrams
+    from or to port 53 are left to DNS. A packet has at least 21 bytes by the length of the IP header (RFC 9001, section
+    5.4.2). A short header has 0x80 clear and 0x40 set; its spin bit is 0x20.
 21. A long header has 0x80 set, and 0x40 unless its version is 0 (version negotiation). Both connection IDs have at most
     20 bytes, and there are at least 20 bytes from where the source ID begins. Drafts 17 to 21 have both lengths in
     one byte, each either 0 or less by 3.
@@ -25,8 +25,8 @@ DRAFTS = range(0xFF000011, 0xFF000023)
 
 
 def quic_of(line, header):
-    """The ports and the packet."""
-    # The header of a UDP tunnel around it has fields of the same names.
+    """Returns the ports and the packet."""
+    # The UDP header of a tunnel around it has fields with the same names.
     which = line.text("frame.protocols").split(":").count("udp") - header.inside.count("udp")
     source, destination = line.number("udp.srcport", which), line.number("udp.dstport", which)
     if source is None or destination is None or DNS_PORT in (source, destination):
@@ -37,7 +37,7 @@ def quic_of(line, header):
 
 
 def packet_in(captured, size):
-    """The packet at the beginning of a payload of `size` bytes, some of which were captured; None if there is none."""
+    """Returns the packet at the beginning of a payload of `size` bytes, of which `captured` was captured, or None."""
     if size < FEWEST_BYTES or len(captured) < FEWEST_CAPTURED:
         return None
     first = captured[0]
@@ -51,7 +51,7 @@ def packet_in(captured, size):
         destination_at, source_at = 6, 6 + lengths[0]
     else:
         destination_at, source_at = 6, 7 + captured[5]
-        # Where not even that was captured, the last check below fails anyway.
+        # If this length was not captured, the last check below fails anyway.
         lengths = [captured[5], captured[source_at - 1] if source_at <= len(captured) else 0]
     if lengths[0] > LONGEST_ID or size < source_at + LONGEST_ID:
         return None

@@ -2,9 +2,9 @@
 
 19. A segment is measured if its data offset is at least 5 and within the IP length, and if the capture holds its 20
     bytes of fixed header. The first timestamps option counts, and any SACK option of at least one block. The search
-    for them ends where the end is marked, and at a bad length: less than 2, beyond the header, or other than 10 for the
-    timestamps themselves. If the capture ends before the search does, the segment is not measured, unless its
-    timestamps have been found; then there is no SACK option beyond.
+    for options ends at the end-of-options mark, and at a bad length: less than 2, beyond the header, or other than 10
+    for the timestamps option. If the capture ends before the search does, the segment is not measured, unless the
+    timestamps have been found. A SACK option beyond the capture then counts as absent.
 """
 
 from rules_tcp import Segment
@@ -25,12 +25,12 @@ TIMESTAMPS_SIZE, SMALLEST_SACK = 10, 10
 
 
 def segment_of(line, header):
-    """The ports and the segment, if all of its fixed header is there and the data offset can be right."""
+    """Returns the ports and the segment, if its whole fixed header was captured and its data offset is valid."""
     header_length, length = line.number("tcp.hdr_len"), line.number("tcp.len")
     if header_length is None or header_length < 20 or line.number("tcp.urgent_pointer") is None:
         return None
     if length is None:
-        # tshark has no length for a fragment.
+        # tshark gives no length for a fragment.
         length = header.payload - header_length
         if length < 0:
             return None
@@ -44,8 +44,8 @@ def segment_of(line, header):
 
 
 def options_in(options, length):
-    """TSval and TSecr of the first timestamps option, (None, None) without one, and whether there is a SACK option with
-    a block; None if the segment is not measured."""
+    """Returns TSval and TSecr of the first timestamps option (None, None without one), and whether a SACK option has a
+    block. Returns None if the segment is not measured."""
     stamps, has_sack_block = None, False
     at = 0
     while at < length:

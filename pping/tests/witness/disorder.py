@@ -1,8 +1,8 @@
-"""Which segments of a capture came out of order.
+"""Finds the reordered segments of a capture.
 
-A segment that consumes sequence space without moving the highest end of its direction (rule S1) was sent again, or it
-came out of order: that is so if its TSval is older than the newest before it in its direction (rule 5), since it was
-then sent before segments already seen. A keep-alive is neither: it repeats the last byte sent.
+A segment that consumes sequence space without moving the highest end of its direction (rule S1) is either retransmitted
+or reordered. It is reordered if its TSval is older than the newest before it in its direction (rule 5): then it was sent
+before segments already seen. A keep-alive is neither, because it repeats the last byte sent.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from rules_tcp import Connections, Segment
 
 
 class Disorder(Connections):
-    """All segments, with counts of those out of order by their ends: address and port of the sender, and the other."""
+    """All segments. Counts reordered ones by address and port of the sender, then of the receiver."""
 
     def __init__(self):
         super().__init__(Limits())
@@ -31,7 +31,7 @@ class Disorder(Connections):
 
 
 def count(packets):
-    """The segments out of order in an iterable of packets, by their ends."""
+    """Counts the reordered segments in an iterable of packets, by their endpoints."""
     clock, disorder = Clock(), Disorder()
     for packet in packets:
         second = clock.advance(packet.time)

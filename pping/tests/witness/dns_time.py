@@ -3,15 +3,15 @@
 
     dns_time.py FILE    prints the number of samples
 
-tshark reports the time from a query to its response (`dns.time`), also for a repeated query: from the first one. So
-each sample must be one of its times, and the other times belong to queries that were sent again before the response.
+tshark reports the time from a query to its response (`dns.time`). For a repeated query it counts from the first one. So
+each sample must be one of tshark's times, and the other times belong to queries that were repeated before the response.
 """
 
 import subprocess
 import sys
 from collections import Counter
 
-# No compiled copies of the modules beside the sources.
+# Writes no compiled modules next to the sources.
 sys.dont_write_bytecode = True
 
 import capture
@@ -21,7 +21,7 @@ from rules_dns import Message
 
 
 def times_of_tshark(file):
-    """The time of each response, with what identifies it."""
+    """Yields the time of each response, with the values that identify the response."""
     command = ["tshark", "-n", "-r", file, "-Y", "udp && dns.time && !mdns && !llmnr && !vxlan && !gtp && !gre"]
     command += ["-T", "fields", "-E", "occurrence=f"]
     for field in ("frame.time_epoch", "udp.dstport", "dns.id", "dns.time"):

@@ -6,15 +6,14 @@
     expected_samples.py --self-test    tests the rules below on packets made by hand
 
 tshark dissects the packets (capture.py and its parts); the rules of each method, as docs/methods.md states them, are
-applied to the result (rules.py and its parts). Where pping and these files differ, one of them misreads that page.
+applied to the result (rules.py and its parts). If pping and these files differ, one of them misreads that page.
 
-A flow is a pair of addresses and ports on one interface. An ICMP identifier stands for both ports. The
-interface is that of a pcapng file, by its number and its name, in whatever section (tshark 4.0 only knows the names
-of the first); with Linux cooked capture v2 also the interface index. VLAN identifiers, labels and keys of tunnels
-are no part of a flow. In each direction of a flow up to eight identifiers wait for their echoes, with
-the times when they were seen.
+A flow is a pair of addresses and ports on one interface. An ICMP identifier stands for both ports. In a pcapng file an
+interface is known by its number and its name, in any section (tshark 4.0 knows only the names of the first section). In
+Linux cooked capture v2, the interface index counts too. VLAN identifiers, labels and keys of tunnels are no part of a
+flow. In each direction of a flow up to eight identifiers can be pending, with the times when they were seen.
 
-The rules stand at the head of the files that apply them, each with a number of its own:
+Each rule has a number, and is stated at the head of the file that applies it:
   rules_base.py            1 to 3, 12 to 14, 16    pending recordings, the end of flows, time that goes backwards
   rules_tcp.py             8, 11, T1 to T3         flows of TCP, and which method measures them
   rules_tcp_ts.py          4 to 7, 15              tcp-ts
@@ -27,20 +26,20 @@ The rules stand at the head of the files that apply them, each with a number of 
   capture_tcp.py           19                      the measured segments
   capture_quic.py          20 to 23                the measured QUIC packets
 
-Where time is counted in more than 2^34 units a second, tshark 4.0 gets it wrong, and so does this.
+With a time resolution of more than 2^34 units a second, tshark 4.0 gives wrong times, and so does this script.
 
 The output has `method`, `src_ip`, `src_port`, `dest_ip`, `dest_port` (of the packet that matched, so the source is
 the host that replied), `id`, `rtt` in nanoseconds, and `recorded_at` and `matched_at` in nanoseconds since 1970. For
-ICMP both ports are the ICMP identifier. The `id` is the TSecr, the ICMP sequence number, the end of the segment
-(tcp-seq), the number after that of the SYN (tcp-handshake), the ID of the query (dns), the version of the reply
-(quic-handshake) or the spin bit, as it is in the packets.
+ICMP both ports are the ICMP identifier. The `id` is the TSecr (tcp-ts), the sequence number (icmp-echo), the end of the
+segment (tcp-seq), the number after that of the SYN (tcp-handshake), the ID of the query (dns), the version of the reply
+(quic-handshake) or the spin bit (quic-spin).
 """
 
 import argparse
 import json
 import sys
 
-# No compiled copies of the modules beside the sources.
+# Writes no compiled modules next to the sources.
 sys.dont_write_bytecode = True
 
 import capture
@@ -52,7 +51,7 @@ from rules_dns import Message
 
 
 def list_of(known):
-    """An argument type: known names, separated by commas."""
+    """Returns an argument type: known names, separated by commas."""
 
     def parse(text):
         named = tuple(name for name in text.split(",") if name)
@@ -66,7 +65,7 @@ def list_of(known):
 
 
 def counts_of_dns(found, families):
-    """The counts, once there are no more samples."""
+    """Yields the counts, after all samples have been consumed."""
     for _ in found:
         pass
     yield families[Message].counts

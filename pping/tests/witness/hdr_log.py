@@ -20,7 +20,7 @@ DIGITS = 1 / 100
 
 
 def at_rank(histogram, rank):
-    """The highest value of the bin in which this rank lies."""
+    """Returns the highest value of the bin that contains this rank."""
     for highest, count in histogram:
         rank -= count
         if rank <= 0:
@@ -29,7 +29,7 @@ def at_rank(histogram, rank):
 
 
 def round_half_up(value):
-    """How that package computes ranks."""
+    """Rounds as that package does for ranks."""
     return max(1, int(value + 0.5))
 
 
@@ -55,7 +55,7 @@ def main():
             value = histogram.get_value_at_percentile(percent)
             highest = at_rank(record["histogram"], round_half_up(percent * count / 100))
             is_near = (1 - BIN) * highest <= value <= (1 + DIGITS) * highest
-            # The first bin holds everything shorter, the last everything longer.
+            # The first bin also holds all shorter RTTs, and the last one all longer RTTs.
             is_outside = highest < 1000 and value < 1000 or highest == 2**64 - 1 and value >= BEYOND
             assert is_near or is_outside, f"{key}: p{percent} is {value}, and not near {highest}"
         found += 1

@@ -1,7 +1,7 @@
-"""How packets become samples. The rules are in rules_base.py and in the file of each family of methods.
+"""Turns packets into samples. The rules are in rules_base.py and in the file of each family of methods.
 
-A family of methods is a class that takes the limits and has `visit(packet, second)`, which returns the matches of a
-packet at a second of the clock. It handles the packets with its kind of content. `pass_time(now)` is called for all.
+A family of methods is a class that takes the limits. Its `visit(packet, second)` returns the matches of a packet with
+its kind of content, at a second of the clock. `pass_time(now)` of the DNS family is called for all packets.
 """
 
 from rules_base import Clock, Limits
@@ -14,7 +14,7 @@ FAMILIES = {Segment: Connections, Echo: Echoes, Message: Queries, QuicPacket: Ta
 
 
 def families_of(limits):
-    """All families, by the content of their packets."""
+    """Returns all families, by the content of their packets."""
     return {content: family(limits) for content, family in FAMILIES.items()}
 
 

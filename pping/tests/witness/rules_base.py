@@ -1,25 +1,25 @@
-"""What the rules of all families share: limits, packets, pending recordings, flows and the clock.
+"""The rules that all families share: limits, packets, pending recordings, flows and the clock.
 
 In general
  1. A packet is first matched with the pending recordings of the other direction, then recorded in its own.
  2. A match yields one sample and removes the recording. If the echo is older than the recording, there is no sample.
- 3. If as many are pending as can be, the oldest is overwritten if it is at least 10 s old; else nothing is
-    recorded. A rate limit is on recordings: one per direction and method in that time.
+ 3. If no more recordings can be pending, the oldest is overwritten if it is at least 10 s old; otherwise nothing is
+    recorded. A rate limit applies to recordings: one per direction and method in that time.
 
 End of a flow
 12. A flow is forgotten once it has been idle for more than 300 s if a direction is open, 10 s if both are closed or
-    unseen, and else (and for echoes) 30 s.
-13. Idle times are those between the seconds of a clock that shows how far the newest packet so far, of any kind, is
-    from the first of the file, without fractions.
+    unseen, and 30 s otherwise (also for echoes).
+13. Idle times are differences between seconds of a clock. The clock shows the whole seconds from the first packet of the
+    file to the newest so far, of any kind.
 
 Time that goes backwards
 14. If a packet is more than 1 s older than the newest of its flow, all pending recordings of the flow are dropped, its
     time is the newest from then on, and rate limits start again.
-16. If a packet is more than 60 s older than the newest of the file, the clock of rule 13 goes on from there: it keeps
+16. If a packet is more than 60 s older than the newest of the file, the clock of rule 13 continues from there: it keeps
     the whole seconds that it shows, and that packet replaces both the first and the newest.
 
-Left out: an unanswered flow may also be evicted, once as many others have begun after it as an eighth of the table's
-capacity (131072). No capture here has that many.
+Left out: an unanswered flow may also be evicted, once an eighth of the table's capacity (131072) of other flows have
+begun after it. No capture here has that many flows.
 """
 
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 SECOND = 10**9
 PENDING = 8
 OVERWRITE_AFTER = 10 * SECOND
-# How far time may go backwards in a flow before pending recordings are dropped, and in a file before the clock is set
+# How far time may go backwards: in a flow, before pending recordings are dropped; in a file, before the clock is set
 # back.
 FLOW_SETBACK = 1 * SECOND
 FILE_SETBACK = 60 * SECOND
 
-# In the order of their numbers.
+# The methods in the order of their numbers.
 METHODS = ("tcp-ts", "icmp-echo", "tcp-seq", "tcp-handshake", "dns", "quic-spin", "quic-handshake")
 TCP_METHODS = ("auto", "ts", "seq", "both")
 
@@ -43,14 +43,14 @@ class Limits:
     """The options of the rules."""
 
     pending: int = PENDING
-    # Nanoseconds from one recording of a direction to its next.
+    # The least time between two recordings of a direction, in nanoseconds.
     rate: int = 0
     methods: tuple[str, ...] = METHODS
     tcp_method: str = "auto"
 
 
 class Packet(NamedTuple):
-    """A packet; one without content is not measured, but advances the clock. An endpoint is address and port."""
+    """A packet. One without content is not measured, but advances the clock. An endpoint is an address and a port."""
 
     time: int
     interface: str = ""
@@ -63,7 +63,7 @@ class Packet(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What a packet echoes."""
+    """The recording that a packet echoes."""
 
     method: str
     identifier: int
@@ -71,7 +71,7 @@ class Match(NamedTuple):
 
 
 class Pending:
-    """The recordings of one direction by one method that are pending."""
+    """The pending recordings of one direction by one method."""
 
     def __init__(self, limits, room):
         self.rate, self.room = limits.rate, room
@@ -103,7 +103,7 @@ class Pending:
 
 
 class Flow:
-    """Both directions of a flow, by their sources. Each family of methods has its own kind of direction."""
+    """Both directions of a flow, by their source. Each family of methods has its own kind of direction."""
 
     def __init__(self, packet, new_direction):
         self.directions = {packet.source: new_direction(), packet.target: new_direction()}
@@ -114,7 +114,7 @@ class Flow:
         return self.directions[source]
 
     def see(self, now, second):
-        """A packet passes: rules 12 and 14."""
+        """Notes that a packet passes: rules 12 and 14."""
         self.last_second = second
         if self.newest - now > FLOW_SETBACK:
             self.newest = now
@@ -123,12 +123,12 @@ class Flow:
         self.newest = max(self.newest, now)
 
     def idle_limit(self):
-        """The seconds without packets after which the flow is forgotten."""
+        """Returns after how many idle seconds the flow is forgotten."""
         raise NotImplementedError
 
 
 def live_flow(flows, packet, second):
-    """The flow of a packet, unless there is none or it has been idle for too long."""
+    """Returns the flow of a packet, unless it has none or it has been idle for too long."""
     flow = flows.get(packet.key())
     if flow is not None and second - flow.last_second > flow.idle_limit():
         del flows[packet.key()]
@@ -137,7 +137,7 @@ def live_flow(flows, packet, second):
 
 
 class Clock:
-    """Whole seconds since the first packet of the file, by the newest."""
+    """Whole seconds from the first packet of the file to the newest."""
 
     def __init__(self):
         self.origin = self.newest = None
@@ -157,5 +157,5 @@ class Clock:
 
 
 def is_newer(value, than):
-    """Whether a 32-bit number comes after another: a timestamp (RFC 7323, section 5.2) or one of a byte."""
+    """Whether a 32-bit number comes after another: a timestamp (RFC 7323, section 5.2) or a sequence number."""
     return 0 < (value - than) % 2**32 < 2**31

@@ -2,14 +2,14 @@
 
 D1. A UDP datagram with at least 12 bytes of payload is a query if it goes to a port of the list and its QR bit is 0,
     and a response if it comes from one and the bit is 1.
-D2. A query is pending under interface, client, server (each with its port) and ID. If it is pending already, it is
-    void, and pending from then.
+D2. A query is pending under interface, client, server (each with its port) and ID. If the query was pending already, it
+    becomes void, and its waiting time starts again.
 D3. A response removes the pending query with the same values, whatever its code and whether it is truncated or not. If
-    that query is not void, and not later than the response, there is a sample.
-D4. A query that has been pending for 10 s is removed, and unanswered. The clock is the newest packet of the file so
-    far, of any kind; where one is more than 60 s older, time goes on from there.
-D5. Counted are the queries, the unanswered ones, and the responses that removed one, by their code. A query that is
-    pending at the end of the file counts as a query only.
+    that query is not void, and not later than the response, the response yields a sample.
+D4. A query that has been pending for 10 s is removed, and counts as unanswered. The clock is the newest packet of the
+    file so far, of any kind. After a packet that is more than 60 s older, time continues from that packet.
+D5. The counts are those of queries, of unanswered queries, and of responses that removed a query, by their code. A query
+    still pending at the end of the file counts only as a query.
 
 Left out: pping has room for 32768 pending queries of each family. No capture here has that many.
 """
@@ -30,7 +30,7 @@ class Message(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A pending query: when it was seen, and the clock when it was last sent."""
+    """A pending query: when it was first seen, and the clock when it was last sent."""
 
     seen: int
     asked: int
@@ -47,7 +47,7 @@ class Queries:
         self.counts = {"queries": 0, "unanswered": 0, "responses": {}}
 
     def pass_time(self, now):
-        """A packet of any kind passes: rule D4."""
+        """Notes that a packet of any kind passes: rule D4."""
         if self.newest is None or self.newest - now > FILE_SETBACK:
             self.newest = now
         self.elapsed += max(now - self.newest, 0)

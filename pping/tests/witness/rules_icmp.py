@@ -2,7 +2,7 @@
 
  9. An echo request is recorded, and replaces an earlier one with the same identifier and sequence number. An echo
     reply matches the request with the same two. Packets quoted in ICMP errors do not count.
-10. A flow begins with an echo request. Once there is one, replies are packets of the flow, too.
+10. A flow begins with an echo request. After that, replies are packets of the flow too.
 """
 
 from typing import NamedTuple

@@ -1,39 +1,38 @@
 """Flows of QUIC, quic-handshake and quic-spin.
 
-Q1. A flow begins with a long header other than version negotiation. It is recognised with the first long header that is
-    of a known version, or of the version of the long header before it in the flow, and to a destination ID that is not
-    empty and is the source ID of the other endpoint.
-Q2. The source ID of an endpoint is that of its latest long header; while its first one waits for a reply, that of the
-    first.
-    Version negotiation counts for nothing but as a reply.
+Q1. A flow begins with a long header other than version negotiation. The flow is recognised with the first long header
+    that has a known version. It is also recognised with the first that has the version of the long header before it in
+    the flow, and a destination ID that is not empty and equals the source ID of the other endpoint.
+Q2. The source ID of an endpoint is that of its latest long header. While its first long header waits for a reply, it is
+    that of the first. Version negotiation counts only as a reply.
 Q3. The packet that begins the flow waits for a reply if it is an Initial, or any long header of an unknown version.
 Q4. The reply is the first long header of the other endpoint, also version negotiation and Retry, whose destination ID
     is the source ID of the packet that waits. It gives a sample of quic-handshake; `id` is the version of the reply.
 Q5. An Initial from the waiting endpoint more than 50 ms later ends the wait: the reply would be ambiguous.
 
-The rest is for short headers of recognised flows, and of quic-spin. Each direction has a value, the time of its last
-edge, and a measure; the flow has a turn, and trust.
+The other rules are for quic-spin, and apply to short headers of recognised flows. Each direction has a value, the time
+of its last edge, and a measure. The flow has a turn, and trust.
 
-Q6. The first packet of a direction sets its value. One with another value is an edge if Q7 and Q8 let it. An edge sets
-    the value and the time of the last edge, and it is the other endpoint's turn. Before the first it is anyone's.
-Q7. Less than an eighth of the measure after the last edge of its direction, a packet is early and left aside. The first
-    early one of a direction since the latest edge of the flow costs 1 of trust. If the other direction had one since,
-    too, both directions start over.
-Q8. Else, if it is not its endpoint's turn, it is left aside. In a believed flow, the times of the last edges are
-    forgotten in both directions, which costs 4 of trust unless neither had one. In another, it costs 4, and both start
-    over.
-Q9. An edge earns 1 of trust unless it was anyone's turn.
+Q6. The first packet of a direction sets its value. A packet with another value is an edge, unless Q7 or Q8 ignores it.
+    An edge sets the value and the time of the last edge, and passes the turn to the other endpoint. Before the first
+    edge, either endpoint may take the turn.
+Q7. Less than an eighth of the measure after the last edge of its direction, a packet is early, and is ignored. The first
+    early packet of a direction since the latest edge of the flow costs 1 of trust. If the other direction has also had
+    an early packet since then, both directions start over.
+Q8. Otherwise, if the turn is the other endpoint's, the packet is ignored. In a believed flow, both directions forget the
+    times of their last edges, which costs 4 of trust unless neither had one. In any other flow, it costs 4 of trust, and
+    both directions start over.
+Q9. An edge earns 1 of trust, unless either endpoint could take the turn.
 Q10. Trust begins with 10, and stays from 1 to 24. From 16 on the flow is believed.
-Q11. From the last edge of its direction, if that has a time, to an edge is an interval. It is a sample of quic-spin if
-    the flow is believed, this edge included, and if it is at least half of the measure so far, and at most 10 s. `id`
-    is the new value.
-Q12. The measure is the last interval, in whole units of 1024 ns; but at least half of what it was before (rounded
-    down) and at most twice that, if there was one.
-Q13. Rate limits are for edges as for recordings, and a sample is given only if the edge that its interval begins with
-    was allowed.
-Q14. Starting over, a direction forgets value, last edge and measure, and it is anyone's turn. The same, but for the
-    measure, happens to both directions with a long header that changes the source ID of its endpoint, and when time
-    is set back (rule 14). What waits for a reply is then forgotten too.
+Q11. The interval of an edge begins at the last edge of its direction, if that has a time. It is a sample of quic-spin if
+    the flow is believed after this edge, and if the interval is at least half of the measure so far and at most 10 s.
+    `id` is the new value.
+Q12. The measure is the last interval, in whole units of 1024 ns. If there was a measure before, the new one is at least
+    half of it (rounded down) and at most twice.
+Q13. Rate limits apply to edges as to recordings. An interval gives a sample only if the limit allowed its first edge.
+Q14. A direction that starts over forgets value, last edge and measure, and either endpoint may take the turn. Both
+    directions do so except for the measure if a long header changes the source ID of its endpoint, and if time is set
+    back (rule 14). In the latter case, packets no longer wait for a reply.
 Q15. A flow is forgotten once it has been idle for more than 60 s.
 """
 
@@ -62,7 +61,7 @@ class QuicPacket(NamedTuple):
 
 
 class Direction:
-    """What one endpoint sends."""
+    """The packets of one endpoint."""
 
     def __init__(self):
         self.source_id = None
@@ -92,11 +91,11 @@ class Direction:
         units = interval // UNIT
         if self.measure is not None:
             units = min(max(units, self.measure // 2), 2 * self.measure)
-        # A measure of nothing is none.
+        # A measure of 0 counts as none.
         self.measure = units or None
 
     def may_record(self, now, rate):
-        """Rule Q13: rate limits are those of the direction that is timed."""
+        """Rule Q13: the limit is that of the timed direction."""
         if rate and self.last_recording is not None and now - self.last_recording < rate:
             return False
         self.last_recording = now
@@ -104,14 +103,14 @@ class Direction:
 
 
 class Talk(Flow):
-    """A flow of QUIC, or what may be."""
+    """A flow of QUIC, or of packets that may be QUIC."""
 
     def __init__(self, packet):
         super().__init__(packet, Direction)
         self.version = None
         self.is_recognised = False
         self.trust = FIRST_TRUST
-        # Whose turn it is not.
+        # The endpoint of the latest edge. The turn is the other endpoint's; None while either may take it.
         self.latest = None
 
     def idle_limit(self):

@@ -1,25 +1,25 @@
-"""Flows of TCP, and which methods measure them. What each method does is in rules_tcp_ts.py, rules_tcp_seq.py and
+"""Flows of TCP, and which methods measure them. The methods are in rules_tcp_ts.py, rules_tcp_seq.py and
 rules_tcp_handshake.py.
 
 Beginning and end
- 8. A SYN without ACK begins a new connection if its sender has sent a segment without SYN before, or is closed:
-    nothing of the old one is kept but the highest ends (S1).
+ 8. A SYN without ACK begins a new connection if its sender has sent a segment without SYN before, or is closed. Only the
+    highest ends (S1) of the old connection are kept.
 11. A direction of a TCP flow is unseen, unanswered from its first segment, open as soon as a segment without RST
     comes the other way after that, and closed after its own FIN or a RST of either.
 
 With or without timestamps
-T1. A flow is of unknown kind first, and again when a SYN begins a new connection. The kind is decided by each segment
-    without RST, before that is matched. With the option it makes the flow one "with". Without the option, one with SYN
-    makes it "without", whatever it was; any other counts while the kind is unknown, and the third of both directions
-    together makes it "without". When the kind goes from with to without or back, all pending recordings of
-    both directions are dropped, except with `both`. A pending handshake stays.
-T2. By `--tcp-method`: `auto` has tcp-ts, and tcp-seq for flows "without"; `ts` has tcp-ts only; `seq` has tcp-seq only,
-    `both` has both, and with these two tcp-seq is for flows of whatever kind, also unknown. A method that `--methods`
-    does not name measures nothing. With `both`, each of the two has room for half as many, and one packet can
-    yield a sample of each.
-T3. A flow begins with a segment without RST: with tcp-ts, one that has the option; with tcp-seq, one that lacks it, or
-    any if tcp-seq is for flows of whatever kind; with tcp-handshake, one with SYN. Once there is a flow, all its
-    segments are packets of it.
+T1. The kind of a flow is unknown at first, and again when a SYN begins a new connection. Each segment without RST may
+    set the kind, before it is matched. A segment with the option makes the flow "with". A SYN without the option makes
+    it "without", whatever it was. Other segments without the option count while the kind is unknown, and the third of
+    both directions together makes the flow "without". If the kind changes from "with" to "without" or back, all pending
+    recordings of both directions are dropped, except with `both`. A pending handshake stays.
+T2. The value of `--tcp-method` decides: with `auto`, tcp-seq measures flows "without" and tcp-ts the others; with `ts`,
+    only tcp-ts measures; with `seq`, only tcp-seq; with `both`, both do. With `seq` and `both`, tcp-seq measures flows
+    of any kind, also unknown. A method that `--methods` does not name measures nothing. With `both`, each method has
+    half of the room, and one packet can yield a sample of each.
+T3. A flow begins with a segment without RST: for tcp-ts, one that has the option; for tcp-seq, one that lacks it, or any
+    if tcp-seq measures flows of any kind; for tcp-handshake, one with SYN. Once a flow has begun, all its segments are
+    packets of it.
 """
 
 from typing import NamedTuple
@@ -30,12 +30,12 @@ from rules_tcp_seq import Ends
 from rules_tcp_ts import Stamps
 
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
-# What a direction of a flow may be.
+# The states of a direction.
 UNSEEN, UNANSWERED, OPEN, CLOSED = range(4)
 IDLE_OPEN, IDLE_HALF_OPEN, IDLE_CLOSED = 300, 30, 10
-# Kinds of flows.
+# The kinds of flows.
 UNKNOWN, WITH, WITHOUT = range(3)
-# After so many segments without timestamps the flow is one without.
+# How many segments without timestamps make a flow "without".
 WITHOUT_AFTER = 3
 
 
@@ -60,7 +60,7 @@ class Segment(NamedTuple):
         return bool(self.flags & RST)
 
     def consumed(self):
-        """How many sequence numbers it takes."""
+        """Returns how many sequence numbers the segment consumes."""
         return self.length + bool(self.flags & SYN) + bool(self.flags & FIN)
 
     def end(self):
@@ -68,7 +68,7 @@ class Segment(NamedTuple):
 
 
 class Methods:
-    """Which methods measure what."""
+    """Which methods measure which flows."""
 
     def __init__(self, limits):
         self.ts = "tcp-ts" in limits.methods and limits.tcp_method != "seq"
@@ -177,7 +177,7 @@ class Connections:
         return flow
 
     def match(self, other, segment, now):
-        """What a segment echoes of the other direction."""
+        """Returns the recordings of the other direction that a segment echoes."""
         leg, is_complete = other.handshake.answer(segment, now)
         stamp = other.stamps.echo(segment)
         end = other.ends.acknowledge(segment)

@@ -1,22 +1,23 @@
 """tcp-handshake
 
-H1. Each direction has one leg. A segment with SYN and without RST begins it: its number is the one after the SYN's own,
-    and it waits from then on. If the leg already has that number, it is void if it waits, and stays as it is if not.
-H2. What a SYN without ACK waits for is a segment of the other endpoint with SYN and ACK; a SYN with ACK waits for one
-    with ACK and without SYN. The ACK number must be the leg's, or that and the payload of the SYN (RFC 7413). If it is
-    newer than both, the leg is over without a sample; else it changes nothing.
-H3. A leg that waits and is answered so matches, with its number; one that is void does not. It is over then. A RST of
-    either endpoint ends both legs, and so does time that is set back (rule 14); a sample of another method ends the leg of
-    its direction, whose answer was missed then. Legs take no room and have no rate limit.
-H4. With tcp-handshake, segments with SYN are recorded by no other method. Their TSvals count as seen (rule 5).
-H5. A segment that yields a sample of tcp-handshake yields no other. What else it echoes is freed.
+H1. Each direction has one leg. A segment with SYN and without RST begins it: the leg's number is the one after the SYN's
+    own, and the leg waits from then on. If the leg already has that number, a waiting leg becomes void, and any other
+    stays as it is.
+H2. A SYN without ACK waits for a segment of the other endpoint with SYN and ACK; a SYN with ACK waits for one with ACK
+    and without SYN. The ACK number must be the leg's, or the leg's plus the payload of the SYN (RFC 7413). If it is newer
+    than both, the leg ends without a sample; otherwise it changes nothing.
+H3. If a waiting leg gets such an answer, it matches with its number, unless it is void. Either way it ends. A RST of
+    either endpoint ends both legs, and so does time that is set back (rule 14). A sample of another method ends the leg
+    of its direction, because the answer was missed. Legs take no room and have no rate limit.
+H4. With tcp-handshake, no other method records segments with SYN. Their TSvals count as seen (rule 5).
+H5. A segment that yields a sample of tcp-handshake yields no other sample. Other recordings that it echoes are freed.
 """
 
 from rules_base import Match, is_newer
 
 
 class Handshake:
-    """The leg of one direction. It waits as long as there is an answer to wait for."""
+    """The leg of one direction. It waits as long as an answer can come."""
 
     def __init__(self):
         self.number = None
@@ -26,7 +27,7 @@ class Handshake:
         self.is_answer = False
 
     def begin(self, segment, now):
-        """A segment of this direction."""
+        """Handles a segment of this direction."""
         if not segment.is_syn():
             return
         number = (segment.sequence + 1) % 2**32
@@ -38,7 +39,7 @@ class Handshake:
         self.payload, self.is_answer = segment.length, segment.is_ack()
 
     def answer(self, segment, now):
-        """A segment of the other direction: the match, if there is one, and whether it is what the leg waits for."""
+        """Handles a segment of the other direction. Returns the match or None, and whether the leg waited for it."""
         if not self.is_waiting or not segment.is_ack() or segment.is_syn() == self.is_answer:
             return None, False
         last = (self.number + self.payload) % 2**32

@@ -1,25 +1,25 @@
 """tcp-seq
 
 All comparisons are modulo 2^32. No segment with RST counts.
-S1. A segment that consumes sequence space (payload, SYN or FIN) has an end: the number after its last one. The highest
-    end of a direction is set by the first such segment, and by one with SYN that has another end; else it moves to an
-    end that is newer. It is known whether the flow is measured or not.
-S2. One that begins before the highest end so far, or sets it again, removes all pending recordings of its own
+S1. A segment that consumes sequence space (payload, SYN or FIN) has an end: the number after its last one. The first
+    such segment sets the highest end of a direction, and so does one with SYN that has another end. Otherwise a newer
+    end moves the highest end. It is tracked even if the flow is not measured.
+S2. A segment that begins before the highest end so far, or sets it again, removes all pending recordings of its own
     direction: an ACK does not say which of two equal segments it is for, and earlier ones may be acknowledged late.
-S3. Its end is recorded if it moved the highest end, or if it set that and has SYN.
+S3. The end of a segment is recorded if it moved the highest end, or if it set the highest end and the segment has SYN.
 S4. A segment with ACK removes the pending recordings of the other direction whose end is not newer than the ACK number.
-    The newest of them is the one that matches, unless the segment has a SACK option (kind 5) of at least one block
-    (length 10), or is the answer that a handshake waits for (H2).
+    The newest of them matches, unless the segment has a SACK option (kind 5) of at least one block (length 10), or is
+    the answer that a handshake waits for (H2).
 S5. With tcp-handshake, segments with SYN are recorded neither here nor by tcp-ts (H4). When time is set back (rule 14),
-    pending recordings are dropped and rate limits start again; highest ends stay, and rule 15 has no counterpart, since
-    every end is that of one segment only.
+    pending recordings are dropped and rate limits start again. Highest ends stay. Rule 15 has no counterpart, because
+    every end belongs to one segment only.
 """
 
 from rules_base import Match, Pending, is_newer
 
 
 class Ends:
-    """The ends of one direction's segments."""
+    """The sequence number ends of one direction."""
 
     def __init__(self, limits, room):
         self.pending = Pending(limits, room)
@@ -42,7 +42,7 @@ class Ends:
         return True
 
     def acknowledge(self, segment):
-        """The newest end that a segment of the other direction acknowledges, of those that wait."""
+        """Returns the newest pending end that a segment of the other direction acknowledges."""
         if not segment.is_ack():
             return None
         number = segment.acknowledgment

@@ -5,10 +5,10 @@
     2^32, than every one before it in its direction. Pure ACKs count among those before it.
  6. The first TSval of a direction is recorded only if the segment has SYN: without it, earlier segments of the same
     tick may have passed unseen.
- 7. With ACK set, the TSecr matches the pending recording of the other direction that holds it. Whether one does or
-    not, older ones of that direction are removed.
-15. After time was set back (rule 14), a direction whose newest TSval is known does not record the first that is newer:
-    that may be the TSval of the packet that went back.
+ 7. With ACK set, the TSecr matches the other direction's pending recording of the same TSval. Older recordings of that
+    direction are removed, whether a recording matches or not.
+15. After time was set back (rule 14), a direction whose newest TSval is known does not record the first newer one: that
+    may be the TSval of the packet that went back.
 """
 
 from rules_base import Match, Pending, is_newer
@@ -23,7 +23,7 @@ class Stamps:
         self.is_next_lost = False
 
     def is_first_of_tick(self, segment):
-        """Whether no segment with this TSval can have passed before, in the order in which TSvals are made."""
+        """Whether the segment is the first with its TSval, judged by the order of TSvals."""
         if segment.tsval is None:
             return False
         newest = self.newest
@@ -36,7 +36,7 @@ class Stamps:
         return not is_lost
 
     def echo(self, segment):
-        """What a segment of the other direction echoes."""
+        """Returns the recording that a segment of the other direction echoes."""
         tsecr = segment.tsecr
         if tsecr is None or not segment.is_ack():
             return None

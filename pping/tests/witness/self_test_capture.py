@@ -13,7 +13,7 @@ def run():
 
 
 def line(protocols, **fields):
-    """A line of tshark; an underscore in a name stands for a dot, two for an underscore."""
+    """Returns a line of tshark. An underscore in a name stands for a dot, and two for an underscore."""
     known = {"frame.time_epoch": "1.5", "frame.protocols": protocols, "ip.src": "a,c", "ip.dst": "b,d"}
     known |= {"ipv6.src": "e,g", "ipv6.dst": "f,h", "udp.dstport": "7"}
     known |= {"icmp.type": "8", "icmp.ident": "1", "icmp.seq": "1"}

@@ -1,10 +1,10 @@
-"""What disorder.py counts."""
+"""Tests the counts of disorder.py."""
 
 from disorder import count
 from rules_tcp import ACK, FIN, RST, SYN
 from self_test_packets import from_a, from_b
 
-# Of a, which has sent up to 120 and TSval 12.
+# Segments of a: the next sequence number is 120, and the newest TSval 12.
 BEGIN = [from_a(0, ACK, 100, 10, tsval=10), from_a(2, ACK, 110, 10, tsval=12)]
 
 

@@ -19,7 +19,7 @@ def response(time, identifier, code=0, port=4000, server="b", interface=""):
 
 
 def check(rule, packets, *expected, unanswered=0, answered=None, methods=("dns",)):
-    """Expects samples, each as the identifier and the RTT, and counts."""
+    """Expects samples, each given as identifier and RTT, and counts."""
     families = families_of(Limits(methods=methods))
     found = [(sample["id"], sample["rtt"] // MS) for sample in samples(packets, families=families)]
     assert found == list(expected), f"{rule}: expected {list(expected)}, found {found}"

@@ -9,7 +9,7 @@ MS = 10**6
 
 
 def there(time, flags, length, tsval, tsecr=0):
-    """A segment from a to b, of which only the timestamps matter."""
+    """A segment from a to b that matters only for its timestamps."""
     return from_a(time, flags, 0, length, tsval=tsval, tsecr=tsecr)
 
 
@@ -18,7 +18,7 @@ def back(time, flags, length, tsval, tsecr=0):
 
 
 def from_a(time, flags, sequence, length=0, acknowledgment=0, **fields):
-    """A segment from a to b, without timestamps or SACK option unless it is given such fields."""
+    """A segment from a to b, without timestamps or SACK option unless `fields` has them."""
     segment = Segment(flags, length, sequence=sequence, acknowledgment=acknowledgment)._replace(**fields)
     return Packet(time * MS, "", ("a", 1000), ("b", 80), segment)
 
@@ -37,14 +37,14 @@ def reply(time, identifier, sequence):
 
 
 def check(rule, packets, *expected, rate=0, methods=("tcp-ts", "icmp-echo")):
-    """Expects samples, each as the host that replied, the identifier and the RTT."""
+    """Expects samples, each given as replying host, identifier and RTT."""
     limits = Limits(rate=rate, methods=methods)
     found = [(sample["src_ip"], sample["id"], sample["rtt"] // MS) for sample in samples(packets, limits)]
     assert found == list(expected), f"{rule}: expected {list(expected)}, found {found}"
 
 
 def check_all(rule, packets, *expected, methods=METHODS, **limits):
-    """Expects samples of several methods, each as method, host that replied, identifier and RTT."""
+    """Expects samples of several methods, each given as method, replying host, identifier and RTT."""
     found = [
         (sample["method"], sample["src_ip"], sample["id"], sample["rtt"] // MS)
         for sample in samples(packets, Limits(methods=methods, **limits))

@@ -44,14 +44,14 @@ def spin(host, value, rtt):
 
 
 def wave(start, edges, there=5, back=15):
-    """Edges of a and b in turn, those of b `there` ms later."""
+    """Returns edges of a and b in turn, those of b `there` ms later."""
     times = [start + (there + back) * (index // 2) + there * (index % 2) for index in range(edges)]
     return [(from_b if index % 2 else from_a)(time, 1 - index // 2 % 2) for index, time in enumerate(times)]
 
 
-# Recognised, and both values are 0.
+# The flow is recognised, and both values are 0.
 BEFORE = [asks(0), replies(10), from_a(20, 0), from_b(20, 0)]
-# Believed as far as can be: the last edges are those of a at 260 and of b at 265, both to 1.
+# The flow has the most trust. The last edges are those of a at 260 and of b at 265, both to 1.
 BELIEVED = BEFORE + wave(100, 18)
 BELIEVED_SAMPLES = [handshake(10)]
 BELIEVED_SAMPLES += [spin("b" if edge % 2 else "a", 1 - edge // 2 % 2, 20) for edge in range(6, 18)]

@@ -1,4 +1,4 @@
-"""Rules H1 to H5, and 2, 8, 14 and S4 in handshakes."""
+"""Rules H1 to H5, and rules 2, 8, 14 and S4 for handshakes."""
 
 from rules_tcp import ACK, RST, SYN
 from self_test_packets import MS, check_all, from_a, from_b

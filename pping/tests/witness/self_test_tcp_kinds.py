@@ -63,7 +63,7 @@ def check_settling():
 
 
 def check_changes():
-    """What waits when the kind changes: rule T1."""
+    """Pending recordings when the kind changes: rule T1."""
     to_with = [*WITHOUT, a(2, 110, 10, length=0), b(21, 110)]
     check_all("from without to with", to_with, methods=TCP)
     check_all("also with seq", to_with, methods=TCP, tcp_method="seq")
@@ -111,7 +111,7 @@ def check_methods():
         check_all(f"{tcp_method}, without", without, *of_without, tcp_method=tcp_method)
         for methods in (("tcp-ts",), ("tcp-seq",), ("icmp-echo",)):
             limits = {"methods": methods, "tcp_method": tcp_method}
-            # What the SYN gives is not of interest here.
+            # The sample of the SYN does not matter here.
             for what, packets, expected in (("with", with_both, of_with), ("without", without, of_without)):
                 expected = [sample for sample in expected if sample[0] in methods]
                 check_all(f"{tcp_method} of {methods}, {what}", packets, *expected, **limits)
@@ -123,7 +123,7 @@ def check_methods():
 
 
 def check_both():
-    """How the two share: rules T2 and 3."""
+    """How the two methods share the room: rules T2 and 3."""
     six = [a(0, 90, 10)] + [a(1 + count, 100 + 10 * count, 11 + count) for count in range(6)]
 
     def check(what, packets, *expected, **limits):
@@ -140,7 +140,7 @@ def check_both():
 
 
 def check_beginnings():
-    """Rule T3: with an earlier beginning, the kind would be another, or more would be known."""
+    """Rule T3: if the flow began earlier, its kind would differ, or more would be known about it."""
     late = [a(1, 90), a(2, 100), a(3, 110), b(23, 120)]
     check_all("tcp-seq begins none with the option", [a(0, 80, 10), *late], seq(120, 20), methods=("tcp-seq",))
     check_all("but tcp-ts does", [a(0, 80, 10), *late], methods=TCP)
@@ -156,10 +156,10 @@ def check_beginnings():
         seq(120, 20),
         methods=("tcp-seq", "tcp-handshake"),
     )
-    # A flow that a RST had begun would be closed, and forgotten after 10 s.
+    # If a RST began a flow, the flow would be closed, and forgotten after 10 s.
     reset = [a(0, 90, None, RST), a(1, 90), a(2, 100), b(20_000, 110)]
     check_all("RST begins none", reset, seq(110, 19_998), tcp_method="seq")
-    # One that had begun with the first of these would be open, and kept for more than 30 s.
+    # If the flow began with the first of these, it would be open, and kept for more than 30 s.
     for what, flags in (("segment", ACK), ("SYN", SYN)):
         first = from_b(1, ACK, 500, 9, 90, tsval=701, tsecr=10)
         second = from_b(2, ACK, 509, 9, 90, tsval=702, tsecr=10)

@@ -21,10 +21,10 @@ def run():
 
 
 def check_idle_flows():
-    """Rules 11 to 13. Whether a flow was forgotten shows in whether what waited in it is still matched."""
+    """Rules 11 to 13. If a flow was forgotten, its pending recordings no longer match."""
 
     def check_limit(what, packets, answer, seconds):
-        """`answer` is of the last packet that passes before a pause, and ends one that goes beyond `seconds`."""
+        """Checks that `answer` matches up to `seconds` after the last of `packets`, and not later."""
         last = packets[-1].time // MS
 
         def at(time):

@@ -6,8 +6,9 @@ directions compared.
 
 Reordered segments, if the summaries count them, are compared with what disorder.py finds.
 
-tshark separates reordered segments from retransmissions by time; pping does by their timestamps, which are equal within
-one tick of the sender's clock. So pping may count up to as many more retransmissions as tshark finds reordered.
+tshark tells reordered segments from retransmissions by time, and pping by their timestamps, which are equal within one
+tick of the sender's clock. So pping may count more retransmissions, up to the number of segments that tshark finds
+reordered.
 """
 
 import json
@@ -15,7 +16,7 @@ import subprocess
 import sys
 from collections import defaultdict
 
-# No compiled copies of the modules beside the sources.
+# Writes no compiled modules next to the sources.
 sys.dont_write_bytecode = True
 
 import disorder
@@ -29,8 +30,8 @@ CE = "3"
 
 
 def seen_by_tshark(capture):
-    """Packets, bytes, retransmissions, reordered segments and congestion marks by sender and receiver; `None` if some
-    have no timestamps, or there is a tunnel."""
+    """Returns packets, bytes, retransmissions, reordered segments and congestion marks by sender and receiver. Returns
+    `None` if some segments have no timestamps, or are in a tunnel."""
     command = ["tshark", "-n", "-r", capture, "-Y", "tcp", "-T", "fields", *(f"-e{field}" for field in FIELDS)]
     lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
     seen = defaultdict(lambda: [0] * 5)

@@ -21,8 +21,9 @@ impl BpfObject {
         }
     }
 
-    /// Whether there is an object with this id. It is not opened: a program array that is opened and closed between the close of its
-    /// last descriptor and the kernel's clearing of it stays until the next boot (Linux 6.18, `prog_array_map_clear`).
+    /// Whether an object with this id exists. It does not open the object: a program array that is opened and closed
+    /// between the close of its last descriptor and the kernel's clearing of it stays until the next boot (Linux 6.18,
+    /// `prog_array_map_clear`).
     pub fn exists(self, id: u32) -> bool {
         /// The part of `union bpf_attr` for these commands.
         #[repr(C)]
@@ -32,7 +33,7 @@ impl BpfObject {
             open_flags: u32,
         }
         let mut attributes = Attributes { start: id.saturating_sub(1), next: 0, open_flags: 0 };
-        // SAFETY: the kernel reads and writes as many bytes as it is told, all of which are there.
+        // SAFETY: the kernel reads and writes at most the given number of bytes, which is the size of `attributes`.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_bpf,

@@ -15,7 +15,7 @@ const BUFFER_KIB: &str = "65536";
 const SETTLE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A running tcpdump, whose times the measured round-trip times are compared with.
+/// A running tcpdump. Tests compare measured round-trip times with its timestamps.
 #[derive(Debug)]
 pub struct Capture {
     tcpdump: Process,
@@ -39,7 +39,7 @@ impl Capture {
     pub fn start(namespace: &Namespace, interface: &str, file: &Path) -> Result<Self> {
         let mut command = namespace.command("tcpdump");
         command.args(["-i", interface, "-n", "-U", "--immediate-mode", "--time-stamp-precision=nano"]);
-        // Without -Z root tcpdump gives up root first, and then may be unable to write where root may.
+        // Without -Z root, tcpdump gives up root first and then may be unable to write the file.
         command.args(["-s", SNAP_LENGTH, "-B", BUFFER_KIB, "-Z", "root", "-w"]).arg(file);
         let mut tcpdump = Process::spawn(command)?;
         tcpdump.wait_for_output("listening on", PATIENCE)?;

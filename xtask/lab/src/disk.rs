@@ -7,8 +7,8 @@ use nix::{
 
 use crate::{Error, Result, error::Doing};
 
-/// Runs `work` on a new thread with a directory that is a disk of so many KiB, visible only to this thread and its
-/// children. It disappears with them. A panic in `work` goes on in the caller.
+/// Runs `work` on a new thread with a directory on a disk of this size. Only that thread and its children see the disk,
+/// which disappears with them. A panic in `work` goes on in the caller.
 ///
 /// # Errors
 /// [`Error::NotRoot`] for anyone but root; otherwise the kernel's error when mounting.

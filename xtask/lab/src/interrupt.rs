@@ -18,7 +18,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Catches SIGINT from now on. After the drop the signal is ignored, no longer deadly.
+    /// Catches SIGINT from now on. Once dropped, SIGINT is ignored.
     ///
     /// # Errors
     /// If the kernel refuses the handler.
@@ -38,7 +38,7 @@ impl Interrupt {
 /// stopped and continued (signal(7)).
 ///
 /// # Errors
-/// All others of the call.
+/// If the call fails for any other reason.
 pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

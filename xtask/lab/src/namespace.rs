@@ -119,13 +119,13 @@ impl Namespace {
     /// not work.
     ///
     /// # Errors
-    /// If there is no such sysctl, or not in a namespace.
+    /// If the sysctl does not exist, or does not exist per namespace.
     pub fn sysctl(&self, key: &str, value: &str) -> Result<()> {
         let path = Path::new("/proc/sys").join(key.replace('.', "/"));
         self.enter(|| fs::write(path, value))?.doing(|| format!("set {key} to {value} in {}", self.name))
     }
 
-    /// Has the host forward packets between its interfaces, IPv4 and IPv6.
+    /// Makes the host forward packets between its interfaces, IPv4 and IPv6.
     ///
     /// # Errors
     /// If the kernel has no IPv6.

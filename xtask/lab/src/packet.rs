@@ -37,13 +37,13 @@ impl PacketSocket {
         Self::open_for(interface, libc::ETH_P_ALL as u16)
     }
 
-    /// The same for sending only: the kernel queues no frame for it.
+    /// Opens a socket that only sends: the kernel queues no frames for it.
     pub fn sender(interface: &str) -> io::Result<Self> {
         Self::open_for(interface, 0)
     }
 
-    /// Gives frames to the driver's queue of the CPU that sends them, past the queueing discipline and tc. Otherwise the
-    /// kernel keeps the frames of a flow in one queue.
+    /// Sends frames past the queueing discipline and tc, to the driver's queue of the sending CPU. Otherwise the kernel
+    /// keeps the frames of a flow in one queue.
     pub fn send_by_cpu(&self) -> io::Result<()> {
         set(&self.socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
     }
@@ -76,7 +76,7 @@ impl PacketSocket {
         Ok(Self { socket: self.socket.try_clone()?, buffer: vec![0; BUFFER] })
     }
 
-    /// The next frame, or `None` if there is none just now.
+    /// Returns the next frame, or `None` if none has arrived.
     pub fn receive(&mut self) -> io::Result<Option<Received<'_>>> {
         // The frame goes behind the room for one VLAN tag: putting the tag back then moves 12 bytes only.
         let (_, space) = self.buffer.split_at_mut(VLAN_TAG);
@@ -119,7 +119,7 @@ impl PacketSocket {
         checked(sent).map(drop)
     }
 
-    /// Frames that the kernel could not queue since the last call.
+    /// Returns how many frames the kernel could not queue since the last call.
     pub fn take_overflow(&self) -> io::Result<u64> {
         // SAFETY: zero is a valid value of each field.
         let mut stats: libc::tpacket_stats = unsafe { mem::zeroed() };
@@ -189,7 +189,7 @@ mod tests {
     };
     use std::{thread, time::Duration};
 
-    /// The next frame of this length; the hosts' kernels send frames of their own.
+    /// Returns the next frame of this length, and skips others: the hosts' kernels send frames of their own.
     fn receive(socket: &mut PacketSocket, length: usize) -> Option<Vec<u8>> {
         for _ in 0..500 {
             match socket.receive().unwrap() {
@@ -229,10 +229,10 @@ mod tests {
         let (one, other) = (Namespace::new("one").unwrap(), Namespace::new("other").unwrap());
         connect(End::new(&one, "eth0"), End::new(&other, "eth0"), Offloads::Off).unwrap();
         let open = || PacketSocket::open("eth0").unwrap();
-        // The kernel does not return to a socket the frames that it sent itself, but those sent through another.
+        // By default the kernel passes a sent frame to all other sockets of the interface, but not to its sender.
         let (sender, mut beside) = one.enter(|| (open(), open())).unwrap();
         let mut opposite = other.enter(open).unwrap();
-        // More than once, as an interface that has just come up may drop frames while the kernel is busy.
+        // Sent several times, because an interface that has just come up may drop frames while the kernel is busy.
         let is_heard = (0..30).any(|_| {
             sender.send(&[0xff; 777]).unwrap();
             receive(&mut opposite, 777).is_some()

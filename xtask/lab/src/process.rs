@@ -17,7 +17,7 @@ use crate::{
     run::{command_line, start_error},
 };
 
-/// How often awaited things are looked for.
+/// How often a wait polls.
 const POLL: Duration = Duration::from_millis(2);
 
 /// A program that runs beside the test, killed on drop.
@@ -90,7 +90,7 @@ impl Process {
     /// Waits for its end.
     ///
     /// # Errors
-    /// [`Error::Timeout`], with the output so far, if it still runs then; it goes on running.
+    /// [`Error::Timeout`], with the output so far, if the program still runs then. It goes on running.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<ExitStatus> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -104,7 +104,7 @@ impl Process {
         }
     }
 
-    /// Sends a signal, waits for the end, and fails if the process did: SIGINT lets pping, tcpdump and others print a
+    /// Sends a signal and waits until the program has ended successfully. On SIGINT, pping, tcpdump and others print a
     /// summary.
     ///
     /// # Errors

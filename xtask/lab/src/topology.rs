@@ -114,12 +114,12 @@ impl Topology {
 }
 
 impl TopologyBuilder {
-    /// Has the wire hold frames this long each way, so that the round trip takes twice as long.
+    /// Makes the wire hold frames this long each way, so that the round trip takes twice as long.
     pub fn hold(self, each_way: Duration) -> Self {
         self.hold_legs(each_way, each_way)
     }
 
-    /// Has the wire hold frames for different times towards the server and back.
+    /// Makes the wire hold frames for different times towards the server and back.
     pub fn hold_legs(mut self, forward: Duration, backward: Duration) -> Self {
         (self.forward, self.backward) = (forward, backward);
         self

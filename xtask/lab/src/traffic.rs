@@ -88,8 +88,8 @@ fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<Shared>) {
     let mut connections = Vec::new();
     while !shared.stop.load(Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
-            // A client is accepted at once, or the polling interval would be part of its times. A failed poll is one
-            // that ended early.
+            // Poll the listener instead of sleeping, or the interval would be part of a client's times. A failed poll
+            // only ends early.
             let mut listener = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
             ppoll(&mut listener, Some(TimeSpec::from_duration(POLL)), None).ok();
             continue;
@@ -207,7 +207,7 @@ fn transfer(
     thread::scope(|scope| {
         let reader = scope.spawn(move || read(reader));
         let written = write_paced(&mut stream, pace).doing(|| format!("send to {server}"));
-        // On failure both directions, or the reader would wait for ever.
+        // On failure, shut down both directions, or the reader would wait for ever.
         let end = if written.is_ok() { Shutdown::Write } else { Shutdown::Both };
         stream.shutdown(end).ok();
         let read = reader.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
@@ -223,7 +223,8 @@ fn tcp_info(stream: &TcpStream) -> io::Result<TcpInfo> {
     // SAFETY: plain numbers, for all of which 0 is valid.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to `info`; an old one knows fewer fields, none of them used here.
+    // SAFETY: the kernel writes at most `length` bytes to `info`. An old kernel writes fewer fields, but all that are
+    // used here.
     let result = unsafe {
         libc::getsockopt(
             stream.as_raw_fd(),

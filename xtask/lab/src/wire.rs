@@ -219,7 +219,7 @@ fn wait(from: &PacketSocket, timeout: Duration) {
     poll(from, PollFlags::POLLIN, timeout);
 }
 
-/// A failed poll is one that ended early: the caller checks by itself.
+/// Waits for events on a socket. A failed poll only ends early: the caller checks by itself.
 fn poll(socket: &PacketSocket, events: PollFlags, timeout: Duration) {
     let mut sockets = [PollFd::new(socket.as_fd(), events)];
     ppoll(&mut sockets, Some(TimeSpec::from_duration(timeout)), None).ok();

@@ -1,4 +1,5 @@
-//! Two revisions, measured in turn: on a machine that others use too only what was measured side by side can be compared.
+//! Measures two revisions in turn. On a machine that others use too, only measurements taken side by side can be
+//! compared.
 
 use std::{
     ffi::OsString,
@@ -11,10 +12,10 @@ use anyhow::{Context as _, Result, ensure};
 use super::table::{Figures, Line, compare};
 use crate::{command, environment};
 
-/// Where the other revision is checked out, and what is built of it, below the target directory.
+/// The directory below the target directory with the checkout and the build of the other revision.
 const DIRECTORY: &str = "bench-against";
 
-/// Builds both, has them run in turn, and prints what each line of their tables has become.
+/// Builds both revisions, runs them in turn, and prints how each line of their tables has changed.
 pub(super) fn run(revision: &str, turns: usize, arguments: &[OsString]) -> Result<()> {
     let directory = environment::target_directory().join(DIRECTORY);
     let (commit, other) = check_out(revision, &directory.join("repository"))?;
@@ -23,7 +24,7 @@ pub(super) fn run(revision: &str, turns: usize, arguments: &[OsString]) -> Resul
     let (mut before, mut now) = (Figures::default(), Figures::default());
     for turn in 0..turns {
         eprintln!("turn {} of {turns}", turn + 1);
-        // The second of two finds the machine as the first left it, so the order alternates.
+        // The first program of a turn may affect the second, so the order alternates.
         let mut both = [(&theirs, &mut before), (&ours, &mut now)];
         if turn % 2 == 1 {
             both.reverse();
@@ -36,7 +37,7 @@ pub(super) fn run(revision: &str, turns: usize, arguments: &[OsString]) -> Resul
     Ok(())
 }
 
-/// Has a revision in a directory of its own, and returns its short name and where it is.
+/// Checks out a revision into a directory of its own. Returns the short commit id and the directory.
 fn check_out(revision: &str, directory: &Path) -> Result<(String, PathBuf)> {
     let mut git = Command::new("git");
     let asked = git.current_dir(environment::repository()).args([
@@ -67,7 +68,7 @@ fn check_out(revision: &str, directory: &Path) -> Result<(String, PathBuf)> {
     Ok((commit, directory.to_owned()))
 }
 
-/// Builds the benchmarks, and the program that they run, and returns where the benchmarks are.
+/// Builds the benchmarks and the pping that they run. Returns the path of the benchmarks.
 fn build(repository: &Path, target: Option<&Path>) -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(repository).args([

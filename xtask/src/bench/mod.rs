@@ -33,12 +33,12 @@ pub(crate) struct Arguments {
 
 /// Builds the benchmarks and runs them.
 pub(crate) fn run(Arguments { against, turns, save, given }: &Arguments) -> Result<()> {
-    // The tests' tools have tshark, which is measured as well.
+    // The tests' tools include tshark, which is measured as well.
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
     if let Some(revision) = against {
         return against::run(revision, *turns, given);
     }
-    // The program that a capture is given to.
+    // The benchmarks run this program on captures.
     build::compile(Profile::Release)?;
     let mut bench = environment::cargo();
     bench.args(["run", "--release", "--package", "pping-benches", "--"]).args(given);

@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{command, environment};
 
-/// Where runs are kept, a directory for each day and machine: the tables as they were printed, and the figures with each round.
+/// Where runs are kept, in one directory per day and machine: the tables as printed, and the figures of each round.
 const RUNS: &str = "benches/runs";
 
-/// Runs the benchmarks, and keeps what they print and the figures behind it.
+/// Runs the benchmarks, and keeps the tables that they print and the figures behind them.
 #[expect(clippy::print_stdout, reason = "the tables are what was asked for")]
 pub(super) fn run(mut bench: Command) -> Result<()> {
     let figures = environment::target_directory().join("figures.json");
@@ -41,7 +41,7 @@ pub(super) fn run(mut bench: Command) -> Result<()> {
     Ok(())
 }
 
-/// What tells the next run in a directory from those before: nothing, `-2`, `-3`...
+/// Returns the suffix that tells the next run in a directory from earlier ones: empty, `-2`, `-3`...
 fn free(directory: &Path) -> String {
     let mut run = String::new();
     let mut number = 1;
@@ -61,7 +61,8 @@ fn directory(date: &str, machine: &str) -> PathBuf {
     environment::repository().join(RUNS).join(format!("{date}-{}", short(machine)))
 }
 
-/// A machine as it can be called in the name of a file: `AMD EPYC 7B13, 2 cores, Linux 6.18` is `amd-epyc-7b13-2-cores`.
+/// Shortens a machine's description for a file name: `AMD EPYC 7B13, 2 cores, Linux 6.18` becomes
+/// `amd-epyc-7b13-2-cores`.
 fn short(machine: &str) -> String {
     let (hardware, _) = machine.split_once(", Linux").unwrap_or((machine, ""));
     let words =

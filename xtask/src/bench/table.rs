@@ -1,19 +1,19 @@
-//! What the benchmarks print, read back: a name, and the median, the least and the most of what was measured.
+//! Reads the benchmarks' tables back. Each line has a name, and the median, the minimum and the maximum.
 
 use std::fmt;
 
-/// Characters of a name, behind which the figures are.
+/// Width of the column of names; the figures follow.
 const NAME: usize = 52;
 
-/// What is less is within what the machine is off by, and a ratio of it means nothing.
+/// Lower figures are within the machine's noise, so no ratio is computed from them.
 const LEAST: f64 = 10.0;
 
-/// The medians of each line, a turn after the other, in the order in which they were printed.
+/// The medians of each line, one per turn, in the order in which the lines were printed.
 #[derive(Debug, Default)]
 pub(super) struct Figures(Vec<(String, Vec<f64>)>);
 
 impl Figures {
-    /// Takes the lines of a turn that are figures.
+    /// Adds the figures that one turn printed.
     pub(super) fn add(&mut self, printed: &str) {
         for (name, median) in printed.lines().filter_map(figure) {
             match self.0.iter_mut().find(|(other, _)| other == name) {
@@ -36,13 +36,13 @@ fn figure(line: &str) -> Option<(&str, f64)> {
     (figures.len() == 3 && !name.is_empty()).then(|| (name, figures[0]))
 }
 
-/// What a line was, and what it is.
+/// The medians of a line, before and now.
 #[derive(Debug, PartialEq)]
 pub(super) struct Line {
     name: String,
     before: f64,
     now: f64,
-    /// Of the single turns.
+    /// The lowest and the highest ratio of a single turn.
     ratios: (f64, f64),
 }
 

@@ -1,4 +1,4 @@
-//! Whether the package can be lived with: as lintian sees it, and as a machine goes through with it.
+//! Checks the package: with lintian, and through its life on a machine.
 
 use std::{fs, path::Path, process::Command};
 
@@ -7,10 +7,10 @@ use anyhow::{Result, ensure};
 use super::root::Root;
 use crate::command;
 
-/// What an administrator adds to the configuration, which nothing but a purge may take away.
+/// What an administrator adds to the configuration. Only a purge may remove it.
 const EDIT: &str = "# edited\n";
 
-/// What is there after an installation, beside the program.
+/// The files that an installation adds, beside the program.
 const FILES: [&str; 14] = [
     "/etc/logrotate.d/pping",
     "/etc/pping/pping.toml",
@@ -28,7 +28,7 @@ const FILES: [&str; 14] = [
     "/usr/share/zsh/vendor-completions/_pping",
 ];
 
-/// Debian's own judge of packages.
+/// Checks the package with lintian. An error or a warning fails.
 pub(super) fn lintian(package: &Path) -> Result<()> {
     command::run(
         Command::new("lintian")
@@ -43,7 +43,7 @@ pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     root.bring(package, "/srv/pping.deb")?;
     root.bring(newer, "/srv/newer.deb")?;
     let before = root.listing()?;
-    // That all it depends on is there already, and suits it, is what apt sees to.
+    // apt checks the dependencies, which are installed already.
     root.run("apt-get install --yes /srv/pping.deb")?;
     let version = installed(&root)?;
     for file in FILES {
@@ -84,7 +84,8 @@ pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Which version is installed; it runs, and dpkg finds its files whole but for what was edited.
+/// Returns the installed version. Checks that pping runs, and that dpkg finds no changed file except the edited
+/// configuration.
 fn installed(root: &Root) -> Result<String> {
     root.run("pping --version")?;
     root.run("pping config check")?;

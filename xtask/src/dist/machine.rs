@@ -1,4 +1,5 @@
-//! A Debian of its own that has booted: with its own systemd, processes, network and journal, on this kernel.
+//! A separate Debian system that has booted: it has its own systemd, processes, network and journal, and shares the
+//! kernel.
 
 use std::{
     fs,
@@ -16,10 +17,10 @@ use pping_lab::{
 
 use super::root::Root;
 
-/// How long booting, or anything that is waited for, may take on a busy machine.
+/// How long to wait for the boot, or for anything else, on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Makes the system's directory (`$0`) the root and starts its systemd, in a group of processes (`$1`) that it may divide.
+/// Makes the system's directory (`$0`) the root and starts its systemd, in a cgroup (`$1`) that systemd may divide.
 const BOOT: &str = r#"
     echo $$ >"$1/cgroup.procs" && exec unshare --mount --pid --fork --kill-child --cgroup --uts --ipc sh -e -c '
         mount --bind "$0" "$0" && cd "$0"
@@ -30,9 +31,9 @@ const BOOT: &str = r#"
             /lib/systemd/systemd --unit=multi-user.target --log-target=console --show-status=no' "$0"
 "#;
 
-/// Ends with all that runs in it when it is dropped.
+/// A running system. Dropping it ends everything that runs in it.
 pub(super) struct Machine {
-    /// What started systemd, and takes it along. Before the rest, which it uses.
+    /// The process that started systemd and ends with it. Dropped before the other fields, which it uses.
     systemd: Option<Process>,
     group: PathBuf,
     _network: (Namespace, Namespace),
@@ -59,7 +60,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Runs a command line in it, and returns what it wrote to standard output.
+    /// Runs a command line in the system, and returns its standard output.
     pub(super) fn run(&self, line: &str) -> Result<String> {
         eprintln!("[machine] # {line}");
         pping_lab::run(&mut self.command(line)?).with_context(|| {
@@ -67,7 +68,7 @@ impl Machine {
         })
     }
 
-    /// The last of what systemd and pping had to say.
+    /// The last lines from systemd's console and pping's journal.
     fn log(&self) -> String {
         let journal = self.command("journalctl --no-pager --lines=10 --unit='pping*'");
         let journal =
@@ -77,7 +78,7 @@ impl Machine {
         lines.into_iter().rev().chain(journal.lines()).collect::<Vec<_>>().join("\n")
     }
 
-    /// Runs a command line in it, until it succeeds.
+    /// Runs a command line in the system until it succeeds.
     pub(super) fn wait_for(&self, what: &str, line: &str) -> Result<()> {
         let start = Instant::now();
         loop {
@@ -105,7 +106,7 @@ impl Machine {
 impl Drop for Machine {
     fn drop(&mut self) {
         drop(self.systemd.take());
-        // The kernel takes a moment to end all that was in there, and a group goes only when those in it have.
+        // The kernel takes a moment to end the processes, and a cgroup can only be removed once it is empty.
         let start = Instant::now();
         let remove = || {
             let mut find = Command::new("find");

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what a release consists of, in `target/dist`.
+//! `cargo xtask dist`: makes the files of a release, in `target/dist`.
 
 mod check;
 mod machine;
@@ -21,8 +21,8 @@ use pping_ebpf_build::{remap, source_folders};
 use self::package::Package;
 use crate::{command, environment, everything, setup};
 
-/// Makes a Debian package, an archive with a static program, a bill of materials and checksums; with `check`, tries the
-/// package where nothing else is.
+/// Makes a Debian package, an archive with a static program, bills of materials and checksums. With `check`, tries the
+/// package in a separate Debian system.
 pub(crate) fn run(check: bool) -> Result<()> {
     ensure!(
         !check || environment::is_root(),
@@ -61,13 +61,13 @@ fn compile() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Flags for the compiler that have programs name their sources without the folders of this machine.
+/// Returns compiler flags that keep the folders of this machine out of the names of sources.
 fn remapped() -> String {
     let flags: Vec<_> = source_folders().map(|(folder, name)| remap(&folder, name)).collect();
     flags.join(" ")
 }
 
-/// Fails if a program names a folder of this machine that its sources are from.
+/// Fails if a program names a folder of this machine from which it was compiled.
 fn names_no_folder(program: &Path) -> Result<()> {
     let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
     for (folder, _) in source_folders() {
@@ -81,11 +81,11 @@ fn names_no_folder(program: &Path) -> Result<()> {
 /// The release.
 struct Release {
     version: String,
-    /// Seconds since the epoch of the commit, so that the same sources make the same files.
+    /// Time of the commit in seconds since the Unix epoch, so that the same sources make the same files.
     epoch: String,
-    /// The same, as mail has it.
+    /// The same time in the format of mail headers.
     date: String,
-    /// Where it goes.
+    /// The directory for its files.
     directory: PathBuf,
 }
 
@@ -96,12 +96,12 @@ impl Release {
             git.args(["log", "-1", format]).current_dir(environment::repository());
             Ok::<_, anyhow::Error>(pping_lab::run(&mut git)?.trim().to_owned())
         };
-        // All crates of the workspace have the same.
+        // All crates of the workspace have the same version.
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Self { version, epoch: date("--format=%ct")?, date: date("--format=%cD")?, directory })
     }
 
-    /// Cargo, so that what it writes is of the time of the commit.
+    /// Returns cargo with the time of the commit for what it writes.
     fn cargo(&self) -> Command {
         let mut cargo = environment::cargo();
         cargo.env("SOURCE_DATE_EPOCH", &self.epoch);
@@ -109,7 +109,7 @@ impl Release {
     }
 }
 
-/// Removes a directory, if it is there.
+/// Removes a directory, if it exists.
 fn clear(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -119,7 +119,7 @@ fn clear(directory: &Path) -> Result<()> {
     }
 }
 
-/// Copies files into a directory, which is made if it is not there.
+/// Copies files into a directory, and creates the directory if needed.
 fn copy_into(directory: &Path, files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
     fs::create_dir_all(directory)?;
     for file in files {

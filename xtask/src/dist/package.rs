@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use super::Release;
 use crate::command;
 
-/// What pping writes about itself, and the file that is for.
+/// The pages that `pping generate` writes, and the file for each.
 const PAGES: [(&str, &str); 5] = [
     ("man", "pping.1"),
     ("man-toml", "pping.toml.5"),
@@ -20,20 +20,20 @@ const PAGES: [(&str, &str); 5] = [
     ("complete-fish", "pping.fish"),
 ];
 
-/// Those that man reads compressed, too.
+/// The man pages, which are packaged compressed.
 const MANUAL: [&str; 2] = ["pping.1", "pping.toml.5"];
 
-/// The package's own log of changes, which tells packages of the same version apart.
+/// The package's own changelog, which tells packages of the same version apart.
 const CHANGES: &str = "changelog.Debian";
 
-/// What is packaged that is not in the repository.
+/// The packaged files that are not in the repository.
 pub(super) struct Package<'a> {
     directory: PathBuf,
     release: &'a Release,
 }
 
 impl<'a> Package<'a> {
-    /// Has the built program write its man pages and completions, beside itself.
+    /// Has the built program write its man pages and completions, into `package` beside it.
     pub(super) fn prepare(program: &Path, release: &'a Release) -> Result<Self> {
         let directory = program.with_file_name("package");
         fs::create_dir_all(&directory)?;
@@ -47,12 +47,12 @@ impl<'a> Package<'a> {
         Ok(Self { directory, release })
     }
 
-    /// Those pages.
+    /// Returns the files of the man pages and completions.
     pub(super) fn pages(&self) -> impl Iterator<Item = PathBuf> {
         PAGES.map(|(_, file)| self.directory.join(file)).into_iter()
     }
 
-    /// Makes the package in a directory, and returns where it is.
+    /// Makes the package in a directory, and returns its path.
     pub(super) fn debian(&self, directory: &Path, version: &str) -> Result<PathBuf> {
         self.write_changes(version)?;
         let mut cargo = self.release.cargo();
@@ -66,7 +66,7 @@ impl<'a> Package<'a> {
             version,
             "--output",
         ]);
-        // A directory, whether it is there or not.
+        // The empty component adds a slash, so that the path is a directory even if it does not exist yet.
         command::run(cargo.arg(directory.join("")))?;
         let end = format!("_{version}_");
         let mut entries = fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
@@ -89,7 +89,7 @@ impl<'a> Package<'a> {
     }
 }
 
-/// Makes a compressed file beside a file.
+/// Writes a compressed copy beside a file.
 fn compress(file: &Path) -> Result<()> {
     command::run(Command::new("gzip").args(["--force", "--keep", "--best", "--no-name"]).arg(file))
 }

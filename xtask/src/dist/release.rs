@@ -1,4 +1,4 @@
-//! The archive that is released beside the package.
+//! The files that are released beside the package: the archive, bills of materials and checksums.
 
 use std::{env::consts::ARCH, fs, process::Command};
 
@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::{Release, copy_into, package::Package};
 use crate::{command, environment};
 
-/// What the archive has from the repository, and in which of its directories.
+/// The files that the archive takes from the repository, by directory.
 const CONTENTS: [(&str, &[&str]); 10] = [
     (
         "",
@@ -43,13 +43,13 @@ const CONTENTS: [(&str, &[&str]); 10] = [
     ("deploy/kubernetes", &["deploy/kubernetes/daemonset.yml"]),
 ];
 
-/// Packs the program, linked so that it needs no library of the machine it runs on, and what goes with it.
+/// Packs the program and what goes with it. The program is static, so it needs no library of the machine it runs on.
 pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
     let triple = format!("{ARCH}-unknown-linux-gnu");
     let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
     let mut cargo = release.cargo();
     cargo.args(["build", "--release", "--package", "pping", "--target", &triple]);
-    // With a target, and so not for build scripts and macros, which have to be dynamic.
+    // With `--target`, the flags do not reach build scripts and macros, which have to be dynamic.
     command::run(cargo.env(variable, format!("-C target-feature=+crt-static {}", super::remapped())))?;
     let program = environment::target_directory().join(&triple).join("release/pping");
 
@@ -57,7 +57,7 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
     let directory = release.directory.join(&name);
     fs::create_dir_all(&directory)?;
     command::run(Command::new("strip").arg("-o").arg(directory.join("pping")).arg(&program))?;
-    // Its dynamic section would name an interpreter, and libraries.
+    // A dynamic program would name an interpreter.
     let headers =
         pping_lab::run(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program))?;
     ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
@@ -80,13 +80,13 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
     fs::remove_dir_all(directory).context("clearing what was packed")
 }
 
-/// Lists every crate that is in the program and in its kernel programs, or built them, in `CycloneDX` 1.5.
+/// Lists every crate that is in the program or its kernel programs, or that built them, in `CycloneDX` 1.5.
 pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
     let name = format!("{}.cdx", release.version);
     let mut cargo = release.cargo();
     cargo.args(["cyclonedx", "--manifest-path", "pping/Cargo.toml", "--format", "json"]);
     command::run(cargo.args(["--spec-version", "1.5", "--override-filename", &name]))?;
-    // There is one now beside each manifest of the workspace.
+    // cargo-cyclonedx has written a file beside each manifest of the workspace.
     let repository = environment::repository();
     let mut git = Command::new("git");
     git.args(["ls-files", "--others", "--", &format!("*{name}.json")]).current_dir(repository);
@@ -94,7 +94,7 @@ pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
         let path = repository.join(file);
         let folder = file.strip_suffix(&format!("/{name}.json")).unwrap_or_default();
         if ["pping", "pping-ebpf"].contains(&folder) {
-            // The folders of the build are private, and differ from one machine to the next.
+            // The folders of the build are private, and differ between machines.
             let text =
                 fs::read_to_string(&path)?.replace(&format!("file://{}", repository.display()), "file://.");
             fs::write(release.directory.join(format!("{folder}-{name}.json")), text)?;
@@ -104,7 +104,7 @@ pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
     Ok(())
 }
 
-/// Sums up the files of the release, for `sha256sum --check`.
+/// Writes the checksums of the release's files, for `sha256sum --check`.
 pub(super) fn checksums(release: &Release) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(&release.directory)? {

@@ -1,4 +1,4 @@
-//! A Debian of its own, to try a package in.
+//! A separate Debian system to try a package in.
 
 use std::{
     fs,
@@ -11,23 +11,23 @@ use anyhow::{Context as _, Result, bail};
 use super::clear;
 use crate::{command, environment};
 
-/// The release that packages are for.
+/// The Debian release that the packages are for.
 const CODENAME: &str = "bookworm";
 
-/// What the package depends on or works with, so that what changes later is the package's doing.
+/// Packages that pping's depends on or works with, so that later changes come from pping's package.
 const INCLUDED: &str = "--include=systemd,procps,man-db,logrotate";
 
-/// A directory with a system in it.
+/// The directory of a Debian system.
 pub(super) struct Root {
     directory: PathBuf,
 }
 
 impl Root {
-    /// A copy of a minimal system, which is fetched once, from where apt of this machine gets its packages.
+    /// Copies a minimal system. debootstrap makes it once, from this machine's apt source.
     pub(super) fn new() -> Result<Self> {
         let parent = environment::target_directory().join("dist-check");
         let (base, directory) = (parent.join(CODENAME), parent.join("root"));
-        // The last that debootstrap makes; what is there without it is half a system.
+        // debootstrap writes sources.list last, and then its own directory goes. Otherwise the system is incomplete.
         if !base.join("etc/apt/sources.list").is_file() || base.join("debootstrap").exists() {
             clear(&base)?;
             fs::create_dir_all(&parent)?;
@@ -40,18 +40,18 @@ impl Root {
         Ok(Self { directory })
     }
 
-    /// A path in there, as seen from here.
+    /// Returns where a path of the system is on this machine.
     pub(super) fn path(&self, path: &str) -> PathBuf {
         self.directory.join(path.trim_start_matches('/'))
     }
 
-    /// Copies a file into it.
+    /// Copies a file into the system.
     pub(super) fn bring(&self, file: &Path, to: &str) -> Result<()> {
         fs::copy(file, self.path(to)).with_context(|| format!("copying {}", file.display()))?;
         Ok(())
     }
 
-    /// A command line that runs in there, with nothing of this machine but its kernel and its network.
+    /// Returns a command that runs a line in the system. It shares only the kernel and the network with this machine.
     pub(super) fn command(&self, line: &str) -> Command {
         let mut command = Command::new("unshare");
         command.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c"]);
@@ -61,20 +61,19 @@ impl Root {
             .env_clear()
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("DEBIAN_FRONTEND", "noninteractive");
-        // Debian's own hint to packages that they are looked at, and not used.
         command.env("LC_ALL", "C.UTF-8");
         command
     }
 
-    /// Runs a command line in there, and returns what it wrote to standard output.
+    /// Runs a command line in the system, and returns its standard output.
     pub(super) fn run(&self, line: &str) -> Result<String> {
         eprintln!("# {line}");
         pping_lab::run(&mut self.command(line)).with_context(|| format!("`{line}` in the system of its own"))
     }
 
-    /// Every file with what is in it, and every directory and link, but for the books of apt and dpkg.
+    /// Lists every file with its checksum, and every directory and link, except the records of apt and dpkg.
     pub(super) fn listing(&self) -> Result<String> {
-        // Users stay, with the backups of the files that they are in.
+        // A purge keeps the user, so the files that list users, and their backups, are left out.
         self.run(
             "find / -xdev \\( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /var/lib/dpkg \
              -o -path /var/lib/apt -o -path /var/cache -o -path /var/log -o -path /run \\) -prune -o \
@@ -84,7 +83,7 @@ impl Root {
     }
 }
 
-/// Where apt of this machine gets Debian from.
+/// Returns where this machine's apt gets Debian from.
 fn source() -> Result<String> {
     let mut apt = Command::new("apt-get");
     apt.args(["indextargets", "--format", "$(REPO_URI) $(CODENAME) $(LABEL)", "Created-By: Packages"]);

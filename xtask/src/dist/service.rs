@@ -1,4 +1,4 @@
-//! Whether the service does under a real systemd what its unit says.
+//! Checks that the service does what its unit says, under a real systemd.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{machine::Machine, root::Root};
 const READY: &str =
     r"exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3; grep '^HTTP/1.. 200' <&3";
 
-/// Starts, reloads, hangs, is misconfigured, is upgraded and goes.
+/// Starts the service, reloads it, lets it hang, upgrades it, breaks its configuration, and purges it.
 pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     let root = Root::new()?;
     root.bring(package, "/srv/pping.deb")?;
@@ -21,7 +21,7 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
 
     machine.run("apt-get install --yes /srv/pping.deb")?;
     ensure!(property("ActiveState")? == "inactive\n", "it is started by itself");
-    // It returns once pping is ready, and so answers at once.
+    // `systemctl start` returns once pping is ready, so pping answers at once.
     machine.run("systemctl start pping.service")?;
     machine.run(READY)?;
     ensure!(property("StatusText")? == "watching eth0\n", "systemd has not heard of what it watches");
@@ -31,12 +31,12 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     }
     machine.run("runuser -u pping -- test -w /run/pping && ! runuser -u nobody -- test -r /run/pping")?;
     machine.run("systemctl reload pping.service && systemctl is-active pping.service")?;
-    // What is pinned measures on while it is away.
+    // Pinned programs go on measuring while pping is stopped.
     machine.run("systemctl stop pping.service && test -n \"$(ls -A /run/pping/pping)\"")?;
     machine.run("systemctl start pping.service")?;
     machine.run(READY)?;
 
-    // Another, beside it, with records that logrotate rotates.
+    // A second instance, with records that logrotate rotates.
     machine.run(
         "sed -e '/^listen/d; s/^format = .*/format = \"json\"/; $ a write = \"/var/log/pping/wan.json\"' \
          /etc/pping/pping.toml >/etc/pping/wan.toml && pping config check /etc/pping/wan.toml",
@@ -45,7 +45,7 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     machine.run("logrotate --force /etc/logrotate.d/pping")?;
     machine.wait_for("a new file", "test -f /var/log/pping/wan.json && test -f /var/log/pping/wan.json.1")?;
 
-    // A pping that stands still sends no keep-alive, and is restarted.
+    // After SIGSTOP pping sends no keep-alive, so systemd restarts it.
     machine.run("mkdir -p /run/systemd/system/pping.service.d")?;
     machine.run("printf '[Service]\\nWatchdogSec=4s\\nRestartSec=1s\\n' >/run/systemd/system/pping.service.d/test.conf")?;
     machine.run("systemctl daemon-reload && systemctl restart pping.service")?;
@@ -59,7 +59,7 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     machine.run(READY)?;
     ensure!(property("MainPID")? != before, "what was upgraded still runs");
 
-    // What is wrong is in the journal, as an error, and tried again.
+    // An invalid configuration is an error in the journal, and systemd tries again.
     machine.run("sed -i 's/^rate-limit/#&/; $ a rate-limit = \"fast\"' /etc/pping/pping.toml")?;
     machine.run("! systemctl restart pping.service")?;
     machine.wait_for(

@@ -1,14 +1,15 @@
-//! Counting with valgrind's callgrind.
+//! Counts instructions with valgrind's callgrind.
 
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-/// What is counted: all that is done in here, each time apart.
+/// The function whose instructions are counted. Each call is counted separately.
 const FUNCTION: &str = "pping_once_each::pping_counted";
 
-/// Has a program run, which prints how often it does each thing and then their names, and counts the instructions of each.
+/// Runs a program that prints how often it does each case, and then the names of the cases. Returns the instructions of
+/// each case.
 pub(super) fn count(program: &Path) -> Result<Vec<(String, u64)>> {
     let directory = TempDir::new()?;
     let dumps = directory.path().join("dump");
@@ -32,7 +33,7 @@ pub(super) fn count(program: &Path) -> Result<Vec<(String, u64)>> {
     named.collect()
 }
 
-/// The total of a dump.
+/// Returns the total of a dump.
 fn total(dump: &str) -> Option<u64> {
     dump.lines().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
 }

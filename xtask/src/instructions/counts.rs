@@ -1,18 +1,19 @@
-//! The counts, and what may become of them.
+//! The counts, and how much they may grow.
 
 use std::fmt::Write as _;
 
-/// In percent, what a count may grow by. The same compiler makes the same instructions of the same sources, so any growth is of
-/// the sources; but what changes elsewhere may move some of a function's, and so few do not show in a time.
+/// How much a count may grow, in percent. The same compiler makes the same instructions from the same sources, so any
+/// growth comes from the sources. But a change elsewhere may move some instructions of a function, and a difference this
+/// small does not show in a time.
 const LEEWAY: u64 = 3;
 
-/// The same where another compiler counted before, or that for another processor. It catches what is gross.
+/// The same, if the earlier counts are from another compiler or for another processor. It catches gross growth only.
 const LEEWAY_OF_OTHERS: u64 = 25;
 
-/// In front of the compiler's version, in a document.
+/// What precedes the compiler's version in a document.
 const COMPILER: &str = "Counted with ";
 
-/// How many instructions each case takes, in the order in which they are done, and by which compiler.
+/// How many instructions each case takes, in the order of the cases, and the compiler that made them.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     compiler: String,
@@ -24,7 +25,7 @@ impl Counts {
         Self { compiler, of }
     }
 
-    /// What a document says.
+    /// Reads the counts of a document.
     pub(super) fn read(document: &str) -> Self {
         let mut counts = Self::default();
         for line in document.lines() {
@@ -42,7 +43,7 @@ impl Counts {
         self.of.is_empty()
     }
 
-    /// What a document is to say.
+    /// Formats the counts for a document.
     pub(super) fn table(&self) -> String {
         let mut text = format!("\n{COMPILER}{}:\n\n| | instructions |\n| --- | ---: |\n", self.compiler);
         for (name, count) in &self.of {
@@ -52,7 +53,7 @@ impl Counts {
         text + "\n"
     }
 
-    /// For people: what there is now and what there was before.
+    /// Formats the counts of now and of before, for people.
     pub(super) fn beside(&self, before: &Self) -> String {
         let mut text = format!("{:<64} {:>8} {:>8}\n", "instructions", "before", "now");
         for (name, now) in &self.of {
@@ -62,7 +63,7 @@ impl Counts {
         text
     }
 
-    /// What keeps the counts from being compared closely.
+    /// Returns a warning if the counts cannot be compared closely.
     pub(super) fn warning(&self, before: &Self) -> Option<String> {
         (self.compiler != before.compiler).then(|| {
             format!(
@@ -74,14 +75,14 @@ impl Counts {
         })
     }
 
-    /// What is more than was written down, new or gone.
+    /// Lists counts that grew too much, are new, or are gone.
     pub(super) fn complaints(&self, before: &Self) -> Vec<String> {
         let leeway = if self.compiler == before.compiler { LEEWAY } else { LEEWAY_OF_OTHERS };
         let mut complaints = Vec::new();
         for (name, now) in &self.of {
             match before.get(name) {
                 None => complaints.push(format!("{name}: {now} instructions, and none are written down")),
-                // One of a few is more than some percent.
+                // One more is always allowed: it is more than some percent of a small count.
                 Some(before) if *now > before + (before * leeway / 100).max(1) => {
                     let percent = (now - before) as f64 * 100.0 / before as f64;
                     complaints.push(format!(
@@ -101,7 +102,7 @@ impl Counts {
     }
 }
 
-/// The name and the count of a table's row.
+/// Returns the name and the count of a table's row.
 fn row(line: &str) -> Option<(&str, u64)> {
     let (name, count) = line.strip_prefix("| ")?.strip_suffix(" |")?.rsplit_once(" | ")?;
     Some((name, count.parse().ok()?))

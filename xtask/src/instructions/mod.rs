@@ -1,6 +1,7 @@
-//! `cargo xtask instructions`: how many instructions what is done for each packet takes, as docs/performance.md has it.
+//! `cargo xtask instructions`: counts the instructions of the work for each packet, and compares them with
+//! docs/performance.md.
 //!
-//! What else the machine does makes no difference to that, as it does to times, so the gate can tell a few percent.
+//! Unlike times, the counts do not depend on what else the machine does, so the gate can detect a few percent.
 
 mod callgrind;
 mod counts;
@@ -15,16 +16,16 @@ use crate::{command, document, environment, setup};
 const DOCUMENT: &str = "docs/performance.md";
 const MARKER: &str = "instructions";
 
-/// Has each case once, a thousand times.
+/// Its program does each case a thousand times.
 const PACKAGE: &str = "pping-micro-benches";
 const PROGRAM: &str = "pping-once-each";
 
-/// Counts, and compares with what is written down, or writes that.
+/// Counts the instructions, and compares them with the document or, with `write`, writes them into it.
 pub(crate) fn run(write: bool) -> Result<()> {
     setup::for_counting()?;
     let mut build = environment::cargo();
     build.args(["build", "--release", "--package", PACKAGE, "--no-default-features", "--bin", PROGRAM]);
-    // Flags of the environment would change what is counted: the processor that is compiled for, for one.
+    // Flags from the environment would change the counts: the processor to compile for, for example.
     build.env("CARGO_ENCODED_RUSTFLAGS", "");
     command::run(&mut build)?;
     let compiler =

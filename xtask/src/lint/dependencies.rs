@@ -1,5 +1,5 @@
-//! That dependencies are what `deny.toml` allows: their licences, where they are from, and one version of each. Without a network, and
-//! without cargo-deny, which takes longer to compile than the gate to run.
+//! Checks that dependencies are what `deny.toml` allows: their licences, their sources, and one version of each. It
+//! needs no network, and no cargo-deny, which takes longer to compile than the gate takes to run.
 
 use std::{collections::BTreeMap, fs};
 
@@ -12,7 +12,7 @@ use crate::environment;
 const FILE: &str = "deny.toml";
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// As far as it is looked at here.
+/// The parts of the file that are checked here.
 #[derive(Deserialize)]
 struct Allowed {
     licenses: Licenses,
@@ -35,7 +35,7 @@ struct Skip {
     package: String,
 }
 
-/// What cargo says of all packages.
+/// What `cargo metadata` prints.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
@@ -46,11 +46,11 @@ struct Package {
     name: String,
     version: String,
     license: Option<String>,
-    /// None of a package of the workspace.
+    /// `None` for a package of the workspace.
     source: Option<String>,
 }
 
-/// Fails if a dependency is not as it may be, or an exception is not needed any more.
+/// Fails if a dependency is not allowed, or if an exception is no longer needed.
 pub(super) fn check() -> Result<()> {
     let text = fs::read_to_string(environment::repository().join(FILE))
         .with_context(|| format!("cannot read {FILE}"))?;
@@ -80,7 +80,7 @@ fn wrong(allowed: &Allowed, packages: &[Package]) -> Vec<String> {
             Some(Err(error)) => Some(error.to_string()),
             None => Some("it names no licence".to_owned()),
         };
-        // Our own packages are under the licences that the repository has.
+        // Our own packages have the licences of the repository.
         if let Some(reason) = reason.filter(|_| source.is_some()) {
             wrong.push(format!("{name} {version}: {reason}"));
         }
@@ -106,7 +106,7 @@ fn wrong(allowed: &Allowed, packages: &[Package]) -> Vec<String> {
     wrong
 }
 
-/// Whether a licence expression can be met by the licences that are allowed.
+/// Whether the allowed licences satisfy a licence expression.
 fn is_allowed(license: &str, allowed: &[String]) -> Result<bool, spdx::ParseError> {
     let expression = Expression::parse_mode(license, ParseMode::LAX)?;
     let is_listed = |requirement: &LicenseReq| {

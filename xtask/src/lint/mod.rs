@@ -1,4 +1,5 @@
-//! `cargo xtask lint`: formatting, words and links, dependencies, circles of modules, and clippy for both sides.
+//! `cargo xtask lint`: formatting, words and links, dependencies, circles of modules, and clippy for user space and
+//! kernel.
 
 mod dependencies;
 mod pages;
@@ -22,7 +23,7 @@ pub(crate) fn run() -> Result<()> {
     pages::check()?;
     dependencies::check()?;
     modules::run(false)?;
-    // The tests of virtual machines are none of all targets, since `cargo test` leaves them out.
+    // `--all-targets` leaves out the tests of virtual machines, since `cargo test` leaves them out.
     for targets in [&["--all-targets"][..], &["--test", "vm"]] {
         command::run(
             environment::cargo()
@@ -31,7 +32,7 @@ pub(crate) fn run() -> Result<()> {
                 .args(DENY_WARNINGS),
         )?;
     }
-    // What only reads captures is compiled by nothing else here.
+    // Nothing else here compiles the pping that only reads captures.
     command::run(
         environment::cargo()
             .args(["clippy", "--package", "pping", "--no-default-features", "--all-targets"])

@@ -1,4 +1,5 @@
-//! Words, links and citations: what spelling and link checkers look for, and that no comment or page names a file that is not there.
+//! Checks words, links and citations: spelling, broken links, and comments or pages that name a file that does not
+//! exist.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -6,10 +7,10 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::{command, environment, setup};
 
-/// Pages of people who discuss the project's future; readers of the repository have no such page.
+/// Pages about the project's future, which readers of the repository do not have.
 const NOT_HERE: [&str; 2] = ["MATCHING.md", "OUTPUT.md"];
 
-/// What is run by name and kept as it was, so that it may name files that have moved since.
+/// Records of the past, which may name files that have moved since.
 const KEPT: [&str; 2] = ["benches/runs/", "CHANGELOG.md"];
 
 /// Checks spelling, links and citations.
@@ -18,7 +19,7 @@ pub(super) fn check() -> Result<()> {
     let repository = environment::repository();
     command::run(Command::new(setup::lint_program("typos")).current_dir(repository))?;
     let pages = files.iter().filter(|file| extension(file) == Some("md") && !is_kept(file));
-    // What is elsewhere cannot be asked here, and a page elsewhere that goes is no fault of a change.
+    // A site cannot be asked without a network, and a page that disappears there is no fault of a change.
     command::run(
         Command::new(setup::lint_program("lychee"))
             .args(["--offline", "--include-fragments", "--no-progress", "--quiet", "--"])
@@ -37,7 +38,7 @@ fn extension(file: &str) -> Option<&str> {
     Path::new(file).extension().and_then(|extension| extension.to_str())
 }
 
-/// The files that git knows.
+/// Returns the files that git knows.
 fn tracked() -> Result<Vec<String>> {
     let output = Command::new("git").args(["ls-files", "-z"]).current_dir(environment::repository()).output();
     let output = output.context("cannot ask git for its files")?;
@@ -46,7 +47,8 @@ fn tracked() -> Result<Vec<String>> {
     Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
-/// Fails if a page, or a comment in Rust or TOML, names a file of ours that is not there.
+/// Fails if a page or a comment names a file of the repository that does not exist. Comments are read in Rust, TOML,
+/// Python, shell and YAML.
 fn citations(files: &[String]) -> Result<()> {
     let known: BTreeSet<&str> = files.iter().map(String::as_str).collect();
     let mut wrong = Vec::new();
@@ -72,7 +74,7 @@ fn citations(files: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The names of Rust files and pages in a line.
+/// Returns the names of Rust files and pages in a line.
 fn cited(line: &str) -> impl Iterator<Item = &str> {
     let ends = |character: char| character.is_whitespace() || "()[]{}<>\"'`,;:|=".contains(character);
     line.split(ends)
@@ -83,7 +85,7 @@ fn cited(line: &str) -> impl Iterator<Item = &str> {
             let is_name = stem.is_some_and(|stem| {
                 !stem.is_empty() && stem.chars().all(|it| it.is_ascii_alphanumeric() || "_-".contains(it))
             });
-            // Absolute paths, addresses and patterns are of other machines.
+            // Absolute paths, addresses and patterns do not name files of the repository.
             is_name && !word.starts_with(['/', '~', '$']) && !word.contains("//") && !word.contains('*')
         })
 }
@@ -106,7 +108,7 @@ fn code_names(files: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The last part of each name that a link to a Rust file follows, with the file.
+/// Returns the last part of each name that a link to a Rust file follows, and the file.
 fn linked_names(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.match_indices("` ([").filter_map(|(end, _)| {
         let code = text[..end].rsplit('`').next()?;
@@ -121,7 +123,7 @@ fn is_of_identifier(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Whether a file is there, from the root, from the file that names it, or as the end of a path.
+/// Whether a cited file exists: from the root, from the citing file, or as the end of a path.
 fn is_there(cited: &str, file: &str, known: &BTreeSet<&str>) -> bool {
     if NOT_HERE.iter().any(|name| cited.ends_with(name)) {
         return false;

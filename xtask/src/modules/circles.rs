@@ -1,11 +1,11 @@
-//! Circles of a graph: its strongly connected components of more than one module (Tarjan, "Depth-first search and linear graph
-//! algorithms", SIAM Journal on Computing 1(2), 1972).
+//! Finds the circles of a graph: its strongly connected components of more than one module (Tarjan, "Depth-first search
+//! and linear graph algorithms", SIAM Journal on Computing 1(2), 1972).
 
 use std::collections::BTreeMap;
 
 use super::Graph;
 
-/// The modules of each circle, in the order of their names.
+/// Returns the modules of each circle, sorted by name.
 pub(super) fn circles(graph: &Graph) -> Vec<Vec<String>> {
     let mut search = Search { graph, visited: BTreeMap::new(), stack: Vec::new(), circles: Vec::new() };
     for module in graph.keys() {
@@ -18,7 +18,7 @@ pub(super) fn circles(graph: &Graph) -> Vec<Vec<String>> {
 
 struct Search<'a> {
     graph: &'a Graph,
-    /// When each module was met, and the earliest that can be reached from it while both are on the stack.
+    /// When each module was met, and the earliest module that it reaches while both are on the stack.
     visited: BTreeMap<&'a str, (usize, usize)>,
     stack: Vec<&'a str>,
     circles: Vec<Vec<String>>,

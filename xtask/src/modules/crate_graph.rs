@@ -1,4 +1,4 @@
-//! Which file of a crate uses what is defined in which other.
+//! Which file of a crate uses definitions of which other file.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,10 +11,10 @@ use syn::{Attribute, Item, ItemMod, UseTree, Visibility, visit::Visit};
 
 use super::Graph;
 
-/// Re-exports that are followed from one name to where it is defined.
+/// How many re-exports are followed from a name to its definition.
 const MAX_REEXPORTS: usize = 16;
 
-/// A module's path from the root of its crate, which is empty.
+/// A module's path from the root of its crate. The root's own path is empty.
 type ModulePath = Vec<String>;
 
 /// The modules of a crate without its tests.
@@ -22,14 +22,14 @@ pub(super) struct CrateGraph {
     modules: BTreeMap<ModulePath, Module>,
 }
 
-/// What a file has, or a module inside of one.
+/// The contents of a file, or of a module inside one.
 #[derive(Default)]
 struct Module {
-    /// The names of what it defines itself.
+    /// The names that it defines itself.
     defined: BTreeSet<String>,
-    /// What it uses or re-exports under a name.
+    /// The names that it imports or re-exports, and their paths.
     imported: BTreeMap<String, ModulePath>,
-    /// What it uses or re-exports all of.
+    /// The modules from which it imports or re-exports everything.
     globs: Vec<ModulePath>,
     /// Every path that it mentions.
     mentioned: Vec<ModulePath>,
@@ -76,7 +76,7 @@ impl CrateGraph {
         self.read_file(&file, &folder, &path)
     }
 
-    /// Each module with those in which what it mentions is defined.
+    /// Returns each module with the modules that define what it mentions.
     pub(super) fn edges(&self) -> Graph {
         let name = |path: &ModulePath| if path.is_empty() { "lib".to_owned() } else { path.join("::") };
         let mut graph = Graph::new();
@@ -89,7 +89,7 @@ impl CrateGraph {
         graph
     }
 
-    /// The module in which a path from the root ends, or in which what it names is defined.
+    /// Returns the module that a path from the root leads to, or that defines what the path names.
     fn definition(&self, path: &[String], reexports: usize) -> Option<ModulePath> {
         let depth = (0..=path.len()).rev().find(|depth| self.modules.contains_key(&path[..*depth]))?;
         let (module, rest) = path.split_at(depth);
@@ -118,7 +118,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// A path from the root of the crate; `None` for one of another crate, or of what is in scope already.
+    /// Returns the path from the root of the crate, or `None` if there is no such path. A path into another crate comes
+    /// out as one into this module.
     fn absolute(&self, segments: &[String]) -> Option<ModulePath> {
         let (first, rest) = segments.split_first()?;
         match first.as_str() {
@@ -129,7 +130,7 @@ impl Reader<'_> {
                 let base = self.path.len().checked_sub(ups)?;
                 Some([&self.path[..base], &segments[ups..]].concat())
             }
-            // A module declared here, or another crate: which of them comes to light when all files have been read.
+            // A module declared here, or another crate. Which of the two shows once all files have been read.
             _ => Some([self.path, segments].concat()),
         }
     }
@@ -197,7 +198,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
 
     fn visit_item_mod(&mut self, _: &'ast ItemMod) {}
 
-    /// Who may use something is not who does.
+    /// Skips paths such as that of `pub(in path)`: permitting a module to use something is no use of the module.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -219,7 +220,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// Whether a module is in a file of another name: what stands in for one that is left out.
+/// True if a module names its file (`#[path]`). Such a module stands in for one that is left out.
 fn has_other_path(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|it| it.path().is_ident("path"))
 }

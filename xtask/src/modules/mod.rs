@@ -1,4 +1,4 @@
-//! `cargo xtask modules`: which module uses which, and that none uses itself by way of others.
+//! `cargo xtask modules`: prints which module uses which, and fails if some use each other in a circle.
 
 mod circles;
 mod crate_graph;
@@ -13,11 +13,10 @@ use crate::environment;
 /// The crates that people read from top to bottom.
 const CRATES: [&str; 3] = ["pping-common", "pping-ebpf", "pping"];
 
-/// Modules by name, each with those that it uses.
+/// The modules by name, each with the modules that it uses.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Prints the graph of each crate, by top-level modules or by files, and fails on a circle between
-/// files.
+/// Prints the graph of each crate, by top-level modules or by files. Fails if files use each other in a circle.
 pub(crate) fn run(by_file: bool) -> Result<()> {
     let mut found = Vec::new();
     for name in CRATES {
@@ -38,7 +37,7 @@ pub(crate) fn run(by_file: bool) -> Result<()> {
     Ok(())
 }
 
-/// The same graph with each file as part of its top-level module.
+/// Merges the files of each top-level module.
 fn top_level(files: &Graph) -> Graph {
     let top = |module: &str| module.split("::").next().unwrap_or(module).to_owned();
     let mut graph = Graph::new();

@@ -1,4 +1,4 @@
-//! A browser without a window, by its driver (W3C `WebDriver`).
+//! A browser without a window, controlled through its driver (W3C `WebDriver`).
 
 use std::{thread, time::Duration};
 
@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 const DRIVER: &str = "http://127.0.0.1:9515";
 
-/// The time that the driver has to start.
+/// How long the driver gets to start.
 const START: Duration = Duration::from_secs(4);
 
-/// It ends with this.
+/// A browser. Dropping it ends the browser and the driver.
 pub(super) struct Browser<'a> {
     host: &'a Namespace,
     session: String,
@@ -22,7 +22,7 @@ pub(super) struct Browser<'a> {
 }
 
 impl<'a> Browser<'a> {
-    /// Starts it on a host.
+    /// Starts the browser on a host.
     pub(super) fn start(host: &'a Namespace) -> Result<Self> {
         let directory = tempfile::tempdir()?;
         let mut driver = host.command("chromedriver");
@@ -42,19 +42,19 @@ impl<'a> Browser<'a> {
         request(self.host, &format!("{}/url", self.session), &json!({"url": url})).map(drop)
     }
 
-    /// What a script returns.
+    /// Runs a script and returns its result.
     pub(super) fn script(&self, script: &str) -> Result<Value> {
         let body = json!({"script": script, "args": []});
         request(self.host, &format!("{}/execute/sync", self.session), &body)
     }
 
-    /// The result of a command of Chromium's own protocol.
+    /// Sends a command of Chromium's own protocol and returns its result.
     pub(super) fn protocol(&self, command: &str, parameters: &Value) -> Result<Value> {
         let body = json!({"cmd": command, "params": parameters});
         request(self.host, &format!("{}/goog/cdp/execute", self.session), &body)
     }
 
-    /// The process of the driver, whose children are the browser's.
+    /// Returns the process id of the driver, which starts the browser's processes.
     pub(super) fn id(&self) -> u32 {
         self.driver.id()
     }
@@ -62,14 +62,14 @@ impl<'a> Browser<'a> {
 
 impl Drop for Browser<'_> {
     fn drop(&mut self) {
-        // Has the driver end the browser, which would stay without it.
+        // The driver ends the browser, which would go on without it.
         let mut curl = self.host.command("curl");
         curl.args(["-sS", "-X", "DELETE", &format!("{DRIVER}{}", self.session)]);
         curl.output().ok();
     }
 }
 
-/// A request to the driver, and the value that it answers with.
+/// Sends a request to the driver and returns the value of its answer.
 fn request(host: &Namespace, path: &str, body: &Value) -> Result<Value> {
     let mut curl = host.command("curl");
     curl.args([

@@ -1,4 +1,4 @@
-//! What people look at, on a router that real traffic passes: pictures of it, and hours of it.
+//! The screens of pping on a router that real traffic passes: pictures of them, and hours of them.
 
 mod browser;
 mod pictures;
@@ -24,20 +24,20 @@ pub(crate) use self::{pictures::take, watched::watch};
 
 const ADDRESS: &str = "127.0.0.1:9464";
 
-/// For what takes a fraction of a second on an idle machine.
+/// How long to wait for what takes a fraction of a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A router with pping, and traffic that passes it.
 struct Scene<'a> {
     pping: &'a Path,
     router: &'a Namespace,
-    /// The process of the agent.
+    /// The process id of the agent.
     agent: u32,
     interrupt: &'a Interrupt,
 }
 
 impl Scene<'_> {
-    /// Whether a time has passed without an interrupt.
+    /// Sleeps. Returns false if Ctrl-C was pressed.
     fn rest(&self, length: Duration) -> bool {
         let end = Instant::now() + length;
         while Instant::now() < end && !self.interrupt.is_raised() {
@@ -47,7 +47,7 @@ impl Scene<'_> {
     }
 }
 
-/// Starts `pping` and the traffic, and ends both when `act` does.
+/// Starts `pping` and the traffic, calls `act`, and then ends both.
 fn play(pping: &Path, act: impl FnOnce(&Scene<'_>) -> Result<()>) -> Result<()> {
     let interrupt = Interrupt::catch()?;
     Namespace::sweep()?;
@@ -67,7 +67,7 @@ fn play(pping: &Path, act: impl FnOnce(&Scene<'_>) -> Result<()>) -> Result<()> 
     thread::scope(|scope| {
         sites::converse(scope, topology.client(), &server);
         let acted = act(&Scene { pping, router, agent: agent.id(), interrupt: &interrupt });
-        // Conversations end with it.
+        // The conversations end with their server.
         drop(server);
         acted
     })

@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: those in the README and in docs.
+//! `cargo xtask pictures`: takes the pictures in the README and in docs.
 
 use std::{fs, path::Path, process::Command, thread, time::Duration};
 
@@ -11,16 +11,16 @@ use super::{ADDRESS, Scene, browser::Browser, play, terminal::Terminal};
 /// Columns and rows of the terminal.
 const SIZE: (u16, u16) = (118, 32);
 
-/// Names of files, and the colours that the user prefers.
+/// Names of files, and the colour scheme that the user prefers.
 const PAGES: [(&str, &str); 2] = [("page-light.png", "light"), ("page-dark.png", "dark")];
 
-/// The time for a screen to be drawn, and for a page to load.
+/// How long a screen may take to be drawn, and a page to load.
 const SETTLED: Duration = Duration::from_secs(4);
 
-/// A picture of a page without figures has fewer bytes.
+/// A picture of a page without figures is smaller, in bytes.
 const LEAST: u64 = 80_000;
 
-/// Has traffic pass for `length`, and writes pictures of what `pping` shows of it to `folder`.
+/// Lets traffic pass for `length`, and writes pictures of what `pping` shows into `folder`.
 pub(crate) fn take(pping: &Path, length: Duration, folder: &Path) -> Result<()> {
     play(pping, |scene| {
         eprintln!("traffic passes for {} s", length.as_secs());

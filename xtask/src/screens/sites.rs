@@ -23,7 +23,7 @@ struct Site {
     rtt: f64,
     /// How much its queue adds at most, ms.
     queue: f64,
-    /// Of how many frames one is lost; 0 is none.
+    /// One in this many frames is lost; 0 means none.
     loss: u64,
 }
 
@@ -44,14 +44,14 @@ const DESTINATION: usize = 14 + 19;
 
 const CONVERSATION: Pace = Pace { chunks: u32::MAX, bytes: 300, pause: Duration::from_millis(50) };
 
-/// The groups file with all of them.
+/// Returns a groups file with all sites.
 pub(super) fn groups() -> String {
     let line = |site: &Site| format!("{}/32,{}\n", site.address(), site.name);
     let head = "prefix,group\n10.11.1.0/24,head-office\n".to_owned();
     std::iter::once(head).chain(SITES.iter().map(line)).collect()
 }
 
-/// Gives the server the addresses of all sites, and has the wire hold the frames to each as its line would.
+/// Gives the server the addresses of all sites, and makes the wire hold frames to each site as its line would.
 pub(super) fn build(topology: &Topology) -> Result<()> {
     for site in &SITES {
         let address = format!("{}/24", site.address());
@@ -72,7 +72,7 @@ pub(super) fn build(topology: &Topology) -> Result<()> {
     Ok(())
 }
 
-/// Begins pings to all sites, which end with what this returns.
+/// Starts pings to all sites. They end when the result is dropped.
 pub(super) fn pings(client: &Namespace) -> Result<Vec<Process>> {
     let ping = |site: &Site| {
         let mut ping = client.command("ping");
@@ -82,11 +82,11 @@ pub(super) fn pings(client: &Namespace) -> Result<Vec<Process>> {
     SITES.iter().map(ping).collect()
 }
 
-/// Talks to all sites over TCP for as long as there is a server.
+/// Talks to all sites over TCP until the server ends.
 pub(super) fn converse<'scope>(scope: &'scope Scope<'scope, '_>, client: &'scope Namespace, server: &Server) {
     for site in &SITES {
         let address = SocketAddr::from((site.address(), server.port()));
-        // It ends with an error when the server does, and when a picture is ready that is no failure.
+        // Once the pictures are taken the server ends. The error that ends a conversation then is expected.
         scope.spawn(move || traffic::echo(client, address, CONVERSATION).ok());
     }
 }
@@ -107,9 +107,9 @@ impl Line {
         }
         let now = Instant::now();
         let phase = (now - begun).as_secs_f64() / WAVE + f64::from(self.site.host) / 7.0;
-        // Mostly empty, and full at times.
+        // The queue is mostly empty, and full at times.
         let filled = (phase * TAU).sin().max(0.0).powi(3);
-        // A frame finds what other frames left, which is never twice the same.
+        // Other frames leave a different queue each time.
         let noise = (self.frames.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / f64::from(1 << 24);
         let queued = self.site.queue * (0.8 * filled + 0.2 * noise * noise * noise);
         let due = now + Duration::from_secs_f64((self.site.rtt + queued) / 1e3);

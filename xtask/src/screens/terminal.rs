@@ -1,4 +1,4 @@
-//! A terminal: tmux has the screen, with its colours.
+//! A terminal in tmux, from which the screen can be read with its colours.
 
 use std::process::Command;
 
@@ -6,14 +6,14 @@ use anstyle_svg::Term;
 use anyhow::Result;
 use pping_lab::Namespace;
 
-/// A program in a terminal, which ends with this.
+/// A program in a terminal. Dropping it ends the program.
 pub(super) struct Terminal {
-    /// The name of its server.
+    /// The name of the tmux server.
     name: String,
 }
 
 impl Terminal {
-    /// Starts a command in a terminal of a host, with so many columns and rows.
+    /// Starts a command in a terminal of this size on a host.
     pub(super) fn start(host: &Namespace, (columns, rows): (u16, u16), command: &str) -> Result<Self> {
         let terminal = Self { name: format!("pping-{}", host.name()) };
         let command = format!("exec ip netns exec {} env COLORTERM=truecolor {command}", host.name());
@@ -27,17 +27,17 @@ impl Terminal {
         self.tmux(&[&["send-keys"], keys].concat()).map(drop)
     }
 
-    /// The screen as text.
+    /// Returns the screen as text.
     pub(super) fn text(&self) -> Result<String> {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// The screen as SVG.
+    /// Returns the screen as SVG.
     pub(super) fn svg(&self) -> Result<String> {
         Ok(Term::new().render_svg(&self.tmux(&["capture-pane", "-p", "-e"])?))
     }
 
-    /// The process of the program.
+    /// Returns the process id of the program.
     pub(super) fn id(&self) -> Result<u32> {
         Ok(self.tmux(&["list-panes", "-F", "#{pane_pid}"])?.trim().parse()?)
     }

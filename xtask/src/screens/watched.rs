@@ -1,4 +1,5 @@
-//! `cargo xtask watched`: `pping top`, the page and a stream of events, open for hours, and what they take.
+//! `cargo xtask watched`: keeps `pping top`, the page and a stream of events open for hours, and checks memory and
+//! delays.
 
 use std::{
     fs,
@@ -22,14 +23,15 @@ use super::{ADDRESS, Scene, browser::Browser, play, terminal::Terminal};
 /// Columns and rows of the terminal.
 const SIZE: (u16, u16) = (160, 45);
 
-/// Between two looks at what is taken.
+/// The interval between two looks at memory.
 const LOOK: Duration = Duration::from_secs(20);
 
-/// How far the memory of pping may grow from the first third to the last. A browser collects its garbage when it likes.
+/// By what factor pping's memory may grow from the first third to the last. A browser collects garbage when it likes.
 const LEEWAY: f64 = 1.05;
 const LEEWAY_OF_BROWSER: f64 = 1.15;
 
-/// From here on a second is late, ms: rings have room for many, and a screen shows the next before.
+/// From this delay on a second counts as late, ms. Below it the rings have ample room, and a screen shows a second before
+/// the next one ends.
 const LATE: u64 = 500;
 
 /// Memory at one time, KiB.
@@ -41,16 +43,17 @@ struct Look {
     browser: u64,
 }
 
-/// How late the agent ended its seconds, and how many no event reported.
+/// How late the agent ended each second, and how many seconds no event reported.
 #[derive(Default)]
 struct Seconds {
-    /// From the full second until the agent had drained what passed in it, ms.
+    /// From the full second until the agent had drained the events of it, ms.
     delays: Vec<u64>,
     gaps: u64,
     last: Option<u64>,
 }
 
-/// Opens everything that shows what `pping` measures for so long. Errors when memory grew, or a second was late or lost.
+/// Keeps everything open that shows what `pping` measures. Fails if memory grew, a second was late, or records were
+/// lost.
 pub(crate) fn watch(pping: &Path, length: Duration) -> Result<()> {
     play(pping, |scene| {
         let top = Terminal::start(scene.router, SIZE, &format!("{} top", scene.pping.display()))?;
@@ -72,7 +75,7 @@ pub(crate) fn watch(pping: &Path, length: Duration) -> Result<()> {
     })
 }
 
-/// Looks until it is over.
+/// Reads memory again and again until the time is over.
 fn look(scene: &Scene<'_>, length: Duration, top: &Terminal, browser: &Browser<'_>) -> Result<Vec<Look>> {
     let start = Instant::now();
     let top = top.id()?;
@@ -94,7 +97,7 @@ fn look(scene: &Scene<'_>, length: Duration, top: &Terminal, browser: &Browser<'
     Ok(looks)
 }
 
-/// Takes in a stream of events, which pping ends now and then.
+/// Reads a stream of events. pping ends a stream now and then, and the next one is opened.
 fn listen(router: &Namespace, seconds: &Mutex<Seconds>, is_over: &AtomicBool) -> Result<()> {
     let url = format!("http://{ADDRESS}/api/v1/events");
     while !is_over.load(Relaxed) {
@@ -116,7 +119,7 @@ fn listen(router: &Namespace, seconds: &Mutex<Seconds>, is_over: &AtomicBool) ->
     Ok(())
 }
 
-/// A process that ends with this.
+/// A process that is killed on drop.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -127,7 +130,7 @@ impl Drop for Ended {
 }
 
 impl Seconds {
-    /// Takes a summary of this time, ns.
+    /// Adds a summary with this time, ns.
     fn add(&mut self, time: u64) {
         let second = time / 1_000_000_000;
         let Some(last) = self.last.replace(second) else { return };
@@ -138,7 +141,7 @@ impl Seconds {
         self.delays.push(time % 1_000_000_000 / 1_000_000);
     }
 
-    /// The delay of this share of seconds, and those before it.
+    /// Returns the delay that this share of seconds does not exceed.
     fn quantile(&self, share: f64) -> u64 {
         let mut delays = self.delays.clone();
         delays.sort_unstable();
@@ -189,7 +192,7 @@ fn judge(looks: &[Look], seconds: &Seconds, lost: u64) -> Result<()> {
     Ok(())
 }
 
-/// Both screens show the present: that of the terminal changes, and the page is not without pping.
+/// Fails unless both screens show the present: the terminal's changes, and the page has a connection to pping.
 fn is_current(top: &Terminal, browser: &Browser<'_>) -> Result<()> {
     let before = top.text()?;
     thread::sleep(Duration::from_secs(3));
@@ -206,13 +209,14 @@ fn lost(router: &Namespace) -> Result<u64> {
     Ok(lost.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum::<f64>() as u64)
 }
 
-/// The resident memory of a process, KiB.
+/// Returns the resident memory of a process, KiB.
 fn resident(process: u32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).context("a process ended")?;
     kibibytes(&status, "VmRSS:").context("a process without memory")
 }
 
-/// The memory of a process, KiB, with its share of what it has in common with others; 0 if it has ended.
+/// Returns the memory of a process, KiB, with its share of the pages that it has in common with others; 0 if it has
+/// ended.
 fn proportional(process: u32) -> u64 {
     let rollup = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     kibibytes(&rollup, "Pss:").unwrap_or(0)
@@ -222,7 +226,7 @@ fn kibibytes(text: &str, field: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(field))?.split_whitespace().next()?.parse().ok()
 }
 
-/// The children of a process, and theirs.
+/// Returns the children of a process, their children, and so on.
 fn descendants(of: u32) -> Result<Vec<u32>> {
     let listed = pping_lab::run(Command::new("ps").args(["-e", "-o", "pid=,ppid="]))?;
     let pairs: Vec<(u32, u32)> = listed

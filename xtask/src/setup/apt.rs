@@ -1,4 +1,4 @@
-//! Debian's packages.
+//! Installs Debian's packages.
 
 use std::{fmt::Write as _, io, path::Path, process::Command};
 
@@ -11,15 +11,15 @@ use crate::{command, environment};
 /// them a machine keeps is not for a build to decide.
 const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "--no-remove"];
 
-/// Packages that come with a service, which a test wants to start by itself or not at all.
+/// Packages that come with a service. Tests start these programs themselves, or not at all.
 const SERVICES: [&str; 2] = ["prometheus", "victoria-metrics"];
 
-/// Whether this machine has packages of Debian's kind.
+/// Whether this machine has apt.
 pub(super) fn is_here() -> bool {
     environment::find_program("apt-get").is_some()
 }
 
-/// Installs the packages of all that is missing; without apt or root, says what to do instead.
+/// Installs the packages for everything that is missing. Without apt or root, fails and says what to do instead.
 pub(super) fn install(missing: &[Missing]) -> Result<()> {
     if missing.is_empty() {
         return Ok(());
@@ -52,15 +52,15 @@ fn install_packages(packages: &[&str]) -> Result<()> {
     command::run(apt_get().args(INSTALL).args(packages))
 }
 
-/// The program, which asks nothing.
+/// Returns apt-get, which asks nothing.
 pub(super) fn apt_get() -> Command {
     let mut apt_get = Command::new("apt-get");
-    // In runlevel 1 packages do not start services where there is no systemd to ask.
+    // In runlevel 1, packages start no services on a machine without systemd.
     apt_get.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").stdout(io::stderr());
     apt_get
 }
 
-/// Systemd starts a new service at once and at every boot.
+/// Stops and disables the services among these packages, which systemd starts at once and at every boot.
 fn stop_services(installed: &[&str]) -> Result<()> {
     if !Path::new("/run/systemd/system").is_dir() {
         return Ok(());
@@ -71,7 +71,7 @@ fn stop_services(installed: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Each package once, in the order they were missed.
+/// Returns each package once, in the order in which it was missed.
 fn packages(missing: &[Missing]) -> Vec<&'static str> {
     let mut packages = Vec::new();
     for package in missing.iter().flat_map(|missing| missing.packages) {

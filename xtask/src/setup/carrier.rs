@@ -1,7 +1,7 @@
 //! syslog-ng, which carries records to `ClickHouse` in a test.
 //!
-//! Debian's packages of it are unpacked beside the build and not installed: an installed syslog-ng is the only system logger of its
-//! machine.
+//! Debian's packages of it are unpacked beside the build and not installed: an installed syslog-ng becomes the only
+//! system logger of its machine.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use super::apt;
 use crate::{command, environment};
 
-/// With the libraries that the packages of the other tools do not bring.
+/// The packages, with the libraries that the packages of the other tools do not install.
 const PACKAGES: [&str; 8] = [
     "syslog-ng-core",
     "syslog-ng-mod-http",
@@ -22,14 +22,14 @@ const PACKAGES: [&str; 8] = [
     "libwrap0",
 ];
 
-/// Runs it from where it was unpacked.
+/// Runs the program from where it was unpacked.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 LD_LIBRARY_PATH=$(echo "$here"/lib/*-linux-gnu "$here"/usr/lib/*-linux-gnu "$here"/usr/lib/syslog-ng | tr ' ' ':') \
     exec "$here"/usr/sbin/syslog-ng --module-path="$(echo "$here"/usr/lib/syslog-ng/[0-9]*)" "$@"
 "#;
 
-/// The program, once [`complete`] has run.
+/// Returns the program, once [`complete`] has run.
 pub(crate) fn program() -> PathBuf {
     folder().join("run")
 }
@@ -38,7 +38,7 @@ fn folder() -> PathBuf {
     environment::target_directory().join("syslog-ng")
 }
 
-/// Downloads and unpacks it, if it is not here.
+/// Downloads and unpacks the packages, unless that has been done.
 pub(super) fn complete() -> Result<()> {
     if is_complete() {
         return Ok(());
@@ -67,7 +67,7 @@ pub(super) fn complete() -> Result<()> {
     Ok(())
 }
 
-/// The program, a line, if it is there.
+/// Returns a line about the program, if it is there.
 pub(super) fn found() -> Vec<String> {
     is_complete().then(|| format!("syslog-ng: {}", program().display())).into_iter().collect()
 }

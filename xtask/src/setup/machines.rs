@@ -23,7 +23,7 @@ const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missi
     Missing { what: program, packages, elsewhere: "the package your distribution has it in" }
 }
 
-/// The programs that are not on `PATH`.
+/// Returns the programs that are not on `PATH`.
 pub(super) fn missing() -> Vec<Missing> {
     TOOLS.into_iter().filter(|tool| environment::find_program(tool.what).is_none()).collect()
 }

@@ -1,7 +1,8 @@
-//! `cargo xtask setup`: what a fresh machine lacks, installed where that can be done, else said.
+//! `cargo xtask setup`: installs what a fresh machine lacks or, where that cannot be done, says what is missing.
 //!
-//! On Debian everything comes from its packages, except the linker for BPF, which cargo builds, and what the page has from npm. A machine
-//! that can compile for BPF already, with rustup's nightly for instance, is left as it is.
+//! On Debian, tools come from its packages, except the linker for BPF and subcommands of cargo, which cargo builds, the
+//! page's files from npm, and Python packages by pip. A machine that can compile for BPF already, with rustup's nightly
+//! for instance, is left as it is.
 
 mod apt;
 mod carrier;
@@ -19,7 +20,7 @@ pub(crate) use carrier::program as carrier_program;
 pub(crate) use lints::program as lint_program;
 pub(crate) use python::interpreter;
 
-/// What the machine is wanted for, beside building.
+/// What the machine is needed for, beside building.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Scope {
     /// Running the tests.
@@ -33,11 +34,11 @@ pub(crate) struct Scope {
 pub(crate) enum Report {
     /// What is there as well.
     All,
-    /// What is missing, and what is done about it.
+    /// Only what is missing, and what is done about it.
     Changes,
 }
 
-/// Something that a chore needs and that is not here.
+/// Something that a chore needs and that is not there.
 struct Missing {
     what: &'static str,
     /// Debian's packages that bring it.
@@ -56,7 +57,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
         missing.extend(tools::missing());
         missing.extend(python::missing());
     }
-    // Who only builds needs no page with lines.
+    // A plain build can do without the lines of the page.
     let has_lines = scope.tests || report == Report::All;
     if has_lines {
         missing.extend(page::missing());
@@ -94,7 +95,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
     Ok(())
 }
 
-/// Looks for what fuzzing needs, which is no compiler for BPF, and installs what is missing.
+/// Looks for what fuzzing needs, which includes no compiler for BPF, and installs what is missing.
 pub(crate) fn for_fuzzing() -> Result<()> {
     apt::install(&fuzzing::missing())?;
     fuzzing::complete()
@@ -113,8 +114,7 @@ pub(crate) fn for_machines() -> Result<()> {
     apt::install(&machines::missing())
 }
 
-/// Looks for what building and packaging need, and with `tries` for what trying packages needs, and installs what is
-/// missing.
+/// Looks for what building and packaging need and, if `tries`, what trying packages needs. Installs what is missing.
 pub(crate) fn for_packaging(tries: bool) -> Result<()> {
     run(Scope::default(), Report::Changes)?;
     let mut missing = packaging::missing(tries);

@@ -11,7 +11,7 @@ const TOOLS: [Missing; 2] = [tool("dpkg-shlibdeps", &["dpkg-dev"]), tool("strip"
 
 const TRYING: [Missing; 3] = [
     tool("debootstrap", &["debootstrap"]),
-    // What debootstrap fetches with.
+    // debootstrap downloads with it.
     tool("wget", &["wget"]),
     tool("lintian", &["lintian"]),
 ];
@@ -26,13 +26,13 @@ const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missi
     Missing { what: program, packages, elsewhere: "the package your distribution has it in" }
 }
 
-/// The missing tools, with their packages.
+/// Returns the missing tools, with their packages.
 pub(super) fn missing(tries: bool) -> Vec<Missing> {
     let trying = TRYING.into_iter().filter(|_| tries);
     TOOLS.into_iter().chain(trying).filter(|tool| environment::find_program(tool.what).is_none()).collect()
 }
 
-/// Builds cargo's subcommands, as far as they are not here.
+/// Builds cargo's subcommands, unless they are there already.
 pub(super) fn complete() -> Result<()> {
     for (name, install) in SUBCOMMANDS {
         if has_subcommand(name) {

@@ -1,6 +1,7 @@
-//! What the page of `--listen` has from others, from npm: uPlot, which draws its lines, and axe-core, by which a test judges it.
+//! Files of the page of `--listen` that come from npm: uPlot, which draws its lines, and axe-core, with which a test
+//! judges it.
 //!
-//! pping builds without them as well. So who only builds is told what is missing, and goes on.
+//! pping builds without them as well. So a plain build only says what is missing, and goes on.
 
 use std::{
     fs, io,
@@ -13,11 +14,11 @@ use anyhow::{Context as _, Result, ensure};
 use super::Missing;
 use crate::{command, environment};
 
-/// Where npm is told what to fetch, with the checksums of all of it.
+/// The files that tell npm what to fetch, with the checksums of everything.
 const DESCRIPTION: [&str; 2] = ["package.json", LOCK];
 const LOCK: &str = "package-lock.json";
 
-/// What is taken of the packages, and what the build knows it as.
+/// The files that are taken from the packages, and their names in the build.
 const FILES: [(&str, &str); 4] = [
     ("uplot/dist/uPlot.iife.min.js", "uPlot.iife.min.js"),
     ("uplot/dist/uPlot.min.css", "uPlot.min.css"),
@@ -36,7 +37,7 @@ pub(super) fn missing() -> Vec<Missing> {
     if is_complete() || has_npm() { Vec::new() } else { vec![NPM] }
 }
 
-/// Fetches what is not here.
+/// Fetches the files, unless they are there already.
 pub(super) fn complete() -> Result<()> {
     if is_complete() {
         return Ok(());
@@ -52,13 +53,13 @@ pub(super) fn complete() -> Result<()> {
         fs::copy(work.join("node_modules").join(from), vendor().join(to))
             .with_context(|| format!("npm brought no {from}"))?;
     }
-    // Last, as it says that all else is there.
+    // Last, because it tells that everything else is there.
     fs::copy(folder().join(LOCK), vendor().join(LOCK))?;
     ensure!(is_complete(), "{} lacks something of the page", vendor().display());
     Ok(())
 }
 
-/// The same where it is only a pity if that cannot be.
+/// Fetches the files if possible. Otherwise only says what is missing.
 pub(super) fn complete_if_possible() {
     if is_complete() {
         return;
@@ -75,7 +76,7 @@ pub(super) fn complete_if_possible() {
     }
 }
 
-/// What is there, a line.
+/// Returns a line about the files, if they are there.
 pub(super) fn found() -> Vec<String> {
     is_complete().then(|| format!("uPlot for the page: {}", vendor().display())).into_iter().collect()
 }
@@ -92,7 +93,7 @@ fn has_npm() -> bool {
     environment::find_program("npm").is_some()
 }
 
-/// Whether all is there, of the versions that are asked for now.
+/// Whether all files are there, in the versions of the present lock file.
 fn is_complete() -> bool {
     let read = |file: &Path| fs::read(file).ok();
     FILES.iter().all(|(_, file)| vendor().join(file).is_file())

@@ -1,4 +1,4 @@
-//! What the tests' Python needs beside its own library, in an environment of its own under the target directory.
+//! Python packages for the tests and lints, in virtual environments under the target directory.
 
 use std::{io, path::PathBuf, process::Command};
 
@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result};
 use super::Missing;
 use crate::{command, environment};
 
-/// Another reader of the logs that pping writes for `HdrHistogram`, the schemas of Kubernetes, hosts that speak QUIC, and a receiver
-/// and a collector of OTLP.
-/// The tests' script for those sets what is private in aioquic, so another version of it may need another script.
+/// Another reader of the logs that pping writes for `HdrHistogram`, the schemas of Kubernetes, hosts that speak QUIC,
+/// and a receiver and a collector of OTLP. The tests' script for QUIC sets private fields of aioquic, so another
+/// version may need another script.
 const PACKAGES: [&str; 5] = [
     "hdrhistogram==0.10.8",
     "kubernetes-validate==1.37.0",
@@ -17,8 +17,8 @@ const PACKAGES: [&str; 5] = [
     "opentelemetry-proto==1.45.2",
     "rotel==0.0.1a15",
 ];
-/// `ClickHouse`'s engine, 560 MB. It is installed without what it depends on, pandas and pyarrow, which take as much again and which
-/// only its interface for data frames needs.
+/// `ClickHouse`'s engine, 560 MB. It is installed without its dependencies pandas and pyarrow, which take as much
+/// again: only its interface for data frames needs them.
 const ALONE: [&str; 1] = ["chdb-core==26.9.0"];
 const MODULES: &str =
     "import hdrh, kubernetes_validate, aioquic, opentelemetry.proto.metrics.v1.metrics_pb2, rotel, chdb";
@@ -29,19 +29,19 @@ const VENV: Missing = Missing {
     elsewhere: "the package your distribution has it in",
 };
 
-/// The Python that has it all, once [`complete`] has run.
+/// Returns the Python that has all packages, once [`complete`] has run.
 pub(crate) fn interpreter() -> PathBuf {
     environment_for("python").join("bin/python3")
 }
 
-/// The missing tools, with their packages.
+/// Returns the missing tools, with their packages.
 pub(super) fn missing() -> Vec<Missing> {
-    // The module `venv` is always there; what it copies is not.
+    // The module `venv` is always there; `ensurepip`, which it needs, may not be.
     let has_venv = command::succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"]));
     if has_venv { Vec::new() } else { vec![VENV] }
 }
 
-/// Makes the environment, if it is not here.
+/// Makes the environment, unless it is there already.
 pub(super) fn complete() -> Result<()> {
     if is_complete() {
         return Ok(());
@@ -50,19 +50,19 @@ pub(super) fn complete() -> Result<()> {
     add("python", &["--no-deps"], &ALONE)
 }
 
-/// Where an environment of Python is.
+/// Returns the directory of a virtual environment.
 pub(super) fn environment_for(name: &str) -> PathBuf {
     environment::target_directory().join(name)
 }
 
-/// Makes an environment with these packages.
+/// Makes a virtual environment with these packages.
 pub(super) fn install(name: &str, packages: &[&str]) -> Result<()> {
     let directory = environment_for(name);
     command::run(Command::new("python3").args(["-m", "venv"]).arg(&directory).stdout(io::stderr()))?;
     add(name, &[], packages)
 }
 
-/// Adds packages to an environment, by pip with these options.
+/// Adds packages to a virtual environment, with these options of pip.
 fn add(name: &str, options: &[&str], packages: &[&str]) -> Result<()> {
     let mut python = Command::new(environment_for(name).join("bin/python3"));
     python.args(["-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]);
@@ -70,7 +70,7 @@ fn add(name: &str, options: &[&str], packages: &[&str]) -> Result<()> {
         .with_context(|| format!("could not install {}", packages.join(" ")))
 }
 
-/// The tools that are there, a line each.
+/// Returns a line about the packages, if they are there.
 pub(super) fn found() -> Vec<String> {
     let line = || format!("{} {}: {}", PACKAGES.join(" "), ALONE.join(" "), interpreter().display());
     is_complete().then(line).into_iter().collect()

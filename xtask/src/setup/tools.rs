@@ -1,4 +1,4 @@
-//! The programs that the tests start: peers, witnesses and judges.
+//! The programs that the tests start.
 
 use super::Missing;
 use crate::environment;
@@ -36,12 +36,12 @@ const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missi
     Missing { what: program, packages, elsewhere: "the package your distribution has it in" }
 }
 
-/// The programs that are not on `PATH`.
+/// Returns the programs that are not on `PATH`.
 pub(super) fn missing() -> Vec<Missing> {
     TOOLS.into_iter().filter(|tool| environment::find_program(tool.what).is_none()).collect()
 }
 
-/// Where the others are, a line each.
+/// Returns a line about each program that is there.
 pub(super) fn found() -> Vec<String> {
     let line = |tool: &Missing| {
         environment::find_program(tool.what).map(|file| format!("{}: {}", tool.what, file.display()))

@@ -1,4 +1,4 @@
-//! The agent that is soaked: its files, its life and death, and what it takes.
+//! An agent of the soak: its files, its start and end, and the resources that it uses.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use pping_lab::Namespace;
 
-/// How long it may take to be ready, on a busy machine.
+/// How long an agent may take to be ready, or to end, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_millis(20);
 
@@ -28,14 +28,14 @@ pub(super) struct Agent<'a> {
     pub(super) config: PathBuf,
     log: PathBuf,
     child: Mutex<Option<Child>>,
-    /// Odd while it is not there, or not ready.
+    /// Odd while the agent is not running, or not ready.
     lives: AtomicU32,
 }
 
-/// What a process takes.
+/// The resources of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// Resident memory, KiB, and the part of it that is no file's.
+    /// Resident memory, and its anonymous part, KiB.
     pub(super) resident: u64,
     pub(super) anonymous: u64,
     pub(super) descriptors: usize,
@@ -64,7 +64,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Starts it and waits until it measures.
+    /// Starts the agent and waits until it is ready.
     pub(super) fn start(&self) -> Result<()> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log)?;
         let mut command = self.router.command(self.program);
@@ -85,7 +85,7 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Ends it by a signal, and waits for that.
+    /// Ends the agent by a signal, and waits until it has ended.
     pub(super) fn end(&self, signal: &str) -> Result<()> {
         self.lives.fetch_add(1, SeqCst);
         self.signal(signal)?;
@@ -107,7 +107,7 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Whether it is alive when it is meant to be.
+    /// Fails if the agent has ended by itself.
     pub(super) fn ensure_running(&self) -> Result<()> {
         if let Some(child) = self.child().as_mut()
             && let Some(status) = child.try_wait()?
@@ -117,22 +117,22 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// A number that changes whenever it ends, and when it is ready again; odd in between.
+    /// Returns a number that changes whenever the agent ends, and when it is ready again. The number is odd in between.
     pub(super) fn life(&self) -> u32 {
         self.lives.load(SeqCst)
     }
 
-    /// Whether it is there, and has been since this was its number.
+    /// Whether the agent is ready, and has been ever since `life` was its number.
     pub(super) fn lives_since(&self, life: u32) -> bool {
         life.is_multiple_of(2) && self.life() == life
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub(super) fn id(&self) -> Option<u32> {
         self.child().as_ref().map(Child::id)
     }
 
-    /// Asks for its metrics; `None` when it does not answer.
+    /// Returns its metrics, or `None` if it does not answer.
     pub(super) fn scrape(&self, is_compressed: bool) -> Result<Option<String>> {
         let mut curl = self.curl("metrics");
         if is_compressed {
@@ -153,12 +153,12 @@ impl<'a> Agent<'a> {
         curl
     }
 
-    /// How long its log is by now.
+    /// Returns the present length of its log, in bytes.
     pub(super) fn log_length(&self) -> u64 {
         fs::metadata(&self.log).map_or(0, |metadata| metadata.len())
     }
 
-    /// What it has logged since the log was so long.
+    /// Returns what it has logged since the log had this length.
     pub(super) fn log_since(&self, length: u64) -> Result<String> {
         use std::os::unix::fs::FileExt as _;
         let mut content = vec![0; self.log_length().saturating_sub(length) as usize];
@@ -170,7 +170,8 @@ impl<'a> Agent<'a> {
         self.log_since(self.log_length().saturating_sub(2000)).unwrap_or_default()
     }
 
-    /// What it takes at present. Descriptors come and go with each scrape, so this is the least of several looks.
+    /// Returns the resources it uses now. Descriptors come and go with each scrape, so this is the reading with the
+    /// fewest.
     pub(super) fn taken(&self) -> Result<Taken> {
         let mut least: Option<Taken> = None;
         for _ in 0..40 {
@@ -197,7 +198,7 @@ impl Drop for Agent<'_> {
     }
 }
 
-/// What a process takes at this moment.
+/// Returns the resources that a process uses at this moment.
 pub(super) fn taken(process: u32) -> Result<Taken> {
     let directory = PathBuf::from(format!("/proc/{process}"));
     let status = fs::read_to_string(directory.join("status"))?;
@@ -207,7 +208,7 @@ pub(super) fn taken(process: u32) -> Result<Taken> {
     };
     let mut taken = Taken { resident: field("VmRSS:"), anonymous: field("RssAnon:"), ..Taken::default() };
     for entry in fs::read_dir(directory.join("fd"))? {
-        // One that was closed in the meantime.
+        // The descriptor was closed in the meantime.
         let Ok(target) = fs::read_link(entry?.path()) else { continue };
         taken.descriptors += 1;
         let target = target.to_string_lossy();

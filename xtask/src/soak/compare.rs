@@ -1,4 +1,4 @@
-//! Whether every packet and every sample was counted, once.
+//! Checks that every packet and every sample was counted exactly once.
 
 use std::{
     collections::BTreeMap,
@@ -13,11 +13,11 @@ use super::{
     agent::Agent, counters::Counters, dial::Dial, findings::Findings, metrics::Page, scrape::Scraper,
 };
 
-/// More than two turns of the agent.
+/// More than two of the agent's rounds, which it makes once a second.
 const TURNS: Duration = Duration::from_millis(2500);
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// What differs, in packets and samples; nothing should.
+/// How many packets and samples differ, which should be none, and of how many (`of_`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
     pub(super) packets: u64,
@@ -27,7 +27,7 @@ pub(super) struct Differences {
     pub(super) replies: u64,
 }
 
-/// What the kernel counts for each name.
+/// Reads the kernel's counters of each interface name.
 pub(super) fn kernel(router: &Namespace, dial: &Dial<'_>) -> Result<BTreeMap<String, Counters>> {
     let mut counters = dial.counters()?;
     for name in [Topology::LAN, Topology::WAN] {
@@ -36,7 +36,7 @@ pub(super) fn kernel(router: &Namespace, dial: &Dial<'_>) -> Result<BTreeMap<Str
     Ok(counters)
 }
 
-/// What the kernel counts, and what an agent tells, at a time when nothing goes on.
+/// Returns the kernel's counters and the agents' metrics at a time when no packets pass.
 pub(super) fn quietly(
     agents: [(&Agent<'_>, &Scraper); 2],
     router: &Namespace,
@@ -58,14 +58,15 @@ pub(super) fn quietly(
     bail!("there are still packets {PATIENCE:?} after all traffic ended")
 }
 
-/// What an agent tells of the packets of an interface.
+/// Returns an agent's counters of the packets of an interface.
 pub(super) fn reported(page: &Page, interface: &str) -> Counters {
     let packets =
         |direction| page.sum("pping_packets_total", &[("interface", interface), ("direction", direction)]);
     Counters { received: packets("ingress"), sent: packets("egress") }
 }
 
-/// Compares all that an agent tells with what is known otherwise; `before` is what there was before it came.
+/// Compares all metrics of an agent with what is known otherwise. `before` is what the kernel had counted before the
+/// agent started.
 pub(super) fn all(
     name: &str,
     page: &Page,
@@ -104,7 +105,7 @@ pub(super) fn all(
     for (interface, matched) in [(Topology::WAN, "ingress"), (Topology::LAN, "egress")] {
         let labels = [("interface", interface), ("method", "icmp-echo"), ("matched", matched)];
         let samples = page.sum("pping_samples_total", &labels);
-        // On a busy machine ping may be gone before a reply comes, which is measured all the same.
+        // On a busy machine ping may end before a reply comes. pping measures that reply all the same.
         let missing = replies.saturating_sub(samples) + samples.saturating_sub(requests);
         differences.replies += missing;
         if missing > 0 {

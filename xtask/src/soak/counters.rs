@@ -1,4 +1,4 @@
-//! What the kernel has counted for an interface.
+//! The kernel's counters of an interface.
 
 use std::{fs, ops::AddAssign, ops::Sub};
 
@@ -9,7 +9,7 @@ use pping_lab::Namespace;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) received: u64,
-    /// With those that its other end had no room for: they were sent, and lost on the cable.
+    /// Includes packets that the other end had no room for: they were sent, and lost on the cable.
     pub(super) sent: u64,
 }
 

@@ -16,24 +16,24 @@ use super::{agent::Agent, counters::Counters, findings::Findings};
 
 /// Their names.
 pub(super) const NAMES: [&str; 4] = ["dial0", "dial1", "dial2", "dial3"];
-/// The name of one that is there at the end, in place of another.
+/// The name that interfaces are renamed to.
 const RENAMED: &str = "dial9";
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(4);
 
-/// All of them.
+/// The interfaces, and what they have counted.
 pub(super) struct Dial<'a> {
     router: &'a Namespace,
     remote: Namespace,
     agents: Vec<&'a Agent<'a>>,
-    /// What the kernel counted for those that are gone, by name.
+    /// What the kernel counted under each name, for interfaces that no longer have it.
     gone: BTreeMap<String, Counters>,
-    /// Those that are there, and what they had counted under another name.
+    /// The interfaces that exist, and what each had counted under an earlier name.
     here: BTreeMap<String, Counters>,
     pub(super) made: u64,
     pub(super) renamed: u64,
     pub(super) longest: Duration,
-    /// How long it may take until one is watched.
+    /// How long it may take until an interface is watched.
     limit: Duration,
     round: usize,
 }
@@ -54,13 +54,13 @@ impl<'a> Dial<'a> {
         })
     }
 
-    /// Every few seconds: one of them is hung up, and dialled again.
+    /// Hangs up one of the interfaces and dials it again. Called every few seconds.
     pub(super) fn next(&mut self, findings: &Findings) -> Result<()> {
         self.round += 1;
         let name = NAMES[self.round % NAMES.len()];
         if self.here.contains_key(name) {
             self.hang_up(name)?;
-            // At once now and then, so that the kernel tells of both in one breath.
+            // Now and then at once, so that the kernel reports both changes together.
             if !self.round.is_multiple_of(3) {
                 thread::sleep(Duration::from_millis(300));
             }
@@ -75,7 +75,7 @@ impl<'a> Dial<'a> {
         Ok(())
     }
 
-    /// Has all of them there, so that what is compared is of the same set.
+    /// Makes the interfaces that are missing, so that the same set is compared each time.
     pub(super) fn complete(&mut self, findings: &Findings) -> Result<()> {
         for name in NAMES.into_iter().chain([RENAMED]) {
             if !self.here.contains_key(name) {
@@ -85,7 +85,7 @@ impl<'a> Dial<'a> {
         Ok(())
     }
 
-    /// What all interfaces that had this name have counted, while they had it.
+    /// Returns what all interfaces with each name have counted while they had it.
     pub(super) fn counters(&self) -> Result<BTreeMap<String, Counters>> {
         let mut counters = self.gone.clone();
         for (name, before) in &self.here {
@@ -94,7 +94,7 @@ impl<'a> Dial<'a> {
         Ok(counters)
     }
 
-    /// Makes one and leaves it down until it is watched.
+    /// Makes an interface and leaves it down until it is watched.
     fn make(&mut self, name: &str, findings: &Findings) -> Result<()> {
         let remote = self.remote.name();
         let watch = self.look();
@@ -111,7 +111,7 @@ impl<'a> Dial<'a> {
         self.wait(name, &watch, began, findings)
     }
 
-    /// Gives it addresses, and has both ends talk.
+    /// Gives an interface addresses, and sends pings between its ends.
     fn connect(&self, name: &str) -> Result<()> {
         let number = name.trim_start_matches("dial").parse::<u8>().unwrap_or(0);
         let (router, remote) = (End::new(self.router, name), End::new(&self.remote, name));
@@ -131,14 +131,14 @@ impl<'a> Dial<'a> {
         Ok(())
     }
 
-    /// Takes it down, so that no more packets come, reads what it counted, and deletes it.
+    /// Takes an interface down, so that no more packets pass, reads its counters, and deletes it.
     fn hang_up(&mut self, name: &str) -> Result<()> {
         self.settle(name)?;
         run(&format!("-n {} link del {name}", self.router.name()))?;
         Ok(())
     }
 
-    /// Gives it another name.
+    /// Renames an interface.
     fn rename(&mut self, name: &str, to: &str, findings: &Findings) -> Result<()> {
         if self.here.contains_key(to) {
             self.hang_up(to)?;
@@ -153,7 +153,7 @@ impl<'a> Dial<'a> {
         self.wait(to, &watch, began, findings)
     }
 
-    /// Ends an interface's time under its name.
+    /// Takes an interface down, and adds what it has counted under this name to `gone`.
     fn settle(&mut self, name: &str) -> Result<Counters> {
         run(&format!("-n {} link set {name} down", self.router.name()))?;
         let counters = Counters::read(self.router, name)?;
@@ -162,7 +162,7 @@ impl<'a> Dial<'a> {
         Ok(counters)
     }
 
-    /// The kernel's number of one.
+    /// Returns the interface index.
     fn number(&self, name: &str) -> Result<u32> {
         let path = format!("/proc/thread-self/net/dev_snmp6/{name}");
         let text = self.router.enter(|| fs::read_to_string(path))??;
@@ -174,12 +174,12 @@ impl<'a> Dial<'a> {
         self.agents.iter().map(|agent| (agent.log_length(), agent.life())).collect()
     }
 
-    /// Waits until all agents say that they watch it.
+    /// Waits until all agents say that they watch an interface.
     fn wait(&mut self, name: &str, watch: &[(u64, u32)], began: Instant, findings: &Findings) -> Result<()> {
-        // The kernel does one thing at a time with interfaces, of all namespaces. Where it had others to serve first, what
-        // the soak asked it for since took as long.
+        // The kernel changes one interface at a time, in all namespaces. If it had others to serve first, the soak's
+        // own requests took as long.
         let limit = self.limit + began.elapsed();
-        // With its number: another of that name may have been watched a moment ago, and that be said only now.
+        // With the interface index, because an agent may only now report an earlier interface of the same name.
         let (beginning, end) = (format!("watching {name} at "), format!("(ifindex {})", self.number(name)?));
         let mut awaited: Vec<_> = self.agents.iter().zip(watch).collect();
         while !awaited.is_empty() {
@@ -199,7 +199,7 @@ impl<'a> Dial<'a> {
                 if is_watched.next() != Some(true) {
                     return true;
                 }
-                // Not of one that was not there.
+                // Only an agent that ran all the while has a time to judge.
                 if agent.lives_since(*life) {
                     self.longest = self.longest.max(took);
                     if took >= limit {

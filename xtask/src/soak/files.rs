@@ -22,14 +22,14 @@ pub(super) enum Variant {
     Talkative,
     OtherGroups,
     MoreInterfaces,
-    /// A configuration that cannot be.
+    /// An invalid configuration.
     Broken,
-    /// Groups that cannot be.
+    /// Invalid groups.
     BrokenGroups,
 }
 
 impl Variant {
-    /// One after the other.
+    /// In the order in which the agents get them.
     pub(super) const ALL: [Self; 6] = [
         Self::Talkative,
         Self::Broken,
@@ -39,12 +39,12 @@ impl Variant {
         Self::Plain,
     ];
 
-    /// Whether it must be refused.
+    /// Whether the agent must reject it.
     pub(super) fn is_broken(self) -> bool {
         matches!(self, Self::Broken | Self::BrokenGroups)
     }
 
-    /// What the log says when it was refused, or followed.
+    /// What the log says when the agent has rejected it, or put it into force.
     pub(super) fn answer(self) -> &'static str {
         match self {
             Self::Broken => "the configuration stays as it was",
@@ -59,16 +59,16 @@ pub(super) struct Files {
     pub(super) config: PathBuf,
     pub(super) listen: &'static str,
     pub(super) groups: PathBuf,
-    /// Where it writes records, if it does.
+    /// Where the agent writes records, if it does.
     pub(super) records: Option<PathBuf>,
-    /// Whether it measures times in this host.
+    /// Whether the agent measures residence.
     pub(super) has_residence: bool,
-    /// Where it pins, if it does.
+    /// Where the agent pins, if it does.
     pub(super) pins: Option<PathBuf>,
 }
 
 impl Files {
-    /// Writes them, so that the next start or reload finds this.
+    /// Writes the files, so that the next start or reload finds this variant.
     pub(super) fn write(&self, variant: Variant) -> Result<()> {
         let groups = match variant {
             Variant::OtherGroups => OTHER_GROUPS,

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-/// What all parts of a soak share.
+/// The findings, and whether the soak is over. All parts of a soak share it.
 #[derive(Debug)]
 pub(super) struct Findings {
     began: Instant,
@@ -22,7 +22,7 @@ impl Findings {
         Self { began: Instant::now(), found: Mutex::default(), over: AtomicBool::new(false) }
     }
 
-    /// Notes something that must not be.
+    /// Notes a finding.
     pub(super) fn note(&self, what: impl Display) {
         let at = self.began.elapsed().as_secs();
         let what = format!("at {}:{:02}: {what}", at / 60, at % 60);
@@ -30,23 +30,23 @@ impl Findings {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
-    /// Says what goes on.
+    /// Prints progress.
     pub(super) fn say(&self, what: impl Display) {
         let at = self.began.elapsed().as_secs();
         eprintln!("{:>3}:{:02} {what}", at / 60, at % 60);
     }
 
-    /// All that was noted.
+    /// Returns all findings.
     pub(super) fn all(&self) -> Vec<String> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has all parts come to their end.
+    /// Tells all parts to end.
     pub(super) fn end(&self) {
         self.over.store(true, Relaxed);
     }
 
-    /// Whether they are to.
+    /// Whether the parts should end.
     pub(super) fn is_over(&self) -> bool {
         self.over.load(Relaxed)
     }

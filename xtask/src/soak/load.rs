@@ -1,4 +1,4 @@
-//! Traffic between client and server, all the time, of which some is counted.
+//! Constant traffic between client and server, some of which is counted.
 
 use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
@@ -15,13 +15,13 @@ use pping_lab::{
 
 use super::findings::Findings;
 
-/// A page and what it needs.
+/// A web page and its parts.
 const SHORT: Pace = Pace { chunks: 6, bytes: 700, pause: Duration::from_millis(15) };
-/// A terminal session with keystrokes for the whole time.
+/// A terminal session, with keystrokes for the whole time.
 const LONG: Pace = Pace { chunks: u32::MAX, bytes: 120, pause: Duration::from_millis(50) };
-/// A transfer.
+/// A bulk transfer.
 const BULK: Pace = Pace { chunks: 1500, bytes: 1400, pause: Duration::from_micros(500) };
-/// How many conversations a server has; it remembers all of them.
+/// How many conversations a server has before another one replaces it. A server keeps a handle of each.
 const CONVERSATIONS: usize = 40;
 const PINGS: [&str; 5] = ["-q", "-i", "0.1", "-c", "30"];
 
@@ -36,7 +36,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Starts all of it; it ends when the findings say that it is over.
+    /// Starts all traffic. It ends when the soak is over.
     pub(super) fn start<'scope>(
         &'scope self,
         scope: &'scope thread::Scope<'scope, '_>,
@@ -46,7 +46,7 @@ impl Load {
         let go = move |what: &'static str, work: Box<dyn Fn() -> Result<()> + Send + 'scope>| {
             scope.spawn(move || {
                 while !findings.is_over() {
-                    // What is broken off by the end is as it should be.
+                    // An error is expected if the end of the soak breaks off the work.
                     if let Err(error) = work()
                         && !findings.is_over()
                     {
@@ -86,7 +86,7 @@ impl Load {
         Ok(())
     }
 
-    /// Its end comes with that of its server.
+    /// Talks until the soak is over. The conversation ends with its server.
     fn long(&self, topology: &Topology, address: IpAddr, findings: &Findings) -> Result<()> {
         let server = Server::start(topology.server(), 0, Behaviour::Echo)?;
         let to = SocketAddr::from((address, server.port()));
@@ -139,17 +139,17 @@ impl Load {
     }
 }
 
-/// How many requests ping sent, and how many replies it got.
+/// Returns how many requests ping sent, and how many replies it got.
 pub(super) fn summary(output: &str) -> Option<(u64, u64)> {
     let line = output.lines().find(|line| line.contains(" packets transmitted"))?;
     let (sent, rest) = line.split_once(" packets transmitted, ")?;
-    // A reply that came twice is one more.
+    // A duplicate reply counts as another reply.
     let received = rest.split_once(" received")?.0;
     let twice = rest.split_once('+').and_then(|(_, more)| more.split_once(" duplicates")?.0.parse().ok());
     Some((sent.trim().parse().ok()?, received.parse::<u64>().ok()? + twice.unwrap_or(0)))
 }
 
-/// Sleeps, but not beyond the end.
+/// Sleeps, but not beyond the end of the soak.
 pub(super) fn rest(findings: &Findings, time: Duration) {
     let until = std::time::Instant::now() + time;
     while std::time::Instant::now() < until && !findings.is_over() {

@@ -1,4 +1,4 @@
-//! What a scrape says, and whether it may follow the one before.
+//! Reads a scrape, and checks that it may follow the one before.
 
 use std::collections::HashMap;
 
@@ -15,10 +15,10 @@ const OF_ONE_PROCESS: [&str; 5] = [
     "pping_otlp_",
 ];
 
-/// The suffixes of what only grows.
+/// The suffixes of metrics that only grow.
 const GROWING: [&str; 4] = ["_total", "_count", "_bucket", "_sum"];
 
-/// A page: each series, as it is written, and its value.
+/// A page of metrics: the text and the value of each series.
 #[derive(Debug, Default)]
 pub(super) struct Page(HashMap<String, f64>);
 
@@ -32,7 +32,7 @@ impl Page {
         Self(samples.collect())
     }
 
-    /// The sum of all series of this name that have all of these labels.
+    /// Returns the sum of all series of this name that have all of these labels.
     pub(super) fn sum(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
         let wanted: Vec<String> =
             labels.iter().map(|(label, value)| format!("{label}=\"{value}\"")).collect();
@@ -45,7 +45,7 @@ impl Page {
         sum as u64
     }
 
-    /// The values that a label has among the series of this name.
+    /// Returns the values of a label among the series of this name.
     pub(super) fn values(&self, name: &str, label: &str) -> Vec<String> {
         let begin = format!("{label}=\"");
         let of = self.0.keys().filter(|series| self::name(series) == name);
@@ -58,12 +58,12 @@ impl Page {
     }
 }
 
-/// The highest that each counter has been.
+/// The last value of each counter.
 #[derive(Debug, Default)]
 pub(super) struct Monotone(HashMap<String, f64>);
 
 impl Monotone {
-    /// Takes a page, and tells of each counter that went back.
+    /// Takes a page, and describes each counter that went back.
     pub(super) fn follow(&mut self, page: &Page) -> Vec<String> {
         let mut setbacks = Vec::new();
         for (series, &value) in &page.0 {

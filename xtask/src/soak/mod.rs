@@ -1,7 +1,8 @@
-//! `cargo xtask soak`: pping for a long time, with all that happens to it in a year happening every few seconds.
+//! `cargo xtask soak`: runs pping for a long time. What happens to it in a year happens every few seconds.
 //!
-//! Two agents watch the same interfaces. One, with pins, is killed and started again; what it tells must go on as if
-//! nothing had been. The other is never ended, so that what it takes can be compared over the whole time.
+//! Two agents watch the same interfaces. The mortal one, with pins, is killed and started again, and its metrics must
+//! go on as if it had never ended. The lasting one is never ended, so that its resources can be compared over the whole
+//! time.
 
 mod agent;
 mod compare;
@@ -52,7 +53,7 @@ pub(crate) use plan::{Plan, duration};
 
 const HOLD: Duration = Duration::from_millis(3);
 
-/// What came of the parts that run beside each other.
+/// Counts of the parts that run beside each other.
 #[derive(Debug, Default)]
 struct Tallies {
     reloads: AtomicU64,
@@ -62,11 +63,11 @@ struct Tallies {
     lines: AtomicU64,
 }
 
-/// All that a soak has.
+/// Everything that a soak has.
 struct Soak<'a> {
     plan: Plan,
     topology: &'a Topology,
-    /// The one that is killed, and the one that is not.
+    /// The agent that is killed, and the one that is not.
     mortal: &'a Agent<'a>,
     lasting: &'a Agent<'a>,
     files: [Files; 2],
@@ -76,11 +77,11 @@ struct Soak<'a> {
     queues: Queues<'a>,
     findings: &'a Findings,
     tallies: Tallies,
-    /// Who has it may end the mortal one, or change files.
+    /// Held while the mortal agent is ended and started, while files change, and while resources are read.
     turn: Mutex<()>,
 }
 
-/// Soaks `pping` for as long as the plan says. Errors when anything was off.
+/// Soaks `pping` for as long as the plan says. Fails if there are findings.
 pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
     let interrupt = Interrupt::catch()?;
     Namespace::sweep()?;
@@ -96,7 +97,7 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
         listen: agent.address,
         groups: directory.join(format!("{}.csv", agent.name)),
         records,
-        // What is pinned does not keep times of queues, so the other one has them.
+        // Pinned programs do not keep times of queues, so the other agent measures them.
         has_residence: pins.is_none(),
         pins,
     };
@@ -193,7 +194,7 @@ impl Soak<'_> {
         Ok(report)
     }
 
-    /// Runs a part until it is over; its failure is a finding.
+    /// Runs a part on its own thread. An error is a finding.
     fn part<'scope>(
         &'scope self,
         scope: &'scope thread::Scope<'scope, '_>,
@@ -207,7 +208,7 @@ impl Soak<'_> {
         });
     }
 
-    /// What the kernel had counted before each agent came.
+    /// Returns what the kernel had counted before each agent started.
     fn before(&self, dial: &Dial<'_>) -> Result<Vec<BTreeMap<String, Counters>>> {
         let agents = [(self.mortal, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
         let (kernel, pages) = compare::quietly(agents, self.topology.router(), dial, self.findings)?;
@@ -218,7 +219,7 @@ impl Soak<'_> {
         Ok(pages.iter().map(of_page).collect())
     }
 
-    /// Looks at what the agents take, until the time is over.
+    /// Reads the agents' resources again and again until the time is over.
     fn look_on(&self, began: Instant, dial: &Mutex<Dial<'_>>, interrupt: &Interrupt) -> Result<Vec<Look>> {
         let mut looks = vec![self.look(Duration::ZERO, true)?];
         let mut next = self.plan.look;
@@ -246,7 +247,7 @@ impl Soak<'_> {
     }
 
     fn look(&self, at: Duration, is_of_all: bool) -> Result<Look> {
-        // Not of one that is just being started.
+        // Not while an agent is just being started.
         let _turn = lock(&self.turn);
         let [mortal, lasting]: [Taken; 2] = [self.mortal.taken()?, self.lasting.taken()?];
         let look = Look { at, is_of_all, mortal, lasting };

@@ -6,9 +6,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(super) length: Duration,
-    /// When descriptors are looked at first: those of the end are compared with that.
+    /// When descriptors are first counted. At the end there must be as many.
     pub(super) settled: Duration,
-    /// Between two looks at what is taken.
+    /// The interval between two looks at resources.
     pub(super) look: Duration,
     pub(super) restart: Duration,
     pub(super) reload: Duration,
@@ -18,7 +18,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For so long: an hour is looked at after five minutes, and what is shorter after a quarter of it.
+    /// Makes a plan of this length. Descriptors are first counted after a quarter of it, or after five minutes if that
+    /// is less.
     pub(crate) fn new(length: Duration) -> Self {
         let is_short = length < Duration::from_mins(20);
         Self {
@@ -28,7 +29,8 @@ impl Plan {
             restart: if is_short { Duration::from_secs(20) } else { Duration::from_mins(1) },
             reload: Duration::from_secs(7),
             dial: Duration::from_secs(3),
-            // The short form runs beside other things, on machines that are busy, and fails for what is wrong, not slow.
+            // A short soak runs beside other things, on busy machines. It must fail for what is wrong, not for what is
+            // slow.
             attach: Duration::from_secs(if is_short { 10 } else { 1 }),
         }
     }

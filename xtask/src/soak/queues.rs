@@ -1,6 +1,6 @@
-//! A queue that is replaced under traffic, again and again, while packets are followed through it.
+//! Replaces a queue under traffic, again and again, while pping follows packets through it.
 //!
-//! Its interface is one of its own, since what a queue drops was counted by pping and not by the kernel.
+//! The queue has an interface of its own: pping counts the packets that a queue drops, and the kernel does not.
 
 use std::{
     net::{Ipv4Addr, UdpSocket},
@@ -17,11 +17,11 @@ use pping_lab::{
 
 use super::{findings::Findings, load::rest, metrics::Page};
 
-/// The interface.
+/// The interface with the queue.
 pub(super) const NAME: &str = "queue0";
 const OF_QUEUE: [(&str, &str); 1] = [("interface", NAME)];
 
-/// The queues, one after the other. The buckets hold at most a tenth of a second.
+/// The queues, one after the other. The token buckets hold at most a tenth of a second.
 const QUEUES: [&str; 5] = [
     "tbf rate 2mbit burst 3000 limit 25000",
     "pfifo limit 20",
@@ -30,20 +30,20 @@ const QUEUES: [&str; 5] = [
     "bfifo limit 9000",
 ];
 
-/// Longer than any packet waits there, also where the machine is busy, s.
+/// Longer than any packet waits in the queue, even on a busy machine, s.
 const LONGEST: f64 = 1.0;
 
-/// Packets of which the end may be unseen, of a hundred: see docs/residence.md.
+/// How many packets of a hundred may have an unseen end: see docs/residence.md.
 const UNSEEN: u64 = 2;
 
-/// The queue, and who sends through it.
+/// The router with the queue, and the sink behind it.
 pub(super) struct Queues<'a> {
     router: &'a Namespace,
     _sink: Namespace,
     pub(super) replaced: AtomicU64,
 }
 
-/// What a page says of it, packets.
+/// What a page of metrics says about the queue, in packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Followed {
     pub(super) all: u64,
@@ -53,7 +53,7 @@ pub(super) struct Followed {
 }
 
 impl<'a> Queues<'a> {
-    /// A cable that leaves the router by the queue.
+    /// Makes a cable that leaves the router through the queue.
     pub(super) fn new(router: &'a Namespace) -> Result<Self> {
         let sink = Namespace::new("sink")?;
         let ends = [End::new(router, NAME), End::new(&sink, NAME)];
@@ -64,7 +64,7 @@ impl<'a> Queues<'a> {
         Ok(Self { router, _sink: sink, replaced: AtomicU64::new(0) })
     }
 
-    /// Sends, and replaces the queue, until it is over.
+    /// Sends packets, and replaces the queue, until the soak is over.
     pub(super) fn run(&self, findings: &Findings) -> Result<()> {
         thread::scope(|scope| {
             let sender = scope.spawn(|| self.send(findings));
@@ -82,11 +82,11 @@ impl<'a> Queues<'a> {
         })
     }
 
-    /// Packets that look alike, more than the buckets let through.
+    /// Sends packets that look alike, more than the token buckets let through.
     fn send(&self, findings: &Findings) -> Result<()> {
         let socket = self.router.enter(|| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))??;
         while !findings.is_over() {
-            // A full queue, or no receiver: the packet is lost, as any other.
+            // A full queue or a missing receiver loses the packet, as expected.
             socket.send_to(&[7; 400], (Ipv4Addr::new(10, 13, 0, 2), 9)).ok();
             thread::sleep(Duration::from_millis(1));
         }
@@ -95,7 +95,7 @@ impl<'a> Queues<'a> {
 }
 
 impl Followed {
-    /// Reads it.
+    /// Reads a page of metrics.
     pub(super) fn of(page: &Page) -> Self {
         let sum = |name: &str| page.sum(name, &OF_QUEUE);
         let bounds = page.values("pping_queue_seconds_bucket", "le");
@@ -113,7 +113,7 @@ impl Followed {
         }
     }
 
-    /// Notes times that cannot be, and packets whose end was not seen, once all have left.
+    /// Notes impossible times, and packets whose end was not seen. All packets must have left the queue by then.
     pub(super) fn judge(&self, findings: &Findings) {
         let Self { all, timed, lost, late } = self;
         if *timed == 0 {

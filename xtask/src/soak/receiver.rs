@@ -1,4 +1,4 @@
-//! A receiver of OTLP that comes and goes, and is not always well.
+//! A receiver of OTLP that comes and goes, and sometimes fails.
 
 use std::{
     io::{self, Read as _, Write as _},
@@ -13,17 +13,17 @@ use pping_lab::Namespace;
 
 use super::{findings::Findings, load::rest};
 
-/// Where it listens, in the router.
+/// Where the receiver listens, on the router.
 pub(super) const ADDRESS: &str = "127.0.0.1:4318";
 
-/// How long it is there in each state of health, and how long it is away then. It was in all states within the first third of the
-/// shortest soak, whose memory that of the last third is compared with.
+/// How long the receiver is there with each answer, and how long it is away afterwards. All answers come within the
+/// first third of the shortest soak, because memory in that third is compared with memory in the last.
 const THERE: Duration = Duration::from_secs(7);
 const AWAY: Duration = Duration::from_secs(5);
 
 const TIME_OUT: Duration = Duration::from_secs(2);
 
-/// What it answers, one after the other. An empty answer of protobuf is success.
+/// The answers, one after the other. An empty answer of protobuf means success.
 const ANSWERS: [&str; 4] = [
     ACCEPTED,
     "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
@@ -35,15 +35,15 @@ const ACCEPTED: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/x-protobuf\
 /// What became of requests.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
-    /// Those that it accepted, and that it did not.
+    /// Requests that the receiver accepted, and those that it did not.
     pub(super) accepted: AtomicU64,
     pub(super) refused: AtomicU64,
-    /// How often it went away.
+    /// How often the receiver went away.
     pub(super) outages: AtomicU64,
 }
 
 impl Receiver {
-    /// Comes and goes until it is over.
+    /// Comes and goes until the soak is over.
     pub(super) fn run(&self, host: &Namespace, findings: &Findings) -> Result<()> {
         for answer in ANSWERS.into_iter().cycle() {
             self.listen(host, answer, findings)?;
@@ -62,7 +62,7 @@ impl Receiver {
         let began = Instant::now();
         while began.elapsed() < THERE && !findings.is_over() {
             match listener.accept() {
-                // A client that was ended in the middle of a request is none of this.
+                // A client may be ended in the middle of a request.
                 Ok((stream, _)) => drop(self.serve(stream, answer)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     thread::sleep(Duration::from_millis(20));
@@ -73,7 +73,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Reads a request, whatever is in it, and answers.
+    /// Reads a request, whatever it contains, and answers it.
     fn serve(&self, mut stream: TcpStream, answer: &str) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(TIME_OUT))?;
@@ -91,7 +91,7 @@ impl Receiver {
     }
 }
 
-/// How much of a request is still to come; `None` while its headers are not complete.
+/// Returns how many bytes of a request are missing, or `None` while its headers are not complete.
 fn rest_of(request: &[u8]) -> Option<usize> {
     let head = request.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
     let text = String::from_utf8_lossy(&request[..head]).to_ascii_lowercase();

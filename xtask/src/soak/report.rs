@@ -12,14 +12,14 @@ use super::{
     scrape::Scraper,
 };
 
-/// How far resident memory may grow.
+/// How much resident memory may grow, as a fraction.
 const LEEWAY: f64 = 0.05;
 
-/// What both agents took at one time.
+/// The resources of both agents at one time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) at: Duration,
-    /// Whether all interfaces were there, so that it can be compared with others.
+    /// Whether all interfaces existed, so that descriptors can be compared.
     pub(super) is_of_all: bool,
     pub(super) mortal: Taken,
     pub(super) lasting: Taken,
@@ -62,7 +62,7 @@ impl fmt::Display for Look {
     }
 }
 
-/// The rows of the table, and what they are judged by.
+/// The rows of the table, and the looks at resources.
 pub(super) struct Report {
     rows: Vec<(&'static str, String)>,
     looks: Vec<Look>,
@@ -136,7 +136,7 @@ impl Report {
         Self { rows, looks, left_pinned: 0 }
     }
 
-    /// Notes what is not as it was.
+    /// Notes memory that grew, and descriptors that are not as they were.
     pub(super) fn judge(&self, findings: &Findings) {
         let of_all: Vec<&Look> = self.looks.iter().filter(|look| look.is_of_all).skip(1).collect();
         let [settled, .., end] = of_all.as_slice() else {
@@ -166,7 +166,7 @@ impl Report {
 
     /// Writes the tables to standard output.
     pub(super) fn write(&self) {
-        // Where standard output is closed, the exit code says it all.
+        // If standard output is closed, the exit code says enough.
         io::stdout().write_all(self.tables().as_bytes()).ok();
     }
 
@@ -193,8 +193,8 @@ fn in_kib(taken: Taken) -> String {
     format!("{} KiB", taken.resident)
 }
 
-/// The most of the first third of the time and the most of the last, should that be more than by what they always differ. Not the
-/// first look and the last one, as either may come just after a start, when there is less of everything.
+/// Returns the maximum of the first third of the time and that of the last, if memory grew by more than [`LEEWAY`]. The
+/// first and the last look may come just after a start, when less memory is in use.
 fn growth(looks: &[(Duration, u64)]) -> Option<(u64, u64)> {
     let end = looks.iter().map(|&(at, _)| at).max()?;
     let most = |of: fn(Duration, Duration) -> bool| {

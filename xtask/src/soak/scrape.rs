@@ -1,4 +1,4 @@
-//! A scrape a second of each agent, plain and compressed in turn.
+//! Scrapes each agent once a second, plain and compressed in turn.
 
 use std::{
     sync::{
@@ -17,17 +17,17 @@ use super::{
     metrics::{Monotone, Page},
 };
 
-/// What became of the scrapes of one agent.
+/// The results of one agent's scrapes.
 #[derive(Debug, Default)]
 pub(super) struct Scraper {
     pub(super) scrapes: AtomicU64,
-    /// Those without an answer while the agent was not there.
+    /// Scrapes without an answer. Each is a finding, unless the agent was not there.
     pub(super) unanswered: AtomicU64,
     monotone: Mutex<Monotone>,
 }
 
 impl Scraper {
-    /// Scrapes until it is over.
+    /// Scrapes until the soak is over.
     pub(super) fn run(&self, agent: &Agent<'_>, findings: &Findings) -> Result<()> {
         let mut is_compressed = false;
         while !findings.is_over() {
@@ -63,7 +63,7 @@ impl Scraper {
         Ok(Some(page))
     }
 
-    /// How many counters it has seen.
+    /// Returns how many counters it has seen.
     pub(super) fn counters(&self) -> usize {
         self.monotone.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

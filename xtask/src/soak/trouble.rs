@@ -1,4 +1,4 @@
-//! What an agent has to stand: reloads, of which some cannot be followed, log rotation, and its own end.
+//! What an agent has to withstand: reloads, some of them with invalid files, log rotation, and its own end.
 
 use std::{
     fs::{self, File},
@@ -19,15 +19,15 @@ use super::{
     lock,
 };
 
-/// How long an agent may go on writing to the old records, before their lines are counted.
+/// How long an agent may go on writing to the old records before their lines are counted.
 const SETTLING: Duration = Duration::from_millis(500);
-/// How long a reload may take, on a busy machine: an agent that is just asking for interfaces waits as long as the kernel's lock of all
-/// networks is held for others, 15 s where many namespaces go at once.
+/// How long a reload may take on a busy machine. An agent that asks for interfaces waits as long as others hold the
+/// kernel's lock of all networks: 15 s if many namespaces are removed at once.
 const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
 impl Soak<'_> {
-    /// Has configurations read again, of which some cannot be.
+    /// Makes the agents read their files again, some of which are invalid.
     pub(super) fn reload(&self) -> Result<()> {
         for variant in Variant::ALL.into_iter().cycle() {
             rest(self.findings, self.plan.reload);
@@ -56,7 +56,7 @@ impl Soak<'_> {
             self.count_rotated()?;
             if variant.is_broken() {
                 self.tallies.refusals.fetch_add(1, Relaxed);
-                // Nothing starts with a file that cannot be.
+                // An agent does not start with an invalid file.
                 self.files.iter().try_for_each(|files| files.write(Variant::Plain))?;
             }
         }
@@ -86,13 +86,13 @@ impl Soak<'_> {
 
     fn count(&self, records: &Path) -> Result<()> {
         let records = BufReader::new(File::open(records).context("could not open the records")?);
-        // Bytes, since a killed agent may leave a line that is cut anywhere.
+        // Bytes and not text, because a killed agent may leave a line that is cut anywhere.
         let lines = records.split(b'\n').count() as u64;
         self.tallies.lines.fetch_add(lines, Relaxed);
         Ok(())
     }
 
-    /// Kills the mortal one, and starts it again.
+    /// Ends the mortal agent, mostly by SIGKILL, and starts it again.
     pub(super) fn restart(&self) -> Result<()> {
         for number in 1_u64.. {
             rest(self.findings, self.plan.restart);
@@ -111,7 +111,7 @@ impl Soak<'_> {
     }
 }
 
-/// Waits until an agent has logged this, since its log was so long; `false` when it does not.
+/// Waits until an agent has logged `what`, after its log had this length. Returns false if it does not.
 fn has_said(agent: &Agent<'_>, length: u64, what: &str) -> Result<bool> {
     let deadline = Instant::now() + PATIENCE;
     while !agent.log_since(length)?.contains(what) {

@@ -1,4 +1,5 @@
-//! Where a soak has its files: in memory, since a full disk of others is no fault of pping, and a BPF file system.
+//! The files of a soak. They are in memory, because a disk that others fill is no fault of pping, and pins are in a BPF
+//! file system.
 
 use std::{
     env, fs,
@@ -8,12 +9,12 @@ use std::{
 
 use anyhow::{Context as _, Result};
 
-/// How the names of the directories begin; the process that made them follows.
+/// How the names of the directories begin. The id of the process that made them follows.
 const PREFIX: &str = "pping-soak-";
-/// Below a directory, where its BPF file system is mounted.
+/// Where the BPF file system is mounted, below a directory.
 const BPFFS: &str = "bpf";
 
-/// A directory of the soak's own, gone with it.
+/// A directory for one soak. Dropping it removes the directory, unless it is kept.
 pub(super) struct Workspace {
     directory: PathBuf,
     /// Entries that the kernel puts into each BPF file system.
@@ -22,7 +23,7 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Makes one, after unmounting those of soaks that were killed.
+    /// Makes a workspace, after removing those of soaks that were killed.
     pub(super) fn new() -> Result<Self> {
         sweep();
         let directory = env::temp_dir().join(format!("{PREFIX}{}", process::id()));
@@ -33,22 +34,22 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// For files.
+    /// The directory for files.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// For pins.
+    /// The directory for pins.
     pub(super) fn bpffs(&self) -> PathBuf {
         self.directory.join(BPFFS)
     }
 
-    /// How much is pinned, with the directories that it is in.
+    /// Returns how many objects are pinned, including the directories that they are in.
     pub(super) fn pinned(&self) -> Result<usize> {
         Ok(count(&self.bpffs())?.saturating_sub(self.own))
     }
 
-    /// Leaves all files but the pins, to find out what went wrong.
+    /// Keeps all files except the pins, to find out what went wrong.
     pub(super) fn keep(&mut self) {
         self.is_kept = true;
     }
@@ -69,7 +70,7 @@ impl Drop for Workspace {
     }
 }
 
-/// Mounts a file system of a kind that has no device, in a directory that is made for it.
+/// Mounts a file system that has no device, in a directory that is made for it.
 fn mount(kind: &str, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("could not make {}", directory.display()))?;
     pping_lab::run(Command::new("mount").args(["-t", kind, kind]).arg(directory))?;
@@ -83,7 +84,7 @@ fn unmount(directory: &Path) {
     }
 }
 
-/// Removes what soaks left that are no more.
+/// Removes the workspaces of soaks that no longer run.
 fn sweep() {
     let Ok(entries) = fs::read_dir(env::temp_dir()) else { return };
     for entry in entries.flatten() {
@@ -93,7 +94,7 @@ fn sweep() {
             continue;
         }
         for mounted in [entry.path().join(BPFFS), entry.path()] {
-            // One that is not mounted any more is none to complain of.
+            // It may not be mounted any more.
             pping_lab::run(Command::new("umount").arg(mounted)).ok();
         }
         fs::remove_dir(entry.path()).ok();

@@ -1,4 +1,4 @@
-//! A virtual machine, from its start until it is off.
+//! Runs a virtual machine until it is off.
 
 use std::{
     fs,
@@ -30,18 +30,18 @@ const MACHINE: [&str; 11] = [
     "-no-reboot",
 ];
 
-/// A thread for the one CPU, or one for each of several. These really run at the same time, so their instructions cannot
-/// be counted.
+/// One thread for one CPU, or one for each of several CPUs. Several CPUs really run at the same time, so their
+/// instructions cannot be counted.
 const ONE_CPU: [&str; 2] = ["-accel", "tcg,thread=single"];
 const SEVERAL_CPUS: [&str; 2] = ["-accel", "tcg,thread=multi"];
 
-/// The guest's clock counts its instructions, and jumps ahead while it has nothing to do. So what is measured in there
-/// does not depend on how busy this machine is, and a minute of waiting costs a moment. But instructions take two or
-/// three times as long.
+/// The guest's clock counts the guest's instructions, and jumps ahead while the guest is idle. So measurements in the
+/// guest do not depend on how busy this machine is, and a minute of waiting takes a moment. But instructions take two
+/// or three times as long.
 const COUNTING: [&str; 4] = ["-icount", "shift=1,sleep=off", "-rtc", "clock=vm"];
 
-/// A kernel that panics switches the machine off. Huge pages are not collected: before 6.4 packets wait while khugepaged
-/// has the only processor (softirqs were left to ksoftirqd while that was due), for 4 ms and more.
+/// A kernel that panics switches the machine off. Huge pages are not collected: before Linux 6.4, packets waited for 4 ms
+/// and more while khugepaged had the only CPU, because softirqs were left to a ksoftirqd that was due to run.
 const PARAMETERS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on transparent_hugepage=never";
 
 /// How a machine came to its end.
@@ -55,7 +55,8 @@ pub(super) enum End {
     Trouble(String),
 }
 
-/// Boots a kernel for a part of the tests and waits until it is off; `look` is shown what is on its serial console so far.
+/// Boots a kernel for a part of the tests and waits until the machine is off. `look` gets what the serial console shows
+/// so far.
 #[expect(clippy::too_many_arguments, reason = "they are what a machine is made of")]
 pub(super) fn run(
     kernel: &Kernel,
@@ -68,7 +69,7 @@ pub(super) fn run(
     look: &mut dyn FnMut(&str),
 ) -> Result<End> {
     fs::write(log, "")?;
-    // It goes when this thread does, whatever ends that.
+    // `setpriv` has the kernel kill qemu when this thread ends, however it ends.
     let mut qemu = Command::new("setpriv");
     qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]).args(MACHINE);
     qemu.arg("-serial").arg(format!("file:{}", log.display()));
@@ -85,7 +86,7 @@ pub(super) fn run(
     let mut process = Process::spawn(qemu)?;
     let began = Instant::now();
     loop {
-        // The status first: what is written just before the end counts.
+        // Read the status first, because output written just before the end counts.
         let status = process.status()?;
         look(&console(log)?);
         match status {
@@ -102,7 +103,7 @@ pub(super) fn run(
     }
 }
 
-/// What is on the serial console.
+/// Returns what the serial console shows.
 pub(super) fn console(log: &Path) -> Result<String> {
     let bytes = fs::read(log).with_context(|| format!("reading {}", log.display()))?;
     Ok(String::from_utf8_lossy(&bytes).replace('\r', ""))

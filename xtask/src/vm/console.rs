@@ -1,4 +1,4 @@
-//! What a guest tells on its serial console: `guest/init` and `pping/tests/vm/report.rs` write it.
+//! Reads what a guest writes to its serial console. `guest/init` and `pping/tests/vm/report.rs` write it.
 
 use std::collections::BTreeMap;
 
@@ -7,52 +7,52 @@ use std::collections::BTreeMap;
 pub(super) enum Verdict {
     Passed,
     Failed,
-    /// The kernel cannot do what it tests.
+    /// The kernel lacks what the test needs.
     Skipped(String),
 }
 
-/// A test, and what it wrote.
+/// A test, and its output.
 #[derive(Clone, Debug)]
 pub(super) struct Test {
     pub(super) name: String,
     pub(super) verdict: Verdict,
-    /// By the guest's clock; none of a test that did not end.
+    /// By the guest's clock; `None` for a test that did not end.
     pub(super) seconds: Option<f64>,
     pub(super) output: String,
 }
 
-/// What the verifier and the translator made of a program.
+/// What the verifier and the translator report about a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verified {
     pub(super) program: String,
-    /// What it was loaded with.
+    /// The features with which it was loaded.
     pub(super) features: String,
-    /// Instructions that the verifier looked at; not every kernel tells.
+    /// Instructions that the verifier looked at; `None` if the kernel does not report them.
     pub(super) instructions: Option<u32>,
-    /// Bytes of the program as the kernel has it.
+    /// Size of the program in the kernel, in bytes.
     pub(super) bytes: u32,
 }
 
-/// All of it.
+/// Everything that a console shows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Console {
     pub(super) tests: Vec<Test>,
     pub(super) verified: Vec<Verified>,
-    /// What the kernel has and has not.
+    /// The features of the kernel: name and value.
     pub(super) features: BTreeMap<String, String>,
-    /// Whether the guest came to its end.
+    /// Whether the guest has run all tests.
     pub(super) is_done: bool,
-    /// What came before the first test.
+    /// Output outside of tests, such as that of the boot.
     pub(super) start: String,
 }
 
 impl Console {
-    /// Reads what has come so far. A test that has begun and not ended is one that failed.
+    /// Reads what has come so far. A test that has begun and not ended has failed.
     pub(super) fn read(text: &str) -> Self {
         let mut console = Self::default();
         let mut current: Option<Test> = None;
         for line in text.lines() {
-            // A program that was killed may have left a line half written.
+            // A program that was killed may have left an incomplete line.
             let Some((before, word, rest)) = marker(line) else {
                 write(&mut console.start, &mut current, line);
                 continue;
@@ -90,7 +90,7 @@ impl Console {
     }
 }
 
-/// Divides a line that has something for us: what is before it, which marker, and what comes after that.
+/// Splits a line with a marker into the text before it, the marker, and the text after it.
 fn marker(line: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = line.split_once("PPING-")?;
     let (word, rest) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -103,7 +103,7 @@ fn write(start: &mut String, current: &mut Option<Test>, line: &str) {
     output.push('\n');
 }
 
-/// Reads `name status began ended`, of which the name is known.
+/// Reads `name status began ended`. The name is already known.
 fn ended(mut test: Test, rest: &str) -> Test {
     let fields: Vec<&str> = rest.split(' ').collect();
     if let [_, status, began, ended] = fields[..] {

@@ -1,4 +1,4 @@
-//! What the programs cost the verifier and how long they are, kernel by kernel, as `docs/kernels.md` has it.
+//! The verifier's work for each program and the size of the program, kernel by kernel, as in `docs/kernels.md`.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -7,14 +7,15 @@ use super::{console::Verified, outcome::Outcome};
 /// A quarter of what kernels allow.
 const BUDGET: u32 = 250_000;
 
-/// In percent, what a program may grow by before the gate fails.
+/// How much a program may grow before the gate fails, in percent.
 const LEEWAY: u64 = 10;
 
-/// How the guest names what it loads to see that features get along, and the row of the most that any of it takes.
+/// Prefix of what the guest loads to check that two features work together, and the row with the most that any pair
+/// takes.
 const PAIR: &str = "pair:";
 const MOST_OF_PAIRS: &str = "pairs";
 
-/// The tables: their headings, and the programs of each, which hardly differ.
+/// The tables: their headings, and the programs of each, whose costs hardly differ.
 const TABLES: [(&str, &[&str]); 7] = [
     ("tc", &["pping_ingress", "pping_egress"]),
     ("tc, slow", &["pping_tc_slow"]),
@@ -25,10 +26,10 @@ const TABLES: [(&str, &[&str]); 7] = [
     ("sweep", &["pping_sweep", "pping_sweep_one"]),
 ];
 
-/// What is counted of a program.
+/// The cost of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Cost {
-    /// Not every kernel tells.
+    /// `None` if the kernel does not report them.
     instructions: Option<u32>,
     bytes: u32,
 }
@@ -56,20 +57,20 @@ impl Cost {
     }
 }
 
-/// A program, what it was loaded with, and the line of kernels.
+/// A program, the features with which it was loaded, and the line of kernels.
 type Place = (String, String, String);
 
 /// All costs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Costs {
     of: BTreeMap<Place, Cost>,
-    /// As they were met, since neither is in the order of the alphabet.
+    /// In the order in which they were met, since neither is in alphabetical order.
     rows: Vec<String>,
     lines: Vec<String>,
 }
 
 impl Costs {
-    /// What the guests reported.
+    /// Collects what the guests reported.
     pub(super) fn found(outcomes: &[Outcome]) -> Self {
         let mut costs = Self::default();
         for outcome in outcomes {
@@ -80,7 +81,7 @@ impl Costs {
         costs
     }
 
-    /// What a document says.
+    /// Reads the costs of a document.
     pub(super) fn read(document: &str) -> Self {
         let (mut costs, mut program, mut lines) = (Self::default(), String::new(), Vec::new());
         for line in document.lines() {
@@ -104,7 +105,7 @@ impl Costs {
         self.of.is_empty()
     }
 
-    /// What is too much, or more than was noted before.
+    /// Lists costs that exceed the budget, are new, or have grown too much.
     pub(super) fn complaints(&self, before: &Self) -> Vec<String> {
         let mut complaints = Vec::new();
         for (key, cost) in &self.of {
@@ -125,10 +126,10 @@ impl Costs {
         complaints
     }
 
-    /// The tables, a program each.
+    /// Formats the tables, one for each program.
     pub(super) fn tables(&self) -> String {
         let mut text = String::new();
-        // Tests are met in the order in which they end.
+        // The rows are in the order in which tests ended.
         let mut rows = self.rows.clone();
         rows.sort_by_key(|row| row != "default");
         for (program, _) in TABLES {
@@ -150,7 +151,7 @@ impl Costs {
 
     fn add(&mut self, line: &str, verified: &Verified) {
         let is_of = |(_, programs): &&(&str, &[&str])| programs.contains(&&*verified.program);
-        // One that no table is for is reported, as it is in no document.
+        // A program without a table is reported, because no document has it.
         let program = TABLES.iter().find(is_of).map_or(&*verified.program, |(program, _)| program);
         let row = if verified.features.starts_with(PAIR) { MOST_OF_PAIRS } else { &verified.features };
         self.note(program, row, line, Cost { instructions: verified.instructions, bytes: verified.bytes });

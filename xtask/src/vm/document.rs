@@ -1,4 +1,4 @@
-//! The tables that a run writes into docs/kernels.md: of costs, and of kernels.
+//! Writes the tables in docs/kernels.md: costs, and kernels.
 
 use std::{fmt::Write as _, process::Command};
 
@@ -11,7 +11,7 @@ const KERNELS: &str = "docs/kernels.md";
 const COSTS_MARKER: &str = "costs";
 const KERNELS_MARKER: &str = "kernels";
 
-/// Compares what programs cost with what is written down.
+/// Compares the costs of the programs with those in the document.
 pub(super) fn compare(costs: &Costs) -> Result<()> {
     if costs.is_empty() {
         return Ok(());
@@ -27,18 +27,18 @@ pub(super) fn compare(costs: &Costs) -> Result<()> {
     Ok(())
 }
 
-/// Writes down what programs cost.
+/// Writes the costs of the programs into the document.
 pub(super) fn write_costs(costs: &Costs) -> Result<()> {
     document::replace(KERNELS, COSTS_MARKER, &costs.tables())
 }
 
-/// Writes down which kernels were tried, and what came of it.
+/// Writes into the document which kernels were tried, and the results.
 pub(super) fn write_kernels(outcomes: &[Outcome]) -> Result<()> {
     let date = pping_lab::run(Command::new("date").args(["--utc", "+%F"]))?;
     document::replace(KERNELS, KERNELS_MARKER, &kernels(outcomes, date.trim()))
 }
 
-/// The table of kernels, and what of each was tested.
+/// Formats the table of kernels and their results.
 fn kernels(outcomes: &[Outcome], date: &str) -> String {
     let mut text = format!(
         "\n| Linux | tried on {date} | at tc | idle flows are swept | tests passed | skipped | failed |\n\
@@ -47,7 +47,7 @@ fn kernels(outcomes: &[Outcome], date: &str) -> String {
     for outcome in outcomes {
         let line = outcome.line;
         let row = match &outcome.kernel {
-            // What failed has been printed, and may be too long for a table.
+            // The failure has been printed, and may be too long for a table.
             Err(_) => format!("| {line} | not fetched | - | - | - | - | - |"),
             Ok(kernel) => {
                 let has = |feature| {

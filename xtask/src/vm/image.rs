@@ -1,4 +1,4 @@
-//! What a guest boots: tools of this machine, the modules of its kernel, and the tests.
+//! Packs what a guest boots: tools of this machine, the modules of its kernel, and the tests.
 
 use std::{
     collections::BTreeSet,
@@ -19,15 +19,15 @@ use crate::environment;
 
 const INIT: &str = include_str!("guest/init");
 
-/// What the tests use. Busybox has applets of the same names, which can less, and which its own shell prefers: so
-/// they go without those, and with another shell.
+/// Programs that the tests use. Busybox has applets of the same names that can do less, and its own shell prefers them.
+/// So those applets are left out, and `sh` is another shell.
 const TOOLS: [&str; 7] = ["dash", "ip", "tc", "ping", "bpftool", "nsenter", "tcpdump"];
 const NOT_OF_BUSYBOX: [&str; 7] = ["busybox", "sh", "ash", "ip", "tc", "ping", "nsenter"];
 
 const DIRECTORIES: [&str; 11] =
     ["bin", "dev", "modules", "proc", "run", "sys", "tests", "tmp", "root", "var", "etc"];
 
-/// The modules that tests may want. A kernel that does not have one has to do without it.
+/// The modules that tests may need. A kernel that lacks one does without it.
 const MODULES: [&str; 17] = [
     "veth",
     "dummy",
@@ -48,7 +48,7 @@ const MODULES: [&str; 17] = [
     "geneve",
 ];
 
-/// Packs what is the same for all kernels, and returns where it is.
+/// Packs what is the same for all kernels, and returns the path of the archive.
 pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory: &Path) -> Result<PathBuf> {
     let root = tempfile::tempdir_in(directory)?;
     let root = root.path();
@@ -56,7 +56,7 @@ pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory
         fs::create_dir(root.join(part))?;
     }
     symlink("/run", root.join("var/run"))?;
-    // tcpdump wants to know who it runs as.
+    // tcpdump looks up the name of its user.
     fs::write(root.join("etc/passwd"), "root:x:0:0::/root:/bin/sh\n")?;
     fs::write(root.join("etc/group"), "root:x:0:\n")?;
     fs::write(root.join("init"), INIT)?;
@@ -80,7 +80,7 @@ pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory
             symlink("busybox", root.join("bin").join(applet))?;
         }
     }
-    // Tests know the program by where it was built.
+    // Tests look for the program where it was built.
     for (from, to) in [(&payload.tests, Path::new("/tests/vm")), (&payload.pping, payload.pping.as_path())] {
         let to = inside(root, to);
         make_parent(&to)?;
@@ -97,15 +97,15 @@ pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory
     Ok(archive)
 }
 
-/// Adds the modules of a kernel, and returns what that kernel can boot. The kernel takes archives one after the other.
-/// Nothing is compressed: that the guest would have to undo, slowly.
+/// Adds the modules of a kernel, and returns the path of the image. The kernel accepts archives one after the other.
+/// They are not compressed, because the guest would be slow to decompress them.
 pub(super) fn image(kernel: &Kernel, common: &Path, directory: &Path, name: &str) -> Result<PathBuf> {
     let root = tempfile::tempdir_in(directory)?;
     let into = root.path().join("modules");
     fs::create_dir(&into)?;
     for (number, module) in modules(kernel)?.iter().enumerate() {
         let name = module.file_name().context("a module has a name")?.to_string_lossy();
-        // In the order in which they can be inserted.
+        // In the order in which they can be inserted, which the number keeps.
         let to = into.join(format!("{number:03}-{}", name.trim_end_matches(".xz")));
         if name.ends_with(".xz") {
             let xz = Command::new("xz")
@@ -127,16 +127,16 @@ pub(super) fn image(kernel: &Kernel, common: &Path, directory: &Path, name: &str
     Ok(image)
 }
 
-/// The files of the modules that the kernel has, each after those it needs.
+/// Returns the files of the modules that the kernel has, each after those it needs.
 fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>> {
     ensure!(kernel.modules().is_dir(), "there is no {}", kernel.modules().display());
     let mut files = Vec::new();
     for module in MODULES {
         let mut modprobe = Command::new("modprobe");
-        // Not with the options that this machine gives them.
+        // Without the options that this machine gives them.
         modprobe.args(["--config", "/dev/null", "--dirname"]).arg(&kernel.directory);
         modprobe.args(["--set-version", &kernel.release, "--show-depends", module]);
-        // It fails for what the kernel does not have.
+        // modprobe fails for a module that the kernel does not have.
         let output = modprobe.stderr(Stdio::null()).output().context("starting modprobe")?;
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let file = line.strip_prefix("insmod ").map(|rest| PathBuf::from(rest.trim()));
@@ -146,11 +146,11 @@ fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The shared libraries that programs need, and what loads those.
+/// Returns the shared libraries that programs need, and their loader.
 fn libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
     let mut libraries = BTreeSet::new();
     for program in programs {
-        // Fails for a program that needs none.
+        // ldd fails for a program that needs no library.
         let output = Command::new("ldd").arg(program).output().context("starting ldd")?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         ensure!(!text.contains("not found"), "a library of {} is missing:\n{text}", program.display());
@@ -163,7 +163,7 @@ fn tool(name: &str) -> Result<PathBuf> {
     environment::find_program(name).with_context(|| format!("there is no {name}"))
 }
 
-/// Where a path of the guest is here.
+/// Returns where a path of the guest is on this machine.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
@@ -179,7 +179,7 @@ fn pack(root: &Path, archive: &Path) -> Result<()> {
     pack_some(root, ".", archive)
 }
 
-/// Writes a directory of `root` as the archive that a kernel unpacks at its start.
+/// Packs a directory of `root` into an archive that a kernel unpacks at its start.
 fn pack_some(root: &Path, part: &str, archive: &Path) -> Result<()> {
     let mut find = Command::new("find");
     let mut find =

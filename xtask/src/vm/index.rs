@@ -1,4 +1,4 @@
-//! Debian's package indices, in a directory of our own: nothing that apt of this machine knows changes.
+//! Debian's package indices, in a directory of our own, so that nothing changes for this machine's apt.
 
 use std::{
     collections::HashSet,
@@ -12,28 +12,28 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::line::{Line, Suite};
 use crate::command;
 
-/// What Debian signs its indices with.
+/// The keys with which Debian signs its indices.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Kernels for machines that are virtual: fewer drivers, and all that is tested here.
+/// Kernels for virtual machines: they have fewer drivers, and everything that is tested here.
 const FLAVOUR: &str = "-cloud-amd64";
 const IMAGE: &str = "linux-image-";
 
-/// The packages that together are one kernel.
+/// The packages of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
     suite: Suite,
-    /// The package that stands for it, and its version.
+    /// The package that is named after the kernel, and its version.
     pub(super) image: String,
     pub(super) version: String,
     /// What `uname -r` says.
     pub(super) release: String,
-    /// All packages to fetch: from 6.19 on the kernel and its modules are apart.
+    /// All packages to fetch. From 6.19 on, the kernel and its modules are in separate packages.
     packages: Vec<String>,
 }
 
 impl Candidate {
-    /// What tells this kernel from any other.
+    /// Returns a name that no other kernel has.
     pub(super) fn key(&self) -> String {
         format!("{}_{}", self.image, self.version)
     }
@@ -54,7 +54,7 @@ impl Candidate {
     }
 }
 
-/// The newest kernel of a line, by the indices of all its suites.
+/// Returns the newest kernel of a line in the indices of all its suites.
 pub(super) fn newest(line: &Line, apt: &Path) -> Result<Candidate> {
     let mut newest: Option<Candidate> = None;
     for suite in line.suites {
@@ -77,7 +77,7 @@ pub(super) fn is_newer(version: &str, than: &str) -> bool {
     command::succeeds(Command::new("dpkg").args(["--compare-versions", version, "gt", than]))
 }
 
-/// Fetches the index of a suite, or what has changed of it.
+/// Fetches the index of a suite, or the changes to it.
 fn update(suite: &Suite, directory: &Path) -> Result<()> {
     ensure!(Path::new(KEYRING).is_file(), "there is no {KEYRING}: install debian-archive-keyring");
     for part in ["lists/partial", "cache/archives/partial"] {
@@ -86,13 +86,13 @@ fn update(suite: &Suite, directory: &Path) -> Result<()> {
     fs::write(directory.join("status"), "")?;
     let source = format!("deb [signed-by={KEYRING}] {} {} main\n", mirror(suite)?, suite.name);
     fs::write(directory.join("sources"), source)?;
-    // Else apt-get takes an index that it could not fetch for a warning.
+    // Otherwise an index that apt-get could not fetch is only a warning.
     let mut update = apt_get(directory, "apt-get");
     pping_lab::run(update.args(["-o", "APT::Update::Error-Mode=any", "update"]))?;
     Ok(())
 }
 
-/// Where apt of this machine gets such suites from.
+/// Returns where this machine's apt gets such suites from.
 fn mirror(suite: &Suite) -> Result<String> {
     let mut targets = Command::new("apt-get");
     targets.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]);
@@ -108,7 +108,7 @@ fn mirror(suite: &Suite) -> Result<String> {
     }
 }
 
-/// All kernels in the index of a suite.
+/// Returns all kernels in the index of a suite.
 fn list(suite: Suite, directory: &Path) -> Result<Vec<Candidate>> {
     let names = pping_lab::run(apt_get(directory, "apt-cache").args(["pkgnames", IMAGE]))?;
     let names: Vec<_> = names.lines().filter(|name| name.ends_with(FLAVOUR)).collect();
@@ -119,7 +119,7 @@ fn list(suite: Suite, directory: &Path) -> Result<Vec<Candidate>> {
     Ok(stanzas.split("\n\n").filter_map(|stanza| candidate(suite, stanza)).collect())
 }
 
-/// Reads the description of a package, unless it only names another.
+/// Reads the description of a package. Returns `None` if it only names another package.
 fn candidate(suite: Suite, stanza: &str) -> Option<Candidate> {
     let field = |name: &str| {
         stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
@@ -142,7 +142,7 @@ fn candidate(suite: Suite, stanza: &str) -> Option<Candidate> {
     })
 }
 
-/// One of apt's programs, at work in a directory of its own.
+/// Returns one of apt's programs, for a directory of its own.
 fn apt_get(directory: &Path, program: &str) -> Command {
     let mut apt = Command::new(program);
     apt.arg("-qq");

@@ -1,4 +1,4 @@
-//! Kernels as they are fetched, unpacked and kept: nothing is installed.
+//! Kernels that are fetched, unpacked and kept. None is installed.
 
 use std::{
     fs, io,
@@ -13,7 +13,7 @@ use super::{
     line::Line,
 };
 
-/// Where a package may have the kernel itself, before and after packages were split.
+/// Where a package may have the kernel itself: before packages were split, and since.
 const IMAGES: [&str; 2] = ["boot/vmlinuz-", "usr/lib/modules/"];
 
 /// A kernel that can be booted.
@@ -24,12 +24,13 @@ pub(super) struct Kernel {
     pub(super) version: String,
     /// What `uname -r` says in it.
     pub(super) release: String,
-    /// Where it is, with `vmlinuz` and `lib/modules`.
+    /// The directory with `vmlinuz` and `lib/modules`.
     pub(super) directory: PathBuf,
 }
 
 impl Kernel {
-    /// The newest of a line: fetched if it is not there, or, without network, the newest that is there.
+    /// Returns the newest kernel of a line, and fetches it if needed. Without network, returns the newest that was
+    /// fetched before.
     pub(super) fn get(line: Line, directory: &Path) -> Result<Self> {
         let kept = directory.join("kernels");
         fs::create_dir_all(&kept)?;
@@ -43,7 +44,7 @@ impl Kernel {
         }
     }
 
-    /// Everything a module may be looked for by.
+    /// Returns the directory of its modules.
     pub(super) fn modules(&self) -> PathBuf {
         self.directory.join("lib/modules").join(&self.release)
     }
@@ -64,7 +65,7 @@ impl Kernel {
             arrange(&candidate.release, &files, &kernel)
                 .with_context(|| format!("unpacking {}", candidate.image))?;
             remove_others(line, candidate, kept);
-            // The last step, so that what is there is whole.
+            // The last step, so that a directory of this name is complete.
             fs::rename(&kernel, &path)?;
         }
         Ok(Self {
@@ -75,7 +76,7 @@ impl Kernel {
         })
     }
 
-    /// The newest of those of a line that were fetched before.
+    /// Returns the newest kernel of a line that was fetched before.
     fn kept(line: Line, kept: &Path) -> Result<Option<Self>> {
         let mut newest: Option<Self> = None;
         for entry in fs::read_dir(kept)? {
@@ -95,7 +96,7 @@ impl Kernel {
     }
 }
 
-/// Takes the kernel and its modules out of what was unpacked.
+/// Takes the kernel and its modules out of the unpacked files.
 fn arrange(release: &str, files: &Path, kernel: &Path) -> Result<()> {
     let paths = IMAGES.map(|path| match path.strip_suffix('/') {
         Some(_) => files.join(path).join(release).join("vmlinuz"),
@@ -112,13 +113,13 @@ fn arrange(release: &str, files: &Path, kernel: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes what this kernel is newer than. As far as it can: what stays takes room, and nothing else.
+/// Removes the older kernels of a line, as far as possible. One that stays only takes space.
 fn remove_others(line: Line, candidate: &Candidate, kept: &Path) {
     let remove = || -> io::Result<()> {
         for entry in fs::read_dir(kept)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // The newest of all may be of another line tomorrow.
+            // Every kernel belongs to the line `newest`, so this line must not remove any.
             let is_of_line =
                 line.name != "newest" && name.split_once('_').is_some_and(|(_, it)| line.has(it));
             if is_of_line && name != candidate.key() {

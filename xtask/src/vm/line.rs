@@ -1,24 +1,24 @@
-//! The lines of kernels that there are tests for, and where Debian has them.
+//! The lines of kernels that are tested, and where Debian has them.
 
 use std::fmt;
 
 use anyhow::{Result, bail};
 
-/// A suite of Debian, and the archive it is in.
+/// A suite of Debian, and its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Suite {
     pub(super) name: &'static str,
-    /// What that archive calls itself.
+    /// The label of the archive.
     pub(super) label: &'static str,
 }
 
-/// Kernels of which only the newest is of interest, as of a stable series.
+/// Kernels of which only the newest is of interest, such as those of a stable series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) name: &'static str,
     /// How the versions of its packages begin.
     prefix: &'static str,
-    /// All that may have it; which of them has the newest changes from week to week.
+    /// All suites that may have the line. Which of them has the newest kernel changes from week to week.
     pub(super) suites: &'static [Suite],
 }
 
@@ -42,7 +42,7 @@ impl Line {
         Self { name: "newest", prefix: "", suites: &[TRIXIE_BACKPORTS, SID, EXPERIMENTAL] },
     ];
 
-    /// Those of these names, in the order of [`Self::ALL`]; `all` are all.
+    /// Returns the lines with these names, in the order of [`Self::ALL`]; `all` stands for every line.
     pub(super) fn named(names: &[String]) -> Result<Vec<Self>> {
         if let Some(unknown) =
             names.iter().find(|name| *name != "all" && Self::ALL.iter().all(|line| line.name != **name))
@@ -54,7 +54,7 @@ impl Line {
         Ok(Self::ALL.into_iter().filter(is_wanted).collect())
     }
 
-    /// Whether a package of this version is one of the line.
+    /// Whether a package of this version belongs to the line.
     pub(super) fn has(&self, version: &str) -> bool {
         version.starts_with(self.prefix)
     }

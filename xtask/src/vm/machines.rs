@@ -1,4 +1,4 @@
-//! Machines side by side, as many as there is room for.
+//! Runs machines side by side, as many as there is room for.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ use super::{
     payload::{Part, Payload},
 };
 
-/// How often a machine is started again that ended by a fault of the emulator.
+/// How often a machine is started again after a fault of the emulator.
 const RESTARTS: usize = 2;
 
 /// What all machines have in common.
@@ -32,14 +32,14 @@ pub(super) struct Machines<'a> {
     images: PathBuf,
     logs: PathBuf,
     parts: Vec<Part>,
-    /// Of each machine.
+    /// The number of CPUs of each machine.
     cpus: NonZeroU8,
     patience: Duration,
     interrupt: &'a Interrupt,
 }
 
 impl<'a> Machines<'a> {
-    /// Packs what they boot.
+    /// Packs what all machines boot.
     pub(super) fn new(
         directory: &Path,
         payload: &Payload,
@@ -57,10 +57,10 @@ impl<'a> Machines<'a> {
         Ok(Self { common, images, logs, parts, cpus, patience, interrupt })
     }
 
-    /// Has each kernel run each part of the tests, that many at a time.
+    /// Runs each part of the tests on each kernel, with up to `jobs` machines at a time.
     pub(super) fn run(&self, kernels: Vec<(Line, Result<Kernel>)>, jobs: usize) -> Vec<Outcome> {
         let outcomes: Vec<_> = kernels.into_iter().map(|(line, kernel)| Outcome::new(line, kernel)).collect();
-        // What takes longest first.
+        // The part that takes longest comes first.
         let mut queue = VecDeque::new();
         for part in &self.parts {
             for (number, outcome) in outcomes.iter().enumerate() {
@@ -71,7 +71,7 @@ impl<'a> Machines<'a> {
         thread::scope(|scope| {
             for _ in 0..jobs {
                 scope.spawn(|| {
-                    // Not in the loop's own line, which would hold the lock all the while.
+                    // A closure, because in the condition of the loop the lock would be held for the whole body.
                     let next = || lock(&queue).pop_front();
                     while let Some((number, kernel, part)) = next() {
                         let run = self.boot(&kernel, part);
@@ -83,9 +83,9 @@ impl<'a> Machines<'a> {
         outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Boots a kernel and has it run a part of the tests.
+    /// Boots a kernel and runs a part of the tests on it.
     fn boot(&self, kernel: &Kernel, part: Part) -> Run {
-        // Beside a machine with one CPU there may be one with several.
+        // The files of a machine with several CPUs must differ from those of one with a single CPU beside it.
         let cpus = if self.cpus.get() > 1 { format!("-{}-cpus", self.cpus) } else { String::new() };
         let name = format!("{}-{}{cpus}", kernel.line, part.name());
         let log = self.logs.join(format!("{name}.log"));
@@ -93,7 +93,7 @@ impl<'a> Machines<'a> {
         let mut printed = 0;
         let mut look = |text: &str| {
             let console = Console::read(text);
-            // Of the same machine, started again.
+            // Fewer tests than before mean that the machine was started again.
             printed = printed.min(console.tests.len());
             for test in console.tests.iter().filter(|test| test.seconds.is_some()).skip(printed) {
                 printed += 1;
@@ -127,8 +127,9 @@ impl<'a> Machines<'a> {
     }
 }
 
-/// Whether a machine with several CPUs ended by a fault of the emulator. The kernel changes its code while other CPUs run
-/// it, with a breakpoint in place meanwhile, and the emulator may have a CPU come upon that when it is gone.
+/// Whether a machine with several CPUs ended by a fault of the emulator. The kernel changes its code while other CPUs
+/// run it, with a breakpoint in place meanwhile. In the emulator, a CPU may run into that breakpoint when the kernel
+/// has removed it.
 fn is_of_emulator(console: &str) -> bool {
     console.contains("int3: 0000") && console.contains("Kernel panic")
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask vm`: the tests of `pping/tests/vm` on other kernels, each in virtual machines.
+//! `cargo xtask vm`: runs the tests of `pping/tests/vm` on other kernels, each in virtual machines.
 //!
-//! Debian's kernels are fetched, not installed. They boot under emulation, which needs no help of the processor: a start
-//! takes some seconds.
+//! Debian's kernels are fetched, not installed. They boot under emulation, which needs no support from the processor. A
+//! start takes some seconds.
 
 mod boot;
 mod console;
@@ -36,7 +36,7 @@ use self::{
 };
 use crate::{environment, setup, soak};
 
-/// As many as make packets of a flow meet on other CPUs all the time.
+/// With this many CPUs, packets of one flow meet on different CPUs all the time.
 const MANY_CPUS: NonZeroU8 = NonZeroU8::new(8).unwrap();
 
 /// The request.
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.filters.join(" or ")
     );
 
-    // A machine with several CPUs has all of this one's.
+    // A machine with several CPUs takes all CPUs of this one.
     let side_by_side = || if arguments.cpus.get() > 1 { None } else { thread::available_parallelism().ok() };
     let jobs = arguments.jobs.or_else(side_by_side).map_or(1, NonZeroUsize::get);
     let machines =

@@ -11,19 +11,19 @@ use super::{
     line::Line,
 };
 
-/// Lines of a failure that are printed; the log has all.
+/// How many lines of a failure are printed; the log has all.
 const RELEVANT: usize = 60;
 
 /// The outcome of a machine.
 pub(super) struct Run {
     pub(super) console: Console,
     pub(super) end: End,
-    /// All that it said.
+    /// The file with all output of the machine.
     pub(super) log: PathBuf,
 }
 
 impl Run {
-    /// What is wrong beside tests that failed.
+    /// Returns what is wrong, beside tests that failed.
     fn trouble(&self) -> Option<&str> {
         match &self.end {
             End::Interrupted => Some("interrupted"),
@@ -71,7 +71,7 @@ impl Outcome {
             && self.tests().all(|test| test.verdict != Verdict::Failed)
     }
 
-    /// What is wrong, with what the guest printed.
+    /// Describes what is wrong, with the output of the guest.
     pub(super) fn complaint(&self) -> Option<String> {
         let mut text = String::new();
         if let Err(why) = &self.kernel {
@@ -100,7 +100,7 @@ impl Outcome {
     }
 }
 
-/// A row for each test, a column for each kernel, and below it why tests were skipped.
+/// Formats a row for each test and a column for each kernel, followed by the reasons for skipped tests.
 pub(super) fn table(outcomes: &[Outcome], names: &[String]) -> String {
     let mut rows = vec![
         std::iter::once("test".to_owned()).chain(outcomes.iter().map(|it| it.line.to_string())).collect(),
@@ -134,7 +134,7 @@ fn cell(outcome: &Outcome, name: &str) -> String {
     }
 }
 
-/// Columns of equal width, two blanks apart.
+/// Aligns the cells in columns, two blanks apart.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)

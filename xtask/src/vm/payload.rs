@@ -6,22 +6,22 @@ use anyhow::{Context as _, Result};
 
 use crate::{command, environment, test};
 
-/// How the names of tests of several CPUs begin.
+/// Prefix of the names of tests for several CPUs.
 const CPUS: &str = "cpus::";
 
-/// What a machine is booted for: not all tests want the same clock.
+/// The part of the tests that a machine runs. The parts need different clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Those that keep the verifier busy, and do not care what time it is.
+    /// Tests that keep the verifier busy, and do not depend on time.
     Programs,
-    /// All others.
+    /// All other tests.
     Times,
 }
 
 impl Part {
     pub(super) const ALL: [Self; 2] = [Self::Programs, Self::Times];
 
-    /// The name in files.
+    /// The name of the part in file names.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Programs => "programs",
@@ -34,15 +34,15 @@ impl Part {
     }
 }
 
-/// Programs as cargo builds them for any test, so that what was compiled for those is not compiled again. The libraries
-/// that they are linked to come along.
+/// The programs, as cargo builds them for any test, so that nothing is compiled twice. The image includes the libraries
+/// that they are linked to.
 pub(super) struct Payload {
     pub(super) tests: PathBuf,
     pub(super) pping: PathBuf,
 }
 
 impl Payload {
-    /// Builds both.
+    /// Builds both programs.
     pub(super) fn build() -> Result<Self> {
         let mut cargo = environment::cargo();
         cargo.arg("test").args(test::PACKAGES).args(["--test", "vm", "--no-run", "--color", "never"]);
@@ -60,8 +60,9 @@ impl Payload {
         Ok(Self { tests, pping: environment::target_directory().join("debug/pping") })
     }
 
-    /// The tests of a part whose names contain one of these words; all, if there are none. Those that need the clock of a
-    /// machine with one CPU are left out on several; those of several CPUs say themselves that one is not enough.
+    /// Returns the tests of a part whose names contain one of the filters, or all tests if there are none. With several
+    /// CPUs, tests that need the clock of a machine with one CPU are left out. Tests for several CPUs report by
+    /// themselves if one CPU is not enough.
     pub(super) fn list(&self, part: Part, cpus: NonZeroU8, filters: &[String]) -> Result<Vec<String>> {
         let list =
             pping_lab::run(Command::new(&self.tests).args(["--list", "--format", "terse"]).args(filters))?;

@@ -8,7 +8,7 @@ use crate::{
 const TCP: u8 = 6;
 const ICMP: u8 = 1;
 
-/// The flow outlives this many idle sweeps and not one more.
+/// Asserts that the flow outlives this many idle sweeps and not one more.
 #[track_caller]
 fn assert_idle_limit(flow: &Flow, number: u8, limit: u32) {
     assert!(!flow.hot.is_expired(number, 0));

@@ -22,7 +22,7 @@ fn frame(source: (IpAddress, u16), destination: (IpAddress, u16), mut transport:
     frame
 }
 
-/// Both directions of a segment must find the same flow from opposite sides.
+/// Asserts that both directions of a segment find the same flow, from opposite ends.
 fn assert_canonical<A: Address + PartialEq + core::fmt::Debug>(
     low: (IpAddress, u16),
     high: (IpAddress, u16),
@@ -60,7 +60,7 @@ fn every_part_of_the_key_tells_flows_apart() {
     assert_ne!(one, key(3, (v4(1), 50_000), (v4(2), 444)));
     assert_ne!(one, key(3, (v4(0), 50_000), (v4(2), 443)));
     assert_ne!(one, key(3, (v4(1), 50_000), (v4(3), 443)));
-    // The same ports at the other's addresses.
+    // The same addresses and ports, but with the ports exchanged.
     assert_ne!(one, key(3, (v4(1), 443), (v4(2), 50_000)));
 }
 

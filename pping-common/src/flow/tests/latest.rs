@@ -1,4 +1,4 @@
-//! What counts as sent again, and what is marked for congestion.
+//! Which segments count as retransmitted, and which packets as marked for congestion.
 
 use crate::{
     flow::{Behind, Endpoint, Flow, Latest, Noted},
@@ -10,7 +10,7 @@ use crate::{
 
 const DIRECTION: u8 = 1;
 
-/// A flow of which the low side's packets are looked at.
+/// A flow and a clock, for packets of the low endpoint.
 struct Sender {
     flow: Flow,
     now: u64,
@@ -21,7 +21,7 @@ impl Sender {
         Self { flow: Flow::EMPTY, now: 1 }
     }
 
-    /// Sends a packet; whether it counts as sent again.
+    /// Sends a packet. Returns true if it counts as retransmitted.
     fn sends_again(&mut self, transport: Transport) -> bool {
         let noted = note(&mut self.flow, transport, 0);
         self.now += 1_000_000;
@@ -34,14 +34,14 @@ fn note(flow: &mut Flow, transport: Transport, traffic_class: u8) -> Noted {
     flow.count(Endpoint::Low, &transport, traffic_class, DIRECTION)
 }
 
-/// A segment of `flags` at a sequence number.
+/// A segment at a sequence number.
 fn at(sequence: u32, flags: u8, payload: u32, tsval: u32) -> Transport {
     let mut transport = segment(flags, payload, tsval, 0);
     transport.segment.sequence = sequence;
     transport
 }
 
-/// 100 bytes at a sequence number.
+/// A segment of 100 bytes at a sequence number.
 fn data(sequence: u32, tsval: u32) -> Transport {
     at(sequence, ACK | PSH, 100, tsval)
 }

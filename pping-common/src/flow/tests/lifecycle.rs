@@ -6,17 +6,17 @@ use crate::{
     testing::{ACK, Conversation, FIN, MS, RST, SYN, data, pure_ack, reply, request, segment},
 };
 
-/// What opening a direction brings about.
+/// The changes when a direction opens.
 fn opened(by: Reason, at_ms: u64, is_first: bool) -> Changes {
     Changes { opened: true, opened_by: by, opened_at: at_ms * MS, opened_first: is_first, ..Changes::NONE }
 }
 
-/// What closing by FIN brings about.
+/// The changes when a FIN closes a direction.
 fn finished(is_last: bool) -> Changes {
     Changes { closed_forward: true, closed_by: Reason::Fin, closed_last: is_last, ..Changes::NONE }
 }
 
-/// What closing by RST brings about.
+/// The changes when a RST closes directions.
 fn reset(forward: bool, reverse: bool) -> Changes {
     Changes {
         closed_forward: forward,
@@ -140,7 +140,7 @@ fn flow_first_seen_by_a_fin_opens_and_closes_once() {
     let mut talk = Conversation::new();
     talk.low(10, segment(FIN | ACK, 0, 1, 1));
     assert_eq!(talk.high(20, data(1, 1)).changes, Changes::NONE);
-    // The direction that closed had never opened, so this is the first to open.
+    // The closed direction was never open, so this one is the first to open.
     assert_eq!(talk.low(30, pure_ack(2, 1)).changes, opened(Reason::FirstObserved, 20, true));
     assert_eq!(talk.high(40, segment(FIN | ACK, 0, 2, 2)).changes, finished(true));
 }

@@ -1,4 +1,4 @@
-//! What holds for the life of any flow.
+//! What holds for any flow during its life.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -8,8 +8,8 @@ use crate::{
 };
 
 proptest! {
-    /// Whoever counts openings and closings must not count a flow twice, nor miss one. (A SYN on used ports
-    /// ends what was there without a word, so there is none here.)
+    /// Openings and closings of a flow must balance, so that a count of them is right. There are no SYNs: a SYN on used
+    /// ports ends the earlier connection without a closing.
     #[test]
     fn flow_opens_as_often_as_it_closes_until_it_is_open(
         packets in vec((any::<bool>(), prop_oneof![

@@ -1,4 +1,4 @@
-//! One test per rule of measuring, each named by its rule. Times are in ms.
+//! One test per rule of measuring, named after its rule. Times are in ms.
 
 mod icmp_echo;
 mod limits;

@@ -32,7 +32,7 @@ pub(crate) fn parse<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Fra
     follow(bytes, ethertype, offset + HEADER, frame)
 }
 
-/// Finds the IP header in what an ethertype announces at `offset`.
+/// Finds the IP header behind an ethertype whose payload is at `offset`.
 #[inline(always)]
 pub(crate) fn follow<O: Bytes + ?Sized>(
     bytes: &O,
@@ -67,8 +67,8 @@ pub(crate) fn follow<O: Bytes + ?Sized>(
     Ok(())
 }
 
-/// A stack of MPLS labels. They do not say what they carry: IP is known by its version, as routers do that
-/// choose among equal paths (RFC 4928).
+/// Walks a stack of MPLS labels. They do not say what they carry: IP is recognised by its version, as by routers that
+/// choose among equal-cost paths (RFC 4928).
 #[inline(always)]
 fn mpls<O: Bytes + ?Sized>(bytes: &O, mut offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
     for _ in 0..MAX_MPLS_LABELS {

@@ -2,14 +2,14 @@
 
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
-/// MPLS (RFC 3032, 5), to one receiver and to several.
+/// MPLS (RFC 3032, 5), unicast and multicast.
 pub(crate) const ETHERTYPE_MPLS: u16 = 0x8847;
 pub(super) const ETHERTYPE_MPLS_MULTICAST: u16 = 0x8848;
 /// IEEE 802.1Q.
 const ETHERTYPE_VLAN: u16 = 0x8100;
 /// IEEE 802.1ad, the outer tag of `QinQ`.
 const ETHERTYPE_SERVICE_VLAN: u16 = 0x88a8;
-/// The outer tag of `QinQ` before it was a standard, still met.
+/// The outer tag of `QinQ` before it was a standard, still in use.
 const ETHERTYPE_OLD_SERVICE_VLAN: u16 = 0x9100;
 /// A `PPPoE` session (RFC 2516, 4).
 pub(super) const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
@@ -23,7 +23,7 @@ pub(super) fn is_vlan(ethertype: u16) -> bool {
     matches!(ethertype, ETHERTYPE_VLAN | ETHERTYPE_SERVICE_VLAN | ETHERTYPE_OLD_SERVICE_VLAN)
 }
 
-/// The ethertype for what a PPP protocol number announces; 0, which is none, for what is not followed.
+/// Returns the ethertype for a PPP protocol number; 0, which is no ethertype, for an unknown one.
 #[inline(always)]
 pub(super) fn ethertype_of_ppp(protocol: u16) -> u16 {
     match protocol {

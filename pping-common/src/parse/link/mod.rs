@@ -25,7 +25,7 @@ pub enum LinkType {
     Ip,
     /// The header of a Linux cooked capture (`LINKTYPE_LINUX_SLL`).
     Cooked,
-    /// The same in its second version (`LINKTYPE_LINUX_SLL2`).
+    /// The header of its second version (`LINKTYPE_LINUX_SLL2`).
     CookedV2,
     /// An address family of 32 bits in either byte order (`LINKTYPE_NULL`, `LINKTYPE_LOOP`).
     Loopback,
@@ -34,11 +34,11 @@ pub enum LinkType {
 }
 
 impl LinkType {
-    /// All of them, in the order of their numbers.
+    /// All link types, in the order of their numbers.
     pub const ALL: [Self; 6] =
         [Self::Ethernet, Self::Ip, Self::Cooked, Self::CookedV2, Self::Loopback, Self::Ppp];
 
-    /// Whether a frame was coming in or going out, where its header says that.
+    /// Returns whether a frame came in or went out, if its header says so.
     pub fn direction<O: Bytes + ?Sized>(self, bytes: &O) -> Option<Direction> {
         match self {
             Self::Cooked => cooked::direction(bytes),
@@ -47,7 +47,7 @@ impl LinkType {
         }
     }
 
-    /// The number of the interface that a frame passed, where its header says that.
+    /// Returns the number of the interface that a frame passed, if its header says so.
     pub fn interface<O: Bytes + ?Sized>(self, bytes: &O) -> Option<u32> {
         match self {
             Self::CookedV2 => cooked::interface_v2(bytes),

@@ -16,7 +16,7 @@ const AF_INET6: [u32; 5] = [10, 23, 24, 28, 30];
 /// HDLC's address and control field (RFC 1662, 3.1), which may be left out.
 const PPP_ADDRESS_AND_CONTROL: [u8; 2] = [0xff, 0x03];
 
-/// The family is in the byte order of the host that captured, or, on OpenBSD, in that of the network.
+/// Parses a loopback header. The family is in the byte order of the host that captured or, on OpenBSD, of the network.
 #[inline(always)]
 pub(super) fn parse_loopback<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Result<(), Untracked> {
     let family = bytes.read(0).ok_or(Untracked::Truncated)?;
@@ -41,8 +41,8 @@ pub(super) fn parse_ppp<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Resu
         offset = 2;
         start = bytes.read(offset).ok_or(Untracked::Truncated)?;
     }
-    // Protocol numbers are even in their first byte and odd in their second, so that the first can be left
-    // out where it is 0 (RFC 1661, 6.5).
+    // The first byte of a protocol number is even and the second odd, so the first can be left out if it is 0 (RFC 1661,
+    // 6.5).
     let (protocol, len) =
         if start[0] & 1 == 0 { (u16::from_be_bytes(start), 2) } else { (u16::from(start[0]), 1) };
     follow(bytes, ethertype_of_ppp(protocol), offset + len, frame)

@@ -37,7 +37,7 @@ fn parse_in(bytes: &[u8], scope: &Scope) -> (Frame, Result<(), Untracked>) {
     (frame, parsed)
 }
 
-/// What a message from one port to another is found to be, if only DNS is wanted.
+/// Parses a message from one port to another, with DNS as the only method.
 fn found(ports: (u16, u16), flags: [u8; 2]) -> Result<Dns, Untracked> {
     let bytes = Network::v4().frame(UDP, &datagram(ports, &message(0x1234, flags)));
     let (frame, parsed) = parse_in(&bytes, &Scope::of(DNS));
@@ -52,7 +52,7 @@ fn d1_queries_go_to_the_port_of_a_server_and_responses_come_from_it() {
     assert_eq!(found((53, 40_000), [0x81, 0x80]), Ok(response));
     assert_eq!(found((53, 40_000), [0x01, 0]), Err(Untracked::Unsupported));
     assert_eq!(found((40_000, 53), [0x81, 0x80]), Err(Untracked::Unsupported));
-    // Between two servers either is right.
+    // Between two server ports, both are valid.
     assert_eq!(found((53, 53), [0x01, 0]), Ok(query));
     assert_eq!(found((53, 53), [0x81, 0x80]), Ok(response));
 }
@@ -100,7 +100,7 @@ fn d3_truncated_responses_are_responses() {
 #[test]
 fn d4_responses_have_an_rcode() {
     for rcode in 0..16 {
-        // With the bits beside it set.
+        // The neighbouring bits are set.
         let dns = found((53, 40_000), [0xff, 0xf0 | rcode]).unwrap();
         assert_eq!((dns.is_response, dns.rcode), (true, rcode));
     }
@@ -156,9 +156,9 @@ fn datagrams_are_left_alone_without_a_method_for_them() {
     let tcp = Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho);
     let (frame, parsed) = parse_in(&dns, &Scope::of(tcp));
     assert_eq!((frame.protocol, parsed), (Protocol::Udp, Err(Untracked::Unsupported)));
-    // Not even their header is looked at.
+    // Not even the UDP header is read.
     assert_eq!(parse_in(&dns[..34], &Scope::of(tcp)).1, Err(Untracked::Unsupported));
-    // And where DNS is not wanted, they are no DNS.
+    // If DNS is not measured, they are no DNS messages.
     let (frame, _) = parse_in(&dns, &Scope::of(Methods::ALL.without(Method::Dns)));
     assert_ne!(frame.transport.kind, Kind::Dns);
     let segment = Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes());

@@ -1,4 +1,4 @@
-//! The fast path to a frame comes to what the long one comes to, or to nothing.
+//! The fast path gives the same frame as the slow path, or none.
 
 use std::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::{
     testing::{Network, TCP, Tcp, ethernet},
 };
 
-/// A frame as most are.
+/// A frame of the common form.
 fn usual(network: &Network, with_timestamps: bool) -> Vec<u8> {
     let tcp = Tcp { payload: 30, ..Tcp::usual(3, 4) };
     let options = if with_timestamps { tcp.options.clone() } else { Vec::new() };
@@ -19,7 +19,7 @@ fn usual(network: &Network, with_timestamps: bool) -> Vec<u8> {
     ethernet(&[], network.ethertype(), &packet)
 }
 
-/// Takes the fast path, and if it came to something compares that with the slow one.
+/// Takes the fast path. If that gives a frame, compares it with the slow path's and returns true.
 fn take(bytes: &[u8]) -> bool {
     let mut taken = false;
     for family in Family::ALL {
@@ -30,12 +30,12 @@ fn take(bytes: &[u8]) -> bool {
         let Some(short) = short else { continue };
         let mut long = Frame::EMPTY;
         let parsed = long.parse(bytes, LinkType::Ethernet, Vlan::NONE, Decap::ALL, &Scope::ALL);
-        // The other family was asked for.
+        // The fast path was asked for the other family.
         if long.family != family {
             continue;
         }
         assert_eq!(parsed, Ok(()));
-        // One that was used for another segment before.
+        // A frame that held another segment before.
         let mut copied = Frame::EMPTY;
         copied.transport.segment.has_sack = true;
         copied.copy_fast(&short);
@@ -49,13 +49,14 @@ fn take(bytes: &[u8]) -> bool {
     taken
 }
 
-/// A datagram as most are, with 30 bytes of payload.
+/// A UDP datagram of the common form, with 30 bytes of payload.
 fn usual_udp(network: &Network) -> Vec<u8> {
     let datagram = [&[0x30, 0x39, 0, 53, 0, 38, 0, 0][..], &[7; 30]].concat();
     ethernet(&[], network.ethertype(), &network.packet(Datagram::NUMBER, &datagram))
 }
 
-/// Takes the fast path of datagrams that nothing is measured by, and if it came to something compares that with the slow one.
+/// Takes the fast path of datagrams that are not measured. If that gives a result, compares it with the slow path's and
+/// returns true.
 fn take_udp(bytes: &[u8]) -> bool {
     let scope = Scope::of(Methods::NONE.and(Method::TcpTs));
     let mut taken = false;
@@ -143,7 +144,7 @@ proptest! {
         let mut bytes = usual(&network, with_timestamps);
         let header = bytes.len() - 30;
         for (position, byte) in changes {
-            // What the link header says is up to the caller.
+            // The caller of the fast path checks the link header, so that stays.
             bytes[14 + position.index(header - 14)] = byte;
         }
         take(&bytes[..bytes.len() - cut]);

@@ -1,4 +1,4 @@
-//! Echo requests and replies, and what is neither.
+//! Echo requests and replies, and other messages.
 
 use std::vec::Vec;
 

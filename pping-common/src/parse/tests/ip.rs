@@ -12,7 +12,7 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
 
-/// A fragment header: `field` is the offset in bytes, plus 1 when more follow.
+/// A fragment header. `field` is the offset in bytes, plus 1 if more fragments follow.
 fn fragment(field: u16) -> (u8, Vec<u8>) {
     let [high, low] = field.to_be_bytes();
     (FRAGMENT, vec![0, high, low, 0, 0, 0, 1])
@@ -132,7 +132,7 @@ fn each_extension_header_is_skipped() {
 
 #[test]
 fn fragment_header_has_no_length() {
-    // The byte in the place of the length is reserved.
+    // The byte that has the length in other headers is reserved here.
     let (number, mut rest) = fragment(0);
     rest[0] = 0xff;
     let network = Network::with_extensions(&[(number, rest)]);
@@ -194,7 +194,7 @@ fn other_protocols_are_counted_and_unsupported() {
         // Each version has its own ICMP.
         (Network::v4(), ICMPV6, Protocol::Other),
         (Network::v6(), ICMP, Protocol::Other),
-        // To IPv4 the number of an IPv6 extension header means nothing.
+        // IPv4 does not know the numbers of IPv6 extension headers.
         (Network::v4(), HOP_BY_HOP, Protocol::Other),
     ];
     for (network, number, protocol) in cases {
@@ -221,6 +221,6 @@ fn loopback_is_127_slash_8_and_the_one_of_v6() {
     assert!(!mapped(126, 1).is_loopback() && !mapped(128, 1).is_loopback());
     assert!(IpAddress([0, 1]).is_loopback());
     assert!(!IpAddress([0, 0]).is_loopback() && !IpAddress([1, 1]).is_loopback());
-    // 127.0.0.1 without the mark of a mapped address is an IPv6 address like any other.
+    // 127.0.0.1 without the prefix of mapped addresses is an ordinary IPv6 address.
     assert!(!IpAddress([0, 0x7f00_0001]).is_loopback());
 }

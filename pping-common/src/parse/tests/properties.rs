@@ -12,7 +12,7 @@ use crate::{
     testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, ethernet, extension, identifiers, parse},
 };
 
-/// A frame that writes down what is read of it: offset, length, and whether that was inside.
+/// A frame that logs its reads: offset, length, and whether the read was inside the frame.
 struct Watched<'a> {
     bytes: &'a [u8],
     reads: RefCell<Vec<(usize, usize, bool)>>,
@@ -31,13 +31,13 @@ impl Bytes for Watched<'_> {
     }
 }
 
-/// Parses, and checks that a read which fails is the last, and ends the parse with that reason unless it was of TCP options that
-/// were no longer needed. Returns how far reads went.
+/// Parses a frame. Checks that a failed read is the last one and makes the frame truncated, unless it was a read of TCP
+/// options that were no longer needed. Returns how far reads went.
 fn parse_watched(bytes: &[u8], link: LinkType) -> (Result<(), Untracked>, usize) {
     parse_watched_inside(bytes, link, Decap::NONE)
 }
 
-/// The same, looking into tunnels.
+/// The same, with tunnels.
 fn parse_watched_inside(bytes: &[u8], link: LinkType, decap: Decap) -> (Result<(), Untracked>, usize) {
     let watched = Watched { bytes, reads: RefCell::default() };
     let mut frame = Frame::EMPTY;
@@ -54,8 +54,8 @@ fn parse_watched_inside(bytes: &[u8], link: LinkType, decap: Decap) -> (Result<(
     (parsed, inside.map(|&(offset, len, _)| offset + len).max().unwrap_or(0))
 }
 
-/// What a list of options says by RFC 9293, 3.1: the timestamps, and whether there is a SACK of one block or more (RFC 2018, 3).
-/// Of two timestamps the latter are believed, as by Linux.
+/// Reads options by RFC 9293, 3.1: returns the timestamps, and whether there is a SACK of one block or more (RFC 2018,
+/// 3). Of two timestamps the latter counts, as in Linux.
 fn find(mut options: &[u8]) -> (Option<Timestamps>, bool) {
     let (mut timestamps, mut has_sack) = (None, false);
     loop {
@@ -80,7 +80,7 @@ fn find(mut options: &[u8]) -> (Option<Timestamps>, bool) {
     }
 }
 
-/// Options as hosts send them, timestamps not among them.
+/// Options that hosts send, other than timestamps.
 fn other_options() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let all: Vec<Vec<u8>> = vec![
         vec![1],
@@ -126,7 +126,7 @@ fn tags() -> impl Strategy<Value = Vec<(u16, u16)>> {
     vec((prop_oneof![Just(0x8100), Just(0x88a8), Just(0x9100)], any::<u16>()), 0..=4)
 }
 
-/// What the lower layers of a built frame must be parsed to.
+/// Checks that the lower layers of a built frame are parsed correctly.
 fn assert_lower_layers(frame: &Frame, network: &Network, tags: &[(u16, u16)]) {
     let built: Vec<u16> = tags.iter().map(|(_, control)| control & 0xfff).collect();
     assert_eq!(identifiers(frame), built);
@@ -256,7 +256,7 @@ proptest! {
 
     #[test]
     fn any_options_are_read_by_the_rfc_and_not_beyond(
-        // Mostly bytes that mean something as a kind or as a length.
+        // Most bytes are valid as a kind or as a length.
         options in vec(prop_oneof![0..=12_u8, Just(8), Just(10), any::<u8>()], 0..=40),
     ) {
         let tcp = Tcp::with_options(&options);

@@ -1,4 +1,4 @@
-//! QUIC packets: what is read of their headers, and what is none.
+//! QUIC packets: their headers, and what is no QUIC.
 
 use std::{vec, vec::Vec};
 
@@ -31,7 +31,7 @@ fn found(payload: &[u8]) -> Result<Quic, Untracked> {
     Ok(transport.datagram.quic)
 }
 
-/// A long header with lengths of their own, and 30 bytes behind it.
+/// A long header with separate ID lengths, and 30 bytes after it.
 fn long(first: u8, version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     let mut packet = vec![first];
     packet.extend(version.to_be_bytes());
@@ -43,7 +43,7 @@ fn long(first: u8, version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// One of the drafts that pack them.
+/// A long header of the drafts that have both lengths in one byte.
 fn packed(version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     let bits = |id: &[u8]| if id.is_empty() { 0 } else { id.len() as u8 - 3 };
     let mut packet = vec![INITIAL];
@@ -142,7 +142,7 @@ fn drafts_pack_both_lengths_in_one_byte() {
 #[test]
 fn a_datagram_that_ends_too_soon_is_unsupported_and_a_capture_truncated() {
     let packet = long(INITIAL, 1, &[1; 8], &[2; 5]);
-    // The place of the source ID and 20 bytes.
+    // The offset of the source ID, plus 20 bytes.
     for len in 0..15 + 20 {
         assert_eq!(found(&packet[..len]), Err(Untracked::Unsupported), "{len}");
     }
@@ -169,7 +169,7 @@ fn what_begins_a_flow() {
 }
 
 proptest! {
-    /// An ID has one digest wherever it is, and whatever is around it.
+    /// An ID has the same digest wherever it is, and whatever surrounds it.
     #[test]
     fn digests_depend_on_the_id_alone(
         id in vec(any::<u8>(), 0..=20),

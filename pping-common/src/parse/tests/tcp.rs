@@ -94,7 +94,7 @@ fn options_without_timestamps() {
     assert_none(&[]);
     assert_none(&[&MSS, &SACK_PERMITTED]);
     assert_none(&[&[1; 40]]);
-    // A kind that needs a length, in the last byte.
+    // The last byte is a kind that needs a length.
     assert_none(&[&NOP, &NOP, &NOP, &[2]]);
     assert_none(&[&NOP, &NOP, &NOP, &[8]]);
 }
@@ -160,7 +160,7 @@ fn data_offset_below_the_header_is_malformed() {
 fn data_offset_beyond_the_segment_is_malformed() {
     for words in 9..=15 {
         let tcp = Tcp { data_offset: Some(words), payload: 0, ..Tcp::usual(1, 2) };
-        // Even where Ethernet padding fills the gap.
+        // Even if Ethernet padding fills the gap.
         let bytes: Vec<u8> = [Network::v4().frame(TCP, &tcp.bytes()), Vec::from([1; 60])].concat();
         assert_eq!(parse_anyway(&bytes).1, Err(Untracked::Malformed), "{words}");
     }
@@ -243,7 +243,7 @@ fn sequence_and_acknowledgement_numbers() {
     bytes[4..12].copy_from_slice(&[0xff, 0xff, 0xff, 0xfe, 1, 2, 3, 4]);
     let segment = parse(&Network::v6().frame(TCP, &bytes)).unwrap().transport.segment;
     assert_eq!((segment.sequence, segment.acknowledgement), (0xffff_fffe, 0x0102_0304));
-    // 5 bytes of payload, beyond where the numbers wrap around.
+    // The number after 5 bytes of payload has wrapped around.
     assert_eq!(segment.sequence_end(), 3);
 }
 
@@ -292,7 +292,7 @@ fn s4_sack_that_cannot_be_is_none() {
         assert_sack(&[&NOP, &NOP, &SACK[..len - 2]], false);
     }
     assert_sack(&[&[5, 255], &[1; 8]], false);
-    // What follows timestamps of a wrong length is not believed.
+    // Options after timestamps of a wrong length are not trusted.
     assert_sack(&[&[8, 9, 0, 0, 0, 0, 0, 0, 0], &SACK], false);
 }
 

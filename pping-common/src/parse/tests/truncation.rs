@@ -7,7 +7,7 @@ use crate::{
     testing::{ICMP, ICMPV6, Network, SERVICE_VLAN, TCP, Tcp, VLAN, echo, ethernet, extension, parse_on},
 };
 
-/// A whole frame, and how much of it must be there for its flow to be found.
+/// A whole frame, and the number of bytes that are needed to find its flow.
 struct Case {
     name: String,
     link: LinkType,
@@ -15,7 +15,7 @@ struct Case {
     needed: usize,
 }
 
-/// Transport headers: protocol number, bytes, and how many of those are needed.
+/// Transport headers: protocol number, bytes, and the number of bytes that are needed.
 fn transports(is_v4: bool) -> Vec<(&'static str, u8, Vec<u8>, usize)> {
     let syn = [&[2, 4, 5, 0xb4, 4, 2][..], &Tcp::timestamps(1, 0), &[1, 3, 3, 7]].concat();
     let (number, request) = if is_v4 { (ICMP, 8) } else { (ICMPV6, 128) };
@@ -24,9 +24,9 @@ fn transports(is_v4: bool) -> Vec<(&'static str, u8, Vec<u8>, usize)> {
         ("usual", TCP, Tcp::usual(1, 2).bytes(), 32),
         ("syn", TCP, Tcp::with_options(&syn).bytes(), 36),
         ("last", TCP, Tcp::with_options(&[&[1; 30][..], &Tcp::timestamps(1, 2)].concat()).bytes(), 60),
-        // Options are read by the word.
+        // Options are read word by word.
         ("first", TCP, Tcp::with_options(&[&Tcp::timestamps(1, 2)[..], &[0; 2]].concat()).bytes(), 32),
-        // The end of options is read together with the byte behind it.
+        // The end of options is read together with the next byte.
         ("end", TCP, Tcp::with_options(&[1, 1, 0, 0]).bytes(), 24),
         ("echo", number, echo(request, 0, 1, 2, &[9; 16]), 8),
     ]
@@ -69,7 +69,7 @@ fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_
         for len in 0..bytes.len() {
             match parse_on(&bytes[..len], link) {
                 Ok(mut frame) => {
-                    // What is behind the timestamps may not be there to look at.
+                    // Options after the timestamps may be cut off.
                     frame.transport.segment.options = whole.transport.segment.options;
                     assert!(len >= needed, "{name}: {len} bytes are not enough");
                     assert_eq!(frame.transport, whole.transport, "{name}: {len} bytes");

@@ -1,4 +1,4 @@
-//! Tunnels: what is inside, and what is not looked into.
+//! Tunnels: those that are entered, and those that are not.
 
 use std::{vec, vec::Vec};
 
@@ -121,7 +121,7 @@ fn one_tunnel_is_entered_and_not_a_second() {
         let around = if packet[0] >> 4 == 4 { Network::v4() } else { Network::v6() };
         for outer in tunnels(&around, packet) {
             assert_eq!(parse(&outer.bytes, Decap::ALL).1, Err(Untracked::NestedTunnel));
-            // What is not looked into is no tunnel.
+            // A tunnel that is not entered does not count as one.
             if inner.kind != outer.kind {
                 assert_eq!(parse(&outer.bytes, outer.kind).1, Err(Untracked::Unsupported));
             }
@@ -142,7 +142,7 @@ fn tags_inside_a_tunnel_come_behind_those_outside() {
 
 #[test]
 fn deepest_tunnel_is_found() {
-    // As far into a frame as a header can begin.
+    // A header that begins as far into a frame as any can.
     let network = Network::with_extensions(&[(); 6].map(|()| extension(60, 256)));
     let packet = network.packet(TCP, &Tcp::usual(7, 8).bytes());
     let header: Vec<u8> = [&[255; 1020 - 1][..], &[0x85]].concat();

@@ -9,14 +9,14 @@ use crate::{
 };
 
 const SECOND: u64 = 1_000_000_000;
-/// When it begins.
+/// When the conversation begins, in ns since 1970.
 const START: u64 = 1_700_000_000 * SECOND;
 
 const ETHERNET: u32 = 1;
 const RAW: u32 = 101;
 const COOKED_V2: u32 = 276;
 
-/// How numbers are written.
+/// The byte order of numbers.
 #[derive(Clone, Copy)]
 enum Order {
     Big,
@@ -82,7 +82,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
     seeds
 }
 
-/// The packets of a conversation, each with its time.
+/// Returns the packets of a conversation with their times.
 fn conversation() -> Vec<(u64, Vec<u8>)> {
     let segment = |flags, tsval: u32, tsecr: u32| {
         let options = [&[1, 1, 8, 10][..], &tsval.to_be_bytes(), &tsecr.to_be_bytes()].concat();
@@ -110,7 +110,7 @@ fn on_ethernet() -> Vec<(u64, Vec<u8>)> {
     conversation().into_iter().map(|(time, packet)| (time, ethernet(&tags, IPV4, &packet))).collect()
 }
 
-/// On two interfaces in turn, in and out.
+/// Puts the conversation on two interfaces in turn, in both directions.
 fn cooked() -> Vec<(u64, Vec<u8>)> {
     let header = |position: usize| {
         let (interface, packet_type) =
@@ -121,7 +121,7 @@ fn cooked() -> Vec<(u64, Vec<u8>)> {
     packets.map(|(position, (time, packet))| (time, [&header(position)[..], &packet].concat())).collect()
 }
 
-/// A pcap file whose fractions are in units of so many nanoseconds.
+/// Builds a pcap file whose fractions of seconds count units of `unit` ns.
 fn pcap(order: Order, magic: u32, unit: u64, link_type: u32, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut file = order.u32(magic).to_vec();
     file.extend([order.u16(2), order.u16(4)].concat());
@@ -155,7 +155,7 @@ fn interface(order: Order, link_type: u32, options: &[u8]) -> Vec<u8> {
     block(order, 1, &[&order.u16(link_type as u16)[..], &[0; 2], &order.u32(0), options, &[0; 4]].concat())
 }
 
-/// An enhanced packet block, or with 2 as its number the one of before 2004.
+/// Builds an enhanced packet block, or with `number` 2 the obsolete packet block from before 2004.
 fn packet(order: Order, number: u32, interface: u32, time: u64, bytes: &[u8], options: &[u8]) -> Vec<u8> {
     let len = bytes.len() as u32;
     let interface = if number == 2 {
@@ -168,7 +168,7 @@ fn packet(order: Order, number: u32, interface: u32, time: u64, bytes: &[u8], op
     block(order, number, &[&interface[..], &words, bytes, &padding, options].concat())
 }
 
-/// The conversation on an interface with a name and nanoseconds, with directions.
+/// Builds the conversation on an interface with a name, nanoseconds and directions.
 fn pcapng(order: Order) -> Vec<u8> {
     let described = [option(order, 2, b"wan0"), option(order, 9, &[9])].concat();
     let mut file = [section_header(order), interface(order, RAW, &described)].concat();
@@ -179,7 +179,8 @@ fn pcapng(order: Order) -> Vec<u8> {
     file
 }
 
-/// Packets that cannot be measured, old ones, and blocks that are none.
+/// Builds packets that cannot be measured, an obsolete packet block, a packet from an hour before, and blocks without
+/// packets.
 fn odd_blocks() -> Vec<u8> {
     let order = Little;
     let micro = START / 1_000;
@@ -203,7 +204,7 @@ fn odd_blocks() -> Vec<u8> {
     .concat()
 }
 
-/// One interface for each way to count time.
+/// Builds one interface for each time resolution.
 fn clocks() -> Vec<u8> {
     let order = Little;
     let mut file = section_header(order);

@@ -1,4 +1,4 @@
-//! Frames of every shape that the parser knows, and of some that it refuses.
+//! Frames of every shape that the parser knows, and some that it refuses.
 
 use pping_common::parse::{Decap, LinkType};
 use pping_fuzz::parse::HEADER;
@@ -93,7 +93,7 @@ fn networks() -> Vec<Seed> {
         input[3..HEADER].copy_from_slice(&missing.to_be_bytes());
         seeds.push((name.to_owned(), input));
     }
-    // Where what matters most has been read, and what is behind it was not captured.
+    // The capture ends behind the timestamps, before the SACK option.
     let sack = tcp(0x10, b"\x01\x01\x08\x0a\0\0\x10\0\0\0\x20\0\x01\x01\x05\x0a\0\0\0\x01\0\0\0\x09");
     let (name, mut input) = packet("v4-cut-behind-timestamps", &v4(&[], TCP, &sack));
     input.truncate(HEADER + 20 + 20 + 12);
@@ -175,8 +175,8 @@ fn tunnels() -> Vec<Seed> {
         .collect()
 }
 
-/// A transport header as far into a frame as there can be one: both IP headers and that of GTP-U are as long as
-/// they get.
+/// Builds a transport header as deep in a frame as possible: both IP headers and the GTP-U header have their greatest
+/// length.
 fn deepest() -> Vec<u8> {
     let with_extensions = |next, payload: &[u8]| {
         let chain =

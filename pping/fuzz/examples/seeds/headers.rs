@@ -1,4 +1,4 @@
-//! Headers, byte by byte, each around what it carries.
+//! Headers, built byte by byte around their content.
 
 pub(crate) const TCP: u8 = 6;
 pub(crate) const UDP: u8 = 17;
@@ -16,7 +16,7 @@ pub(crate) fn tcp(flags: u8, options: &[u8]) -> Vec<u8> {
     segment
 }
 
-/// A segment as nearly all are.
+/// The usual segment, with timestamps.
 pub(crate) fn usual() -> Vec<u8> {
     tcp(0x18, b"\x01\x01\x08\x0a\0\0\x10\0\0\0\x20\0")
 }
@@ -45,7 +45,7 @@ pub(crate) fn v4(options: &[u8], protocol: u8, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// An IPv6 packet whose next header is this.
+/// An IPv6 packet with this next header.
 pub(crate) fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x6b, 0x8a, 0xbc, 0xde];
     packet.extend((payload.len() as u16).to_be_bytes());
@@ -70,12 +70,12 @@ pub(crate) fn authentication(next: u8, payload: &[u8]) -> Vec<u8> {
     [&[next, 4][..], &[0; 22], payload].concat()
 }
 
-/// A fragment header, the offset in units of 8 bytes.
+/// A fragment header, with the offset in units of 8 bytes.
 pub(crate) fn fragment(next: u8, offset: u16, payload: &[u8]) -> Vec<u8> {
     [&[next, 0][..], &(offset << 3 | 1).to_be_bytes(), &[0, 0, 0, 9], payload].concat()
 }
 
-/// An Ethernet frame; tags are pairs of ethertype and tag control.
+/// An Ethernet frame. Tags are pairs of ethertype and tag control information.
 pub(crate) fn ethernet(tags: &[(u16, u16)], ethertype: u16, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     for (identifier, control) in tags {
@@ -91,7 +91,7 @@ pub(crate) fn pppoe(protocol: u16, payload: &[u8]) -> Vec<u8> {
     [&[0x11, 0, 0, 1, 0, 0][..], &protocol.to_be_bytes(), payload].concat()
 }
 
-/// A stack of so many MPLS labels.
+/// A stack of `labels` MPLS labels.
 pub(crate) fn mpls(labels: usize, payload: &[u8]) -> Vec<u8> {
     let mut packet = [0, 0x01, 0, 64].repeat(labels);
     packet[4 * labels - 2] |= 1;
@@ -99,7 +99,7 @@ pub(crate) fn mpls(labels: usize, payload: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The same IPv4 packet without options the other way.
+/// Returns an IPv4 packet without options in the opposite direction.
 pub(crate) fn returned(packet: &[u8]) -> Vec<u8> {
     let (addresses, ports) = (&packet[12..20], &packet[20..24]);
     let mut returned = packet[..12].to_vec();

@@ -1,5 +1,5 @@
-//! Writes the corpora that the fuzz targets begin with: `cargo run --package pping-fuzz --example seeds`.
-//! What fuzzing has found is in the same directories, as `found-*`, and stays.
+//! Writes the corpora that the fuzz targets start with: `cargo run --package pping-fuzz --example seeds`. The inputs
+//! that fuzzing has found are in the same directories as `found-*`, and stay there.
 
 mod captures;
 mod frames;
@@ -9,7 +9,7 @@ mod talks;
 
 use std::{fs, io, path::Path};
 
-/// An input, and what it is called.
+/// The name of an input, and its bytes.
 type Seed = (String, Vec<u8>);
 
 fn main() -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Compressed files in which nothing is compressed. By hand, so that they never change.
+//! Files in compression formats with stored data only, built by hand so that they never change.
 
 /// gzip (RFC 1952) with one stored block (RFC 1951, 3.2.4).
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -10,12 +10,12 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// zstd (RFC 8878): a frame to be skipped, and one with a raw block.
+/// zstd (RFC 8878): a skippable frame, and a frame with a raw block.
 pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
     const RAW_AND_LAST: u32 = 1;
     let block = RAW_AND_LAST | (bytes.len() as u32) << 3;
     let mut file = vec![0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4];
-    // One segment, and its length in four bytes.
+    // A single segment with its length in four bytes.
     file.extend([0x28, 0xb5, 0x2f, 0xfd, 0xa0]);
     file.extend((bytes.len() as u32).to_le_bytes());
     file.extend(&block.to_le_bytes()[..3]);

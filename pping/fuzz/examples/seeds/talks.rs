@@ -1,4 +1,4 @@
-//! Conversations that a flow has to make something of.
+//! Conversations that exercise a flow's state.
 
 use pping_fuzz::matching::{HEADER, RECORD};
 
@@ -9,16 +9,16 @@ const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
-/// The high side of the first flow.
+/// The high endpoint of the first flow.
 const HIGH: u8 = 4;
 const ECHO: u8 = 4 << 3;
 const CONTROL: u8 = 7 << 3;
 /// A segment without timestamps.
 const BARE: u8 = 0x80;
-/// One with SACK blocks.
+/// A segment with SACK blocks.
 const SACK: u8 = 0x40;
 
-/// How the clock goes on.
+/// How the clock advances.
 const AT_ONCE: u8 = 0;
 const MS: u8 = 2 << 3 | 1;
 const TENTH: u8 = 3 << 3 | 1;
@@ -26,7 +26,7 @@ const SECOND: u8 = 4 << 3 | 1;
 const TEN_SECONDS: u8 = 5 << 3 | 2;
 const BACK: u8 = 0xc0;
 
-/// What it is, flags, size, what it carries, what it echoes, how the clock went on before.
+/// Kind, flags, size, carried identifier, echoed identifier, and how the clock advanced before.
 type Record = [u8; RECORD];
 
 pub(crate) fn seeds() -> Vec<Seed> {
@@ -35,7 +35,7 @@ pub(crate) fn seeds() -> Vec<Seed> {
     const LIMITED: [u8; HEADER] = [0b0110, 1, 0, 1, 0, 0, 0, 0];
     const LOCAL: [u8; HEADER] = [0, 0, 0b0110, 0x81, 0, 0, 0, 0];
     const ALL_LOCAL: [u8; HEADER] = [0b1001, 2, 0b0110, 0x81, 0, 0, 0, 0];
-    // By sequence numbers where there are no timestamps, for all flows, and beside timestamps.
+    // Sequence numbers for flows without timestamps, for all flows, and beside timestamps.
     const AUTO: [u8; HEADER] = [0, 5 << 2, 0, 0, 0, 0, 0x10, 0];
     const SEQ: [u8; HEADER] = [0, 2 << 2, 0, 0, 0xff, 0xff, 0xff, 0x80];
     const BOTH: [u8; HEADER] = [0, 7 << 2, 0, 0, 0, 0, 0x10, 0];
@@ -109,7 +109,7 @@ fn talks() -> Vec<(&'static str, Vec<Record>)> {
         [BARE, ACK, 100, 1, 0, MS],
         [BARE | HIGH, ACK, 0, 1, 0xec, TENTH],
         [BARE | HIGH | SACK, ACK, 0, 1, 0xf6, MS],
-        // Half of it once more.
+        // Half of this segment's payload is sent again.
         [BARE, ACK, 100, 0xfc, 0, SECOND],
         [BARE | HIGH, ACK, 30, 1, 0, TENTH],
         [BARE, FIN | ACK, 0, 1, 0, MS],

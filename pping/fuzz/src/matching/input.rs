@@ -1,5 +1,5 @@
-//! What the bytes of an input stand for. The layout is fixed and every field stands alone, so that inputs
-//! keep their meaning, can be written by hand, and change little when the fuzzer changes a byte.
+//! The meaning of an input's bytes. The layout is fixed and every field is independent. So inputs keep their meaning,
+//! can be written by hand, and change little when the fuzzer changes a byte.
 
 use pping_common::{
     flow::Endpoint,
@@ -8,16 +8,17 @@ use pping_common::{
     rtt::{Method, Methods, RttBasis, Rules},
 };
 
-/// Flows that are talked in.
+/// The number of flows.
 pub const FLOWS: usize = 4;
 
-/// Bytes before the events: limits, their basis and the methods, local addresses, where the clocks begin, the first `TSval`.
+/// Bytes before the events: limits, their basis and the methods, local addresses, the clock's start, and the first
+/// `TSval`.
 pub const HEADER: usize = 8;
 
-/// Bytes of an event: what it is, flags, size, what it carries, what it echoes, and how the clock went on.
+/// Bytes of an event: kind, flags, size, carried identifier, echoed identifier, and how the clock advances.
 pub const RECORD: usize = 6;
 
-/// Nanoseconds that the clock goes on by, or a small multiple of them.
+/// Units in ns by which the clock advances. A step is a small multiple of one of them.
 const STEPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, SECOND, 5 * SECOND, 1 << 40, 1 << 61];
 const RATE_LIMITS: [u64; 4] = [0, 20_000_000, 100_000_000, SECOND];
 const RTT_RATES: [u64; 4] = [0, 1 << 15, 3 << 16, 0x00ff_ffff];
@@ -51,7 +52,7 @@ pub(super) enum Event {
         now: u64,
         transport: Transport,
     },
-    /// A packet of a flow went by unseen.
+    /// A packet of a flow passed unseen.
     Contention {
         flow: usize,
     },
@@ -85,9 +86,9 @@ impl<'a> Input<'a> {
 
     pub(super) fn events(&self) -> impl Iterator<Item = Event> + use<'_> {
         let mut now = self.start;
-        // Of each side of each flow, the TSval that the next ones are near.
+        // For each endpoint of each flow, the TSval that its next ones will be near.
         let mut clocks = [[self.first_tsval; 2]; FLOWS];
-        // And the sequence number after the last.
+        // For each endpoint of each flow, the sequence number after its last.
         let mut ends = [[self.first_tsval; 2]; FLOWS];
         self.records.iter().map(move |&[what, flags, size, carried, echoed, step]| {
             now = moved(now, step);
@@ -104,7 +105,7 @@ impl<'a> Input<'a> {
                     segment.has_timestamps = what & 0x80 == 0;
                     segment.timestamps =
                         Timestamps { tsval: clocks[flow][mine], tsecr: near(clocks[flow][other], echoed) };
-                    // Where the clock goes on by a tick, what is sent begins where the last ended.
+                    // If the TSval advances by one tick, the segment begins where the last one ended.
                     segment.sequence = around(ends[flow][mine], carried.wrapping_sub(1));
                     segment.acknowledgement = around(ends[flow][other], echoed);
                     segment.has_sack = what & 0x40 != 0;
@@ -134,19 +135,19 @@ fn control(flags: u8, size: u8, flow: usize, now: &mut u64) -> Event {
     }
 }
 
-/// A quarter of all steps goes back.
+/// Returns the time after a step. A quarter of all steps go backwards.
 fn moved(now: u64, step: u8) -> u64 {
     let by = u64::from(step & 7).saturating_mul(STEPS[usize::from(step >> 3 & 7)]);
     if step >> 6 == 3 { now.saturating_sub(by).max(1) } else { now.saturating_add(by).min(LATEST) }
 }
 
-/// A clock that was near another: a few ticks before or after it, or a good part of all the way round.
+/// Returns a TSval near another: a few ticks before or after it, or a large part of the number space away.
 fn near(clock: u32, distance: u8) -> u32 {
     let distance = i32::from(distance as i8);
     clock.wrapping_add_signed(if distance.abs() < 64 { distance } else { distance << 25 })
 }
 
-/// A number around another: some bytes before or after it, or a good part of all the way round.
+/// Returns a sequence number near another: some bytes before or after it, or a large part of the number space away.
 fn around(number: u32, distance: u8) -> u32 {
     let distance = i32::from(distance as i8);
     number.wrapping_add_signed(if distance.abs() < 64 { distance * 10 } else { distance << 25 })

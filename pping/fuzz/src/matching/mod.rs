@@ -1,4 +1,4 @@
-//! Any packets of a few flows, at any times, through the state machine.
+//! Any packets of a few flows, at any times, through the matching state machine.
 
 mod input;
 
@@ -14,11 +14,12 @@ use self::input::{Event, Input};
 
 pub use self::input::{FLOWS, HEADER, RECORD};
 
-/// Sends packets past flows.
+/// Sends packets through the flows.
 ///
 /// # Panics
-/// When a flow does anything that [`pping_common::model`] does not, a sample is not above the lowest one, more waits than
-/// there are slots, a flow changes by a packet without effect, or it opens and closes out of turn.
+/// If a flow differs from [`pping_common::model`], if a sample is below the flow's lowest RTT, if more timestamps are
+/// pending than there is room for, if a packet without effect changes a flow, or if openings and closings of a flow do
+/// not alternate.
 pub fn check(input: &[u8]) {
     let Some(input) = Input::decode(input) else { return };
     let rules = input.rules;
@@ -42,19 +43,19 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// A flow, and what is expected of it.
+/// A flow, and its expected state.
 struct Talk {
     flow: Flow,
     /// Bit 0 says that the low endpoint is an address of this host, bit 1 the high one.
     local: u32,
-    /// The sweep before which its latest packet came.
+    /// The sweep number at its latest packet.
     last_seen: u32,
     rules: Rules,
     model: Model,
-    /// How many flows and directions were said to open and not yet to close.
+    /// How many openings of flows and of flow directions were reported without a closing so far.
     open_flows: i32,
     open_directions: i32,
-    /// Its protocol, once there was a packet: all packets of a flow have the same.
+    /// Its protocol number, once it has a packet. All packets of a flow have the same.
     number: Option<u8>,
 }
 
@@ -79,7 +80,7 @@ impl Talk {
         if self.begins_anew(from, transport) {
             (self.open_flows, self.open_directions) = (0, 0);
         }
-        // As the kernel programs do: a flow is left alone by a packet without effect.
+        // The kernel programs skip the step too if a packet has no effect.
         let noted = self.flow.count(from, transport, 0, 0);
         let outcome = match self.flow.effect(from, transport, noted.progress, &self.rules) {
             Effect::Nothing => {
@@ -107,7 +108,7 @@ impl Talk {
         self.assert_in_turn(&outcome.changes);
     }
 
-    /// Whether the packet is a SYN on used ports, which ends what was there without a word.
+    /// True if the packet is a SYN on used ports. It ends the old connection without reporting that.
     fn begins_anew(&self, from: Endpoint, transport: &Transport) -> bool {
         let (forward, flags) = (self.flow.hot.state(from), transport.segment.flags);
         transport.kind == Kind::Tcp
@@ -115,9 +116,9 @@ impl Talk {
             && (forward.is_established() || forward.lifecycle() == Lifecycle::CLOSED)
     }
 
-    /// A packet without effect changes nothing.
+    /// Asserts that a packet without effect changes nothing.
     fn assert_without_effect(&self, from: Endpoint, now: u64, transport: &Transport, noted: Noted) {
-        // What it has not seen comes to light at the next packet that has an effect.
+        // Missed packets show only at the next packet that has an effect.
         if self.flow.hot.contended != 0 {
             return;
         }
@@ -147,7 +148,7 @@ impl Talk {
         }
     }
 
-    /// Openings and closings add up: no flow counts twice, and none is missed.
+    /// Asserts that openings and closings balance: no flow counts twice, and none is missed.
     fn assert_in_turn(&mut self, changes: &Changes) {
         self.open_flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
         self.open_directions += i32::from(changes.opened);
@@ -157,7 +158,7 @@ impl Talk {
         assert_eq!((self.open_directions, self.open_flows), (open, open.min(1)));
     }
 
-    /// A packet went by that only the counters have seen.
+    /// A packet passes that only the counters see.
     fn contend(&mut self) {
         self.flow.hot.contended = 1;
         self.model.miss();
@@ -169,7 +170,7 @@ impl Talk {
         self.assert_as_the_model();
     }
 
-    /// Forgets the flow if it has been idle too long.
+    /// Resets the flow if it has been idle for too long.
     fn sweep(&mut self, now: u32) {
         let idle = now.wrapping_sub(self.last_seen);
         let is_expired = self.flow.hot.is_expired(self.number.unwrap_or(0), idle);
@@ -182,6 +183,6 @@ impl Talk {
     }
 }
 
-/// What a packet without effect brings about.
+/// The outcome of a packet without effect.
 const NOTHING: Outcome =
     Outcome { measured: Measured::NOTHING, second: Measured::NOTHING, changes: Changes::NONE };

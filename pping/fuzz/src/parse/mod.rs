@@ -12,18 +12,18 @@ use pping_common::{
 
 use self::watched::Watched;
 
-/// Bytes of an input before those of the frame: link type, tunnels, offloaded tags, and how much of the
-/// frame was not captured.
+/// Bytes of an input before the frame: link type, tunnels, offloaded tags, and how many bytes of the frame were not
+/// captured.
 pub const HEADER: usize = 7;
 
-/// What [`oracle`] knows.
+/// The methods that [`oracle`] knows.
 const SCOPE: Scope = Scope::of(Methods::ALL.without(Method::QuicSpin).without(Method::QuicHandshake));
 
-/// How a frame is to be parsed.
+/// A frame, and how to parse it.
 struct Case<'a> {
     link: LinkType,
     decap: Decap,
-    /// Identifiers of the VLAN tags that the device took out.
+    /// Identifiers of the VLAN tags that the device removed.
     offloaded: Vec<u16>,
     captured: Captured<'a>,
 }
@@ -31,8 +31,8 @@ struct Case<'a> {
 /// Parses a frame.
 ///
 /// # Panics
-/// When a read leaves the frame, a read that fails does not end the parse, a mask changes a value, what an
-/// earlier frame left behind is taken for this one's, or anything is found that [`oracle`] does not find.
+/// If a read leaves the frame, if a failed read does not end the parse, if a mask changes a value, if the result
+/// depends on an earlier frame, or if the parser and [`oracle`] disagree.
 pub fn check(input: &[u8]) {
     let Some(case) = decode(input) else { return };
     let watched = Watched::new(case.captured);
@@ -67,12 +67,12 @@ fn decode(input: &[u8]) -> Option<Case<'_>> {
         link: LinkType::ALL[usize::from(link) % LinkType::ALL.len()],
         decap: Decap(u32::from(decap) & Decap::ALL.0),
         offloaded: (0..tags % 4).map(|position| u16::from(tags) << 4 | u16::from(position)).collect(),
-        // A capture has 32 bits for the length of a frame.
+        // A capture stores the length of a frame in 32 bits.
         captured: Captured { bytes, frame_len: (bytes.len() + missing).min(u32::MAX as usize) },
     })
 }
 
-/// Whatever is wanted of it.
+/// Asserts that reads stay within the frame, for any choice of methods.
 fn assert_reads_nothing_beyond(case: &Case<'_>) {
     for methods in [Methods::ALL, Methods::NONE] {
         let watched = Watched::new(case.captured);
@@ -83,8 +83,8 @@ fn assert_reads_nothing_beyond(case: &Case<'_>) {
     }
 }
 
-/// The kernel programs parse every frame into the same place. A segment and an echo that were there before
-/// must not be seen any more.
+/// The kernel programs parse every frame into the same memory. A segment or an echo left there by an earlier frame must
+/// have no effect.
 fn assert_ignores_what_was_before(case: &Case<'_>, fresh: &Frame, parsed: Result<(), Untracked>) {
     const BEFORE: [&[u8]; 2] = [
         b"\x45\xff\0\x40\0\0\0\0\x40\x06\0\0\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x99\x99\x88\x88\0\0\0\0\0\0\0\0\
@@ -119,7 +119,7 @@ fn assert_ignores_what_was_before(case: &Case<'_>, fresh: &Frame, parsed: Result
     }
 }
 
-/// What is found is there, and what is there is found unless the capture ends before the end of its headers.
+/// Asserts that the parser finds only what the oracle finds, and finds all of it unless the capture cuts the headers.
 fn assert_agrees_with_oracle(case: &Case<'_>, frame: &Frame, parsed: Result<(), Untracked>) {
     let expected = oracle::parse(case.captured, case.link, &case.offloaded, case.decap);
     let Some(packet) = expected else {
@@ -135,7 +135,7 @@ fn assert_agrees_with_oracle(case: &Case<'_>, frame: &Frame, parsed: Result<(), 
     }
 }
 
-/// Both directions have the same key, and it has the addresses of the frame.
+/// Asserts that both directions have the same key, and that the key has the frame's addresses.
 fn assert_key_is_canonical<A: Address + Eq + std::fmt::Debug>(frame: Frame) {
     let mut back = frame;
     (back.source, back.destination) = (frame.destination, frame.source);

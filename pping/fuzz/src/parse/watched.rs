@@ -1,4 +1,4 @@
-//! A frame that knows what was read of it.
+//! A frame that records how it is read.
 
 use std::cell::Cell;
 
@@ -7,10 +7,10 @@ use pping_common::{
     parse::{Frame, Kind, Untracked},
 };
 
-/// A frame that is read as strictly as in the kernel.
+/// A frame whose reads are as strict as in the kernel.
 pub(super) struct Watched<'a> {
     frame: Captured<'a>,
-    /// Whether a read has failed: it must be the last.
+    /// Whether a read has failed. No read may follow.
     has_failed: Cell<bool>,
 }
 
@@ -19,7 +19,8 @@ impl<'a> Watched<'a> {
         Self { frame, has_failed: Cell::new(false) }
     }
 
-    /// A parse fails for what it could not read, and for nothing else. Of TCP options it may do without the last.
+    /// Asserts that a parse reports truncation if and only if a read failed. A TCP segment may also do without its last
+    /// options.
     pub(super) fn assert_reads_explain(&self, parsed: Result<(), Untracked>, frame: &Frame) {
         let is_truncated = parsed == Err(Untracked::Truncated);
         let does_without = parsed.is_ok() && frame.transport.kind == Kind::Tcp;
@@ -37,7 +38,7 @@ impl Bytes for Watched<'_> {
         read
     }
 
-    /// In the kernel this masks, which must not turn an offset into another one.
+    /// In the kernel this is a mask, which must not change the offset.
     fn below<const N: usize>(value: usize) -> usize {
         assert!(value < N, "{value} is not below {N}");
         value

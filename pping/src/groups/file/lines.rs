@@ -49,7 +49,7 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
 /// The start of each field of the next record after `offset`, without its quotation mark.
 fn field_starts(text: &[u8], mut offset: usize, starts: &mut Vec<usize>) {
     starts.clear();
-    // Lines that the reader skips.
+    // Skips the lines that the reader skips.
     loop {
         match text.get(offset) {
             Some(b'\r' | b'\n') => offset += 1,
@@ -60,7 +60,7 @@ fn field_starts(text: &[u8], mut offset: usize, starts: &mut Vec<usize>) {
             _ => break,
         }
     }
-    // A quotation mark means something at the very start of a field, and from then on.
+    // Quotation marks have a meaning only in a field that begins with one.
     let (mut is_start, mut has_quotes, mut is_quoted, mut is_inside) = (true, false, false, false);
     while let Some(&byte) = text.get(offset) {
         match byte {
@@ -116,7 +116,7 @@ impl Line<'_> {
         Mistake::new(start.unwrap_or_default(), reason)
     }
 
-    /// Only blanks, or an indented comment.
+    /// Whether the line is blank or an indented comment.
     fn is_blank(&self) -> bool {
         self.fields.len() <= 1 && self.field(0).is_empty() || self.field(0).starts_with('#')
     }
@@ -140,7 +140,7 @@ impl Line<'_> {
         Ok(Header { is_given: true, more })
     }
 
-    /// A first line without a prefix is most likely meant as a header.
+    /// Checks the first line: without a prefix it is most likely meant as a header.
     fn check_first(&self) -> Result<(), Mistake> {
         match prefix(self.field(0)) {
             Err(reason) if !self.field(0).contains(['.', ':', '/']) => {

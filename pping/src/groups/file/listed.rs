@@ -26,7 +26,7 @@ struct Entry {
     offset: u32,
 }
 
-/// The part of a file that was read so far. Labels are numbered by their order in it. Errors are reasons.
+/// The part of a file that was read so far. The index of a label is its order in the file. Errors are reasons without a position.
 pub(super) struct Listed<'a> {
     text: &'a str,
     labels: IndexMap<Arc<str>, More>,
@@ -77,7 +77,7 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// Adds a prefix from `offset`.
+    /// Adds a prefix whose text begins at `offset`.
     pub(super) fn prefix(&mut self, offset: usize, prefix: IpNet, label: u32) -> Result<(), String> {
         if self.entries.len() >= MAX_LABELLED_PREFIXES as usize {
             return Err(format!("there are more than {MAX_LABELLED_PREFIXES} prefixes; remove some"));
@@ -109,7 +109,7 @@ impl<'a> Listed<'a> {
         Ok(())
     }
 
-    /// Numbers the labels.
+    /// Replaces the indices of labels by their numbers.
     pub(super) fn number(self, labels: &mut Labels) -> Groups {
         let numbers: Vec<u32> =
             self.labels.into_iter().map(|(label, more)| labels.number(&label, more)).collect();
@@ -118,7 +118,7 @@ impl<'a> Listed<'a> {
     }
 }
 
-/// Parses a prefix or an address. An IPv4 one that is mapped into IPv6 becomes IPv4. An error says what to write instead.
+/// Parses a prefix or an address. An IPv4-mapped IPv6 prefix becomes IPv4. An error says what to write instead.
 pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
     let prefix = match text.parse::<IpNet>() {
         Ok(prefix) => prefix,

@@ -16,10 +16,10 @@ use crate::text::{self, FileError};
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Reads a groups file: TOML if its name ends in `.toml`, else CSV. Labels that are new get numbers.
+/// Reads a groups file: TOML if its name ends in `.toml`, else CSV. New labels get numbers.
 ///
 /// # Errors
-/// What is wrong with the file, and where; `labels` are as they were.
+/// If the file cannot be read or has a mistake, with its position. `labels` are unchanged then.
 pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, FileError> {
     let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let read = if is_toml { tables::read } else { lines::read };

@@ -20,7 +20,7 @@ use super::{
     section::{ClientAuthType, Section},
 };
 
-/// The verifier of client certificates; `None` if none are requested.
+/// Returns the verifier of client certificates; `None` if none are requested.
 pub(super) fn verifier(
     section: &Section,
     authorities: Option<&Pem<'_>>,
@@ -64,7 +64,7 @@ pub(super) fn verifier(
     Ok(Some(Arc::new(Clients { verified, mandatory, names, provider: Arc::clone(provider) })))
 }
 
-/// A verifier that trusts the authorities.
+/// Returns a verifier that trusts the authorities.
 fn trusting(
     section: &Section,
     authorities: Option<&Pem<'_>>,
@@ -91,10 +91,10 @@ fn trusting(
 /// Verifies client certificates.
 #[derive(Debug)]
 struct Clients {
-    /// The verifier of the authorities; without it, any certificate is accepted.
+    /// Verifies against the authorities; `None` if any certificate is accepted.
     verified: Option<Arc<dyn ClientCertVerifier>>,
     mandatory: bool,
-    /// The names of which a certificate needs one; empty if any is accepted.
+    /// The allowed names, of which a certificate must have one; empty if any name is allowed.
     names: Vec<String>,
     provider: Arc<CryptoProvider>,
 }
@@ -104,7 +104,7 @@ impl Clients {
         let Ok(certificate) = EndEntityCert::try_from(certificate) else { return false };
         self.names.iter().any(|name| match name.parse::<IpAddr>() {
             Ok(address) => certificate.verify_is_valid_for_subject_name(&ServerName::from(address)).is_ok(),
-            // Literally, so that a wildcard certificate does not match.
+            // Names are compared literally, so that a wildcard certificate does not match.
             Err(_) => certificate.valid_dns_names().chain(certificate.valid_uri_names()).any(|it| it == name),
         })
     }

@@ -15,7 +15,7 @@ type Stamp = (u64, u64, [i64; 4]);
 
 impl Files {
     pub(super) fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        // Before the content, so that a change in between is noticed the next time.
+        // The stamp is taken before the content is read, so that the next check notices a change in between.
         self.0.push((path.to_owned(), stamp(path)));
         fs::read(path)
     }

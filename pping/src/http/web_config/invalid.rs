@@ -17,7 +17,7 @@ pub(super) struct Invalid {
 }
 
 impl Invalid {
-    /// An error at the position of a value.
+    /// Returns an error at the position of a value.
     pub(super) fn at<T>(value: &Spanned<T>, reason: impl Into<String>) -> Self {
         let position = value.referenced;
         Self { line: position.line(), column: position.column(), reason: reason.into() }

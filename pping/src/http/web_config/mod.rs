@@ -1,5 +1,5 @@
 //! The web configuration: TLS, passwords and headers, in the format of Prometheus' exporter-toolkit, so that one file
-//! serves all exporters of a host. As there, files are read again when they change.
+//! serves all exporters of a host. Like exporter-toolkit, pping reads the files again when they change.
 
 mod clients;
 mod file;
@@ -19,7 +19,7 @@ use std::{
 use self::{files::Files, in_force::InForce, invalid::Invalid};
 use super::error::Error;
 
-/// The interval of checking files for changes, while there are requests.
+/// How often files are checked for changes while requests arrive.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The web configuration, which may be empty.
@@ -38,7 +38,7 @@ impl WebConfig {
     /// Reads the file, if there is one.
     ///
     /// # Errors
-    /// [`Error::OpenWebConfig`] and [`Error::WebConfig`].
+    /// [`Error::OpenWebConfig`] if the file cannot be read, and [`Error::WebConfig`] if it is invalid.
     pub(super) fn read(path: Option<PathBuf>) -> Result<Self, Error> {
         let mut files = Files::default();
         let in_force = path.as_deref().map(|path| load(path, &mut files)).transpose()?.unwrap_or_default();
@@ -46,7 +46,7 @@ impl WebConfig {
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// The configuration in force. Reads the files again if they changed.
+    /// Returns the configuration in force. Reads the files again if they changed.
     pub(super) fn current(&self) -> Arc<InForce> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.path.is_some() && state.checked.elapsed() >= CHECK_INTERVAL {
@@ -59,7 +59,7 @@ impl WebConfig {
         Arc::clone(&state.in_force)
     }
 
-    /// Reads all files again, and the configuration from `path` from now on.
+    /// Reads all files again. The configuration comes from `path` from now on.
     pub(super) fn reload(&self, path: Option<PathBuf>) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).load(path);
     }
@@ -78,7 +78,7 @@ impl State {
             }
             Err(error) => tracing::error!("{error}; the configuration in force stays as it was"),
         }
-        // After an error too, which is logged once: the files are read again when they change.
+        // Also after an error, so that it is logged once and the files are read again only when they change.
         self.files = files;
     }
 }

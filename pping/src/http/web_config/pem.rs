@@ -20,7 +20,7 @@ pub(super) struct Pem<'a> {
 }
 
 impl<'a> Pem<'a> {
-    /// The text in the value `name`, or in the file `name_file`.
+    /// Reads the text from the value `name`, or from the file that `name_file` gives.
     pub(super) fn read(
         name: &str,
         text: Option<&'a Text>,
@@ -52,7 +52,7 @@ impl<'a> Pem<'a> {
         Invalid::at(self.value, format!("{}: {}", self.from, reason.as_ref()))
     }
 
-    /// All certificates, at least one.
+    /// Returns all certificates, at least one.
     pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Invalid> {
         let all: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&self.bytes).collect();
         let all = all.map_err(|error| self.invalid(format!("this is not PEM: {error}")))?;

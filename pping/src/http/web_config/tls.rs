@@ -18,7 +18,7 @@ use super::{
     section::{ClientAuthType, Section},
 };
 
-/// The TLS acceptor, and whether clients need a verified certificate. `None` if the section is empty.
+/// Returns the TLS acceptor, and whether clients need a verified certificate; `None` if the section is empty.
 pub(super) fn server(
     section: Spanned<Section>,
     directory: &Path,
@@ -60,12 +60,12 @@ pub(super) fn server(
     Ok(Some((TlsAcceptor::from(Arc::new(config)), verifies_clients)))
 }
 
-/// The algorithms of ring that the section allows.
+/// Returns the algorithms of ring that the section allows.
 fn provider(section: &Section) -> Result<CryptoProvider, Invalid> {
     let mut provider = ring::default_provider();
     if let Some(names) = section.cipher_suites.as_deref().filter(|names| !names.is_empty()) {
         let chosen = choose(names, &provider.cipher_suites, |suite| suite_name(*suite))?;
-        // As in Go, the list is of suites up to TLS 1.2; those of TLS 1.3 are always enabled.
+        // As in Go, the list chooses suites up to TLS 1.2; those of TLS 1.3 are always enabled.
         provider.cipher_suites.retain(|suite| suite.tls13().is_some());
         provider.cipher_suites.extend(chosen.into_iter().filter(|suite| suite.tls13().is_none()));
     }
@@ -75,7 +75,7 @@ fn provider(section: &Section) -> Result<CryptoProvider, Invalid> {
     Ok(provider)
 }
 
-/// The supported values of these names, in that order.
+/// Returns the supported values with these names, in the order of the names.
 fn choose<T: Copy>(names: &[Text], supported: &[T], name: impl Fn(&T) -> String) -> Result<Vec<T>, Invalid> {
     let one = |wanted: &Text| {
         supported.iter().find(|it| name(it) == wanted.value).copied().ok_or_else(|| {
@@ -86,12 +86,12 @@ fn choose<T: Copy>(names: &[Text], supported: &[T], name: impl Fn(&T) -> String)
     names.iter().map(one).collect()
 }
 
-/// The name in the IANA registry, as in Go.
+/// Returns the IANA name, which Go uses too.
 fn suite_name(suite: SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replace("TLS13_", "TLS_")
 }
 
-/// The name in Go.
+/// Returns the name that Go uses.
 fn group_name(group: &dyn SupportedKxGroup) -> String {
     format!("{:?}", group.name()).replace("secp256r1", "CurveP256").replace("secp384r1", "CurveP384")
 }

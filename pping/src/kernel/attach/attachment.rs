@@ -10,7 +10,7 @@ use aya::programs::xdp::XdpLink;
 use super::{AttachPoints, clsact};
 use crate::kernel::{Error, detach, pins};
 
-/// The attached programs of an interface. Dropping it detaches them, but for pinned ones.
+/// The attached programs of an interface. Dropping it detaches them, except pinned ones.
 pub struct Attachment {
     /// Its attach points, at ingress and at egress.
     pub attach_points: AttachPoints,
@@ -29,10 +29,10 @@ impl Attachment {
     /// Detaches, pinned or not.
     ///
     /// # Errors
-    /// When a pin cannot be removed.
+    /// If a pin cannot be removed.
     pub fn detach(self) -> Result<(), Error> {
         self.pinned().try_for_each(|path| {
-            // There is none to detach where the interface is gone; and the pin's removal detaches as well, if later.
+            // If the interface is gone, nothing is attached. Removing the pin detaches too, only later.
             if let Err(error) = detach::detach(path) {
                 tracing::debug!("{}: {error}", path.display());
             }

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::kernel::{Error, error::innermost, load::Kernel, lookup};
 
-/// Continues with a pinned link at ingress, if there is one of these attach points. Other pinned links at ingress are
-/// removed, since packets would be counted twice.
+/// Continues with a pinned link at one of these attach points, if there is one. Other pinned links at ingress are
+/// removed, because packets would be counted twice.
 pub(super) fn adopt_ingress(
     kernel: &mut Kernel,
     target: &mut Target<'_>,

@@ -1,5 +1,5 @@
-//! Attaching the programs to interfaces. Unless pinned, all of it detaches when the process ends, whichever way, but for
-//! clsact filters on kernels without TCX: those of a run that was killed are removed by the next one.
+//! Attaching the programs to interfaces. Unless pinned, they detach however the process ends. Clsact filters, on
+//! kernels without TCX, may stay: the next run removes those of a killed one.
 
 mod attach_point;
 mod attachment;
@@ -24,12 +24,12 @@ pub use self::{
 use super::{interfaces::Link, load::Kernel, pins::Pins};
 use crate::kernel::Error;
 
-/// Attaches to an interface: at ingress to the first of the attach points in `ingress` that works, of which
-/// [`AttachPoint::Tcx`] stands for tc, by whatever this kernel has. Pinned links continue with the present programs, without
+/// Attaches to an interface: at ingress to the first attach point in `ingress` that works. [`AttachPoint::Tcx`] there
+/// stands for tc, by TCX or by clsact as the kernel has it. Pinned links continue with the present programs, without
 /// missing a packet.
 ///
 /// # Errors
-/// When no attach point can be used.
+/// If no attach point can be used.
 pub fn attach(
     kernel: &mut Kernel,
     link: &Link,
@@ -48,7 +48,7 @@ pub fn attach(
     Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links: [in_link, out_link] })
 }
 
-/// Removes what runs that were killed left on an interface. Returns whether a discipline that one of them made is left.
+/// Removes the leftovers of killed runs from an interface. Returns whether a discipline that one of them made is left.
 fn tidy(link: &Link) -> bool {
     match leftovers::remove(link.ifindex) {
         Ok(removed) if removed.is_empty() => false,

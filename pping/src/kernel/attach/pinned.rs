@@ -23,7 +23,8 @@ pub(super) enum Stale {
     Program(#[from] ProgramError),
 }
 
-/// Has a pinned link go on with another program, if it is there and its interface still is; else it is removed.
+/// Makes a pinned link continue with another program. Returns false if there is no link, or if it is of no use, for
+/// example because its interface is gone: then it is removed.
 pub(super) fn adopt(path: &Path, update: impl FnOnce(FdLink) -> Result<FdLink, Stale>) -> bool {
     if !path.exists() {
         return false;
@@ -41,7 +42,7 @@ pub(super) fn pin(link: Result<FdLink, LinkError>, path: &Path) -> Result<(), Er
     link.pin(path).map(drop).map_err(|error| refused(path, innermost(&error)))
 }
 
-/// As [`pin`], of a link that is no more than its descriptor.
+/// Like [`pin`], for a link that is only a descriptor.
 pub(super) fn pin_descriptor(link: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(io::Error::from)

@@ -9,6 +9,6 @@ pub(super) struct Target<'a> {
     /// The directory for pinned links, if they are pinned.
     pub(super) pins: Option<&'a Pins>,
     pub(super) owner: &'a mut Owner,
-    /// Whether an earlier run left a clsact discipline, which this one is to remove at its end.
+    /// Whether an earlier run left a clsact discipline, which this run must remove at its end.
     pub(super) has_discipline: bool,
 }

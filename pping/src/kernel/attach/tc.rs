@@ -1,4 +1,4 @@
-//! tc, by a link where the kernel has those (TCX, Linux 6.6), else by a filter.
+//! Attaching at tc: by a link if the kernel has TCX (Linux 6.6), else by a filter.
 
 use std::{
     os::fd::{AsFd as _, OwnedFd},
@@ -49,7 +49,7 @@ fn attach_tcx(
     {
         return Ok(AttachedLink::Pinned(path.clone()));
     }
-    // The first in the row sees all packets, and lets them go on. Others may not: `TC_ACT_OK` is the end of the row.
+    // The first program sees all packets, and pping lets them go on. Others may not: `TC_ACT_OK` ends the chain.
     let attach = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
         Ok(bpf::attach_tcx(program.fd()?.as_fd(), link.ifindex, direction)?)
     };

@@ -1,4 +1,4 @@
-//! XDP.
+//! Attaching at XDP.
 
 use aya::{
     programs::{ProgramError, XdpMode},

@@ -1,6 +1,6 @@
 //! The driver of an interface and its active offloads, as `ethtool` shows them.
 //!
-//! By ioctl(2), which takes no capability. The netlink interface of ethtool (Linux 5.6) has no drivers.
+//! Uses ioctl(2), which takes no capability. The netlink interface of ethtool (Linux 5.6) does not report drivers.
 
 use std::{
     collections::BTreeSet,
@@ -27,10 +27,10 @@ const DRIVER_INFO_WORDS: usize = 49;
 /// Features in a block of `struct ethtool_gfeatures`.
 const BLOCK_FEATURES: usize = 32;
 
-/// The name of an interface's driver, or of its kind where it has none.
+/// Returns the name of an interface's driver, or of its kind if it has none.
 ///
 /// # Errors
-/// When there is no such interface, or no driver that tells.
+/// If the interface does not exist, or its driver does not answer.
 pub(crate) fn driver(interface: &str) -> io::Result<String> {
     let mut info = [0; DRIVER_INFO_WORDS];
     info[0] = GET_DRIVER_INFO;
@@ -38,14 +38,14 @@ pub(crate) fn driver(interface: &str) -> io::Result<String> {
     Ok(text(&info[1..=STRING_WORDS]))
 }
 
-/// The names of an interface's features that are on, as `ethtool -k` has them in the kernel's own words.
+/// Returns the names of an interface's active features, in the kernel's own words.
 ///
 /// # Errors
-/// When there is no such interface.
+/// If the interface does not exist.
 pub(crate) fn active_features(interface: &str) -> io::Result<BTreeSet<String>> {
     let names = feature_names(interface)?;
     let blocks = names.len().div_ceil(BLOCK_FEATURES);
-    // A block has what can be set, what is wanted, what is on, and what never changes.
+    // A block has four words: what can be set, what is wanted, what is on, and what never changes.
     let mut answer = vec![0; 2 + 4 * blocks];
     answer[..2].copy_from_slice(&[GET_FEATURES, blocks as u32]);
     ask(interface, &mut answer)?;
@@ -55,7 +55,7 @@ pub(crate) fn active_features(interface: &str) -> io::Result<BTreeSet<String>> {
 }
 
 fn feature_names(interface: &str) -> io::Result<Vec<String>> {
-    // The set's mask has 64 bits, and is answered by the length of the set.
+    // The mask of sets has 64 bits. The answer adds the length of the set.
     let mut info = [GET_SET_INFO, 0, 1 << FEATURES, 0, 0];
     ask(interface, &mut info)?;
     let len = info[4];
@@ -67,7 +67,7 @@ fn feature_names(interface: &str) -> io::Result<Vec<String>> {
 
 /// Sends a command, which the answer overwrites. `command` must be as long as the answer will be.
 fn ask(interface: &str, command: &mut [u32]) -> io::Result<()> {
-    // Any socket will do, and this kind is there even without IP.
+    // Any socket will do, and this kind exists even without IP.
     let socket = UnixDatagram::unbound()?;
     // SAFETY: all zeroes is a valid request, for no interface.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -83,7 +83,7 @@ fn ask(interface: &str, command: &mut [u32]) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A string that a zero ends.
+/// Reads a string up to its zero.
 fn text(words: &[u32]) -> String {
     let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
     let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();

@@ -1,4 +1,4 @@
-//! Interfaces, with more than measuring needs to know of them.
+//! Interfaces, with more details than measuring needs.
 
 use rtnetlink::{
     packet_core::{Emitable as _, NLM_F_ACK, parse_u32},
@@ -22,21 +22,21 @@ pub(crate) struct Interface {
     pub(crate) link: Link,
     /// Whether it is switched on.
     pub(crate) is_up: bool,
-    /// Whether the cable is plugged in, or what there is in its place.
+    /// Whether it has a carrier: the cable is plugged in, or whatever takes its place.
     pub(crate) has_carrier: bool,
-    /// The attach points of XDP programs, and their ids. (Offloaded to the card counts as native.)
+    /// The attach points of XDP programs, with the programs' ids. (Offloaded to the card counts as native.)
     pub(crate) xdp: Vec<(AttachPoint, u32)>,
 }
 
-/// The interfaces there are.
+/// Returns all interfaces.
 ///
 /// # Errors
-/// When the kernel does not say.
+/// If the kernel does not list them.
 pub(crate) async fn links(netlink: &Netlink) -> Result<Vec<Interface>, Error> {
     netlink.links_by(interface).await
 }
 
-/// The id of the XDP program of an interface; one of them, where it has several.
+/// Returns the id of the XDP program of an interface, or of one of them.
 pub(crate) fn xdp_program(ifindex: u32) -> Option<u32> {
     // Of linux/if_link.h.
     const IFLA_XDP: u16 = 43;
@@ -80,7 +80,7 @@ fn attached(xdp: &[LinkXdp]) -> Vec<(AttachPoint, u32)> {
     let mut found: Vec<(AttachPoint, u32)> = several.collect();
     if found.is_empty() {
         let attach_point = if is_generic { AttachPoint::XdpGeneric } else { AttachPoint::XdpNative };
-        // Zero where there is none.
+        // The id is 0 if there is no program.
         found.extend(xdp.iter().filter_map(|attribute| match attribute {
             LinkXdp::ProgId(id) if *id != 0 => Some((attach_point, *id)),
             _ => None,

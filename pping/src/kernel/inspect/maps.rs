@@ -27,15 +27,16 @@ pub(crate) struct Map {
 /// The memory of maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
-    /// Bytes of memory, to begin with. Maps that take it as they fill are left out, since before Linux 6.4 the kernel
-    /// tells of those as if they were full.
+    /// Bytes of memory at the start. Maps that grow as they fill are left out, because before Linux 6.4 the kernel
+    /// reports them as if they were full.
     pub(crate) taken: u64,
-    /// Bytes that count against `RLIMIT_MEMLOCK` before Linux 5.11. That is as if all were full.
+    /// Bytes that count against `RLIMIT_MEMLOCK` before Linux 5.11: those of all maps, as if all were full.
     pub(crate) charged: u64,
 }
 
-/// The memory of maps with `large` settings, computed from those with `small` ones, which this process has loaded. No two of the
-/// small sizes are the same, nor those of another map. `None` if the kernel does not tell, as without /proc.
+/// Computes the memory of maps with `large` settings from that of the maps that this process loaded with `small` ones.
+/// The small sizes must differ from each other, and from those of all other maps. `None` if the kernel does not report
+/// maps, for example without /proc.
 pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     let sizes = [
         (small.max_flows, large.max_flows),
@@ -56,8 +57,8 @@ pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     })
 }
 
-/// Describes how much memory the maps of this process take, naming the large ones. Maps of prefixes are left out: they take
-/// memory as they fill, and before Linux 6.4 the kernel reports them as if they were full.
+/// Describes how much memory the maps of this process take, naming the large ones. Maps that grow as they fill are left
+/// out, because before Linux 6.4 the kernel reports them as if they were full.
 pub(crate) fn describe() -> String {
     let in_mebibytes = |bytes: u64| format!("{:.1} MiB", bytes as f64 / MEBIBYTE as f64);
     let mut maps: Vec<Map> = own().into_iter().filter(|map| !map.grows).collect();
@@ -71,8 +72,8 @@ pub(crate) fn describe() -> String {
     format!("maps take {} of kernel memory: {}", in_mebibytes(total), largest.join(", "))
 }
 
-/// The name of a map of this process. Those of others are not opened for it: the kernel would keep a program array that another process
-/// has just left (see docs/operation.md).
+/// Returns the name of a map of this process. Maps of others are not opened for this: the kernel would keep a program
+/// array that another process has just closed (see docs/operation.md).
 fn name(id: u32) -> String {
     let info = MapInfo::from_id(id).ok();
     info.and_then(|info| info.name_as_str().map(ToOwned::to_owned)).unwrap_or("?".to_owned())
@@ -89,7 +90,7 @@ pub(crate) fn own() -> Vec<Map> {
     maps
 }
 
-/// From what `bpf_map_show_fdinfo` of kernel/bpf/syscall.c writes.
+/// Reads what `bpf_map_show_fdinfo` of kernel/bpf/syscall.c writes; `None` for other files.
 fn map(text: &str) -> Option<Map> {
     let field = |name| Some(text.lines().find_map(|line| line.strip_prefix(name))?.trim());
     let number = |name| -> Option<u64> { field(name)?.parse().ok() };

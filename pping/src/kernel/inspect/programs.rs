@@ -9,7 +9,7 @@ pub(crate) struct Names(HashMap<u32, String>);
 impl Names {
     /// Asks for the names of all programs. Without `CAP_SYS_ADMIN` the kernel reports none.
     pub(crate) fn of_all() -> Self {
-        // A program may be gone before it was looked at.
+        // A program may be gone before its information is read.
         let programs = aya::programs::loaded_programs().filter_map(Result::ok);
         let named = programs.filter_map(|it| Some((it.id(), it.name_as_str()?.to_owned())));
         Self(named.filter(|(_, name)| !name.is_empty()).collect())

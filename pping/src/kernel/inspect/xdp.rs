@@ -27,10 +27,10 @@ const BASIC: u64 = 1;
 pub(crate) struct Drivers(HashMap<u32, u64>);
 
 impl Drivers {
-    /// Asks for all interfaces; `None` where the kernel is too old to tell.
+    /// Asks for all interfaces; `None` if the kernel is too old to answer.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// If the kernel does not answer.
     pub(crate) fn ask() -> io::Result<Option<Self>> {
         let socket = Socket::new(NETLINK_GENERIC)?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -47,7 +47,7 @@ impl Drivers {
     }
 }
 
-/// The number that the kernel has for the family, if it has it.
+/// Returns the kernel's number of the family, if the kernel has the family.
 fn family(socket: &Socket) -> io::Result<Option<u16>> {
     let nlas = vec![GenlCtrlAttrs::FamilyName(FAMILY.to_owned())];
     let message = GenlMessage::from_payload(GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas });
@@ -61,7 +61,7 @@ fn family(socket: &Socket) -> io::Result<Option<u16>> {
     }))
 }
 
-/// Sends a message, and takes its answers: one, unless it asks for a dump.
+/// Sends a message, and returns its answers: one, unless it asks for a dump.
 fn request<T>(socket: &Socket, message: GenlMessage<T>, flags: u16) -> io::Result<Vec<T>>
 where
     T: std::fmt::Debug,

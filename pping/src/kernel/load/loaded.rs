@@ -35,7 +35,7 @@ pub struct Kernel {
     pub labels: Option<Prefixes>,
     /// The excluded prefixes.
     pub excluded: Prefixes,
-    /// The counts that metrics have exposed, where maps are pinned, until the metrics take them.
+    /// The ledger, if maps are pinned, until the metrics take it.
     pub ledger: Option<LedgerMap>,
     /// Times in this host, with `--residence`.
     pub residence: Option<ResidenceMap>,
@@ -48,8 +48,8 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// Whether the programs count and measure only as long as sweeps renew their lease: where the kernel has no TCX, they may outlive
-    /// the agent.
+    /// Whether the programs count and measure only while sweeps renew their lease. Without TCX they may outlive the
+    /// agent.
     pub(super) fn has_lease(&self) -> bool {
         !self.features.has(Feature::Tcx)
     }

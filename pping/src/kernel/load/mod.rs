@@ -45,11 +45,10 @@ use super::{
 };
 use crate::kernel::Error;
 
-/// Loads the programs; XDP only where it will be used, since not every kernel that can do without it can
-/// do with it.
+/// Loads the programs. XDP is loaded only if it will be used, because some kernels accept the others only.
 ///
 /// # Errors
-/// When the kernel does not accept them.
+/// If the kernel does not accept them.
 pub fn load(options: &LoadOptions, with_xdp: bool) -> Result<Kernel, Error> {
     let hooks = if with_xdp { &Hook::ALL[..] } else { &[Hook::Tc] };
     let mut kernel = load_attached(options, hooks, None)?;
@@ -57,11 +56,11 @@ pub fn load(options: &LoadOptions, with_xdp: bool) -> Result<Kernel, Error> {
     Ok(kernel)
 }
 
-/// Makes the maps, which are pinned or going to be where there are `pins`, and loads the programs of these hooks that are attached.
-/// Until [`load_stages`] they count packets, and measure nothing.
+/// Makes the maps, or opens them if they are pinned in `pins`, and loads the attached programs of these hooks. Until
+/// [`load_stages`] they count packets, and measure nothing.
 ///
 /// # Errors
-/// When the kernel does not accept them.
+/// If the kernel does not accept them.
 pub fn load_attached(options: &LoadOptions, hooks: &[Hook], pins: Option<&Pins>) -> Result<Kernel, Error> {
     let _held = signals::hold()?;
     let features = features(options)?;
@@ -73,23 +72,23 @@ pub fn load_attached(options: &LoadOptions, hooks: &[Hook], pins: Option<&Pins>)
     let mut kernel = open_with(objects::fitting(features), options, pins, features, lease)?;
     load_programs(&mut kernel.programs, hooks, |name| !stages::is_stage(name))?;
     if kernel.has_lease() {
-        // They have it before they are attached.
+        // The programs must have the lease before they are attached.
         load_sweep(&mut kernel)?;
         sweep::sweep(&mut kernel)?;
     }
     Ok(kernel)
 }
 
-/// Loads the stages of these hooks and has the attached programs call them: from then on packets are measured. Pins the programs
-/// where there are `pins`.
+/// Loads the stages of these hooks, and has the attached programs call them: from then on packets are measured. With
+/// `pins`, also pins the programs.
 ///
 /// # Errors
-/// When the kernel does not accept them.
+/// If the kernel does not accept them.
 pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> Result<(), Error> {
     let _held = signals::hold()?;
     load_programs(&mut kernel.programs, hooks, stages::is_stage)?;
     if kernel.has_lease() {
-        // On a slow machine it may have run out meanwhile. There are no flows yet that have to start over.
+        // On a slow machine the lease may have run out meanwhile. No flows exist yet that would have to start over.
         kernel.series.begin_lease();
     } else {
         load_sweep(kernel)?;
@@ -100,24 +99,24 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
         pin(kernel, pins)?;
     }
     if kernel.residence.as_ref().is_some_and(ResidenceMap::has_queues) {
-        // Never pinned: when the agent is gone, none would take what they measure.
+        // Never pinned: without the agent nothing reads what they measure.
         residence::attach(&mut kernel.programs)?;
     }
     objects::give_back_memory(objects::fitting(kernel.features));
     Ok(())
 }
 
-/// Loads those of some hooks' programs that are not loaded yet, and has them call their stages.
+/// Loads the programs of some hooks that are not loaded yet, and has them call their stages.
 ///
 /// # Errors
-/// When the kernel does not accept them.
+/// If the kernel does not accept them.
 pub fn load_packet_programs(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
     load_programs(programs, hooks, |_| true)?;
     stages::fill(programs, hooks)
 }
 
-/// Loads those of some hooks' programs that are due and not loaded yet. Side by side: the verifier takes the most time of a start,
-/// and verifies one program on one CPU.
+/// Loads the programs of some hooks that are due and not loaded yet. It loads them in parallel: verifying takes most of
+/// the time of a start, and one CPU verifies one program.
 fn load_programs(programs: &mut Ebpf, hooks: &[Hook], is_due: impl Fn(&str) -> bool) -> Result<(), Error> {
     thread::scope(|scope| {
         let verified: Vec<_> = programs
@@ -151,7 +150,8 @@ fn pin(kernel: &mut Kernel, pins: &Pins) -> Result<(), Error> {
     Ok(())
 }
 
-/// Loads the sweep that the kernel accepts. One that knows how to walk may not do it without compiling programs.
+/// Loads the sweep program that the kernel accepts. A kernel that has walks may refuse them if it does not compile BPF
+/// programs (JIT).
 fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
     loop {
         let name = kernel.sweeper.program();
@@ -173,10 +173,11 @@ fn features(options: &LoadOptions) -> Result<Features, Error> {
         .map_err(|error| refused("a program that finds out what this kernel can do", error))
 }
 
-/// Makes the maps of an object with kernel programs, which are not loaded yet. They have no lease: tests and benches do not renew it.
+/// Makes the maps of an object whose programs are not loaded yet. The programs have no lease: tests and benches do not
+/// renew one.
 ///
 /// # Errors
-/// When the kernel does not make them.
+/// If the kernel does not make them.
 pub fn open(object: &[u8], options: &LoadOptions) -> Result<Kernel, Error> {
     open_with(object, options, None, features(options)?, 0)
 }
@@ -195,7 +196,7 @@ fn open_with(
     let scope = Scope { methods: options.rules.methods, dns_ports: options.dns_ports };
     let unanswered = options.unanswered_per_cpu()?;
     let buckets = table::buckets(options.max_flows);
-    // There are no maps of no entries.
+    // A map needs at least one entry.
     let queries = if options.has_dns() { options.max_queries } else { 1 };
     let (has_residence, every) = (options.residence.is_some(), options.residence.unwrap_or(0));
     let offsets = if every == 0 { Offsets::default() } else { residence::offsets()? };
@@ -239,7 +240,7 @@ fn open_with(
         .map_max_entries("RECENT_V4", unanswered)
         .map_max_entries("RECENT_V6", unanswered)
         .map_max_entries("RESIDENCES", only_if(has_residence, residence::ENTRIES))
-        // One more, of the super-packet that is looked for by what it carries.
+        // One more for the super-packet that is found by its content.
         .map_max_entries("FOLLOWED", only_if(every != 0, FOLLOWED_PAIRS + 1))
         .map_max_entries("PASSING", only_if(has_residence, MAX_PASSING))
         .map_max_entries("QUERIES_V4", queries)
@@ -285,7 +286,7 @@ fn open_with(
     })
 }
 
-/// Writes down the sizes of the flow tables, unless these are pinned and in use, and returns the tables.
+/// Writes the sizes of the flow tables, unless the tables are pinned and in use. Returns the tables.
 fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<[Table; 2], Error> {
     let name = "TABLES";
     let map = programs.map_mut(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?;

@@ -23,7 +23,7 @@ pub struct LoadOptions {
     pub grouping: Grouping,
     /// The highest number of groups.
     pub max_groups: u32,
-    /// Whether some prefixes are left out.
+    /// Whether prefixes are excluded.
     pub excludes: bool,
     /// The methods, and the limits of recording.
     pub rules: Rules,
@@ -33,22 +33,22 @@ pub struct LoadOptions {
     pub max_flows: u32,
     /// Flows per address family that may have something pending.
     pub max_pending: u32,
-    /// The highest number of unanswered flows among those.
+    /// Flows per address family that may be unanswered.
     pub max_unanswered: u32,
     /// DNS queries per address family that may be pending.
     pub max_queries: u32,
-    /// The tunnels of which the inside is measured.
+    /// The tunnels inside which packets are measured.
     pub decap: Decap,
     /// Whether the programs log what they do.
     pub log: bool,
-    /// Series that pinned maps have room for, where there are any.
+    /// The number of series in pinned maps, if there are any.
     pub max_series: Option<u32>,
-    /// Blocks of bins, if not as many as usual for these series.
+    /// Blocks of bins, if not the usual number.
     pub bin_blocks: Option<u32>,
-    /// Where times in this host are measured, one packet in this many is followed through its queue, in the mean; 0 follows none, which
-    /// leaves forwarding.
+    /// One packet in this many is followed through its queue, on average; 0 measures forwarding only. `None` measures no
+    /// times in this host.
     pub residence: Option<u32>,
-    /// Features of the kernel to do without.
+    /// Features of the kernel to treat as missing.
     pub without: Without,
 }
 
@@ -89,7 +89,7 @@ impl LoadOptions {
         Ok((self.max_unanswered / cpus).max(1))
     }
 
-    /// The size of the pool of what is pending: no flow takes two entries.
+    /// The entries of the pending pool: a flow takes one at most.
     pub(in crate::kernel) fn pending_entries(&self) -> u32 {
         self.max_pending.min(self.max_flows)
     }
@@ -99,12 +99,14 @@ impl LoadOptions {
         self.rules.methods.has(Method::Dns)
     }
 
-    /// Whether groups have times of packets in queues: a series for each interface that they leave by, mostly one.
+    /// Whether queueing times are kept by group. Each group then has a series for each interface that its packets leave
+    /// by, mostly one.
     pub(in crate::kernel) fn has_queues_of_groups(&self) -> bool {
         self.grouping.is_on() && self.residence.is_some_and(|every| every != 0)
     }
 
-    /// Entries of the ledger: as many as series of groups, and a few for others. Buckets come in powers of two.
+    /// Entries of the ledger: one for each series of a group, but at least twice the reserved series. The kernel rounds
+    /// the buckets up to a power of two.
     pub(super) fn max_ledger_entries(&self) -> u32 {
         self.max_series().saturating_sub(RESERVED_SERIES).max(2 * RESERVED_SERIES)
     }

@@ -11,7 +11,7 @@ use pping_common::abi::Stage;
 
 use crate::kernel::{Error, lookup::refused, pins::Pins};
 
-/// A kind of hook. Programs call those of their own kind only.
+/// A kind of hook. Programs call only stages of their own kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// tc, at ingress and at egress.
@@ -46,8 +46,8 @@ pub(super) fn is_stage(name: &str) -> bool {
     Hook::ALL.into_iter().any(|hook| Stage::ALL.into_iter().any(|stage| hook.program(stage) == name))
 }
 
-/// Has the programs of some hooks call their stages, which are loaded. The slow paths come last, one right after the other: they make
-/// the flows, and what they hand over to is there by then.
+/// Makes the programs of some hooks call their stages, which are loaded already. The slow paths come last, one right
+/// after the other: only they insert flows, and the stages that they call are there by then.
 pub(super) fn fill(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
     for stage in Stage::ALL.into_iter().rev() {
         for &hook in hooks {
@@ -60,8 +60,8 @@ pub(super) fn fill(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Pins the arrays. The kernel empties one that is neither pinned nor open, and programs that outlive the agent could not call
-/// their stages any more.
+/// Pins the arrays. The kernel empties an array that is neither pinned nor open, and programs that outlive the agent
+/// could not call their stages any more.
 pub(super) fn pin(programs: &Ebpf, pins: &Pins) -> Result<(), Error> {
     for hook in Hook::ALL {
         let (map, path) = array(programs, hook, pins)?;
@@ -70,17 +70,17 @@ pub(super) fn pin(programs: &Ebpf, pins: &Pins) -> Result<(), Error> {
     Ok(())
 }
 
-/// The pins of the arrays.
+/// Returns the paths of the pinned arrays.
 ///
 /// # Errors
-/// When the kernel does not know them.
+/// If the kernel does not know them.
 pub fn pinned(programs: &Ebpf, pins: &Pins) -> Result<[PathBuf; Hook::ALL.len()], Error> {
     let [tc, xdp] = Hook::ALL.map(|hook| array(programs, hook, pins).map(|(_, path)| path));
     Ok([tc?, xdp?])
 }
 
-/// An array and its pin, whose name no other run's has: while links move to the programs of a new run, some still run those of the old
-/// one.
+/// Returns an array and the path of its pin, which is unique to a run: while links move to the programs of a new run,
+/// some still run those of the old one.
 fn array<'a>(programs: &'a Ebpf, hook: Hook, pins: &Pins) -> Result<(&'a Map, PathBuf), Error> {
     let map = programs.map(hook.stages()).ok_or_else(|| no_map(hook))?;
     let Map::ProgramArray(data) = map else { return Err(no_map(hook).into()) };

@@ -28,12 +28,12 @@ impl Bins {
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, Error> {
         let pool: Elements<BinPool> = Elements::of(array(programs, "BIN_POOL")?, 1)?;
         let blocks = Parts::of(Array::whole(array(programs, "BINS")?)?);
-        // SAFETY: inside the mapping. The programs only read it, and where maps are pinned it stays what it was.
+        // SAFETY: inside the mapping. The programs only read it, and for pinned maps the value does not change.
         unsafe { (&raw mut (*pool.first()).blocks).write_volatile(blocks.len() as u32) };
         Ok(Self { pool, blocks })
     }
 
-    /// The blocks of an epoch that has ended, and whose they are, in the order of series' indexes.
+    /// Returns the blocks of an epoch that has ended, with their tags, in the order of series indexes.
     pub(super) fn taken_in(&self, ended: u32) -> io::Result<Vec<(BinTag, BinBlock)>> {
         let mut taken = Vec::new();
         self.for_each(ended, |tag, block| {
@@ -44,11 +44,11 @@ impl Bins {
         Ok(taken)
     }
 
-    /// Frees the blocks of an epoch that has ended. An agent that is killed meanwhile leaves this to the next one.
+    /// Frees the blocks of an epoch that has ended. If the agent is killed meanwhile, the next one does this.
     pub(super) fn empty(&mut self, ended: u32) -> io::Result<()> {
         self.for_each(ended, |_, block| {
-            // SAFETY: inside the mapping, and no program uses it until the next rotation. The tag goes last: until then the block is
-            // still to be freed.
+            // SAFETY: inside the mapping, and no program uses it until the next rotation. The tag goes last, because it
+            // marks a block that must still be freed.
             unsafe {
                 (&raw mut (*block).bins).write(BinBlock::FREE.bins);
                 (&raw mut (*block).hosts).write(BinBlock::FREE.hosts);
@@ -63,10 +63,10 @@ impl Bins {
 
     fn for_each(&self, ended: u32, mut of: impl FnMut(BinTag, *mut BinBlock)) -> io::Result<()> {
         let blocks = self.blocks.len() as u32;
-        // What the programs wanted beyond the last one counts as taken, too.
+        // Attempts to take a block beyond the last one are counted, too.
         for number in 0..self.taken(ended).load(Ordering::SeqCst).min(blocks) {
             let Some(block) = self.blocks.get(position(ended, number, blocks) as usize)? else { continue };
-            // SAFETY: inside the mapping. If it is the other phase's, programs may write to it.
+            // SAFETY: inside the mapping. Programs may write to it if it belongs to the other phase.
             let tag = unsafe { (&raw const (*block).tag).read_volatile() };
             if let Some(tag) = BinTag::read(tag, ended) {
                 of(tag, block);

@@ -21,17 +21,17 @@ impl SeriesTable {
         self.number(offset_of!(Control, committed)).load(Ordering::Relaxed)
     }
 
-    /// Makes each flow look for its series again, as there may be room now where there was none.
+    /// Makes each flow look up its series again, for example because there may be room now.
     pub fn resolve_again(&self) {
         self.number(offset_of!(Control, epoch)).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Has sweeps report and delete all flows, as [`Control::OVER`] and [`Control::RESTART`] say, until this is 0 again.
+    /// Makes sweeps report and delete all flows, as [`Control::OVER`] or [`Control::RESTART`] says; 0 ends this.
     pub fn cut_off(&self, how: u32) {
         self.number(offset_of!(Control, cut_off)).store(how, Ordering::SeqCst);
     }
 
-    /// Whether they do.
+    /// Whether sweeps report and delete all flows.
     pub(in super::super) fn is_cutting_off(&self) -> bool {
         self.number(offset_of!(Control, cut_off)).load(Ordering::SeqCst) != 0
     }
@@ -52,16 +52,17 @@ impl SeriesTable {
         unsafe { (&raw const (*self.control.first()).lease_end).read_volatile() }
     }
 
-    /// Has the next sweep begin the lease of the programs, where they have one.
+    /// Makes the next sweep begin the lease of the programs, if they have one.
     pub(in super::super) fn begin_lease(&self) {
         // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
         unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(0) };
         self.number(offset_of!(Control, lapsed)).store(0, Ordering::SeqCst);
     }
 
-    /// The seed of [`pping_common::abi::SeriesKey::hash`], which is chosen once.
+    /// Returns the seed of [`pping_common::abi::SeriesKey::hash`], which is chosen once.
     pub(super) fn seed(&self) -> u64 {
-        // SAFETY: inside the mapping of one `Control`. The programs only read it, and are not attached before the first of these.
+        // SAFETY: inside the mapping of one `Control`. The programs only read it, and are attached only after the first
+        // call.
         let seed = unsafe { &raw mut (*self.control.first()).seed };
         // SAFETY: as above.
         unsafe {
@@ -73,12 +74,13 @@ impl SeriesTable {
         }
     }
 
-    /// The set of prefixes in force.
+    /// The generation of the prefixes in force.
     pub fn generation(&self) -> u32 {
         self.number(offset_of!(Control, generation)).load(Ordering::Relaxed)
     }
 
-    /// Puts a set of prefixes into force, from one packet to the next. No program looks at the one before any more.
+    /// Puts a set of prefixes in force, from one packet to the next. When it returns, no program uses the previous set
+    /// any more.
     pub fn set_generation(&self, generation: u32) {
         self.number(offset_of!(Control, generation)).store(generation, Ordering::SeqCst);
         self.resolve_again();

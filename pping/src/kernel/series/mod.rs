@@ -1,17 +1,18 @@
 //! The series of the kernel programs, and their rotation.
 //!
-//! Each series has two sets of sums and bins. The programs write to those that [`Control::phase`] says; the others are the
-//! agent's. To take an interval the agent changes the phase, waits until every program that may have seen the old one is done, and
-//! reads and empties what no program writes to any more. So each sample is in exactly one interval, whole: its count, its sum, and
-//! the extremes. No program waits, and none takes a lock. What flows sent is there once, as the agent itself has the sweep add it up.
+//! Each series has two sets of sums and bins. The programs write to the set that [`Control::phase`] selects; the other
+//! one is the agent's. To take an epoch the agent changes the phase, waits until every program that may have seen the
+//! old phase is done, and then reads and empties the old set. So each sample is in exactly one epoch, with its count,
+//! its sum and the extremes. No program waits, and none takes a lock. Traffic needs no second set, because only the
+//! sweep adds to it, and the agent runs the sweep.
 //!
-//! A series without samples for a while gives up its index in three steps. It is taken out of the index, so that
-//! no program finds it any more; then its `life` is counted up, so that what flows remember of it is void; then what was
-//! still written to it is reported, and its index is free. Between two of these there is a change of phase, and so no
-//! program that is still at an earlier step.
+//! A series without samples for a while is freed in three steps. First it is removed from the index, so that no program
+//! finds it any more. Then its `life` is counted up, which makes every series reference to it void. Then its last tally
+//! is taken, and its series index is free. The phase changes between two steps, so no program is still at an earlier
+//! one.
 //!
-//! A series is emptied only when the caller has committed what it had. Where the maps are pinned, an agent may be killed at any time in
-//! between, and the next one finds in them what is not committed yet, and empties what is.
+//! A series is emptied only after the caller has committed its tally. With pinned maps, an agent may be killed at any
+//! time in between. The next agent finds the epoch in them if it is not committed, and empties it if it is.
 
 mod bins;
 mod control;
@@ -44,7 +45,7 @@ use super::{
 };
 use crate::kernel::Error;
 
-/// The state of an index in the array.
+/// The series at an index of the array.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     /// The key of its series.
@@ -55,13 +56,13 @@ struct Slot {
 /// The stage of a series on its way to giving up its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// It had something in the last interval, or nothing for so many.
+    /// It is in use, and has been empty for this many epochs.
     Idle(u32),
-    /// It has its index for ever.
+    /// It is never freed.
     Permanent,
-    /// No program finds it any more.
+    /// It is removed from the index: no program finds it any more.
     Unlinked,
-    /// Nor does any flow remember it.
+    /// No series reference to it is valid any more, either.
     Forgotten,
 }
 
@@ -74,27 +75,27 @@ pub struct SeriesTable {
     index: HashMap<MapData, u64, u32>,
     groups: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
-    /// By index. Those that are free or not used yet have none.
+    /// By series index; `None` where it is free or was never used.
     slots: Vec<Option<Slot>>,
-    /// The group whose series are there from the start: of everything, or of what there is no room for.
+    /// The group of the permanent series: all traffic, or the group `other` if there are groups.
     rest: GroupKey,
     /// The number of series of each group.
     members: StdHashMap<GroupKey, usize>,
     used: usize,
-    /// The series that were handed over last, and are to be emptied.
+    /// The series that were taken last, and are still to be emptied.
     taken: Vec<usize>,
-    /// Those whose indexes are free after that.
+    /// The series whose indexes are free after that.
     leaving: Vec<usize>,
 }
 
 /// The fill of the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
-    /// Series that there are.
+    /// Series in use.
     pub series: usize,
     /// Series that there is room for.
     pub max_series: usize,
-    /// Groups that there are.
+    /// Groups in use.
     pub groups: usize,
 }
 
@@ -102,7 +103,7 @@ impl SeriesTable {
     /// Takes the maps.
     ///
     /// # Errors
-    /// When they are not to be had, or their memory is not.
+    /// If a map is missing or cannot be mapped.
     pub(super) fn new(programs: &mut Ebpf, max_series: u32, grouping: Grouping) -> Result<Self, Error> {
         let control = Elements::of(array(programs, "CONTROL")?, 1)?;
         let series = Parts::of(Array::of(array(programs, "SERIES")?, max_series as usize));
@@ -125,7 +126,7 @@ impl SeriesTable {
         Ok(table)
     }
 
-    /// Finds the series that are there already, where the maps are those of a run before this one.
+    /// Finds the existing series, if the maps are those of an earlier run.
     fn find(&mut self) -> io::Result<()> {
         let seed = self.seed();
         for index in 0..self.made() {
@@ -141,22 +142,21 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// The series that there are.
+    /// Returns the keys of all series.
     pub fn keys(&self) -> impl Iterator<Item = &SeriesKey> {
         self.slots.iter().flatten().map(|slot| &slot.key)
     }
 
-    /// Places that are, or were, in use.
+    /// Returns how many indexes are, or were, in use.
     fn made(&self) -> usize {
         let made = self.number(offset_of!(Control, unused)).load(Ordering::Relaxed);
         self.series.len().min(made as usize)
     }
 
-    /// Makes the series that the programs count on, of an interface that is about to be watched: with that of its queue, where groups have
-    /// such.
+    /// Makes the permanent series of an interface that is about to be watched, and with `has_queue` that of its queue.
     ///
     /// # Errors
-    /// When the kernel does not take them.
+    /// If the kernel does not accept them.
     pub(super) fn add_interface(&mut self, interface: u16, has_queue: bool) -> Result<(), Error> {
         for method in Method::ALL {
             for direction in Direction::ALL {
@@ -166,7 +166,7 @@ impl SeriesTable {
         if has_queue { self.add_permanent(SeriesKey::of_queue(self.rest, interface)) } else { Ok(()) }
     }
 
-    /// Makes a series that stays.
+    /// Makes a series that is never freed.
     fn add_permanent(&mut self, key: SeriesKey) -> Result<(), Error> {
         let hash = key.hash(self.seed());
         let known = self.index.get(&hash, 0).ok();
@@ -180,16 +180,16 @@ impl SeriesTable {
             unsafe { (&raw mut (*series).key).write_volatile(key) };
             self.index.insert(hash, index, 0)?;
         }
-        // A run before this one may have been killed before it came to say so.
+        // An earlier run may have been killed before it got here.
         used(series).store(1, Ordering::Release);
         self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
         Ok(())
     }
 
-    /// Stops keeping the series of an interface whose index is given to another.
+    /// Begins to free the series of an interface whose id is given to another.
     ///
     /// # Errors
-    /// When the map cannot be written.
+    /// If the map cannot be written.
     pub(super) fn remove_interface(&mut self, interface: u16) -> Result<(), Error> {
         let seed = self.seed();
         for slot in self.slots.iter_mut().flatten().filter(|slot| slot.key.interface == interface) {
@@ -207,10 +207,10 @@ impl SeriesTable {
         wait_for_programs();
     }
 
-    /// Passes each tally of the last epoch to `take`, if there is something in it. [`SeriesTable::commit`] has to follow.
+    /// Passes each tally of the last epoch that is not empty to `take`. [`SeriesTable::commit`] has to follow.
     ///
     /// # Errors
-    /// When the memory of a series cannot be mapped.
+    /// If the memory of a series cannot be mapped.
     pub fn take(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
         let ended = self.rotations().wrapping_sub(1);
         let mut blocks = self.bins.taken_in(ended)?.into_iter().peekable();
@@ -249,10 +249,10 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Marks the last epoch as committed, and removes it from the series. Returns the series that were removed.
+    /// Marks the last epoch as committed, and removes it from the series. Returns the keys of series that are freed.
     ///
     /// # Errors
-    /// When a map cannot be written, or the memory of a series not be mapped.
+    /// If a map cannot be written, or the memory of a series cannot be mapped.
     pub fn commit(&mut self) -> Result<Vec<SeriesKey>, Error> {
         self.number(offset_of!(Control, committed)).store(self.rotations(), Ordering::SeqCst);
         let taken = mem::take(&mut self.taken);
@@ -268,8 +268,8 @@ impl SeriesTable {
         Ok(left)
     }
 
-    /// Removes the last epoch from the series if an agent committed it, but was killed before it had done that. No sweep may come before:
-    /// what it adds up would be removed, too.
+    /// Removes the last epoch from the series if an agent committed it, but was killed before it removed it. This must
+    /// come before any sweep, whose additions would be removed, too.
     fn empty_committed(&mut self) -> io::Result<()> {
         let committed = self.committed();
         let is_left = committed != self.number(offset_of!(Control, emptied)).load(Ordering::Relaxed);
@@ -290,10 +290,10 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Begins to free the series that had nothing in the last `intervals`. Their groups end with them.
+    /// Begins to free the series that had nothing in the last `intervals` epochs. Their groups end with them.
     ///
     /// # Errors
-    /// When a map cannot be written.
+    /// If a map cannot be written.
     pub fn expire(&mut self, intervals: u32) -> Result<(), Error> {
         let seed = self.seed();
         for slot in self.slots.iter_mut().flatten() {
@@ -305,10 +305,10 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Forgets groups that were entered but got no series, as there was no room for one.
+    /// Removes the groups that have no series, because there was no room for one.
     ///
     /// # Errors
-    /// When a map cannot be read or written.
+    /// If a map cannot be read or written.
     pub fn forget_empty_groups(&mut self) -> Result<(), Error> {
         let empty: Vec<GroupKey> =
             self.groups.keys().filter_map(Result::ok).filter(|key| !self.members.contains_key(key)).collect();
@@ -318,10 +318,10 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Hands out all indexes that were never used to the programs, which cannot count them up themselves.
+    /// Queues all indexes that were never used for the programs, which cannot count them up themselves.
     ///
     /// # Errors
-    /// When the kernel does not take them.
+    /// If the kernel does not accept them.
     pub(super) fn hand_out_indexes(&mut self) -> Result<(), Error> {
         let max_series = self.series.len() as u32;
         for index in self.number(offset_of!(Control, unused)).swap(max_series, Ordering::Relaxed)..max_series
@@ -331,7 +331,7 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// The series in an index that an event tells, unless it is long gone.
+    /// Returns the key of the series that an event names, unless it is long gone.
     pub fn key(&self, index: u32) -> Option<SeriesKey> {
         if index == RttEvent::NO_SERIES {
             return None;
@@ -339,7 +339,7 @@ impl SeriesTable {
         if let Some(slot) = self.slots.get(index as usize).copied().flatten() {
             return Some(slot.key);
         }
-        // Should its memory not be had, the end of the interval says so.
+        // If its memory cannot be mapped, the next rotation reports that.
         let series = self.series.get(index as usize).ok()??;
         (used(series).load(Ordering::Acquire) != 0).then(|| key(series))
     }
@@ -349,7 +349,7 @@ impl SeriesTable {
         Fill { series: self.used, max_series: self.series.len(), groups: self.members.len() }
     }
 
-    /// An index that was in use, or handed out, and is free; else the next that was never used, if there still is one.
+    /// Returns a free index, else the next one that was never used. The latter may be beyond the end of the array.
     fn new_index(&mut self) -> u32 {
         let free = self.free.pop(0);
         free.unwrap_or_else(|_| self.number(offset_of!(Control, unused)).fetch_add(1, Ordering::Relaxed))
@@ -373,7 +373,7 @@ impl SeriesTable {
             *members -= 1;
             if *members == 0 {
                 self.members.remove(&key.group);
-                // A group that came in between keeps its entry: the limit is off by one for a while.
+                // A series made meanwhile stays, without this entry: the limit is off by one for a while.
                 self.groups.remove(&key.group).or_else(absent_is_fine)?;
             }
         }

@@ -1,4 +1,4 @@
-//! Series while kernel programs write to them: what may be read when, and how the agent waits for them.
+//! Access to series while kernel programs write to them, and how the agent waits for the programs.
 
 use std::{sync::atomic::AtomicU32, thread, time::Duration};
 
@@ -7,7 +7,7 @@ use pping_common::{
     pool::CHAINS,
 };
 
-/// The time that running programs get to end, if the kernel cannot say when they have: many times what they need.
+/// How long to wait for running programs if the kernel cannot say when they have ended: many times what they need.
 const QUIESCENCE: Duration = Duration::from_millis(50);
 
 /// Waits until every program that runs at present has ended.
@@ -17,21 +17,22 @@ pub(super) fn wait_for_programs() {
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: it takes no pointers.
     if unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } != 0 {
-        // Where CPUs run without ticks (nohz_full) there is no such thing.
+        // If a CPU runs without ticks (nohz_full), the kernel refuses this command.
         thread::sleep(QUIESCENCE);
     }
 }
 
-/// What a series has of an epoch that has ended, but for its bins.
+/// Returns the tally of a series in an epoch that has ended, without its bins.
 pub(super) fn tally(series: *mut Series, ended: u32) -> Tally {
-    // SAFETY: inside the mapping. No program writes to these sums any more, and only the sweep to the traffic, which the agent runs.
+    // SAFETY: inside the mapping. No program writes to these sums any more. Only the sweep, which the agent runs,
+    // writes to the traffic.
     let (sums, traffic) = unsafe {
         ((&raw const (*series).sums[ended as usize & 1]).read(), (&raw const (*series).traffic).read())
     };
     Tally::new(sums, traffic)
 }
 
-/// Removes from a series what it has of an epoch that has ended.
+/// Removes the tally of an epoch that has ended from a series.
 pub(super) fn empty(series: *mut Series, ended: u32) {
     let phase = ended as usize & 1;
     // SAFETY: as above.

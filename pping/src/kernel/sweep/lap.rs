@@ -1,28 +1,29 @@
-//! Rounds through the flows that sent packets, where there are more of them than one sweep visits.
+//! Laps through the flows that sent packets, if there are more of them than one sweep visits.
 
-/// Sweeps since its last packet within which a flow has something to add up: a packet may have been counted late, but not
-/// by a whole sweep.
+/// For how many sweeps after its last packet a flow may have something to fold: a packet may be counted late, but by
+/// less than a sweep.
 const FOLD_SWEEPS: u32 = 2;
 
-/// The progress of sweeps through the flows that sent packets. One continues where the previous one had to stop.
+/// The progress of sweeps through the flows that sent packets. Each sweep continues where the previous one stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lap {
-    /// The first bucket that is to be come to.
+    /// The next bucket to visit.
     pub(super) next: usize,
     /// The sweep that began this lap.
     began: Option<u32>,
-    /// The sweep that began the previous lap; none in the first lap, when flows of an earlier run may be left.
+    /// The sweep that began the previous lap; `None` in the first lap, when flows of an earlier run may be left.
     before: Option<u32>,
 }
 
 impl Lap {
-    /// For how many sweeps a flow may have been idle that has something to add up: it was come to in the lap before.
+    /// Begins a lap if none is under way. Returns the most sweeps that a flow with something to fold can have been idle:
+    /// the previous lap folded what is older.
     pub(super) fn reach(&mut self, sweep: u32) -> u32 {
         self.began.get_or_insert(sweep);
         self.before.map_or(u32::MAX, |before| FOLD_SWEEPS + sweep.wrapping_sub(before).saturating_sub(1))
     }
 
-    /// Notes that all before a bucket were come to, and whether those were all that there are.
+    /// Notes that all buckets before `next` were visited. The lap ends if those are all buckets.
     pub(super) fn come_to(&mut self, next: usize, buckets: usize) {
         *self = if next < buckets {
             Self { next, ..*self }
@@ -52,7 +53,7 @@ mod tests {
         }
         assert_eq!((lap.next, lap.reach(14)), (0, FOLD_SWEEPS + 2));
         lap.come_to(4, 10);
-        // The first bucket was last come to in sweep 11, the last one in sweep 13.
+        // The first bucket was last visited in sweep 11, the last one in sweep 13.
         assert_eq!((lap.next, lap.reach(15)), (4, FOLD_SWEEPS + 3));
         lap.come_to(10, 10);
         assert_eq!(lap.reach(16), FOLD_SWEEPS + 1);

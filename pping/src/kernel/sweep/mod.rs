@@ -1,4 +1,4 @@
-//! Having the kernel add up what flows sent, delete idle ones, and give up on DNS queries.
+//! The sweep: the kernel adds up what flows sent, deletes idle ones, and gives up on DNS queries.
 
 mod lap;
 mod sweeper;
@@ -14,15 +14,15 @@ use crate::kernel::Error;
 /// that have one.
 ///
 /// # Errors
-/// When the kernel does not run it.
+/// If the kernel does not run it.
 pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
     sweep_of(kernel, Of::Due)
 }
 
-/// The same, of all flows that sent something: there will be no other sweep.
+/// Like [`sweep`], but visits all flows that sent something, because no other sweep will follow.
 ///
 /// # Errors
-/// As of [`sweep`].
+/// Like [`sweep`].
 pub fn sweep_all(kernel: &mut Kernel) -> Result<(), Error> {
     sweep_of(kernel, Of::AllDue)
 }
@@ -37,7 +37,7 @@ fn sweep_of(kernel: &mut Kernel, of: Of) -> Result<(), Error> {
         "this process got no CPU for longer than the {LEASE_SECONDS} s after which its programs take it for dead: what \
          passed meanwhile was not measured, and all flows start over"
     );
-    // What waits for its echo may have been echoed unseen.
+    // Pending timestamps may have been echoed unseen.
     series.cut_off(Control::RESTART);
     sweeper.sweep(programs, series, interface_ids, of)?;
     series.cut_off(0);

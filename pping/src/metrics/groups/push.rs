@@ -1,4 +1,4 @@
-//! The same as values, for an exporter that pushes them.
+//! The metrics of groups as values, for an exporter that pushes them.
 
 use std::{
     sync::Arc,
@@ -16,7 +16,7 @@ use super::{
 use crate::config::Temporality;
 
 impl Groups {
-    /// The metrics of all groups that have a label, as values. With [`Temporality::Delta`] their counts begin again.
+    /// Returns the metrics of all groups that have a label, as values. With [`Temporality::Delta`] their counts start again.
     pub(in crate::metrics) fn take(
         &mut self,
         temporality: Temporality,

@@ -7,7 +7,7 @@ use crate::{
 
 /// A format of records.
 pub trait Encoder: Send {
-    /// Appends a record to `out`; nothing if the format does not have such records.
+    /// Appends a record to `out`, or nothing if the format has no such records.
     fn encode(&mut self, record: &Record, out: &mut Vec<u8>);
 
     /// The frame that a file needs around its records.

@@ -27,8 +27,8 @@ impl Encoder for Json {
     }
 }
 
-/// How every object begins. The number goes up with each change that a reader of the fields before it could take wrongly; a field
-/// that is added is none.
+/// The beginning of every object. The version increases with each change that could mislead a reader of the existing fields. Adding
+/// a field is no such change.
 const BEGINNING: &[u8] = br#"{"schema_version":1"#;
 
 /// Appends a record as a JSON object. Returns whether that worked; if not, `out` is as before.
@@ -38,7 +38,7 @@ fn object(record: &Record, out: &mut Vec<u8>) -> bool {
     let brace = out.len();
     // Neither a `Vec` nor these records can fail; a torn line would still be worse than none.
     let written = serde_json::to_writer(&mut *out, record).is_ok();
-    // The record's fields follow what the object begins with. No record is without fields.
+    // A comma replaces the brace of the record, so that its fields follow the beginning. Every record has fields.
     match out.get_mut(brace) {
         Some(first) if written && *first == b'{' => *first = b',',
         _ => out.truncate(start),

@@ -1,4 +1,4 @@
-//! The formats of records, one a file.
+//! The formats of records, one per file.
 
 mod encoder;
 mod jsonl;

@@ -1,4 +1,4 @@
-//! One group: what was measured on both sides of the box by a method, over time and by length.
+//! One group: its measurements on both sides of an interface by one method, over time and by length.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use crate::{
     view::{GroupDetail, GroupQueue, SeriesHistory},
 };
 
-/// Lines from which on there is room for one about queues.
+/// The lines beyond which there is room for one about queues.
 const LEAST_WITH_QUEUES: u16 = 8;
 
-/// What sides are shown of: an interface and a method.
+/// The interface and the method whose sides are shown.
 type Choice = (Option<Arc<str>>, String);
 
-/// A group that is looked at alone.
+/// A group that is shown alone.
 #[derive(Debug)]
 pub(super) struct Detail {
     /// The row that was opened.
@@ -35,12 +35,12 @@ pub(super) struct Detail {
     past: Option<GroupDetail>,
     /// Whether there was an answer since it was opened.
     is_known: bool,
-    /// What is shown of it.
+    /// The interface and the method that are shown.
     choice: Choice,
 }
 
 impl Detail {
-    /// The group of a row, of which nothing is known yet.
+    /// Opens the group of a row, without its past.
     pub(super) fn new(row: Row) -> Self {
         let choice = (row.series.0.clone(), row.series.1.clone());
         Self { row, past: None, is_known: false, choice }
@@ -70,7 +70,7 @@ impl Detail {
         }
     }
 
-    /// All that there is to choose from.
+    /// Returns all choices.
     fn choices(&self) -> Vec<Choice> {
         let series = self.past.iter().flat_map(|past| &past.history.series);
         let mut choices: Vec<Choice> =
@@ -79,7 +79,7 @@ impl Detail {
         choices
     }
 
-    /// Draws both sides, or the one that there is.
+    /// Draws both sides, or the only one.
     pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &Shown) {
         if area.is_empty() {
             return;
@@ -111,7 +111,7 @@ impl Detail {
         }
     }
 
-    /// The group, the method, and which of how many it is; the prefix and the labels where there is room.
+    /// Returns the group, the method and its number among all, and the prefix and the labels that fit.
     fn title(&self, room: usize) -> String {
         let mut title = format!("{}  {}", self.row.cells[0], shown(&self.choice.1));
         let choices = self.choices();
@@ -135,7 +135,7 @@ impl Detail {
         title
     }
 
-    /// How long packets of the group waited in the queues of this host, if that is measured.
+    /// Returns how long packets of the group waited in the queues of this host, if that is measured.
     fn queues(&self) -> Option<String> {
         let queues = self.past.iter().flat_map(|past| &past.group.queues);
         let words = queues.map(|GroupQueue { interface, times }| {
@@ -146,7 +146,7 @@ impl Detail {
         (!words.is_empty()).then(|| words.join("   "))
     }
 
-    /// What is chosen, of the side of the row first.
+    /// Returns the chosen series, with the side of the row first.
     fn sides(&self) -> Vec<&SeriesHistory> {
         let series = self.past.iter().flat_map(|past| &past.history.series);
         let mut sides: Vec<_> =
@@ -156,7 +156,7 @@ impl Detail {
         sides
     }
 
-    /// The last line.
+    /// Returns the hints on the last line.
     pub(super) fn foot(&self) -> Vec<String> {
         let mut hints = vec!["Esc back", "? help", "+ - time", "space freeze", "q end"];
         if self.choices().len() > 1 {

@@ -1,4 +1,4 @@
-//! Whether pping itself is well: its interfaces, what it lost, what it does not track, what it takes, and how old its figures are.
+//! The health of pping itself: its interfaces, losses, untracked packets, its cost, and the age of its figures.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ use crate::{
 const NAME: usize = 18;
 const NUMBER: usize = 12;
 
-/// A reason of another version.
+/// Stands for a reason that only another version knows.
 const UNKNOWN: Reason = Reason {
     key: "",
     name: "",
@@ -40,7 +40,7 @@ pub(in crate::top) struct Health {
 }
 
 impl Health {
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(in crate::top) fn key(&mut self, code: KeyCode, shown: &Shown, area: Rect) {
         let page = usize::from(area.height).max(1);
         let first = match code {
@@ -55,25 +55,25 @@ impl Health {
         self.first = first.min(last(shown, area));
     }
 
-    /// Moves by so many lines.
+    /// Scrolls by this many lines.
     pub(in crate::top) fn scroll(&mut self, lines: isize, shown: &Shown, area: Rect) {
         self.first = self.first.saturating_add_signed(lines).min(last(shown, area));
     }
 
-    /// Draws what there is room for.
+    /// Draws the lines that fit.
     pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown, now: Instant) {
         let first = self.first.min(last(shown, area));
         let lines: Vec<_> = all(shown, area, now).into_iter().skip(first).collect();
         frame.render_widget(Paragraph::new(lines), area);
     }
 
-    /// The last line.
+    /// Returns the hints on the last line.
     pub(in crate::top) fn foot() -> Vec<String> {
         ["? help", "j k scroll", "space freeze", "q end"].map(str::to_owned).to_vec()
     }
 }
 
-/// The highest line that can be the first.
+/// Returns the last line that can be the first on the screen.
 fn last(shown: &Shown, area: Rect) -> usize {
     all(shown, area, Instant::now()).len().saturating_sub(area.height.into())
 }
@@ -117,7 +117,7 @@ fn title(what: &str, about: &str, width: usize) -> Line<'static> {
     Line::styled(padded(&line, width), Style::new().add_modifier(Modifier::UNDERLINED))
 }
 
-/// A table of interfaces: a line for each direction, so that it fits into a narrow screen.
+/// Returns a table of interfaces, with a line for each direction, so that it fits into a narrow screen.
 fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
     let points = |it: &Interface| it.attach_points.iter().map(|it| shown(it)).collect::<Vec<_>>().join(",");
     let widest = |of: &dyn Fn(&Interface) -> usize, least| {
@@ -164,14 +164,14 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// A number with what it is of; what helps against it follows once it is not zero.
+/// Returns a number with its meaning, and with the advice unless the number is zero.
 fn reason(name: &str, count: u64, of: &Reason, width: usize) -> Vec<Line<'static>> {
     let Reason { what, advice, .. } = of;
     let about = if count == 0 { (*what).to_owned() } else { format!("{what}; {advice}") };
     figure(name, &count.to_string(), &about, width)
 }
 
-/// A figure with its name, and what there is to say of it, in as many lines as that takes.
+/// Returns a figure with its name and its description, in as many lines as needed.
 fn figure(name: &str, figure: &str, about: &str, width: usize) -> Vec<Line<'static>> {
     let room = width.saturating_sub(NAME + NUMBER + 2).max(20);
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Round-trip times over time, of a side of an interface by a method.
+//! Round-trip times over time, on one side of an interface by one method.
 
 use ratatui::{
     Frame,
@@ -30,7 +30,7 @@ pub(in crate::top) struct Heatmap {
 }
 
 impl Heatmap {
-    /// What is to be asked: only the one that is shown, for the past of all is long.
+    /// Returns the query for the series that is shown, since the history of all series is long.
     pub(in crate::top) fn query(&self, shown: &Shown) -> Option<Query> {
         let all = all(shown);
         let series = *all.get(self.at(&all))?;
@@ -49,7 +49,7 @@ impl Heatmap {
         }
     }
 
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(in crate::top) fn key(&mut self, code: KeyCode, shown: &Shown, area: Rect) -> Effect {
         let all = all(shown);
         let at = self.at(&all);
@@ -65,7 +65,7 @@ impl Heatmap {
         self.choose(to, &all, area)
     }
 
-    /// Does what a click asks for: on the list it chooses.
+    /// Handles a click: on the list it chooses a series.
     pub(in crate::top) fn click(&mut self, at: Position, shown: &Shown, area: Rect) -> Effect {
         let all = all(shown);
         let room = room(area, all.len());
@@ -83,18 +83,18 @@ impl Heatmap {
         Effect::Ask
     }
 
-    /// The number of the one that is shown: as long as none was chosen, of that with the most samples.
+    /// Returns the number of the series that is shown: the chosen one, or else the one with the most samples.
     fn at(&self, all: &[&SeriesAnswer]) -> usize {
         let chosen = self.chosen.as_ref();
         let chosen = chosen.and_then(|chosen| all.iter().position(|it| table::key(it) == *chosen));
         chosen.unwrap_or_else(|| {
             let count = |number: &usize| all[*number].rtt.map_or(0, |rtt| rtt.count);
-            // Of several with as many it is the first.
+            // Of several with the same number of samples, the first.
             (0..all.len()).rev().max_by_key(count).unwrap_or(0)
         })
     }
 
-    /// Draws the list, and below it the one that is chosen.
+    /// Draws the list, and below it the chosen series.
     pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &Shown) {
         let all = all(given);
         if all.is_empty() {
@@ -126,19 +126,20 @@ impl Heatmap {
         plot::draw(frame, body, &plots, history, (given.range, given.colors));
     }
 
-    /// The last line.
+    /// Returns the hints on the last line.
     pub(in crate::top) fn foot() -> Vec<String> {
         ["? help", "j k other series", "+ - time", "space freeze", "q end"].map(str::to_owned).to_vec()
     }
 }
 
-/// All series of interfaces.
+/// Returns all series of interfaces.
 fn all(shown: &Shown) -> Vec<&SeriesAnswer> {
     let latest = shown.latest.iter();
     latest.flat_map(|latest| &latest.summary.interfaces).flat_map(|it| &it.series).collect()
 }
 
-/// The lines of the list, without its title: at most a quarter of the pane, so that most of it is the past.
+/// Returns the number of lines of the list, without its title: at most a quarter of the pane, so that the plot gets
+/// most of it.
 fn room(area: Rect, all: usize) -> usize {
     all.min(usize::from(area.height / 4).max(1))
 }
@@ -155,7 +156,7 @@ fn titles(names: usize, width: usize) -> Line<'static> {
     Line::styled(padded(&line, width), Style::new().add_modifier(Modifier::UNDERLINED))
 }
 
-/// A series in the last minute.
+/// Returns the line of a series, with figures of the last minute.
 fn line(series: &SeriesAnswer, names: usize, is_chosen: bool, width: usize) -> Line<'static> {
     let (mark, style) =
         if is_chosen { ('>', Modifier::BOLD | Modifier::REVERSED) } else { (' ', Modifier::empty()) };

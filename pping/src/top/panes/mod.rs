@@ -1,4 +1,4 @@
-//! The panes: each knows what is chosen on it, draws itself from what there is to show, and says what a key or a click asks for.
+//! The panes: each knows what is chosen on it, draws itself, and returns the effect of a key or a click.
 
 pub(super) mod detail;
 pub(super) mod groups;
@@ -11,14 +11,14 @@ use std::time::Instant;
 use super::{colors::Colors, plot::Range};
 use crate::view::{GroupsAnswer, Summary};
 
-/// What a key or a click asks for.
+/// The effect of a key or a click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Draw again.
     Draw,
     /// Ask again, now.
     Ask,
-    /// End.
+    /// Quit.
     Quit,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Pane {
     Worst,
     /// Round-trip times over time, of an interface.
     Heatmap,
-    /// Interfaces, and what went unmeasured.
+    /// Interfaces, and what was not measured.
     Health,
 }
 
@@ -48,13 +48,13 @@ impl Pane {
         }
     }
 
-    /// The pane this many further on, round and round.
+    /// Returns the pane this many steps further on. The first one follows the last.
     pub(super) fn after(self, steps: usize) -> Self {
         Self::ALL[(self as usize + steps) % Self::ALL.len()]
     }
 }
 
-/// What there is to show, on whichever pane.
+/// What all panes show.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) latest: Option<Latest>,
@@ -67,11 +67,11 @@ pub(super) struct Shown {
 pub(super) struct Latest {
     pub(super) summary: Summary,
     pub(super) groups: GroupsAnswer,
-    /// When this pping first had them. The clock of the other one may be wrong.
+    /// When this pping first had them. The clock of the other pping may be wrong.
     pub(super) since: Instant,
 }
 
-/// The first line to show, so that the chosen one is among those that there is room for, and as little as possible moves.
+/// Returns the first line to show, so that the chosen one is in view and lines move as little as possible.
 fn scrolled(first: usize, chosen: usize, room: usize) -> usize {
     first.clamp((chosen + 1).saturating_sub(room.max(1)), chosen)
 }

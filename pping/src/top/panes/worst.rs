@@ -21,7 +21,7 @@ use crate::{
 /// The least width of a screen that has room for methods beside whole flows.
 const ROOM_FOR_METHODS: usize = 100;
 
-/// As many as are asked for: more than on most screens.
+/// How many are asked for: more than fit on most screens.
 const LIMIT: usize = 50;
 
 /// The pane.
@@ -40,7 +40,7 @@ impl Default for Worst {
 }
 
 impl Worst {
-    /// What is asked for.
+    /// Returns the query.
     pub(in crate::top) fn query(&self) -> WorstQuery {
         self.query
     }
@@ -52,7 +52,7 @@ impl Worst {
         }
     }
 
-    /// Does what a key asks for.
+    /// Handles a key.
     pub(in crate::top) fn key(&mut self, code: KeyCode, area: Rect) -> Effect {
         let page = usize::from(area.height).max(1);
         let first = match code {
@@ -70,19 +70,19 @@ impl Worst {
         Effect::Draw
     }
 
-    /// Ranks by the figure that many further on, round and round.
+    /// Ranks by the figure this many steps further on. The first one follows the last.
     fn rank_by(&mut self, steps: usize) -> Effect {
         self.query.by = By::ALL[(self.query.by as usize + steps) % By::ALL.len()];
         self.first = 0;
         Effect::Ask
     }
 
-    /// Moves by so many lines.
+    /// Scrolls by this many lines.
     pub(in crate::top) fn scroll(&mut self, lines: isize, area: Rect) {
         self.first = self.first.saturating_add_signed(lines).min(self.last(area));
     }
 
-    /// Draws what there is room for.
+    /// Draws the lines that fit.
     pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
         let first = self.first.min(self.last(area));
         let is_capture = shown.latest.as_ref().is_some_and(|it| it.summary.cost.memory == 0);
@@ -90,14 +90,14 @@ impl Worst {
         frame.render_widget(Paragraph::new(lines), area);
     }
 
-    /// The last line.
+    /// Returns the hints on the last line.
     pub(in crate::top) fn foot() -> Vec<String> {
         ["? help", "s rank by another figure", "j k scroll", "space freeze", "q end"]
             .map(str::to_owned)
             .to_vec()
     }
 
-    /// The highest line that can be the first.
+    /// Returns the last line that can be the first on the screen.
     fn last(&self, area: Rect) -> usize {
         self.lines(area.width.into(), false).len().saturating_sub(area.height.into())
     }
@@ -124,7 +124,7 @@ impl Worst {
     }
 }
 
-/// The titles of the columns, with an arrow at what is ranked by.
+/// Returns the titles of the columns, with an arrow at the figure that ranks.
 fn titles(of: &str, ranked: By, width: usize) -> Line<'static> {
     let title = |by: By, title: &str| if by == ranked { format!("{title}▼") } else { title.to_owned() };
     let cells = [
@@ -141,7 +141,7 @@ fn figures([rtt, above, again, bytes]: &[String; 4]) -> String {
     format!("{} {} {} {}", right(rtt, 9), right(above, 9), right(again, 8), right(bytes, 7))
 }
 
-/// How the packets that are timed pass: the side, and by which method, if there is room.
+/// Returns the side of the timed packets, and the method if it fits.
 fn passed(side: &str, method: &str, width: usize) -> String {
     let side = padded(side, 6);
     if width < ROOM_FOR_METHODS { side } else { format!("{side} {}", padded(&shown(method), 14)) }

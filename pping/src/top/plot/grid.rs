@@ -1,4 +1,4 @@
-//! Samples by their time and their round-trip time, in as many columns and lines as there is room for.
+//! Samples by their time and their round-trip time, in as many columns and lines as fit.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub(in crate::top) enum Range {
 }
 
 impl Range {
-    /// Its length in minutes.
+    /// Returns its length in minutes.
     pub(in crate::top) const fn minutes(self) -> u64 {
         match self {
             Self::Minute => 1,
@@ -56,7 +56,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// The cells of a range that ends at a time, ns.
+    /// Returns the cells of a range that ends at `time`, ns.
     pub(super) fn new(range: Range, time: u64, cell: u64) -> Self {
         let cell = cell.max(1);
         let cells = (range.minutes() * 60_000_000_000 / cell).clamp(1, CELLS);
@@ -68,14 +68,14 @@ impl Span {
         (self.last - self.first + 1) as usize
     }
 
-    /// The cells of a series that are shown, with their numbers.
+    /// Returns the cells of a series that are shown, with their numbers.
     fn of<'a>(&self, cells: &'a [CellAnswer]) -> impl Iterator<Item = (u64, &'a CellAnswer)> {
         let Self { cell, first, last } = *self;
         cells.iter().map(move |it| (it.time / cell, it)).filter(move |(it, _)| (first..=last).contains(it))
     }
 }
 
-/// The distribution of what is shown, ns.
+/// The distribution of the samples that are shown, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Figures {
     pub(super) count: u64,
@@ -85,7 +85,7 @@ pub(super) struct Figures {
     pub(super) max: u64,
 }
 
-/// The figures of the cells that are shown, if there is a sample in them.
+/// Returns the figures of the cells that are shown, if they have a sample.
 pub(super) fn figures(cells: &[CellAnswer], span: Span) -> Option<Figures> {
     let mut bins: BTreeMap<usize, u64> = BTreeMap::new();
     let (mut min, mut max) = (u64::MAX, 0);
@@ -108,12 +108,12 @@ pub(super) fn figures(cells: &[CellAnswer], span: Span) -> Option<Figures> {
     Some(Figures { count, min, percentiles: [50, 95, 99].map(at), max })
 }
 
-/// The columns that a span takes of a width.
+/// How a span is divided into the columns of a width. A step is the time that cells of one column cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Columns {
     /// Cells that share a column.
     pub(super) cells: usize,
-    /// Columns that such cells take.
+    /// Columns of each step.
     pub(super) wide: usize,
     /// All columns together.
     pub(super) total: usize,
@@ -133,20 +133,20 @@ impl Columns {
     }
 }
 
-/// How many samples there are of each round-trip time in each step of time.
+/// The number of samples by round-trip time and by step.
 #[derive(Debug)]
 pub(super) struct Grid {
     /// The lowest bin.
     first: usize,
     /// Bins that share a line.
     bins: usize,
-    /// By lines from the longest round-trip time down, and by steps from the oldest on.
+    /// By line, the longest round-trip time first, and by step, the oldest first.
     pub(super) counts: Vec<Vec<u64>>,
 }
 
 impl Grid {
-    /// Counts what is shown of a series. Neighbouring bins share a line, so that all fit; with room to spare there are lines for bins
-    /// around them too.
+    /// Counts the samples of a series that are shown. Neighbouring bins share a line if there are more bins than lines.
+    /// With room to spare, there are lines for the bins around them too.
     pub(super) fn new(cells: &[CellAnswer], span: Span, columns: Columns, lines: usize) -> Self {
         let lines = lines.clamp(1, BINS);
         let filled = || span.of(cells).flat_map(|(_, it)| &it.histogram).map(|&(bound, _)| hist::bin(bound));
@@ -157,7 +157,7 @@ impl Grid {
         let first = low.saturating_sub(spare / 2).min(BINS.saturating_sub(lines * bins));
         let mut counts = vec![vec![0; columns.steps()]; lines];
         for (number, cell) in span.of(cells) {
-            // The latest step may have room for cells that are still to come, and the oldest one is then not full.
+            // Steps are counted back from the latest cell, so the oldest step may have fewer cells.
             let step = columns.steps() - 1 - (span.last - number) as usize / columns.cells;
             for &(bound, count) in &cell.histogram {
                 let line = (hist::bin(bound) - first) / bins;
@@ -167,13 +167,13 @@ impl Grid {
         Self { first, bins, counts }
     }
 
-    /// The longest round-trip time in a line, ns, if it has an end.
+    /// Returns the longest round-trip time in a line, ns, if it has a bound.
     pub(super) fn bound(&self, line: usize) -> Option<u64> {
         let bin = self.first + (self.counts.len() - line) * self.bins - 1;
         (bin < hist::OVERFLOW).then(|| hist::upper_bound(bin))
     }
 
-    /// The most samples of a line in a step.
+    /// Returns the most samples of a line in a step.
     pub(super) fn most(&self) -> u64 {
         self.counts.iter().flatten().copied().max().unwrap_or(0)
     }

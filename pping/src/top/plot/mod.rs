@@ -1,4 +1,4 @@
-//! Drawing round-trip times over time, by shades, and beside them how many there were of each length.
+//! Draws round-trip times over time as shades, and beside them a histogram.
 
 mod grid;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::view::{CellAnswer, HistoryAnswer};
 
-/// The width of what stands before a line: its longest round-trip time, and the axis.
+/// The width of the text before a line: its longest round-trip time, and the axis.
 const SCALE: usize = 10;
 
 /// The least width for the bars of a histogram, with their numbers.
@@ -27,13 +27,13 @@ const BARS: usize = 16;
 /// The width of a number after its bar.
 const NUMBER: usize = 8;
 
-/// A width from which on two series are drawn beside each other.
+/// The width from which on two series are drawn beside each other.
 const BESIDE: u16 = 120;
 
 /// A series, as it is drawn.
 #[derive(Debug)]
 pub(super) struct Plot<'a> {
-    /// What it is of.
+    /// The name of the series.
     pub(super) title: String,
     pub(super) cells: &'a [CellAnswer],
 }
@@ -64,7 +64,7 @@ pub(super) fn draw(
     }
 }
 
-/// The areas of series: beside each other where there is the width, below each other where there is the height.
+/// Returns the areas of series: beside each other on a wide screen, below each other on a high one.
 fn arranged(area: Rect, count: usize) -> Vec<Rect> {
     if count < 2 {
         return vec![area];
@@ -86,7 +86,7 @@ struct Drawn<'a> {
     figures: Option<Figures>,
     columns: Columns,
     grid: Grid,
-    /// The width that the histogram has.
+    /// The width of the histogram.
     bars: usize,
     width: usize,
 }
@@ -98,7 +98,7 @@ impl<'a> Drawn<'a> {
         let columns = Columns::new(span, width - bars);
         // Without the title and the axis.
         let grid = Grid::new(plot.cells, span, columns, usize::from(area.height).saturating_sub(2));
-        // One space lies between both.
+        // One space separates the two.
         let bars = if bars == 0 { 0 } else { width - columns.total - 1 };
         let figures = figures(plot.cells, span);
         Self { plot, figures, columns, grid, bars: bars.min(3 * BARS), width: area.width.into() }
@@ -131,7 +131,7 @@ impl<'a> Drawn<'a> {
         lines
     }
 
-    /// The longest round-trip time of a line. With many lines every second one is enough.
+    /// Returns the label of a line: its longest round-trip time. With many lines, every second line has one.
     fn label(&self, line: usize) -> String {
         match self.grid.bound(line) {
             _ if !line.is_multiple_of(2) && self.grid.counts.len() > 8 => String::new(),
@@ -148,7 +148,7 @@ impl<'a> Drawn<'a> {
         Text::styled(shade.to_string().repeat(self.columns.wide), style)
     }
 
-    /// The line below: how long ago it was.
+    /// Returns the line below, with how long ago it was.
     fn axis(&self, range: Range) -> String {
         let total = self.columns.total;
         let seconds = 60 * range.minutes();
@@ -168,13 +168,13 @@ impl<'a> Drawn<'a> {
                 line = format!("{}{label}", padded(&line, at as usize));
             }
         }
-        // Over what comes before the end.
+        // `now` replaces the end of the line.
         let line = format!("{}└{}now", " ".repeat(SCALE - 1), padded(&line, total.saturating_sub(3)));
         if self.bars > 0 { format!("{line}{}", right("samples", self.bars + 1)) } else { line }
     }
 }
 
-/// The figures, as many as there is room for.
+/// Returns the figures that fit.
 fn said(figures: &Figures, room: usize) -> String {
     let Figures { count, min, percentiles: [p50, p95, p99], max } = *figures;
     let mut parts = vec![format!("  {count} samples")];
@@ -189,7 +189,7 @@ fn said(figures: &Figures, room: usize) -> String {
     parts.concat()
 }
 
-/// How far a number of samples is on the way to the most, by its logarithm: one sample is seen beside thousands.
+/// Returns a number of samples as a part of the most, by its logarithm, so that one sample is visible beside thousands.
 fn part(count: u64, most: u64) -> f64 {
     if most <= 1 {
         return 1.0;
@@ -197,7 +197,7 @@ fn part(count: u64, most: u64) -> f64 {
     (count as f64).ln() / (most as f64).ln()
 }
 
-/// A bar of a part of a width, in eighths of a character.
+/// Returns a bar for a part of a width, in eighths of a character.
 fn bar(count: u64, most: u64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (count as f64 / most.max(1) as f64 * width as f64 * 8.0).ceil() as usize;
@@ -205,13 +205,13 @@ fn bar(count: u64, most: u64, width: usize) -> String {
     padded(&bar, width)
 }
 
-/// What shades stand for: the least number of samples with each.
+/// Returns the legend: the least number of samples of each shade.
 fn legend_line(most: u64, seconds: u64, colors: Colors) -> Line<'static> {
     let mut line = vec![Text::raw(format!("{}samples in {seconds} s from", " ".repeat(SCALE)))];
     let steps = (SHADES.len() - 1) as f64;
     let mut shown = 0;
     for (number, shade) in SHADES.iter().enumerate() {
-        // Where the logarithm rounds to this shade.
+        // The number at which the logarithm rounds to this shade.
         let least = if number == 0 || most <= 1 {
             1
         } else {

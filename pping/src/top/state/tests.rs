@@ -27,14 +27,14 @@ fn click(state: &mut State, column: u16, row: u16) -> Effect {
     mouse(state, MouseEventKind::Down(MouseButton::Left), column, row)
 }
 
-/// The column and the row of a text on the screen.
+/// Returns the column and the row of a text on the screen.
 fn place(state: &State, text: &str) -> (u16, u16) {
     let screen = screen(state, SCREEN.width, SCREEN.height);
     let found = screen.lines().zip(0..).find_map(|(line, row)| Some((line.find(text)? as u16, row)));
     found.unwrap_or_else(|| panic!("no {text} on {screen}"))
 }
 
-/// The column and the row of a title of the table.
+/// Returns the column and the row of a title of the table.
 fn title(state: &State, text: &str) -> (u16, u16) {
     let (_, row) = place(state, " group ");
     let screen = screen(state, SCREEN.width, SCREEN.height);
@@ -42,7 +42,7 @@ fn title(state: &State, text: &str) -> (u16, u16) {
     (found.unwrap_or_else(|| panic!("no {text} on {screen}")) as u16, row)
 }
 
-/// The row with the cursor.
+/// Returns the row with the cursor.
 fn chosen(state: &State) -> String {
     let screen = screen(state, SCREEN.width, SCREEN.height);
     let line = screen.lines().find(|line| line.starts_with('>')).unwrap_or_default();
@@ -199,7 +199,7 @@ fn the_first_click_on_the_first_row_opens_nothing_nor_does_one_below_the_last() 
     let (column, row) = place(&state, ">a ");
     click(&mut state, column, row);
     assert!(state.question().past.is_none());
-    // Another key comes between.
+    // A key is pressed between the two clicks.
     press(&mut state, KeyCode::Down);
     click(&mut state, column, row);
     assert!(state.question().past.is_none());

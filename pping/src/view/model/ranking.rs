@@ -52,7 +52,7 @@ impl Model {
         }
     }
 
-    /// A series of a group, as it is ranked.
+    /// Returns a series of a group, as it is ranked.
     fn rank_of<'a>(
         &self,
         group: &'a Group,

@@ -1,4 +1,4 @@
-//! `/api/v1` of a running pping: what it says of real packets, beside what the metrics say.
+//! `/api/v1` of a running pping: its answers about real packets agree with the metrics.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use super::{
 };
 
 const PINGS: u64 = 12;
-/// What is held back each way, so no RTT is shorter than twice as long.
+/// The least possible RTT in ns: the wire holds each packet for `HOLD` in both directions.
 const ROUND_TRIP: u64 = 2 * super::monitor::HOLD.as_nanos() as u64;
 
 fn description() -> Value {
@@ -35,7 +35,7 @@ fn request(host: &Namespace, path: &str) -> Response {
     http::get(host, PORT, &format!("/api/v1{path}"), "*/*").expect("pping listens")
 }
 
-/// An answer, which is as described.
+/// Returns the answer to a request, after checking it against a schema of the description.
 pub(super) fn answer(host: &Namespace, path: &str, schema: &str) -> Value {
     let response = request(host, path);
     assert_eq!(
@@ -177,7 +177,7 @@ fn who_has_the_latest_answer_gets_no_other() {
     };
     let (status, _) = curl("\"none\"");
     assert_eq!(status, "200");
-    // There is another one each second, so this has to be quick enough at some time.
+    // The answer changes once a second, so two requests within one second may take several attempts.
     wait_until("two requests in a second", || {
         let (_, etag) = curl("\"none\"");
         assert!(etag.len() > 2 && etag.starts_with('"'), "{etag}");

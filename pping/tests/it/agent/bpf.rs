@@ -20,7 +20,7 @@ const LINK_CREATE: libc::c_long = 28;
 pub(super) enum Verdict {
     /// `TC_ACT_UNSPEC`: the next program decides.
     TcNext = -1,
-    /// `TC_ACT_OK`: accepts the packet, and hides it from the programs behind, as many do.
+    /// `TC_ACT_OK`: accepts the packet, so no later program sees it. Many programs do this.
     TcAccept = 0,
     XdpPass = 2,
 }
@@ -34,7 +34,7 @@ pub(super) enum AttachType {
     TcxEgress = 47,
 }
 
-/// A loaded program. It disappears when dropped, unless something else holds it.
+/// A loaded program. The kernel unloads it on drop unless something else holds it.
 pub(super) struct Program {
     descriptor: OwnedFd,
     pub(super) id: u32,
@@ -82,7 +82,7 @@ impl Program {
         Self { descriptor, id }
     }
 
-    /// Attaches it by a link, until the link is dropped.
+    /// Attaches the program by a link, until the link is dropped.
     pub(super) fn attach(&self, host: &Namespace, interface: &str, attach_type: AttachType) -> OwnedFd {
         let name = std::ffi::CString::new(interface).unwrap();
         let link = host.enter(|| {
@@ -93,7 +93,7 @@ impl Program {
         ok(link)
     }
 
-    /// Pins it, so that tc can find it.
+    /// Pins the program, so that tc can find it.
     pub(super) fn pin(&self, path: &Path) {
         let path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         call(OBJ_PIN, &[path.as_ptr() as u64, self.descriptor.as_raw_fd() as u64]);

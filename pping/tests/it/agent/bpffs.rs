@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::monitor::tool;
 
-/// Stays mounted until dropped, with everything pinned in it.
+/// A mount that lasts until dropped, with everything pinned in it.
 pub(crate) struct Bpffs(TempDir);
 
 impl Bpffs {
@@ -29,8 +29,7 @@ impl Bpffs {
 
 impl Drop for Bpffs {
     fn drop(&mut self) {
-        // Lazily, so that it disappears at once even if another test has just copied all mounts into its own
-        // namespace.
+        // A lazy unmount takes effect at once, even if another test has just copied all mounts into its own namespace.
         tool("umount", &["--lazy", self.0.path().to_str().unwrap_or_default()]);
     }
 }

@@ -1,4 +1,4 @@
-//! A live run in `ClickHouse`, loaded and asked as `deploy/clickhouse/README.md` and `docs/integrations.md` say.
+//! A live run in `ClickHouse`, loaded and queried as `deploy/clickhouse/README.md` and `docs/integrations.md` say.
 
 use std::{env, fs, path::Path, process::Command, thread, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::clickhouse::{Engine, Parameters, QUESTIONS, assert_same_rows, jq};
 const README: &str = "deploy/clickhouse/README.md";
 const PAGE: &str = "docs/integrations.md";
 
-/// A command of the shell, as a page has it.
+/// Runs a shell command taken from a page, and returns its output.
 #[track_caller]
 fn shell(host: &Namespace, script: &str) -> String {
     let mut shell: Command = host.command("sh");
@@ -25,7 +25,7 @@ fn time(at: Timestamp, format: &str) -> String {
     at.to_zoned(TimeZone::UTC).strftime(format).to_string()
 }
 
-/// Traffic of a second or so.
+/// Sends about a second of traffic.
 fn traffic(topology: &Topology) {
     converse(topology, 40);
     ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.1");
@@ -66,7 +66,7 @@ fn clickhouse_answers_what_jq_works_out_from_a_live_run() {
         assert_ne!(found[0]["rows"], 0, "{table}");
         assert_same_rows(table, &found, expected.as_array().unwrap());
     }
-    // A night that lasts from yesterday evening to midnight, so that it is over and includes now.
+    // The night lasts from yesterday evening to midnight, so it is over but includes the present.
     let yesterday = Timestamp::from_second(begun.as_second() - 24 * 3600).unwrap();
     let parameters = Parameters::from([
         ("night", time(yesterday, "%Y-%m-%d")),
@@ -83,7 +83,7 @@ fn clickhouse_answers_what_jq_works_out_from_a_live_run() {
     let questions = QUESTIONS.into_iter().filter(|&question| question != "failing_resolvers");
     engine.assert_answers(&questions.collect::<Vec<_>>(), &parameters, &file);
 
-    // What the pages say beside that.
+    // The other queries on that page.
     for query in blocks(README, "sql") {
         assert!(!engine.rows(query.trim(), &none).is_empty(), "no rows: {query}");
     }
@@ -107,7 +107,7 @@ fn clickhouse_takes_a_capture_through_a_pipe_and_a_file_of_aggregates() {
     let router = topology.router();
     let engine = Engine::with_tables(Some(router));
     let none = Parameters::new();
-    // Captures are older than what tables keep.
+    // The captures are older than the tables' retention time.
     for table in ["samples", "flow_events", "flow_summaries", "aggregates", "aggregates_hourly"] {
         let statement = "ALTER TABLE pping.samples REMOVE TTL";
         assert!(fs::read_to_string(repository(README)).unwrap().contains(statement));
@@ -121,7 +121,7 @@ fn clickhouse_takes_a_capture_through_a_pipe_and_a_file_of_aggregates() {
         assert_eq!(engine.rows(&query, &none).len(), 1, "{table} is empty");
     }
 
-    // The other way: a file, by the options of the page.
+    // The other output: a file, with the options from the page.
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("records.jsonl");
     let command = block(PAGE, "sh", "pping -i wan0");
@@ -137,7 +137,8 @@ fn clickhouse_takes_a_capture_through_a_pipe_and_a_file_of_aggregates() {
     assert!(!engine.rows(query, &none).is_empty());
 }
 
-/// syslog-ng in the foreground, with the configuration of `deploy/syslog-ng` as `change` edits it, its files in `directory`.
+/// syslog-ng in the foreground, with its files in `directory` and the configuration of `deploy/syslog-ng` as edited by
+/// `change`.
 fn syslog_ng(host: &Namespace, directory: &Path, change: impl FnOnce(String) -> String) -> Command {
     let text = fs::read_to_string(repository("deploy/syslog-ng/pping.conf")).unwrap();
     let configuration = directory.join("syslog-ng.conf");
@@ -150,7 +151,7 @@ fn syslog_ng(host: &Namespace, directory: &Path, change: impl FnOnce(String) -> 
     command
 }
 
-/// How many records of each kind there are: samples, events, summaries, aggregates.
+/// Counts the records of each kind: samples, events, summaries, aggregates.
 fn counts(engine: &Engine<'_>) -> Vec<u64> {
     let count = |table| {
         let query = format!("SELECT count() AS rows FROM pping.{table} WHERE host != ''");
@@ -191,7 +192,7 @@ fn syslog_ng_carries_a_file_to_a_clickhouse_that_comes_later() {
     Engine::open(None, &data).make_tables();
     let _carrier = ok(Process::spawn(syslog_ng(router, directory.path(), faster)));
     traffic(&topology);
-    // What was written while nothing answered arrives, and what comes later.
+    // Records written while no server answered arrive now, and so do later ones.
     let engine = Engine::open(Some(router), &data);
     wait_until("the first records", || counts(&engine)[0] > 0);
     traffic(&topology);

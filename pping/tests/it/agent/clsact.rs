@@ -17,7 +17,7 @@ use super::{
     neighbours::{By, NO_PACKET, add_other, assert_measure, attached, cleanup, end, tc},
 };
 
-/// Runs pping on a host as on a kernel without TCX, and returns once it prints `said`.
+/// Runs pping as on a kernel without TCX, and returns once it has printed `said` and measures.
 fn start(host: &Host, arguments: &str, said: &str) -> Process {
     let mut command = pping(&host.namespace, &format!("-v {arguments}"));
     command.env("PPING_WITHOUT", "tcx");
@@ -36,7 +36,7 @@ fn kill(mut pping: Process) {
     ok(pping.wait_timeout(ENDING));
 }
 
-/// The tc filters and qdiscs of all interfaces.
+/// Returns the tc filters and qdiscs of all interfaces.
 fn shown(host: &Host) -> String {
     let show = |arguments: &[&str]| ok(run(host.namespace.command("tc").args(arguments)));
     let links = ok(run(host.namespace.command("ip").args(["-o", "link"])));
@@ -187,7 +187,7 @@ fn interfaces_that_vanish_or_are_renamed_do_no_harm() {
     wait_until("it is watched", || holds(&host.namespace, "dial0"));
     ip(&host, "link delete dial0");
     wait_until("it is not watched any more", || !holds(&host.namespace, "dial0"));
-    // pping ends while its interface is being deleted, or is gone already.
+    // pping ends while its interface is being deleted or is already gone.
     ip(&host, add);
     wait_until("it is watched", || holds(&host.namespace, "dial0"));
     ip(&host, "link delete dial0");

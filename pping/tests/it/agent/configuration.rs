@@ -53,7 +53,7 @@ fn said(output: &Output) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
-/// The error of `command`, which must be refused, without its final newline.
+/// Returns the error of `command`, which must be refused, without the final newline.
 #[track_caller]
 fn refusal(command: &mut Command) -> String {
     let (code, stdout, stderr) = said(&command.output().unwrap());
@@ -276,7 +276,7 @@ fn a_file_alone_is_enough_to_watch() {
     let file = File::new("interface = [\"eth0\"]\nverbose = 1\nformat = \"json\"\n");
     let mut command = host.namespace.command(PPING);
     command.arg("--config").arg(&file.path);
-    // It names the file only when asked to be verbose.
+    // pping names the file only with `-v`.
     let records = interrupt(watch_with(command, Host::ETH));
     assert!(records.starts_with('[') && records.trim_end().ends_with(']'), "{records}");
 }

@@ -1,4 +1,4 @@
-//! pping runs in a container from `deploy/container` and `deploy/kubernetes`, as engines start one.
+//! pping runs in a container from `deploy/container` and `deploy/kubernetes`, started as container engines do.
 
 use std::{
     env, fs,
@@ -39,16 +39,16 @@ struct Container {
 impl Container {
     const NAME: &str = "pping";
 
-    /// Starts it as Kubernetes does: three capabilities, none of them ambient, a read-only file system and a system
-    /// call filter. `is_on_file` adds the capabilities to the program's file.
+    /// Starts the container as Kubernetes does: three capabilities, none of them ambient, a read-only file system and a
+    /// system call filter. If `is_on_file`, the program's file has the capabilities too.
     fn start(host: &Namespace, user: u32, is_on_file: bool, environment: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("rootfs/usr/bin/pping");
         for directory_name in ["usr/bin", "usr/lib", "lib", "lib64", "proc", "sys", "etc/pping"] {
             fs::create_dir_all(directory.path().join("rootfs").join(directory_name)).unwrap();
         }
-        // Copied by another process: a child that this one forks meanwhile would inherit the file open for writing,
-        // and the copy could not be run (ETXTBSY).
+        // Another process makes the copy. A child forked by this process meanwhile would inherit the file open for
+        // writing, and the copy could not be run (ETXTBSY).
         assert!(tool("cp", &[PPING, program.to_str().unwrap()]).0);
         if is_on_file {
             let names = CAPABILITIES.join(",").to_lowercase() + "+ep";
@@ -76,7 +76,7 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         let mut delete = runc(self.directory.path());
-        // It fails if the container ended by itself, which is fine.
+        // This fails if the container ended by itself, which is fine.
         delete.args(["delete", "--force", Self::NAME]).stderr(Stdio::null()).status().ok();
     }
 }

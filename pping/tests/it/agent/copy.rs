@@ -16,8 +16,8 @@ impl Copy {
     pub(super) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("pping");
-        // Copied by another process: a test that forks meanwhile would inherit the file open for writing, and the
-        // copy could not be run (ETXTBSY).
+        // Another process makes the copy. A child forked by this process meanwhile would inherit the file open for
+        // writing, and the copy could not be run (ETXTBSY).
         let (copied, said) = tool("cp", &[PPING, program.to_str().unwrap()]);
         assert!(copied, "{said}");
         for path in [directory.path(), &program] {

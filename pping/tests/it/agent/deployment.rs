@@ -70,7 +70,7 @@ fn prometheus_scrapes_the_service_and_answers_with_a_quantile() {
     let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
 
     let expression = "histogram_quantile(0.5, sum by (le) (rate(pping_rtt_seconds_bucket[30s])))";
-    // A rate takes two scrapes with samples, and Prometheus takes its time to start.
+    // A rate needs two scrapes with samples, and Prometheus is slow to start.
     let deadline = Instant::now() + 3 * PATIENCE;
     let median = loop {
         converse(&topology, 5);

@@ -24,14 +24,14 @@ fn counted(topology: &Topology) -> f64 {
     scrape(topology.router()).sum("pping_samples_total", &[]).unwrap()
 }
 
-/// The number of records in a file whose last line is complete.
+/// Returns the number of records in a file, whose last line must be complete.
 fn whole(path: &Path) -> usize {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.ends_with('\n'), "torn: {text}");
     records(&text).len()
 }
 
-/// Fills the disk while `command` writes to `file`, then makes room again.
+/// Fills the disk while `command` writes to `file`, then frees the space again.
 fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Command) {
     fs::write(ballast, vec![0; 1_000_000]).unwrap();
     let mut pping = ok(Process::spawn(command));
@@ -45,7 +45,7 @@ fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Co
     fs::remove_file(ballast).unwrap();
     let room = Instant::now();
     wait_until("records in the file again", || whole(file) > before + 50);
-    // The second warning says that it writes again; that takes until the disk has stayed free for a moment.
+    // The second warning says that pping writes again. It comes once the disk has stayed free for a moment.
     while ok(pping.stderr()).lines().count() < 2 {
         assert!(room.elapsed() < PATIENCE, "no second warning: {}", ok(pping.stderr()));
         thread::sleep(Duration::from_millis(100));

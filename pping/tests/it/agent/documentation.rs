@@ -71,14 +71,14 @@ fn the_example_has_every_option_and_is_valid_with_and_without_them() {
     assert!(fine && said.lines().any(|line| line.ends_with("pping.toml: fine")), "{said}");
 }
 
-/// A man page as a reader sees it, after groff found no fault in it.
+/// Renders a man page as a reader sees it, after groff has found no fault in it.
 #[track_caller]
 fn rendered(page: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(page);
     fs::write(&file, generate(page)).unwrap();
     let file = file.to_str().unwrap();
-    // `-z` leaves only warnings.
+    // With `-z`, groff prints only warnings.
     assert_eq!(tool("groff", &["-man", "-Tutf8", "-ww", "-z", file]), (true, String::new()));
     let (shown, text) = tool("env", &["LC_ALL=C.UTF-8", "MANWIDTH=100", "man", "--warnings", "-l", file]);
     assert!(shown, "{text}");

@@ -1,11 +1,11 @@
-//! Blocks of the pages, which tests run.
+//! Code blocks in the documentation, which tests run.
 
 use std::fs;
 
 use super::monitor::repository;
 pub(super) use super::monitoring::stack::replace as replaced;
 
-/// The fenced blocks of a page that are in this language, in their order.
+/// Returns the fenced blocks of a page in this language, in order.
 #[track_caller]
 pub(super) fn blocks(page: &str, language: &str) -> Vec<String> {
     let text = fs::read_to_string(repository(page)).unwrap();
@@ -25,7 +25,7 @@ pub(super) fn blocks(page: &str, language: &str) -> Vec<String> {
     found
 }
 
-/// The block of a page in this language that contains `part`; there is one.
+/// Returns the only block of a page in this language that contains `part`.
 #[track_caller]
 pub(super) fn block(page: &str, language: &str, part: &str) -> String {
     let mut found = blocks(page, language);

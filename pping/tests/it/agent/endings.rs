@@ -102,7 +102,7 @@ fn an_unread_pipe_stops_neither_shutdown_nor_metrics() {
     command.stdout(Stdio::piped()).stderr(stderr.reopen().unwrap());
     let mut pping = Guard(command.spawn().unwrap());
     wait_until("pping is ready", || is_ready(topology.router()));
-    // A pipe holds 64 KiB, some 200 records. On a busy machine not every request is recorded.
+    // A pipe holds 64 KiB, about 200 records. On a busy machine some requests are not recorded.
     ping(topology.client(), Topology::SERVER_IPV4, "-q -i0.004 -c600");
     wait_until("the metrics go on counting", || {
         scrape(topology.router()).sum("pping_samples_total", &[]) >= Some(SAMPLES)
@@ -116,7 +116,7 @@ fn an_unread_pipe_stops_neither_shutdown_nor_metrics() {
     assert!(figure(&said, "samples") >= SAMPLES as u64, "{said}");
     assert!(said.contains("p99"), "{said}");
     let (_, losses) = said.split_once("lost: ").expect("losses");
-    // Lines that still waited for the reader are lost, and the summary counts them.
+    // Lines that were waiting for the reader are lost, and the summary counts them.
     assert!(figure(losses, "lines") > 100, "{said}");
 }
 
@@ -138,12 +138,12 @@ fn signals_while_it_loads_are_no_failure() {
     for delay in [0, 10, 20, 30] {
         let arguments = format!("-i {}", Topology::WAN);
         let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
-        // All maps exist before the verifier sees the programs, and the verifier gives up when a signal arrives. The
-        // first few maps may be those with which aya probes the kernel.
+        // pping creates all maps before it loads the programs, and the verifier gives up when a signal arrives. aya may
+        // create the first few maps to probe the kernel.
         let maps = || objects(&pping).iter().filter(|(kind, _)| *kind == BpfObject::Map).count();
         wait_until("the maps are there", || maps() >= 6);
         thread::sleep(Duration::from_millis(delay));
-        // aya survives one signal by itself, because it tries again to get the verifier's log.
+        // aya survives one signal by itself: it retries the load to get the verifier's log.
         for _ in 0..4 {
             ok(pping.signal(Signal::SIGINT));
             thread::sleep(Duration::from_millis(8));

@@ -1,4 +1,4 @@
-//! A thread that does something once a second.
+//! A thread that acts once a second.
 
 use std::{
     sync::{
@@ -9,14 +9,14 @@ use std::{
     time::Duration,
 };
 
-/// It ends when dropped.
+/// The thread. It ends on drop.
 pub(super) struct EverySecond {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl EverySecond {
-    /// Begins at once.
+    /// Starts the thread, which acts for the first time at once.
     pub(super) fn start(mut act: impl FnMut() + Send + 'static) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let watched = Arc::clone(&is_over);
@@ -34,7 +34,7 @@ impl Drop for EverySecond {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of that thread has been printed already.
+            // If the thread panicked, the panic has already been printed.
             thread.join().ok();
         }
     }

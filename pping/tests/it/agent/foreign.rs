@@ -15,7 +15,7 @@ use pping_lab::Topology;
 
 use super::monitor::{ok, wait_until};
 
-/// Foreign programs are attached to the router's interface towards the server.
+/// The router's interface towards the server, where foreign programs are attached.
 pub(super) const WHERE: &str = Topology::WAN;
 
 /// A program that passes every packet on to the next one, attached until it is dropped.
@@ -29,19 +29,19 @@ impl Drop for Foreign<'_> {
     fn drop(&mut self) {
         let (topology, link) = (self.topology, self.link.take());
         let program = self.program();
-        // The interface number of a filter is only valid in the namespace of its interface.
+        // The ifindex of a filter is valid only in the namespace of its interface.
         let detached = topology.router().enter(|| link.map(|link| program.detach(link)));
         assert!(matches!(detached, Ok(Some(Ok(())))) || thread::panicking(), "{detached:?}");
     }
 }
 
 impl<'a> Foreign<'a> {
-    /// Attaches one by a link, behind all that are attached already.
+    /// Attaches a program by a link, behind all attached programs.
     pub(super) fn by_link(topology: &'a Topology, direction: TcAttachType) -> Self {
         Self::attach(topology, direction, || TcAttachOptions::TcxOrder(LinkOrder::last()))
     }
 
-    /// Attaches one by a filter on the existing clsact qdisc.
+    /// Attaches a program by a filter on the existing clsact qdisc.
     pub(super) fn by_filter(topology: &'a Topology, direction: TcAttachType, priority: u16) -> Self {
         Self::attach(topology, direction, || {
             TcAttachOptions::Netlink(NlOptions { priority, ..NlOptions::default() })
@@ -72,7 +72,7 @@ impl<'a> Foreign<'a> {
         self.program().info().unwrap().id()
     }
 
-    /// Asserts that all of them run on the packets of `send`.
+    /// Asserts that all of these programs run on the packets of `send`.
     #[track_caller]
     pub(super) fn assert_run(all: &mut [Self], mut send: impl FnMut()) {
         let _counting = enable_stats(Stats::RunTime).unwrap();

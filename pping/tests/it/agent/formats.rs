@@ -9,7 +9,7 @@ use super::monitor::{
     ENDING, HOLD, PATIENCE, PPING, converse, interrupt, ok, ping, topology, wait_until, watch, watch_with,
 };
 
-/// The records of JSON lines; a torn line fails.
+/// Parses JSON lines. Fails on an incomplete line.
 pub(super) fn records(jsonl: &str) -> Vec<Value> {
     assert!(jsonl.is_empty() || jsonl.ends_with('\n'), "the last line is torn: {jsonl:?}");
     jsonl
@@ -50,7 +50,7 @@ fn format_jsonl_is_the_same_as_the_default() {
     assert_eq!(samples(&records(&interrupt(pping))), 1);
 }
 
-/// The records of a JSON array.
+/// Parses a JSON array of records.
 pub(super) fn array(json: &str) -> Vec<Value> {
     serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in {json}"))
 }

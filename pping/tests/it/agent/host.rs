@@ -18,7 +18,7 @@ impl Host {
     /// The interface to watch.
     pub(super) const ETH: &str = "eth0";
 
-    /// The only traffic is the kernel's own.
+    /// Creates the host. The only traffic is the kernel's own.
     pub(super) fn new() -> Self {
         let (namespace, peer) = (ok(Namespace::new("host")), ok(Namespace::new("peer")));
         ok(veth::connect(End::new(&namespace, Self::ETH), End::new(&peer, "eth0"), Offloads::On));

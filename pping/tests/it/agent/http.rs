@@ -29,7 +29,7 @@ pub(super) fn get(host: &Namespace, port: u16, path: &str, accept: &str) -> Opti
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = ok(host.enter(|| TcpStream::connect(address))).ok()?;
     stream.set_read_timeout(Some(TIME_OUT)).unwrap();
-    // HTTP/1.0 without chunks: the answer ends with the connection.
+    // In HTTP/1.0 there are no chunks: the response ends with the connection.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -68,7 +68,7 @@ pub(super) struct Series<'a> {
 }
 
 impl Exposition {
-    /// Every series. No label value of pping's contains a comma or a quotation mark.
+    /// Returns every series. pping's label values contain no commas and no quotation marks.
     pub(super) fn series(&self) -> impl Iterator<Item = Series<'_>> {
         self.0.lines().filter(|line| !line.starts_with('#')).map(|line| {
             let (series, value) = line.rsplit_once(' ').expect("a name and a value");

@@ -1,4 +1,4 @@
-//! What `docs/integrations.md` says to configure, configured.
+//! The configurations in `docs/integrations.md` work.
 
 use std::{fs, path::Path, process::Command};
 
@@ -13,7 +13,7 @@ use super::{
 
 const PAGE: &str = "docs/integrations.md";
 
-/// What the blocks that a test runs contain. Those of `ClickHouse` and of OTLP are tried where those are.
+/// Parts of the blocks that these tests run. Other tests run the blocks about `ClickHouse` and OTLP.
 const TRIED: [&str; 7] = [
     "scrape_interval: 15s",
     "prometheus --config.file",
@@ -46,7 +46,7 @@ fn knows_histograms(host: &Namespace, port: u16) -> bool {
     })
 }
 
-/// Starts the command of a block in a folder.
+/// Starts the command from a block of the page in a folder.
 fn start(host: &Namespace, part: &str, directory: &Path) -> Process {
     let mut shell = host.command("sh");
     shell.current_dir(directory).args(["-c", &format!("exec {}", block(PAGE, "sh", part))]);

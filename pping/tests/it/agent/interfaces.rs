@@ -18,7 +18,7 @@ use super::{
     monitor::{ENDING, PATIENCE, interrupt, ok, ping, pping, topology, wait_until, watch, watch_with},
 };
 
-/// The number of samples by interface and by whether the echo left through it.
+/// Counts the samples by interface and by whether the echo left through it.
 fn samples_by_interface(jsonl: &str) -> BTreeMap<(String, bool), usize> {
     let mut samples = BTreeMap::new();
     for record in records(jsonl) {
@@ -54,7 +54,7 @@ fn an_interface_given_twice_is_watched_once() {
 
 /// True if the metrics say that an interface is watched.
 pub(super) fn holds(host: &Namespace, interface: &str) -> bool {
-    // There is one series for each attach point, unless both are the same.
+    // An interface has one series per attach point; with one attach point for both directions, it has one.
     scrape(host)
         .sum("pping_interface_up", &[("interface", interface)])
         .is_some_and(|attached| attached >= 1.0)
@@ -64,7 +64,7 @@ fn ip(host: &Namespace, arguments: &str) {
     ok(run(host.command("ip").args(arguments.split_whitespace())));
 }
 
-/// Packets in and out of an interface: as the kernel counts them, and as pping does.
+/// Returns the packets in and out of an interface, first as the kernel counts them, then as pping does.
 fn counted(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
     let shown = ok(run(host.command("ip").args(["-s", "-j", "link", "show", "dev", interface])));
     let shown: Value = serde_json::from_str(&shown).unwrap();
@@ -77,7 +77,7 @@ fn counted(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
     [by_kernel, by_pping]
 }
 
-/// pping on a host, with interfaces given by a pattern.
+/// Starts pping on a host, with interfaces selected by a pattern.
 fn watch_pattern(host: &Host, arguments: &str) -> Process {
     ip(&host.namespace, "link set lo up");
     let arguments = format!("-v --format none {LISTEN} {arguments}");
@@ -89,8 +89,8 @@ fn watch_pattern(host: &Host, arguments: &str) -> Process {
     pping
 }
 
-/// Creates a pair of interfaces, waits until pping watches it, and sends packets through it. Returns how long it took
-/// to be watched, and the packets counted.
+/// Creates a pair of interfaces, waits until pping watches one of them, and sends packets through it. Returns how long
+/// it took to be watched, and the packets that the kernel counted.
 fn make_and_use(host: &Namespace, name: &str, packets: u32) -> (Duration, [u64; 2]) {
     ip(host, &format!("link add {name} type veth peer name far0"));
     let made = Instant::now();
@@ -98,10 +98,10 @@ fn make_and_use(host: &Namespace, name: &str, packets: u32) -> (Duration, [u64; 
     let took = made.elapsed();
     ip(host, "link set far0 up");
     ip(host, &format!("link set {name} up"));
-    // To all hosts, but not looped back to this one, which would be counted as incoming.
+    // Pings all hosts without multicast loopback (`-L`), which would count as incoming packets.
     let mut ping = host.command("ping");
     ping.args(["-q", "-L", "-i0.01", "-W1", &format!("-c{packets}"), "-I", name, "ff02::1"]);
-    // 1 without a reply, as on a machine that is too busy to reply in time. The packets are counted all the same.
+    // ping exits with 1 if no reply came in time, as on a busy machine. The packets are counted anyway.
     assert!(matches!(ping.stdout(Stdio::null()).status().unwrap().code(), Some(0 | 1)));
     ip(host, "link set far0 down");
     let [by_kernel, _] = counted(host, name);
@@ -126,7 +126,8 @@ fn interfaces_come_and_go_and_none_of_their_packets_is_missed() {
     };
     wait_until(&format!("all packets, {sums:?}, of all of them"), || {
         let now = ["ingress", "egress"].map(count);
-        // Packets that the kernel sends after the cable was removed pass the programs, and are dropped uncounted.
+        // Packets that the kernel sends after the cable was removed pass the programs, but the kernel drops them
+        // uncounted.
         assert!(now[0] <= sums[0] && now[1] <= sums[1] + 12 * 5, "{now:?} and {sums:?}");
         now[0] == sums[0] && now[1] >= sums[1]
     });
@@ -147,7 +148,7 @@ fn hundreds_of_interfaces_leave_nothing_behind() {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
     };
     let churn = |first: u32| {
-        // These come and go faster than pping can follow: some are gone before it sees them.
+        // These interfaces come and go faster than pping can follow: some are gone before it sees them.
         for number in first..first + 150 {
             let name = format!("dial{}", number % 7);
             ip(&host.namespace, &format!("link add {name} type veth peer name far0"));
@@ -170,7 +171,7 @@ fn hundreds_of_interfaces_leave_nothing_behind() {
     churn(1000);
     churn(2000);
     assert_eq!(objects(&pping), held);
-    // The scrape itself may have one open.
+    // The scrape itself may have a descriptor open.
     assert!(open().abs_diff(descriptors) <= 1, "{} and {descriptors}", open());
     assert!(memory() < before + before / 4 + 2048, "{} KiB, and {before} before", memory());
     interrupt(pping);

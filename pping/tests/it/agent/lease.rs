@@ -1,4 +1,4 @@
-//! Programs that outlive their agent, as on kernels without TCX, measure only as long as an agent renews their lease.
+//! On kernels without TCX, programs outlive their agent. They measure only while an agent renews their lease.
 
 use std::{sync::mpsc, thread, time::Duration};
 
@@ -27,7 +27,7 @@ fn watch(topology: &Topology) -> Process {
     watch_with(command, Topology::WAN)
 }
 
-/// The id of the map in which the programs of a process count packets.
+/// Returns the id of the map in which a process's programs count packets.
 fn counters(pping: &Process) -> u32 {
     let is_counters =
         |number: &u32| tool("bpftool", &["map", "show", "id", &number.to_string()]).1.contains("COUNTERS");
@@ -36,15 +36,15 @@ fn counters(pping: &Process) -> u32 {
     maps.into_iter().find(is_counters).unwrap()
 }
 
-/// The number of samples whose RTT is at least `bound`.
+/// Counts the samples whose RTT is at least `bound`.
 fn longer_than(bound: Duration, lines: &str) -> usize {
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     records.filter(|record| u128::from(record["rtt"].as_u64().unwrap_or(0)) >= bound.as_nanos()).count()
 }
 
-/// Sends one ping whose reply the wire holds back, and returns once it is held.
+/// Sends one ping whose reply the wire holds back. Returns once the wire holds the reply.
 fn ping_held(topology: &Topology, hold: Duration) -> Process {
-    // Resolves the neighbours first, on the same wire.
+    // Two pings resolve the neighbours first, over the same wire.
     ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.2");
     let (sender, is_held) = mpsc::channel();
     topology.wire().set_fate(Leg::Backward, move |frame| {

@@ -21,7 +21,7 @@ use super::{
 
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
 
-/// Name, type and labels of the documented metrics that show up in this run.
+/// Name, type and labels of the documented metrics that appear in this run.
 const CONTRACT: [(&str, &str, &[&str]); 33] = [
     ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
     ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
@@ -62,13 +62,13 @@ const CONTRACT: [(&str, &str, &[&str]); 33] = [
     ("process_start_time_seconds", "gauge", &[]),
 ];
 
-/// Scrapes until the counters, which are read once a second, have caught up.
+/// Scrapes until `has` is true of the counters, which pping reads once a second.
 fn scrape_when(topology: &Topology, what: &str, has: impl Fn(&Exposition) -> bool) -> Exposition {
     wait_until(what, || has(&scrape(topology.router())));
     scrape(topology.router())
 }
 
-/// Asserts that `promtool check metrics` accepts a page in the text format without a word.
+/// Asserts that `promtool check metrics` accepts a page in the text format without any complaint.
 pub(super) fn assert_promtool_accepts(page: &str) {
     let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])
@@ -303,7 +303,7 @@ fn a_full_map_is_counted_and_warned_of_at_most_once_a_second() {
     let mut pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --max-flows 1"));
     let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("a flow map is full")).count();
     while start.elapsed() < Duration::from_secs(3) {
-        // Each ping process has its own identifier, and so is a flow of its own.
+        // Each ping process has its own identifier, so each is a flow of its own.
         ping(topology.client(), Topology::SERVER_IPV4, "-c1");
     }
     wait_until("a second warning", || {

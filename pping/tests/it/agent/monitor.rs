@@ -1,4 +1,4 @@
-//! A running pping, and the traffic that it sees.
+//! A running pping, and traffic for it to measure.
 
 use std::{
     ffi::OsStr,
@@ -19,10 +19,11 @@ pub(super) const PPING: &str = env!("CARGO_BIN_EXE_pping");
 /// How long something may take on a busy machine before the test fails.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What pping says once it does all that it is there for.
+/// What pping prints once it measures.
 pub(super) const MEASURING: &str = "measuring round-trip times";
 
-/// How long pping may take to end: it is done soon, but other processes may hold the kernel's lock of all networks.
+/// How long pping may take to end. pping itself is quick, but other processes may hold the kernel's global network
+/// lock.
 pub(super) const ENDING: Duration = Duration::from_mins(1);
 
 /// How long the wire of [`topology`] holds a packet each way.
@@ -39,19 +40,19 @@ pub(super) fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// Client, router and server, with a round trip of 10 ms.
+/// Creates a client, a router and a server, with a round trip of 10 ms.
 pub(super) fn topology() -> Topology {
     ok(Topology::builder().hold(HOLD).build())
 }
 
-/// `pping` with a line of arguments, none of which contains a space, run by `host`.
+/// Returns the command `pping` with a line of arguments, to be run by `host`. No argument may contain a space.
 pub(super) fn pping(host: &Namespace, arguments: &str) -> Command {
     let mut command = host.command(PPING);
     command.args(arguments.split_whitespace());
     command
 }
 
-/// Starts pping and returns once it watches `interface`, and measures.
+/// Starts pping, and returns once it watches `interface` and measures.
 pub(super) fn watch(host: &Namespace, interface: &str, arguments: &str) -> Process {
     watch_with(pping(host, &format!("-v -i {interface} {arguments}")), interface)
 }
@@ -80,7 +81,7 @@ pub(super) fn wait_until(what: &str, mut has_happened: impl FnMut() -> bool) {
     }
 }
 
-/// Pings with `options` such as `-c5 -i0.2`; each reply must arrive.
+/// Pings with `options` such as `-c5 -i0.2`. Every reply must arrive.
 #[track_caller]
 pub(super) fn ping(from: &Namespace, to: impl Into<IpAddr>, options: &str) {
     let mut ping = from.command("ping");
@@ -88,7 +89,7 @@ pub(super) fn ping(from: &Namespace, to: impl Into<IpAddr>, options: &str) {
     ok(run(&mut ping));
 }
 
-/// A TCP conversation of `chunks` segments and their echoes with each address of the server.
+/// Holds a TCP conversation of `chunks` segments and their echoes with each address of the server.
 #[track_caller]
 pub(super) fn converse(topology: &Topology, chunks: u32) {
     let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
@@ -98,14 +99,14 @@ pub(super) fn converse(topology: &Topology, chunks: u32) {
     }
 }
 
-/// A hundred pings a second until dropped.
+/// Sends a hundred pings a second until dropped.
 pub(super) fn endless_ping(from: &Namespace, to: impl Into<IpAddr>) -> Process {
     let mut ping = from.command("ping");
     ping.args(["-q", "-i0.01"]).arg(to.into().to_string());
     ok(Process::spawn(ping))
 }
 
-/// Runs a tool to its end, and returns whether it succeeded and all it wrote.
+/// Runs a tool to its end. Returns whether it succeeded, and its whole output.
 ///
 /// # Panics
 /// If the tool is missing: a test that cannot run has not passed.
@@ -118,7 +119,7 @@ pub(super) fn tool(program: impl AsRef<OsStr>, arguments: &[&str]) -> (bool, Str
     (output.status.success(), String::from_utf8_lossy(&written).into_owned())
 }
 
-/// Everything that `tc`, `ip` and `bpftool` see attached to an interface.
+/// Returns everything that `tc`, `ip` and `bpftool` show attached to an interface.
 pub(super) fn attachments(host: &Namespace, interface: &str) -> String {
     let mut seen = String::new();
     for command in [
@@ -128,7 +129,7 @@ pub(super) fn attachments(host: &Namespace, interface: &str) -> String {
         &["ip", "-details", "link", "show", "dev", interface],
         &["bpftool", "net", "show"],
     ] {
-        // Without clsact some of them fail and say so on standard error.
+        // Without clsact some of these fail, with a message on standard error.
         seen += &ok(run(host.command(command[0]).args(&command[1..])));
     }
     seen

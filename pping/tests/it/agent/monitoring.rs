@@ -1,5 +1,5 @@
-//! Agents that Prometheus scrapes, `VictoriaMetrics` stores and Grafana shows. The programs are those of the
-//! distribution, on loopback, in a network namespace of their own.
+//! Agents scraped by Prometheus, stored by `VictoriaMetrics` and shown by Grafana. The programs are the distribution's;
+//! they run on loopback, in a network namespace of their own.
 
 mod agents;
 mod dashboard;

@@ -25,7 +25,7 @@ pub(super) enum By {
 }
 
 impl By {
-    /// A command that reports every sample.
+    /// Returns a command that reports every sample.
     fn command(self, topology: &Topology) -> Command {
         let mut command = pping(topology.router(), &format!("-v -i {WHERE} --rate-limit 0"));
         if self == Self::Clsact {
@@ -48,13 +48,13 @@ pub(super) fn tc(topology: &Topology, arguments: &str) -> String {
     ok(run(topology.router().command("tc").args(arguments.split_whitespace())))
 }
 
-/// Adds a filter that is not BPF. Filters behind it do not see packets that match.
+/// Adds a filter that is not BPF. Later filters do not see the packets that it matches.
 pub(super) fn add_other(topology: &Topology, direction: &str, priority: u16, matches: &str) {
     let filter = format!("{direction} prio {priority} protocol ip u32 match {matches} classid 1:1");
     tc(topology, &format!("filter add dev {WHERE} {filter}"));
 }
 
-/// A match for [`add_other`] that no packet fulfils.
+/// A match for [`add_other`] that no packet meets.
 pub(super) const NO_PACKET: &str = "ip protocol 255 0xff";
 const EVERY_PACKET: &str = "u32 0 0";
 
@@ -68,7 +68,7 @@ pub(super) fn attached(topology: &Topology) -> String {
     attachments(topology.router(), WHERE)
 }
 
-/// The number of pings that it reported.
+/// Counts the pings that pping has reported.
 pub(super) fn samples(pping: &Process) -> usize {
     ok(pping.stdout()).lines().filter(|line| line.contains("icmp-echo")).count()
 }
@@ -84,7 +84,7 @@ pub(super) fn assert_measure(topology: &Topology, all: &[&Process], pings: usize
     }
 }
 
-/// Ends pping. A killed one may leave filters, which are removed; with TCX there are none.
+/// Ends pping. If pping was killed at clsact, its filters may remain and are removed here.
 pub(super) fn end(topology: &Topology, mut pping: Process, by: By, signal: Signal) {
     ok(pping.signal(signal));
     let status = ok(pping.wait_timeout(ENDING));
@@ -148,7 +148,7 @@ fn a_foreign_link_that_ends_the_chain_hides_no_packet_from_pping() {
     });
 }
 
-/// Asserts that filters of all common kinds stay: BPF and others, for all protocols and for one.
+/// Asserts that pping leaves filters of all common kinds in place: BPF and others, for all protocols and for one.
 fn assert_filters_stay(by: By, signal: Signal) {
     let topology = topology();
     let empty = attached(&topology);
@@ -165,7 +165,7 @@ fn assert_filters_stay(by: By, signal: Signal) {
     let pping = by.watch(&topology);
     assert_eq!(attached(&topology) == before, by == By::Tcx);
     Foreign::assert_run(&mut foreign, || assert_measure(&topology, &[&pping], 4));
-    // Some are attached while pping is running.
+    // This one is attached while pping is running.
     foreign.push(Foreign::by_filter(&topology, TcAttachType::Ingress, 0));
     Foreign::assert_run(&mut foreign, || assert_measure(&topology, &[&pping], 3));
     foreign.pop();
@@ -193,7 +193,7 @@ fn foreign_filters_stay_when_a_pping_with_filters_is_killed() {
     assert_filters_stay(By::Clsact, Signal::SIGKILL);
 }
 
-/// Runs two of pping on one interface; `first_ends` says which one ends first.
+/// Runs two ppings on one interface, and ends the first or the second first, as `first_ends` says.
 fn assert_two_do_not_disturb_each_other(by: By, first_ends: bool, signal: Signal) {
     let topology = topology();
     let before = attached(&topology);
@@ -207,7 +207,7 @@ fn assert_two_do_not_disturb_each_other(by: By, first_ends: bool, signal: Signal
     let (ends, stays) = if first_ends { (first, second) } else { (second, first) };
     end(&topology, ends, by, signal);
     assert_measure(&topology, &[&stays], 5);
-    // A third one takes the place of the one that ended; neither disturbs the other.
+    // A third pping replaces the one that ended, and neither of the two disturbs the other.
     let third = by.watch(&topology);
     assert_measure(&topology, &[&stays, &third], 3);
     end(&topology, third, by, Signal::SIGINT);
@@ -232,7 +232,7 @@ fn two_ppings_by_filters_measure_the_same_and_end_in_any_order() {
     }
 }
 
-/// The first to come creates the qdisc, and the last to go removes it.
+/// The first pping creates the qdisc, and the last one removes it.
 #[test]
 fn many_ppings_that_come_and_go_measure_and_leave_nothing() {
     let topology = topology();

@@ -1,6 +1,6 @@
-//! `--otlp`: what a receiver gets is what `/metrics` serves, and no receiver disturbs the measuring.
+//! `--otlp`: a receiver gets the values that `/metrics` serves, and no receiver disturbs measuring.
 //!
-//! The receiver is written with OpenTelemetry's own types for Python. Rotel, a collector, is between the two in some tests.
+//! The receiver uses OpenTelemetry's own types for Python. In some tests the collector Rotel forwards to it.
 
 mod collected;
 mod delta;
@@ -32,11 +32,11 @@ use crate::python::python_with;
 
 const RECEIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/agent/otlp/receiver.py");
 
-/// The port of the receiver, and of the collector before it.
+/// The ports of the receiver and of the collector in front of it.
 const RECEIVING: u16 = 4318;
 const COLLECTING: u16 = 4319;
 
-/// The Python that has a package of these tests.
+/// Returns a Python that has this package.
 fn python(package: &str) -> PathBuf {
     python_with(package).unwrap_or_else(|| {
         panic!("neither PPING_PYTHON nor python3 is a Python with the package {package}; `cargo xtask setup --tests` gets it")
@@ -48,7 +48,7 @@ struct Receiver<'a> {
     host: &'a Namespace,
     folder: TempDir,
     process: Option<Process>,
-    /// The stem of its certificate and key in its folder.
+    /// The name of its certificate and key files, without extension.
     tls: Option<&'a str>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Receiver<'a> {
         Self::start_in(host, tempfile::tempdir().unwrap(), None)
     }
 
-    /// With files in its folder.
+    /// Starts the receiver with the files in a folder.
     fn start_in(host: &'a Namespace, folder: TempDir, tls: Option<&'a str>) -> Self {
         let mut receiver = Self { host, folder, process: None, tls };
         receiver.set("accept");
@@ -65,7 +65,7 @@ impl<'a> Receiver<'a> {
         receiver
     }
 
-    /// Starts it again, if it was stopped.
+    /// Starts the receiver, again if it was stopped.
     fn restart(&mut self) {
         let mut command = self.host.command(python("opentelemetry.proto.metrics.v1.metrics_pb2"));
         command.args([RECEIVER, &RECEIVING.to_string()]).arg(self.folder.path());
@@ -84,9 +84,9 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// Has it do this with requests from now on: see receiver.py.
+    /// Sets the mode for all further requests: see receiver.py.
     fn set(&self, mode: &str) {
-        // In one step, for it may read at this moment.
+        // The file changes in one step, as the receiver may read it at this moment.
         let new = self.file("new");
         fs::write(&new, mode).unwrap();
         fs::rename(new, self.file("mode")).unwrap();
@@ -98,17 +98,17 @@ impl<'a> Receiver<'a> {
 
     fn lines(&self, name: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.file(name)).unwrap_or_default();
-        // The last line may be on its way.
+        // The last line may be incomplete.
         let lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// All data points that it accepted.
+    /// Returns all data points that the receiver accepted.
     fn points(&self) -> Vec<Value> {
         self.lines("points")
     }
 
-    /// What all requests looked like.
+    /// Returns the path, headers and time of every request.
     fn requests(&self) -> Vec<Value> {
         self.lines("requests")
     }
@@ -119,31 +119,31 @@ fn url(port: u16) -> String {
     format!("--otlp http://127.0.0.1:{port}")
 }
 
-/// The metrics as a reader of the page sees them.
+/// Returns the metrics that pping serves.
 fn served(host: &Namespace) -> Exposition {
     Exposition(get(host, PORT, "/metrics", "text/plain").expect("pping listens").body)
 }
 
-/// The value of a counter of the exporter.
+/// Returns the value of one of the exporter's counters.
 fn counted(host: &Namespace, name: &str, reason: &str) -> f64 {
     let labels = [("reason", reason)];
     served(host).sum(name, if reason.is_empty() { &[] } else { &labels }).unwrap_or(0.0)
 }
 
-/// The number of warnings about the receiver that contain `part`.
+/// Counts the warnings about the receiver that contain `part`.
 fn warnings(pping: &Process, part: &str) -> usize {
     let log = ok(pping.stderr());
     log.lines().filter(|line| line.contains("WARN") && line.contains("--otlp") && line.contains(part)).count()
 }
 
-/// Waits until a later export than any so far has arrived.
+/// Waits until an export arrives that is later than all so far.
 fn wait_for_another(receiver: &Receiver<'_>) {
     let last = |receiver: &Receiver<'_>| receiver.points().iter().filter_map(|it| it["time"].as_u64()).max();
     let before = last(receiver);
     wait_until("another export", || last(receiver) > before);
 }
 
-/// A collector that passes on what it is given to the receiver.
+/// Starts a collector that forwards everything to the receiver.
 fn collector(host: &Namespace) -> Process {
     let find = "import pathlib, rotel; print(pathlib.Path(rotel.__file__).parent / 'rotel-agent', end='')";
     let found = Command::new(python("rotel")).args(["-c", find]).output().unwrap();

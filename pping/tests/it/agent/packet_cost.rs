@@ -1,4 +1,4 @@
-//! What packets take in the kernel programs is in the metrics, in the API and in the summary, once enough were timed.
+//! Metrics, API and summary show what packets cost in the kernel programs, once enough packets have been timed.
 
 use std::net::UdpSocket;
 
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::frames::{ACK, Ip, TCP, Tcp, echo, v4, v6};
 
-/// Packets of which a dozen are timed.
+/// Enough packets for twelve to be timed.
 const PACKETS: u64 = 12 * TIMED_EVERY + TIMED_EVERY / 2;
 
 #[test]
@@ -32,7 +32,7 @@ fn what_packets_take_is_shown_once_enough_were_timed() {
         stay_on(0).unwrap();
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         for _ in 0..PACKETS {
-            // Nothing has to be there.
+            // No socket has to listen there.
             socket.send_to(&[0; 32], (Topology::LAN_IPV4, 9)).unwrap();
         }
     };
@@ -59,18 +59,20 @@ fn what_packets_take_is_shown_once_enough_were_timed() {
     assert!(rest.strip_suffix(" % of a core").unwrap().parse::<f64>().unwrap() > 0.0, "{cost}");
 }
 
-/// How far the program's figure may be from that of the kernel's statistics. Here each packet comes from a system call of its own, and the
-/// statistics include what it takes to get to the program from there; without pauses, in `kernel::cost`, the two are within 15 %.
+/// How far the programs' own figure may be from the kernel's statistics, as a share. Here each packet comes from a
+/// system call of its own, and the statistics include the way from there to the program. In `kernel::cost`, packets
+/// follow each other without pauses, and the two figures agree within 15 %.
 const TOLERANCE: f64 = 0.35;
 
-/// The machine has other work, and what is timed is few.
+/// The machine has other work, and few packets are timed.
 const ATTEMPTS: usize = 8;
 
-/// Packets of an attempt. No multiple: after one, the first packet of the next attempt would be timed, which comes after a pause and takes
-/// as long as forty others.
+/// Packets of an attempt. This must not be a multiple of `TIMED_EVERY`: then the first packet of the next attempt would
+/// be timed, and the first packet after a pause takes as long as forty others.
 const COMPARED: u64 = 40 * TIMED_EVERY + 12_345;
 
-/// What the program at ingress has in the metrics: runs and their time by the kernel's statistics, packets and their time by its own.
+/// Returns what the metrics say of the ingress program: runs and their time by the kernel's statistics, then timed
+/// packets and their time by the program itself.
 fn in_metrics(page: &Exposition) -> [f64; 4] {
     let names = [
         "pping_bpf_runs_total",
@@ -92,7 +94,7 @@ fn packets_on_an_interface_take_what_the_kernels_statistics_say() {
     }
     let _statistics = enable_stats(Stats::RunTime).unwrap();
     let _pping = watch(&host, "here", &format!("{LISTEN} --ingress tc"));
-    // A program that does nothing, in the same place elsewhere: what the statistics add to a run is in both.
+    // An empty program at the same attach point of another interface shows what the statistics add to each run.
     let mut empty = load::open(BASELINE, &LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT }).unwrap();
     let empty: &mut SchedClassifier =
         empty.programs.program_mut("baseline_empty").unwrap().try_into().unwrap();
@@ -118,7 +120,7 @@ fn packets_on_an_interface_take_what_the_kernels_statistics_say() {
                 for (interface, packets) in [("there", COMPARED), ("away", COMPARED / 2)] {
                     let socket = PacketSocket::sender(interface).unwrap();
                     for _ in 0..packets {
-                        // One that the kernel has no room for is one less.
+                        // If the kernel has no room for a packet, the packet is missing from the count.
                         socket.send(&frame).ok();
                     }
                 }

@@ -1,4 +1,4 @@
-//! The page at `/` in a real browser: Chromium, driven by its driver, over real packets and over made-up ones.
+//! The page at `/` in a real browser: Chromium, controlled by chromedriver, with real packets and with made-up ones.
 
 mod browser;
 mod fed;
@@ -20,13 +20,13 @@ use super::{
 
 const PAGE: &str = "http://127.0.0.1:9464/";
 
-/// What an update may take from the answer of the API to the page, on a machine that is not busy with other tests.
+/// How long an update may take from the API to the page, if the machine is not busy with other tests.
 const PROMPT: Duration = Duration::from_secs(2);
 
-/// Updates that are waited for until one was as prompt as that.
+/// How many updates the test tries until one takes no longer than `PROMPT`.
 const UPDATES: u64 = 6;
 
-/// The figures of each row of the table, as they came: of the API in `data-value`.
+/// The figures of each row of the table as the API gives them, from `data-value`.
 const ROWS: &str = "[...document.querySelectorAll('#groups tbody tr')].map((row) => \
                     [row.querySelector('a').textContent, ...[...row.querySelectorAll('td')].map((cell) => cell.dataset.value ?? null)])";
 
@@ -36,7 +36,7 @@ fn api(host: &Namespace, path: &str) -> Value {
     serde_json::from_str(&answer.body).unwrap()
 }
 
-/// The rows that the API has for the table, with all that is a number as text.
+/// Returns the table rows that match the API's answer, with all numbers as text.
 fn expected(groups: &Value) -> Value {
     let rows = groups["groups"].as_array().unwrap().iter().flat_map(|group| {
         group["series"].as_array().unwrap().iter().map(move |series| {
@@ -68,7 +68,7 @@ fn expected(groups: &Value) -> Value {
     rows.collect()
 }
 
-/// Opens the worst flows, which are those of the API.
+/// Opens the worst flows, and compares them with the API's.
 fn worst(browser: &Browser<'_>, topology: &Topology) {
     let router = topology.router();
     ping(topology.client(), Topology::SERVER_IPV4, "-c25 -i0.05");
@@ -122,7 +122,7 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
         browser.wait_for(&format!("{counts}.some((cell) => cell.dataset.value === '{count}')"))
     };
     shows(7);
-    // Another group, while the page is open.
+    // A new group appears while the page is open.
     let is_prompt = (1..=UPDATES).any(|count| {
         ping(topology.client(), Topology::SERVER_IPV6, "-c1");
         wait_until("the sample is in the API", || is_complete(1, count));
@@ -134,7 +134,7 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
     assert!(browser.text(".card").contains(Topology::WAN), "{}", browser.text(".card"));
     let (rows, groups) = (browser.value(ROWS), api(router, "/groups"));
     assert!(rows.as_array().unwrap().len() >= 2, "{rows:#}");
-    // One in words: what a round trip of 10 ms is said to be.
+    // The text of one cell: how the page shows a round trip of about 10 ms.
     let p50 = groups["groups"][0]["series"]
         .as_array()
         .unwrap()
@@ -148,7 +148,7 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
     assert!(cells.as_array().unwrap().contains(&json!(text)), "{text} in {cells}");
 
     worst(&browser, &topology);
-    // What is not tracked, in words.
+    // The page explains which packets are not tracked.
     let in_words = |summary: &Value| {
         let untracked = summary["losses"]["untracked"].as_object().unwrap();
         let fragments = untracked.get("fragment").and_then(Value::as_u64).unwrap_or(0);
@@ -169,7 +169,7 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
     assert!(browser.text("#untracked").contains("fragments"), "{}", browser.text("#untracked"));
     assert_eq!(browser.console(), [""; 0]);
 
-    // The service ends, and comes again.
+    // The service ends and starts again.
     interrupt(pping);
     browser.wait_for("document.documentElement.dataset.state === 'lost'");
     let said = browser.text("#trouble");
@@ -198,7 +198,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
     assert_eq!(browser.value(ROWS).as_array().unwrap().len(), 50, "both sides of each");
     assert_eq!(browser.value("document.querySelector('#groups [aria-sort]').textContent"), "p95");
 
-    // By its columns, either way; all of it is in the address.
+    // The table sorts by its columns, in both directions, and the address keeps the order.
     browser.click("#groups th.c-group button");
     browser.wait_for(&format!(
         "{first} === '\"><script>document.title=\\'owned\\'</script>' || {first}?.startsWith('?[2J')"
@@ -209,7 +209,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
     browser.click("#groups th.c-p50 button");
     browser.wait_for("document.querySelector('#groups [aria-sort=descending]').textContent === 'p50'");
 
-    // Only keys from here on: the filter, a group by its row, its past, and back.
+    // From here on the test uses only keys: for the filter, for a group's row and its history, and back.
     browser.open(PAGE);
     browser.wait_for(&format!("{count} === 25"));
     browser.keys(&["/", "R", "-", "1", "3"]);
@@ -226,7 +226,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
     assert_eq!(browser.value(row), 0);
     browser.keys(&[DOWN]);
     assert_eq!(browser.value(row), 1);
-    // What arrives meanwhile takes no focus away.
+    // New data does not move the focus.
     fed.add("customer-13", &[5_000_000]);
     browser.wait_for("document.querySelector('#groups td.c-min').dataset.value === '5000000'");
     assert_eq!(browser.value(row), 1);
@@ -248,7 +248,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
     let spoken = browser.value("document.activeElement.ariaValueText");
     let shown = browser.value(at);
     assert!(spoken.as_str().unwrap().starts_with(shown.as_str().unwrap()), "{spoken} at {shown}");
-    // The values at the cursor are those of the cell.
+    // The values at the cursor are those of the cell under it.
     let id = link.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     let detail = api(&host, &format!("/groups/{id}"));
     let cells = detail["history"]["series"][0]["cells"].as_array().unwrap();
@@ -261,7 +261,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
         let value = browser.value(&format!("document.querySelector('.panel .v-{name} b').dataset.value"));
         assert_eq!(value, cell[name].to_string(), "{name} of {cell}");
     }
-    // Escape first lets go of the cursor, then goes back to where one came from.
+    // Escape first releases the cursor, then returns to the previous view.
     browser.keys(&[ESCAPE]);
     browser.wait_for(&format!("{at} === {latest}"));
     browser.keys(&[TAB, ESCAPE]);
@@ -270,7 +270,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
     browser.keys(&[ESCAPE]);
     browser.wait_for(&format!("{count} === 25"));
 
-    // The link shows the same to somebody else, and one side of it.
+    // The link opens the same group in another session, also restricted to one side.
     browser.open(&format!("{}?side=behind", link.as_str().unwrap()));
     browser.wait_for("document.querySelectorAll('.panel').length === 1");
     assert_eq!(browser.text("#label"), "customer-13");
@@ -314,7 +314,7 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
             browser.value("document.getElementById('health').open = true");
             browser.value("document.getElementById('worst').open = true");
             if url == PAGE {
-                // There are rows for a minute: what was fed gets old.
+                // Fed groups leave the ranking after a minute, so this waits for the caption and not for rows.
                 browser.wait_for("document.getElementById('evidence').textContent !== ''");
             }
             let found = browser.run(
@@ -326,7 +326,7 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
         }
     }
 
-    // Text stays text, and nothing in it turns or hides what is around it.
+    // Labels stay text, and none of them reorders or hides the text around it.
     assert_eq!(browser.text("#label"), HOSTILE[0]);
     assert_eq!(browser.text("#facts dd"), "<b>Lund");
     browser.open(PAGE);
@@ -342,7 +342,7 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
     let longest = "Math.max(...[...document.querySelectorAll('#groups tbody tr')].map((row) => row.getBoundingClientRect().height))";
     assert!(browser.value(longest).as_f64().unwrap() < 40.0, "a label of 10 kB makes a row high");
 
-    // Nothing from elsewhere, and nothing that could be.
+    // The page loads nothing from other hosts, and its policy forbids that.
     let elsewhere = browser.value(
         "performance.getEntriesByType('resource').map((it) => it.name).filter((it) => !it.startsWith(location.origin + '/'))",
     );
@@ -357,7 +357,7 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
     assert_eq!(browser.console(), [""; 0]);
 }
 
-/// Whether each heatmap has something in it that is neither a line nor a letter, which are grey.
+/// Returns true if each heatmap shows a colour. Lines and letters are grey.
 fn paints(browser: &Browser<'_>) -> bool {
     let colours = browser.value(
         "[...document.querySelectorAll('.heat canvas')].map((canvas) => { \
@@ -394,7 +394,7 @@ fn a_page_without_uplot_says_so_and_one_without_events_asks() {
     browser.wait_for(
         "[...document.querySelectorAll('#groups td.c-min')].some((cell) => cell.dataset.value === '77000')",
     );
-    // Frozen, it stays as it is.
+    // While frozen, the page does not change.
     browser.click("#freeze");
     fed.add("customer-01", &[66_000]);
     thread::sleep(PROMPT);

@@ -20,8 +20,8 @@ fn options(pins: &Bpffs, more: &str) -> String {
     format!("{LISTEN} --rate-limit 0 --format none --pin {} {more}", pins.pins().display())
 }
 
-/// The counters that a restart must not set back: all but those of the process, and those of programs, whose statistics the machine may
-/// switch off.
+/// Returns the counters that a restart must not set back. Left out are those of the process, and those of the programs'
+/// statistics, which the machine may switch off.
 fn counters(exposition: &Exposition) -> BTreeMap<String, f64> {
     let counters = exposition.series().filter(|series| {
         let ends = ["_total", "_count", "_sum", "_bucket"];
@@ -39,7 +39,7 @@ fn assert_nothing_went_back(before: &Exposition, after: &Exposition) {
     }
 }
 
-/// The samples of pings: as counted by interface, and in the histogram.
+/// Returns the samples of pings: as counted by interface, and in the histogram.
 fn pings(topology: &Topology) -> [Option<f64>; 2] {
     let exposition = scrape(topology.router());
     ["pping_samples_total", "pping_rtt_seconds_count"].map(|name| exposition.sum(name, &ICMP))
@@ -54,7 +54,7 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
     let (topology, pins) = (topology(), Bpffs::new());
     let options = options(&pins, &format!("--ingress {ingress} {grouping}"));
     let (mut sent, mut before) = (0, None);
-    // Killed, then stopped cleanly, then killed again.
+    // The agent is killed, then stopped cleanly, then killed again.
     for end in [Signal::SIGKILL, Signal::SIGTERM, Signal::SIGKILL] {
         let agent = watch(topology.router(), Topology::WAN, &options);
         converse(&topology, 3);
@@ -67,7 +67,7 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
         }
         before = Some(now);
         kill(agent, end);
-        // Only the kernel is there to count these.
+        // pping is away, so only the kernel programs count these.
         ping(topology.client(), Topology::SERVER_IPV4, "-c7 -i0.05");
         sent += 7;
     }
@@ -87,7 +87,7 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
     assert!(!attached.contains("pping"), "{attached}");
 }
 
-/// The links go on with programs whose stages are loaded, and begin with such.
+/// New links start with programs whose stages are loaded, and existing links are updated to such programs.
 #[test]
 fn no_packet_of_a_start_or_restart_meets_a_stage_that_is_not_loaded() {
     let (topology, pins) = (topology(), Bpffs::new());
@@ -126,7 +126,7 @@ fn groups_without_a_label_lose_nothing() {
     assert_goes_on("tc", "--group-by /32,/128,both --prometheus-groups 1");
 }
 
-/// The next run may give the labels of a groups file other numbers.
+/// The next run may number the labels of a groups file differently.
 #[test]
 fn groups_of_a_file_keep_their_labels_in_the_next_run() {
     let (topology, pins, directory) = (topology(), Bpffs::new(), tempfile::tempdir().unwrap());
@@ -148,7 +148,7 @@ fn groups_of_a_file_keep_their_labels_in_the_next_run() {
     ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.05");
     wait_until("samples of before, of between and of now", || count() == Some(12.0));
     kill(agent, Signal::SIGKILL);
-    // The file no longer has the label, but there are samples of it.
+    // The label is no longer in the file, but samples with it remain.
     fs::write(&path, "198.51.100.0/24,new\n").unwrap();
     let agent = watch(topology.router(), Topology::WAN, &options);
     wait_until("earlier counts are still served", || count() == Some(12.0));
@@ -202,7 +202,7 @@ fn pinned_map_sizes_win_and_that_is_reported() {
     kill(agent, Signal::SIGINT);
 }
 
-/// After an upgrade with another layout, the pinned maps cannot be used.
+/// After an upgrade that changes the layout, the pinned maps cannot be used.
 #[test]
 fn another_layout_is_replaced_once_the_new_programs_run() {
     let (topology, pins) = (topology(), Bpffs::new());
@@ -225,7 +225,7 @@ fn another_layout_is_replaced_once_the_new_programs_run() {
     wait_until("the old maps are gone", || maps("maps-") == [ours.clone()]);
     ping(topology.client(), Topology::SERVER_IPV4, "-c3 -i0.05");
     wait_until("each sample once", || pings(&topology) == [Some(3.0); 2]);
-    // Still two links: the new program replaced the old one in the old link.
+    // Two links remain: the new programs replaced the old ones in the same links.
     assert_eq!(files(&pins.pins().join("links")), 2);
     kill(agent, Signal::SIGINT);
 }
@@ -259,7 +259,7 @@ fn an_interface_no_longer_watched_is_detached() {
     kill(agent, Signal::SIGINT);
 }
 
-/// The link of a device that was deleted between runs is useless; the new device is attached to.
+/// The link of a device that was deleted between runs is useless. pping attaches to the new device.
 #[test]
 fn an_interface_recreated_meanwhile_is_attached_to() {
     let (host, pins) = (super::host::Host::new(), Bpffs::new());
@@ -278,7 +278,7 @@ fn an_interface_recreated_meanwhile_is_attached_to() {
     kill(agent, Signal::SIGINT);
 }
 
-/// The kernel takes its time to detach a program that is no longer pinned, and no program is attached twice.
+/// The kernel takes some time to detach a program that is no longer pinned, and pping must not attach a program twice.
 #[test]
 fn an_interface_renamed_to_match_is_attached_at_once() {
     let (host, pins) = (super::host::Host::new(), Bpffs::new());
@@ -294,7 +294,7 @@ fn an_interface_renamed_to_match_is_attached_at_once() {
     kill(agent, Signal::SIGINT);
 }
 
-/// Run as nobody, who has nothing but the three capabilities.
+/// This runs as nobody, with only the three capabilities.
 #[test]
 fn three_capabilities_are_enough_to_pin_and_to_go_on() {
     let (topology, pins, copy) = (topology(), Bpffs::new(), super::copy::Copy::new());

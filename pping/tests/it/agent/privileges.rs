@@ -12,7 +12,7 @@ use super::{
 
 const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
-/// Runs a program behind `setpriv`.
+/// Makes `setpriv` run a program as nobody.
 fn setpriv(mut command: Command, options: &[&str], program: &Path, arguments: &[&str]) -> Command {
     command.args(NOBODY).args(options).arg(program).args(arguments);
     command
@@ -64,7 +64,7 @@ fn the_command_in_the_message_grants_what_is_needed() {
     assert_measures(&topology, &copy, &[]);
 }
 
-/// Runs the copy as nobody, with XDP too, and asserts that it reports samples.
+/// Runs the copy as nobody, at tc and at XDP, and asserts that it reports samples.
 fn assert_measures(topology: &Topology, copy: &Copy, options: &[&str]) {
     for ingress in ["tc", "xdp"] {
         let arguments = ["-v", "-i", Topology::WAN, "--ingress", ingress];
@@ -78,7 +78,7 @@ fn assert_measures(topology: &Topology, copy: &Copy, options: &[&str]) {
     }
 }
 
-/// For each thread of a process: its capabilities as bits, and whether it is kept from gaining more.
+/// Returns for each thread of a process its name, its capabilities as bits, and whether it cannot gain more.
 fn capabilities(pping: &Process) -> Vec<(String, u64, u64, bool)> {
     let tasks = fs::read_dir(format!("/proc/{}/task", pping.id())).unwrap();
     let of_task = |path: &Path| -> Option<_> {

@@ -1,4 +1,4 @@
-//! Scores of a running pping: the same in metrics and in the API, by profiles that a reload changes.
+//! Scores of a running pping: metrics and API agree, and a reload changes the profiles.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use super::{
     monitor::{endless_ping, interrupt, ok, topology, wait_until, watch},
 };
 
-/// Pings, each way held back for some time, are between optimal and unacceptable.
+/// Writes a profile by which the pings' latency, with each way held back, is between optimal and unacceptable.
 fn profile(path: &Path, name: &str, unacceptable: &str) {
     let text = format!(
         "[[profile]]\nname = \"{name}\"\nsamples = 5\n\
@@ -19,14 +19,14 @@ fn profile(path: &Path, name: &str, unacceptable: &str) {
     fs::write(path, text).unwrap();
 }
 
-/// The score of the pings by the API, in percent.
+/// Returns the API's score of the pings, in percent.
 fn score(host: &Namespace, profile: &str) -> Option<u64> {
     let answer = get(host, PORT, "/api/v1/groups?sort=quality&order=asc&matched=ingress", "*/*")?;
     let answer: Value = serde_json::from_str(&answer.body).unwrap();
     answer["groups"][0]["series"][0]["quality"][profile].as_u64()
 }
 
-/// The same by metrics.
+/// Returns the metrics' score of the pings.
 fn ratio(host: &Namespace, profile: &str) -> Option<f64> {
     scrape(host).sum("pping_quality_ratio", &[("profile", profile), ("matched", "ingress")])
 }

@@ -59,7 +59,7 @@ fn interfaces_are_added_and_removed_and_the_others_miss_nothing() {
         agent.reload(ONE, "lan0 (ifindex");
         wait_until("one is watched", || !agent.holds("lan0"));
     }
-    // Requests leave and replies arrive at an interface that stays watched all the time.
+    // Requests leave and replies arrive through an interface that is watched all the time.
     let wan = |name: &str, direction: (&str, &str)| {
         let labels = [("interface", "wan0"), direction];
         scrape(agent.topology.router()).sum(name, &labels).unwrap()

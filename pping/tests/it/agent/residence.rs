@@ -1,4 +1,4 @@
-//! `--residence` of a running pping: metrics, records, the API and the screens say the same of a queue that is known.
+//! `--residence` of a running pping: metrics, records, API and screens agree on a queue of known length.
 
 use std::{fs, net::IpAddr, time::Duration};
 
@@ -32,7 +32,7 @@ fn answer(topology: &Topology, path: &str, schema_of: &str) -> Value {
     answer
 }
 
-/// Puts a bucket at the router's `wan0` that a quarter of a second fits into.
+/// Puts a token bucket at the router's `wan0`, with room for a quarter of a second.
 fn bucket(topology: &Topology) {
     let mut tc = topology.router().command("tc");
     let qdisc =
@@ -40,7 +40,7 @@ fn bucket(topology: &Topology) {
     ok(run(tc.args(qdisc.split(' '))));
 }
 
-/// Has the client upload through it.
+/// Lets the client upload through the bucket.
 fn upload(topology: &Topology, to: IpAddr) {
     let server = ok(Server::start(topology.server(), 0, Behaviour::Sink));
     let pace = Pace { chunks: 40, bytes: 100_000, pause: Duration::ZERO };
@@ -83,7 +83,7 @@ fn a_queue_shows_in_metrics_records_the_api_and_pping_top() {
     let residence = &wan.unwrap()["residence"];
     let own = &residence["beyond"];
     assert!(own["queue"].as_u64().unwrap() > 5_000_000, "{residence:#}");
-    // The queue is all that lies between these hosts beside the wire.
+    // Apart from the wire, the queue is the only delay between these hosts.
     assert!(own["share"].as_f64().unwrap() > 0.5, "{residence:#}");
 
     let mut top = pping_top(&topology);
@@ -122,8 +122,8 @@ fn each_group_has_the_times_of_its_own_packets_in_the_queue() {
         let labels = [("interface", Topology::WAN), ("group", group)];
         scrape(router).sum(&format!("pping_group_queue_seconds_{what}"), &labels).unwrap_or(0.0)
     };
-    // A group has times in queues once it has round trips: each uploads twice. The queue is full while IPv4 does, and nearly empty
-    // while pings go out over IPv6.
+    // A group has queue times only once it has round trips, so each group uploads or pings twice. The queue is full
+    // during the IPv4 upload, and nearly empty during the pings over IPv6.
     let ping = || {
         let mut ping = topology.client().command("ping");
         ok(run(ping.args(["-c20", "-i0.02", &Topology::SERVER_IPV6.to_string()])));
@@ -150,7 +150,8 @@ fn each_group_has_the_times_of_its_own_packets_in_the_queue() {
     let detail = answer(&topology, &format!("/api/v1/groups/{id}"), "GroupDetail");
     assert_eq!(detail["queues"].as_array().unwrap().len(), 1, "{detail:#}");
 
-    // What has no group of its own, such as neighbour discovery, is `other`: together they are those of the interface.
+    // Packets without a group of their own, such as neighbour discovery, count for `other`: the groups together have
+    // all packets of the interface.
     let records = records(&interrupt(pping));
     let validator = schemas::validator("record.json");
     let (mut all, mut of_groups) = (0, 0);

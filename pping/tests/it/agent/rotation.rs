@@ -19,8 +19,7 @@ fn snippet(directory: &Path, pid: u32) -> String {
     replace(&snippet, reload, &format!("kill -HUP {pid}"))
 }
 
-/// Rotates three times under a running pping, and returns the text of each file, the oldest first, and pping's last
-/// output.
+/// Rotates three times under a running pping. Returns the text of each file, the oldest first, and pping's last output.
 fn rotate(format: &str, extension: &str) -> (Vec<String>, String) {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
@@ -44,7 +43,7 @@ fn rotate(format: &str, extension: &str) -> (Vec<String>, String) {
     ok(pping.stop(Signal::SIGTERM, ENDING));
 
     let rotated = |number: u32| log.join(format!("records.{extension}.{number}"));
-    // Compressed one rotation later, when pping has long closed it.
+    // logrotate compresses a file one rotation later, when pping has long closed it.
     let mut texts: Vec<_> = [3, 2]
         .map(|number| {
             let (unpacked, text) = tool("zcat", &[&format!("{}.gz", rotated(number).display())]);

@@ -12,10 +12,10 @@ use super::{
     unit::{self, SERVICES, Service, settings},
 };
 
-/// The highest accepted exposure, in tenths: `systemd-analyze security` has a scale up to 10.
+/// The highest accepted exposure, in tenths; `systemd-analyze security` rates from 0 to 10.
 const THRESHOLD: &str = "--threshold=20";
 
-/// The complaints of `systemd-analyze verify` about a unit beside those in `deploy/`.
+/// Returns the complaints of `systemd-analyze verify` about a unit next to those in `deploy/`.
 fn verify(name: &str, unit: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     for name in ["run-pping.mount"].iter().chain(&SERVICES) {
@@ -68,7 +68,7 @@ fn an_instance_differs_in_its_name_and_configuration_only() {
     assert_eq!(lines("pping@.service"), expected);
 }
 
-/// Adds the system calls of one word of a filter: a name, or a group.
+/// Adds the system calls of one word of a filter: a name or a group.
 fn expand(word: &str, groups: &str, into: &mut BTreeSet<String>) {
     if !word.starts_with('@') {
         into.insert(word.to_owned());
@@ -83,12 +83,12 @@ fn expand(word: &str, groups: &str, into: &mut BTreeSet<String>) {
     }
 }
 
-/// The system calls that a unit allows.
+/// Returns the system calls that a unit allows.
 fn allowed(unit: &str) -> BTreeSet<String> {
     let (listed, groups) = tool("systemd-analyze", &["syscall-filter", "--no-pager"]);
     assert!(listed, "{groups}");
     let mut allowed = BTreeSet::new();
-    // Always allowed, whatever the filter says.
+    // This group is allowed whatever the filter says.
     expand("@default", &groups, &mut allowed);
     for line in settings(unit, "SystemCallFilter") {
         let mut named = BTreeSet::new();
@@ -103,7 +103,7 @@ fn allowed(unit: &str) -> BTreeSet<String> {
     allowed
 }
 
-/// Asserts that the units allow the system calls and sockets in a trace by strace.
+/// Asserts that the units allow the system calls and sockets in an strace.
 #[track_caller]
 fn assert_allowed(trace: &Path) {
     let trace = fs::read_to_string(trace).unwrap();
@@ -152,7 +152,7 @@ fn every_system_call_of_a_run_is_allowed() {
         is_ready(&host.namespace)
     });
     scrape(&host.namespace);
-    // strace passes no signal on, so the signal goes to pping itself.
+    // strace forwards no signals, so this signals pping itself.
     let pid = fs::read_to_string(format!("/proc/{0}/task/{0}/children", service.id())).unwrap();
     let signal = |name| assert!(tool("kill", &[name, pid.trim()]).0);
     fs::rename(directory.path().join("records"), directory.path().join("rotated")).unwrap();

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::schemas::validator;
 
-/// The records of a run with traffic for every method.
+/// Returns the records of a run with traffic for TCP and pings in both families.
 fn real_records() -> Vec<Value> {
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, "--rate-limit 0");
@@ -52,7 +52,7 @@ fn real_records_validate_and_spoiled_ones_do_not() {
     assert!(!validator.is_valid(&json!({})) && !validator.is_valid(&json!([rtt])));
 }
 
-/// Spoils a valid record in each way, one at a time.
+/// Spoils a valid record in every way, one at a time, and asserts that the schema rejects the result.
 fn assert_refuses_spoiled(validator: &Validator, record: &Value) {
     assert!(validator.is_valid(record), "{record}");
     let refused = |spoiled: &Value| assert!(!validator.is_valid(spoiled), "valid: {spoiled}");

@@ -1,4 +1,4 @@
-//! pping as a service manager starts it: its notifications to the manager, and its lines in the journal. The test is
+//! pping as a service manager starts it: its notifications to the manager, and its lines in the journal. The test plays
 //! the manager, with a socket of its own.
 
 use std::{
@@ -45,7 +45,7 @@ impl Manager {
         ok(Process::spawn(command))
     }
 
-    /// The next message, if one arrives in time.
+    /// Returns the next message, or `None` if none arrives in time.
     fn next(&self, within: Duration) -> Option<String> {
         let mut bytes = [0; 4096];
         self.socket.set_read_timeout(Some(within)).unwrap();
@@ -53,7 +53,7 @@ impl Manager {
         Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
     }
 
-    /// The next message that is not a keep-alive.
+    /// Returns the next message that is not a keep-alive.
     #[track_caller]
     fn next_state(&self) -> String {
         loop {
@@ -71,7 +71,7 @@ impl Manager {
         assert_eq!(message, "WATCHDOG=1\n");
     }
 
-    /// The number of keep-alives in that time.
+    /// Counts the keep-alives in this time.
     fn count_alive(&self, within: Duration) -> usize {
         let end = Instant::now() + within;
         let mut count = 0;
@@ -108,7 +108,7 @@ fn the_service_manager_is_notified_of_ready_reloading_and_stopping() {
     assert_eq!(manager.next(Duration::from_millis(50)), None);
 }
 
-/// Otherwise the manager would take it for dead before a dial-up link exists.
+/// If pping did not report that it is ready, the manager would give up on it before a dial-up link exists.
 #[test]
 fn it_is_ready_while_it_waits_for_interfaces_and_says_when_they_are_there() {
     let (host, manager) = (Host::new(), Manager::new());
@@ -129,7 +129,7 @@ fn the_watchdog_is_fed_only_while_the_ring_is_drained() {
     let mut pping = manager.start(&host, &[("WATCHDOG_USEC", WATCHDOG)]);
     while !manager.next_state().starts_with("READY=1\n") {}
     let second = Duration::from_secs(1);
-    // Sent every second cycle: a quarter of the interval is two seconds.
+    // pping sends a keep-alive every second cycle: a quarter of the watchdog interval is two seconds.
     manager.next_alive();
     manager.next_alive();
     ok(pping.signal(Signal::SIGSTOP));
@@ -158,8 +158,8 @@ fn a_missing_service_manager_does_not_stop_measuring() {
     ok(pping.stop(Signal::SIGTERM, ENDING));
 }
 
-/// The output of pping with these arguments before it ends by itself. `is_journal` says whether standard error is the
-/// journal.
+/// Returns the output of pping with these arguments, which end it at once. `is_journal` says whether standard error is
+/// the journal.
 fn said_to_journal(is_journal: bool, arguments: &[&str]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
@@ -193,7 +193,7 @@ fn log_lines_in_the_journal_have_neither_time_nor_colour() {
     let journal = File::create(&path).unwrap();
     let metadata = journal.metadata().unwrap();
     let mut pping = host.namespace.command("sh");
-    // The lab reads standard error itself, so a shell redirects it.
+    // The lab reads standard error itself, so a shell redirects pping's.
     let line = format!("exec {PPING} -v -i {} --format none 2>{}", Host::ETH, path.display());
     pping.args(["-c", &line]).env("JOURNAL_STREAM", format!("{}:{}", metadata.dev(), metadata.ino()));
     let mut pping = ok(Process::spawn(pping));

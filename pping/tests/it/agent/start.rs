@@ -1,4 +1,4 @@
-//! A start: packets are counted as soon as the programs are attached, and measured once the stages are loaded too.
+//! A start: pping counts packets once its programs are attached, and measures once the stages are loaded too.
 
 use std::{fs, thread, time::Duration};
 
@@ -16,10 +16,10 @@ use super::{
 /// Pings in each part of a test.
 const PINGS: u32 = 5;
 
-/// How often a test tries to stop pping in the tenth of a second between the two.
+/// How often a test tries to stop pping in the tenth of a second between counting and measuring.
 const TRIES: usize = 20;
 
-/// Starts pping, and stops it once it counts packets.
+/// Starts pping, and suspends it once it counts packets.
 fn stopped(topology: &Topology, ingress: &str) -> Process {
     let arguments =
         format!("-v -i {} --ingress {ingress} --rate-limit 0 --format none {LISTEN}", Topology::WAN);
@@ -31,7 +31,7 @@ fn stopped(topology: &Topology, ingress: &str) -> Process {
     pping
 }
 
-/// The packets of pings, the samples, and the packets that met a stage that was not loaded.
+/// Returns the packets of pings, the samples, and the packets that met a stage that was not loaded.
 fn counted(topology: &Topology) -> [Option<f64>; 3] {
     let exposition = scrape(topology.router());
     [
@@ -43,7 +43,7 @@ fn counted(topology: &Topology) -> [Option<f64>; 3] {
 
 fn assert_counts_before_it_measures(ingress: &str) {
     let topology = topology();
-    // Requests and replies.
+    // One request and one reply per ping.
     let packets = f64::from(2 * PINGS);
     for _ in 0..TRIES {
         let mut pping = stopped(&topology, ingress);
@@ -57,11 +57,11 @@ fn assert_counts_before_it_measures(ingress: &str) {
         interrupt(pping);
         assert_eq!(all, Some(2.0 * packets));
         if samples > Some(f64::from(PINGS)) {
-            // It was stopped too late, and measured all of them.
+            // pping was suspended too late, and measured all of them.
             continue;
         }
         assert_eq!(samples, Some(f64::from(PINGS)));
-        // There may be neighbour discovery too.
+        // Neighbour discovery may add more.
         assert!(not_loaded >= Some(packets), "{not_loaded:?}");
         return;
     }
@@ -93,7 +93,8 @@ fn signals_between_attaching_and_measuring_are_handled_afterwards() {
     }
 }
 
-/// pping has to end, or to measure, with a given number of descriptors. Returns what it said if it ended.
+/// Runs pping with a limited number of descriptors, and asserts that it ends or measures. Returns its output if it
+/// ended.
 fn with_descriptors(host: &Host, limit: usize) -> Option<String> {
     let mut command = host.namespace.command("sh");
     let line = format!("ulimit -n {limit}; exec {PPING} -v -i {} --format none", Host::ETH);
@@ -124,7 +125,7 @@ fn a_stage_that_is_refused_ends_it_and_nothing_stays_attached() {
     let mut refused = Vec::new();
     for limit in (1..=needed).rev() {
         let Some(said) = with_descriptors(&host, limit) else { continue };
-        // The kernel detaches in its own time.
+        // The kernel detaches programs with a delay.
         thread::sleep(Duration::from_millis(50));
         assert_eq!(attachments(&host.namespace, Host::ETH), before, "{said}");
         if !said.contains("watching eth0 at") {

@@ -1,4 +1,4 @@
-//! `pping top` in a real terminal, looking at a real pping: tmux has the terminal, and tells what is on it.
+//! `pping top` shows a real pping in a real terminal: tmux provides the terminal and reads its screen.
 
 mod access;
 mod alone;
@@ -17,7 +17,7 @@ const GROUPS: &str = "prefix,group\n10.11.2.0/24,customer-\u{202e}7\nfd00::/8,si
 
 /// A terminal in tmux, with a shell in it.
 struct Terminal {
-    /// The name of its server, which no other test has.
+    /// The name of its tmux server, unique to the test.
     name: String,
 }
 
@@ -36,7 +36,7 @@ impl Terminal {
         ok(run(Command::new("tmux").args(["-L", &self.name]).args(arguments)))
     }
 
-    /// Clicks on a text of the screen.
+    /// Clicks on a text on the screen.
     #[track_caller]
     fn click(&self, text: &str) {
         let screen = self.screen();
@@ -49,12 +49,12 @@ impl Terminal {
         self.tmux(&["send-keys", "-l", &pressed_and_released]);
     }
 
-    /// Whether the program in it gets clicks, rather than the user's selection of text.
+    /// True if the program in the terminal receives clicks; otherwise clicks select text.
     fn has_mouse(&self) -> bool {
         self.tmux(&["display-message", "-p", "#{mouse_any_flag}"]).trim() == "1"
     }
 
-    /// The process that runs in the shell.
+    /// Returns the process that runs in the shell.
     fn child(&self) -> String {
         let shell = self.tmux(&["list-panes", "-F", "#{pane_pid}"]);
         let children = format!("/proc/{0}/task/{0}/children", shell.trim());
@@ -69,13 +69,13 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
-    /// Waits until the screen does not have this on it any more. Keys that come too soon after Escape would be one with it.
+    /// Waits until a text has left the screen. Keys that follow Escape too soon would be taken as part of its sequence.
     #[track_caller]
     fn wait_without(&self, text: &str) {
         wait_until(&format!("no {text}"), || !self.screen().contains(text));
     }
 
-    /// Waits until the screen has this on it.
+    /// Waits until a text is on the screen, and returns the screen.
     #[track_caller]
     fn wait_for(&self, text: &str) -> String {
         let mut screen = String::new();
@@ -101,7 +101,7 @@ fn started(router: &Namespace, groups: &std::path::Path) -> Process {
     )
 }
 
-/// The exit code of `pping top` with these arguments, and what it said.
+/// Returns the exit code and the output of `pping top` with these arguments.
 fn top(host: &Namespace, arguments: &str) -> (Option<i32>, String) {
     let output = pping(host, &format!("top {arguments}")).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
@@ -128,7 +128,7 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     wait_until("round trips of ten milliseconds", || {
         terminal.screen().lines().any(|it| it.contains("beyond") && it.contains("six") && it.contains("10."))
     });
-    // A filter, a row of its own, and the help.
+    // The filter, the screen of a group, and the help.
     terminal.keys(&["/", "six", "Enter"]);
     let screen = terminal.wait_for("1 of 2 groups with six");
     assert!(!screen.contains("customer"), "{screen}");
@@ -144,7 +144,7 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     terminal.keys(&["q"]);
     terminal.wait_without("this help");
     panes(&terminal);
-    // Frozen, it stays as it is.
+    // While frozen, the screen does not change.
     terminal.keys(&["Space"]);
     terminal.wait_for("frozen");
     terminal.keys(&["Space"]);
@@ -160,7 +160,7 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     terminal.keys(&["stty -a", "Enter"]);
     let state = terminal.wait_for("echo");
     assert!(state.contains(" icanon") && state.contains(" echo "), "{state}");
-    // A signal leaves the terminal as it was, too.
+    // A signal restores the terminal too.
     for (signal, variables, has_colors) in
         [("TERM", "COLORTERM=truecolor", true), ("HUP", "COLORTERM=truecolor NO_COLOR=1", false)]
     {
@@ -178,7 +178,7 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     interrupt(agent);
 }
 
-/// Goes through the panes by keys and by clicks, on a screen of groups.
+/// Visits the panes by keys and by clicks, from a screen of groups.
 fn panes(terminal: &Terminal) {
     terminal.keys(&["3"]);
     terminal.wait_for("[3 Heatmap]");
@@ -194,7 +194,7 @@ fn panes(terminal: &Terminal) {
     assert!(attached && screen.contains("the latest figures came"), "{screen}");
     terminal.click("1 Groups");
     terminal.wait_for("[1 Groups]");
-    // Not that of the interface.
+    // The group's p50, not the interface's.
     terminal.click("    p50");
     terminal.wait_for("p50▼");
     terminal.click("p50▼");
@@ -252,7 +252,7 @@ fn top_says_what_is_wrong_and_leaves_the_terminal_alone() {
         let (code, said) = top(router, &format!("--once {user}"));
         assert!(code == Some(2) && said.contains("--user NAME:PASSWORD"), "{code:?} {said}");
     }
-    // No terminal, or one that can do nothing.
+    // There is no terminal, or only a dumb one.
     interrupt(agent);
     let agent = watch(router, Topology::WAN, LISTEN);
     let (code, said) = top(router, "");
@@ -263,7 +263,7 @@ fn top_says_what_is_wrong_and_leaves_the_terminal_alone() {
     assert!(screen.contains("needs a terminal"), "{screen}");
     interrupt(agent);
 
-    // Something else that listens there.
+    // Another program listens at the port.
     let mut python = router.command("python3");
     python
         .args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "9464", "--directory"])

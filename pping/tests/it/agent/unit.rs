@@ -1,4 +1,5 @@
-//! The systemd units in `deploy/systemd`, and pping started as they start it, as far as that works without systemd.
+//! The systemd units in `deploy/systemd`, and pping started by their command lines, as far as that works without
+//! systemd.
 
 use std::{fs, process::Command};
 
@@ -15,20 +16,20 @@ pub(super) fn read(name: &str) -> String {
     fs::read_to_string(repository("deploy/systemd").join(name)).unwrap()
 }
 
-/// All values of a key in a unit.
+/// Returns all values of a key in a unit.
 pub(super) fn settings<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
     unit.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('=')).collect()
 }
 
-/// The unit's command line, with its capabilities, as nobody, with a private BPF file system.
+/// The unit's command line, run as nobody with the unit's capabilities and a private BPF file system.
 pub(super) struct Service {
     pub(super) command: Command,
-    /// The program and its pin directory.
+    /// Keeps the program and its pin directory.
     _kept: (Copy, TempDir),
 }
 
 impl Service {
-    /// Run by `host`, behind a program such as strace; `options` take the place of the configuration file.
+    /// Creates the service, run by `host` under a program such as strace. `options` replace the configuration file.
     pub(super) fn new(host: &Namespace, behind: &str, options: &str) -> Self {
         let unit = read("pping.service");
         let [command] = settings(&unit, "ExecStart")[..] else { panic!("one ExecStart=") };
@@ -53,7 +54,7 @@ impl Service {
         );
         let mut command = host.command("unshare");
         command.args(["--mount", "sh", "-c", &script]);
-        // A temporary directory is closed to others, and the service runs as nobody.
+        // Temporary directories are closed to other users, and the service runs as nobody.
         fs::set_permissions(pins.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         Self { command, _kept: (copy, pins) }
     }

@@ -1,4 +1,4 @@
-//! Wrong input ends with exit code 2 and a message that names the mistake and what would be right.
+//! Invalid input ends pping with exit code 2 and a message that names the mistake and a fix.
 
 use std::{fs, net::TcpListener, process::Output};
 
@@ -7,7 +7,7 @@ use super::{
     monitor::{PPING, ok, pping},
 };
 
-/// The error of pping with these arguments, which must be refused.
+/// Returns the error of pping with these arguments, which must be refused.
 #[track_caller]
 fn refusal(host: &Host, arguments: &str) -> String {
     let output = pping(&host.namespace, arguments).output().unwrap();

@@ -1,4 +1,4 @@
-//! `--listen` as a network sees it: who may connect, and what hostile clients can do.
+//! `--listen` as the network sees it: who may connect, and what hostile clients can do.
 
 pub(super) mod certificates;
 mod hostile;
@@ -40,7 +40,7 @@ struct Served {
 }
 
 impl Served {
-    /// With this web configuration; `prepare` creates its files.
+    /// Starts a server with this web configuration. `prepare` creates the files that it names.
     fn new(web_config: &str, prepare: impl FnOnce(&Path)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         prepare(directory.path());
@@ -49,7 +49,7 @@ impl Served {
         Self::start(Some(&file), directory)
     }
 
-    /// Without a web configuration.
+    /// Starts a server without a web configuration.
     fn plain() -> Self {
         Self::start(None, tempfile::tempdir().unwrap())
     }
@@ -76,13 +76,13 @@ impl Served {
         format!("{scheme}://localhost:{}{path}", self.server.address().port())
     }
 
-    /// Runs curl with a line of options, in which `@` is the directory.
+    /// Runs curl with a line of options, in which `@` stands for the directory.
     fn curl(&self, options: &str, url: &str) -> Reply {
         let directory = format!("{}/", self.directory.path().display());
         curl(Command::new("curl"), &options.replace('@', &directory), url)
     }
 
-    /// Makes the page large: some kilobytes for each of so many groups. Each call changes the page.
+    /// Makes the page large: some kilobytes for each group. Each call changes the page.
     fn measure(&self, groups: u32) {
         let slices: Vec<_> = (0..groups).map(slice).collect();
         self.metrics.add(&slices, Instant::now());
@@ -110,13 +110,13 @@ fn slice(number: u32) -> (SeriesName, Tally) {
 /// The result of curl.
 #[derive(Debug)]
 struct Reply {
-    /// 0 if there was no answer.
+    /// The HTTP status; 0 if there was no answer.
     status: u16,
-    /// All that curl printed, headers first.
+    /// The whole output of curl, headers first.
     text: String,
 }
 
-/// Runs curl with a line of options, none of which contains a space.
+/// Runs curl with a line of options. No option may contain a space.
 fn curl(mut curl: Command, options: &str, url: &str) -> Reply {
     curl.args(["-sSi", "--noproxy", "*", "--max-time", "60", "--write-out", "\nstatus %{http_code}"]);
     let output = curl

@@ -1,4 +1,4 @@
-//! `--ingress`, also on interfaces with a foreign XDP program.
+//! `--ingress` selects the attach point, also on interfaces with a foreign XDP program.
 
 use std::collections::BTreeSet;
 
@@ -26,8 +26,8 @@ struct Foreign {
 }
 
 impl Foreign {
-    /// Attaches to the router's interface towards the server. It is pping's own program with maps of its own that
-    /// know no interface, so it passes every packet and measures nothing.
+    /// Attaches a program to the router's interface towards the server. It is pping's own program, but its maps know no
+    /// interface, so it passes every packet and measures nothing.
     fn attach(topology: &Topology) -> Self {
         let arguments = Arguments::parse_from(["pping", "-i", Topology::WAN, "--max-flows", "16"]);
         let config = Config::try_from(arguments).unwrap();
@@ -130,7 +130,7 @@ fn tc_is_the_default_and_leaves_xdp_alone() {
 #[test]
 fn xdp_runs_in_the_stack_where_the_driver_has_none() {
     let topology = topology();
-    // Loopback has the simplest driver, and every host has one.
+    // The loopback driver is the simplest, and every host has it.
     let pping = watch(topology.router(), "lo", &format!("--ingress xdp {LISTEN}"));
     assert_eq!(attach_points(&topology, "lo"), BTreeSet::from(["xdp-generic".into(), "tcx".into()]));
     interrupt(pping);

@@ -1,10 +1,10 @@
-"""Serves ClickHouse's engine (chDB) by ClickHouse's HTTP interface, as far as it is used for loading and querying records:
+"""Serves ClickHouse's engine (chDB) over the part of ClickHouse's HTTP interface that loads and queries records:
 
     server.py PORT DIRECTORY
 
-A request is a POST. The query is the URL's parameter `query`, the body, or both, one after the other; parameters of the query
-are `param_NAME`, and all other parameters are settings. The answer is what the engine says, or its error with status 400.
-One statement a request, as with ClickHouse.
+A request is a POST with one statement, as with ClickHouse. The statement is the URL's parameter `query`, the body, or the
+two joined. URL parameters `param_NAME` are parameters of the query, and all others are settings. The answer is the
+engine's, or its error with status 400.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from urllib.parse import parse_qsl, urlsplit
 
-# Dates are shown in the time zone of the server, and tests compare them.
+# The engine prints dates in this time zone, and tests compare them.
 os.environ["TZ"] = "UTC"
 
 from chdb import session  # noqa: E402
@@ -26,11 +26,11 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         try:
             status, answer = 200, self.run()
-        except Exception as error:  # whatever the engine says is for the client
+        except Exception as error:  # report the engine's error to the client
             status, answer = 400, f"{error}\n".encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(answer)))
-        # One client at a time: one that stays would keep the others out.
+        # The server handles one client at a time, so a connection kept open would keep the others out.
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(answer)

@@ -1,5 +1,5 @@
-//! The kernel's aggregates are the sum of the samples of the same run, and equal those of a capture of the same
-//! packets.
+//! The kernel's aggregates are the sums of the samples of the same run, and equal the aggregates of a capture of the
+//! same packets.
 
 use std::{collections::BTreeMap, fs, process::Command, thread, time::Duration};
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from_millis(7) };
 
-/// Group, method, and the direction of the echo where it is known.
+/// Group, method, and the direction of the echo if it is known.
 type Series = (String, String, Option<bool>);
 
 /// The values of a series, over all intervals.
@@ -26,7 +26,7 @@ struct Sum {
     bins: BTreeMap<u64, u64>,
     min: Option<u64>,
     max: Option<u64>,
-    /// Bounds of the sum of the RTTs: records round the mean down to whole numbers.
+    /// The bounds of the sum of the RTTs. Records round the mean down to a whole number.
     sums: (u128, u128),
     /// Packets and bytes each way.
     traffic: [u64; 4],
@@ -73,7 +73,7 @@ impl Sum {
     }
 }
 
-/// The records of aggregates and of single samples, by series.
+/// The aggregates and the single samples, by series.
 struct Reported {
     aggregates: BTreeMap<Series, Sum>,
     samples: BTreeMap<Series, Sum>,
@@ -81,7 +81,7 @@ struct Reported {
 }
 
 impl Reported {
-    /// Reads JSON lines; `group` names the group of a sample.
+    /// Parses JSON lines. `group` returns the group of a sample.
     fn parse(lines: &str, group: impl Fn(&Value) -> String) -> Self {
         let mut reported = Self { aggregates: BTreeMap::new(), samples: BTreeMap::new(), intervals: 0 };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -128,7 +128,7 @@ fn watching(topology: &Topology, arguments: &str) -> Process {
     pping
 }
 
-/// The group of a sample, by both of its hosts.
+/// Returns the group of a sample, by both of its hosts.
 fn by_hosts(record: &Value) -> String {
     let net = |field: &str| {
         let address = record[field].as_str().unwrap();
@@ -137,7 +137,7 @@ fn by_hosts(record: &Value) -> String {
     format!("{}+{}", net("src_ip"), net("dest_ip"))
 }
 
-/// Connections of iperf3 both ways, conversations over both families and pings, on both CPUs.
+/// Runs iperf3 connections both ways, conversations over both families, and pings, on both CPUs.
 fn traffic(topology: &Topology) {
     let server = &ok(Server::start(topology.server(), 0, Behaviour::Echo));
     thread::scope(|scope| {
@@ -169,8 +169,8 @@ fn aggregates_agree(ingress: &str) {
     assert!(reported.intervals >= 4, "{} intervals", reported.intervals);
     assert!(reported.samples.values().map(Sum::count).sum::<u64>() > 2_000, "{summary}");
 
-    // A replay of the same packets has as many bytes each way, but perhaps more packets: at tc egress, a segment may
-    // be one that the network card will split.
+    // A replay of the same packets has the same bytes each way, but perhaps more packets: a segment at tc egress may be
+    // one that the network card will split.
     let output = Command::new(env!("CARGO_BIN_EXE_pping"))
         .args(["--format", "jsonl", "--aggregate", "1h", "-r"])
         .arg(&captured.file)
@@ -187,7 +187,7 @@ fn aggregates_agree(ingress: &str) {
     for (series, [sent_packets, sent_bytes, rec_packets, rec_bytes]) in live {
         let in_file = replayed[&series];
         if series.1 == "tcp-handshake" {
-            // Traffic of a flow is reported with the method that most of it is measured by.
+            // A flow's traffic is reported with the method that measures most of it.
             assert_eq!([sent_packets, sent_bytes, rec_packets, rec_bytes], [0; 4], "{series:?}");
             continue;
         }
@@ -243,7 +243,7 @@ fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
     ok(pping.stop(Signal::SIGINT, PATIENCE));
     let summary = ok(pping.stderr());
     assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
-    // The bad file is named with line number, and changed nothing.
+    // pping names the invalid file with its line number, and changes nothing.
     assert!(summary.contains("groups.csv:3:") || summary.contains("line 3"), "{summary}");
     assert!(summary.contains("192.0.2.300/24"), "{summary}");
     let label = |record: &Value| record["group"].as_str().unwrap_or("unlisted").to_owned();
@@ -255,7 +255,7 @@ fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
     assert_eq!(groups.into_iter().collect::<Vec<_>>(), expected, "{summary}");
 }
 
-/// The ends of a flow in a fixed order, with what each sent: packets, bytes, retransmitted segments.
+/// Returns the endpoints of a flow in a fixed order, and what each sent: packets, bytes, retransmitted segments.
 fn flow(record: &Value) -> (String, [(u64, u64, u64); 2]) {
     let end = |ip: &str, port: &str| format!("{}|{}", record[ip].as_str().unwrap(), record[port]);
     let sent = |way: &str| {
@@ -271,7 +271,7 @@ fn flow(record: &Value) -> (String, [(u64, u64, u64); 2]) {
     }
 }
 
-/// The flow summaries among JSON lines.
+/// Returns the flow summaries among JSON lines.
 fn summaries(lines: &str) -> Vec<Value> {
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     records.filter(|record| record["flow_event"] == "summary").collect()
@@ -308,7 +308,7 @@ fn flows_are_summed_up_when_they_or_pping_end() {
     assert_eq!(flows(&reported), flows(&replayed));
     assert_eq!((reported.len(), flows(&reported).len()), (12, 12), "each flow once");
 
-    // Each direction has as many samples as it has records.
+    // The summary of each direction has as many samples as the direction has records.
     let mut samples: BTreeMap<(String, String), u64> = BTreeMap::new();
     let ends = |record: &Value, ip: [&str; 2], port: [&str; 2]| {
         let end = |at: usize| format!("{}|{}", record[ip[at]], record[port[at]]);

@@ -1,4 +1,4 @@
-//! The samples of pping are those that a capture justifies.
+//! pping's samples are those that a capture justifies.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -10,30 +10,31 @@ use super::{
 };
 
 /// How far apart pping and tcpdump may see the same packet: their hooks are at different points in the kernel, and
-/// something else may run in between. Samples carry no identifier, so this also separates one from the next; the
-/// nearest pairs are matched first.
+/// other work may run in between. Samples carry no identifier, so this limit also separates one sample from the next.
+/// The nearest pairs are matched first.
 const SAME_PACKET: Duration = Duration::from_millis(5);
-/// The same where the CPU was taken away in between, as a guest's is now and then.
+/// The limit for samples during which the CPU was taken away in between, as happens to guests now and then.
 const SAME_PACKET_LATE: Duration = Duration::from_millis(100);
-/// The percentage of samples that may be so late; one always may.
+/// The percentage of samples that may be this late. One sample always may.
 const LATE: usize = 1;
 /// The percentage of expected samples that must be present.
 const COMPLETE: usize = 99;
-/// The same where more timestamps are outstanding than can be pending. Which packet gets the last free entry depends
-/// on the order in which two CPUs handle those that free one. tcpdump may see another order, and then all that follow
-/// differ.
+/// The percentage where more timestamps are outstanding than can be pending. Two CPUs handle the packets that free
+/// entries, and their order decides which packet gets the last entry. tcpdump may see another order, and then all later
+/// packets differ.
 const COMPLETE_IN_OTHERS_STEAD: usize = 90;
-/// The percentage of the number of samples in that case: others replace the missing ones, but perhaps not the last.
+/// In that case, the least number of samples in percent of those expected. Other samples replace the missing ones,
+/// except perhaps the last.
 const AS_MANY: usize = 97;
-/// The largest difference of the RTTs in the median. Between the two hooks packets are copied and tcpdump is woken,
-/// which takes a busy guest 10 us and more at each end; and tcpdump is late for each packet of a burst, because it
+/// The largest median difference between the RTTs. Between the two hooks the kernel copies packets and wakes tcpdump,
+/// which takes a busy guest 10 us and more at each end. In a burst tcpdump is also late for each packet, because it
 /// copies the earlier ones first.
 const SAME_RTT: Duration = Duration::from_micros(100);
 const SAME_RTT_PART: u32 = 200;
 
 type MethodAndFlow = (String, Tuple);
 
-/// The samples of pping and of the capture matched one to one, and those left over.
+/// The samples of pping and of the capture, matched one to one, and the unmatched ones.
 struct Pairing<'a> {
     pairs: Vec<(&'a Sample, &'a Expected)>,
     unjustified: Vec<&'a Sample>,
@@ -41,8 +42,9 @@ struct Pairing<'a> {
 }
 
 impl Seen {
-    /// At `--rate-limit 0`: asserts that all samples in the capture are present, but for one in a hundred and those
-    /// excused, and no others. Where more are outstanding than can be pending, some may replace others.
+    /// At `--rate-limit 0`: asserts that pping has all samples of the capture, except for one in a hundred and the
+    /// excused ones, and no others. If more timestamps are outstanding than can be pending, other samples may replace
+    /// some.
     #[track_caller]
     pub(super) fn assert_agreement(&self) {
         self.assert_nothing_unjustified();
@@ -64,7 +66,7 @@ impl Seen {
         assert!(difference <= allowed, "the RTTs, {rtt:?} in the median, differ by {difference:?}");
     }
 
-    /// Asserts that every sample is in the capture.
+    /// Asserts that the capture justifies every sample.
     #[track_caller]
     pub(super) fn assert_nothing_unjustified(&self) {
         let pairing = pair(&self.records.samples, &self.justified);
@@ -73,7 +75,7 @@ impl Seen {
     }
 }
 
-/// Matches samples that belong together. Then it matches leftovers, if they are few, that one side saw late.
+/// Matches samples that belong together, then the leftovers that one side saw late, if they are few.
 fn pair<'a>(samples: &'a [Sample], expected: &'a [Expected]) -> Pairing<'a> {
     let pairing = pair_within(SAME_PACKET, samples.iter(), expected.iter());
     let left = pairing.unjustified.len();
@@ -133,7 +135,7 @@ fn pair_direction<'a>(
     pairing.missing.extend(left(is_found).map(|j| expected[j]));
 }
 
-/// The distance between both packets of two samples, in all, unless it exceeds the tolerance.
+/// Returns the sum of the distances between the packets of two samples, unless one exceeds the tolerance.
 fn distance(tolerance: Duration, sample: &Sample, expected: &Expected) -> Option<u64> {
     let recorded = sample.recorded_at().abs_diff(expected.recorded_at);
     let matched = sample.timestamp.abs_diff(expected.matched_at);
@@ -152,7 +154,7 @@ mod tests {
         Tuple { src_ip, src_port: port, dest_ip, dest_port: 80 }
     }
 
-    /// A sample with times in ms.
+    /// A sample, from times in ms.
     fn sample(matched_at: u64, rtt: u64) -> Sample {
         Sample {
             timestamp: matched_at * 1_000_000,

@@ -13,13 +13,13 @@ const SNAP_LENGTH: &str = "128";
 /// The kernel's buffer in KiB.
 const BUFFER_KIB: &str = "16384";
 const PATIENCE: Duration = Duration::from_mins(1);
-/// tcpdump asks for batches once a second, and loses the last one when it ends.
+/// tcpdump fetches packets once a second, and loses the last batch when it ends.
 const HANDED_OVER: Duration = Duration::from_millis(1500);
 
 /// A running tcpdump.
 ///
-/// Unlike [`pping_lab::Capture`] it does not use the immediate mode, in which every packet wakes tcpdump. The kernel
-/// wakes it between tcpdump's timestamp and the tc ingress hook, and on a virtual machine that takes as long as the
+/// Unlike [`pping_lab::Capture`] it does not use immediate mode, in which every packet wakes tcpdump. The kernel would
+/// wake it between tcpdump's timestamp and the tc ingress hook. On a virtual machine that alone takes as long as the
 /// two may differ.
 pub(super) struct Capture {
     tcpdump: Process,
@@ -27,18 +27,18 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Packets sent after this returns are in the capture.
+    /// Starts tcpdump. Packets sent after this returns are in the capture.
     pub(super) fn start(namespace: &Namespace, interface: &str, file: &Path) -> Result<Self> {
         let mut command = namespace.command("tcpdump");
         command.args(["-i", interface, "-n", "--time-stamp-precision=nano"]);
-        // Without -Z root tcpdump gives up root first, and then may be unable to write where root may.
+        // Without `-Z root` tcpdump gives up root first, and may then be unable to write the file.
         command.args(["-s", SNAP_LENGTH, "-B", BUFFER_KIB, "-Z", "root", "-w"]).arg(file);
         let mut tcpdump = Process::spawn(command)?;
         tcpdump.wait_for_output("listening on", PATIENCE)?;
         Ok(Self { tcpdump, file: file.to_owned() })
     }
 
-    /// Stops it and returns the file. A capture with gaps proves nothing, and fails the test.
+    /// Stops tcpdump, and returns the file. A capture with gaps proves nothing and fails the test.
     pub(super) fn finish(mut self) -> Result<PathBuf> {
         thread::sleep(HANDED_OVER);
         self.tcpdump.stop(Signal::SIGINT, PATIENCE)?;

@@ -16,13 +16,14 @@ use super::{
     watch::{Seen, Watch},
 };
 
-/// Out of step with the wire, so that the two directions of a flow do not keep passing the router at the same moment.
+/// The pause is out of step with the wire, so that the two directions of a flow do not keep passing the router at the
+/// same moment.
 const CONVERSATION: Pace = Pace { chunks: 200, bytes: 500, pause: Duration::from_millis(7) };
 
 /// A transfer that fills the path: more timestamps are outstanding than can be pending.
 const BULK: Pace = Pace { chunks: 400, bytes: 65_536, pause: Duration::ZERO };
 
-/// Flows of iperf3 both ways, conversations over both address families, and two pings.
+/// Runs iperf3 flows both ways, conversations over both address families, and two pings.
 fn many_flows(ingress: &str) {
     let topology = topology();
     let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
@@ -52,12 +53,12 @@ fn many_flows(ingress: &str) {
 }
 
 fn assert_every_flow_is_there(seen: &Seen) {
-    // Tuples name the timed direction, and each flow is timed in both.
+    // A tuple names the timed direction, and each flow is timed in both directions.
     let flows: BTreeSet<_> = seen.records.samples.iter().map(|sample| &sample.tuple).collect();
     let (on_egress, on_ingress): (Vec<_>, Vec<_>) = flows
         .into_iter()
         .partition(|tuple| tuple.src_ip == Family::Ipv4.client() || tuple.src_ip == Family::Ipv6.client());
-    // Four conversations, one control and eight data connections of iperf3; pings are only timed one way.
+    // Four conversations, and one control and eight data connections of iperf3. Pings are timed in one direction only.
     assert_eq!((on_ingress.len(), on_egress.len()), (4 + 9 + 2, 4 + 9));
     for sample in &seen.records.samples {
         assert!(sample.match_on_egress || sample.rtt() >= ROUND_TRIP, "{sample:?}");

@@ -16,10 +16,10 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const UNANSWERED: Duration = Duration::from_secs(10 + 10);
 const LISTEN: &str = "--listen 127.0.0.1:9464";
 const METRICS: &str = "http://127.0.0.1:9464/metrics";
-/// The pause between queries: short enough for several to be pending.
+/// The pause between queries, short enough for several to be pending.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// A name that the resolver knows, one that it knows not to exist, and one for which it has no server to ask.
+/// A name that the resolver knows, one that it knows not to exist, and one that it has no upstream server for.
 const NAMES: [(&str, u8, &str); 3] =
     [("here.test", 0, "NOERROR"), ("nowhere.test", 3, "NXDOMAIN"), ("elsewhere.example", 5, "REFUSED")];
 
@@ -59,8 +59,8 @@ fn socket(host: &Namespace, server: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// Queries the names in turn, `times` times each, over one socket and with IDs from `first` on. Returns how long the
-/// client waited, by ID. Asserts that each query gets the expected response.
+/// Queries the names in turn, `times` times each, over one socket and with IDs from `first` on. Asserts that each query
+/// gets the expected response. Returns by ID how long the client waited.
 fn ask(host: &Namespace, server: SocketAddr, first: u16, times: u16) -> BTreeMap<u16, Duration> {
     let socket = socket(host, server);
     let ids = first..first + times * NAMES.len() as u16;
@@ -81,7 +81,7 @@ fn ask(host: &Namespace, server: SocketAddr, first: u16, times: u16) -> BTreeMap
     })
 }
 
-/// The ID of the next response, and when it arrived.
+/// Receives the next response. Returns its ID and arrival time.
 fn response(socket: &UdpSocket, name: impl Fn(u16) -> (&'static str, u8, &'static str)) -> (u16, Instant) {
     let mut message = [0; 512];
     let length = uninterrupted(|| socket.recv(&mut message)).unwrap();
@@ -92,7 +92,7 @@ fn response(socket: &UdpSocket, name: impl Fn(u16) -> (&'static str, u8, &'stati
     (id, answered)
 }
 
-/// The DNS metrics, once the sum of `name` is `count`: counters are read once a second.
+/// Returns the DNS metrics once the sum of `name` is `count`: pping reads counters once a second.
 fn counts(host: &Namespace, name: &str, count: u64, patience: Duration) -> BTreeMap<String, u64> {
     let deadline = Instant::now() + patience;
     loop {
@@ -113,7 +113,7 @@ fn counts(host: &Namespace, name: &str, count: u64, patience: Duration) -> BTree
     }
 }
 
-/// The value of the only series of `name` with this label.
+/// Returns the value of the only series of `name` with this label.
 #[track_caller]
 fn count(counts: &BTreeMap<String, u64>, name: &str, label: &str) -> u64 {
     let mut found = counts.iter().filter(|(series, _)| series.starts_with(name) && series.contains(label));
@@ -131,8 +131,8 @@ fn queries_are_timed_and_counted(ingress: &str, family: Family) {
     let server = SocketAddr::new(family.server(), 53);
     let watch = Watch::start(topology.router(), Topology::WAN, &format!("--ingress {ingress} {LISTEN}"));
     let waited = ask(topology.client(), server, 1_000, TIMES);
-    // Sent twice before the response: it is unknown which query the first response answers, and the second query has
-    // none.
+    // The query is sent twice before the response. The first response could answer either query, and the second finds
+    // no pending query.
     let again = socket(topology.client(), server);
     for _ in 0..2 {
         again.send(&query(TWICE, NAMES[0].0)).unwrap();

@@ -1,4 +1,4 @@
-//! A wire that loses and reorders frames makes no wrong samples.
+//! A wire that loses and reorders frames leads to no wrong samples.
 
 use std::{thread, time::Duration};
 
@@ -11,12 +11,12 @@ use super::{Family, ROUND_TRIP, ok, topology, watch::Watch};
 
 const CONVERSATION: Pace = Pace { chunks: 700, bytes: 100, pause: Duration::from_millis(3) };
 const BULK: Pace = Pace { chunks: 4, bytes: 65_536, pause: Duration::from_millis(20) };
-/// Long enough for frames sent a few milliseconds later to overtake it.
+/// Long enough for frames sent a few milliseconds later to arrive first.
 const LATE: Duration = Duration::from_millis(16);
-/// The offset of the `EtherType`, as the lab's frames have no VLAN tags.
+/// The offset of the `EtherType`. The lab's frames have no VLAN tags.
 const ETHER_TYPE: usize = 12;
 
-/// Loses every 29th IP packet, and delays every 7th behind later ones.
+/// Drops every 29th IP packet, and delays every 7th behind later ones.
 fn disturb(topology: &Topology, leg: Leg) {
     let mut packets = 0_u32;
     topology.wire().set_fate(leg, move |frame| {

@@ -25,7 +25,7 @@ const CONVERSATION: Pace = Pace { chunks: 5, bytes: 100, pause: Duration::from_m
 /// A flow event without its flow.
 type Event<'a> = (&'a str, &'a str, &'a str);
 
-/// The events of one direction of a flow, in order: `src` replies, and the packets of `dest` are timed.
+/// Returns the events of one direction of a flow, in order: `src` replies, and the packets of `dest` are timed.
 fn events(seen: &Seen, src: SocketAddr, dest: SocketAddr) -> Vec<Event<'_>> {
     let tuple = Tuple { src_ip: src.ip(), src_port: src.port(), dest_ip: dest.ip(), dest_port: dest.port() };
     let events = seen.records.flow_events.iter().filter(|event| event.tuple == tuple);
@@ -83,7 +83,7 @@ fn a_reset_closes_both_ways() {
     );
 }
 
-/// Ends a connection by a reset.
+/// Closes a connection with a reset.
 fn reset(stream: TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
     let length = size_of_val(&linger) as libc::socklen_t;
@@ -95,7 +95,7 @@ fn reset(stream: TcpStream) {
     drop(stream);
 }
 
-/// No flow opens, so none closes; and a reset echoes no timestamp.
+/// No flow opens, so none closes. A reset echoes no timestamp.
 #[test]
 fn a_refused_connection_is_no_flow() {
     let topology = topology();

@@ -36,8 +36,8 @@ fn samples_agree_with_tcpdump_and_ping(ingress: &str, family: Family) {
     seen.assert_agreement();
     assert_ping_agrees(&reported, &seen, |sample| sample.method == "icmp-echo");
 
-    // What leaves towards the server is echoed after the wire's hold. What arrives from the server is echoed by the
-    // client, and nothing delays that.
+    // The server echoes what leaves towards it, after the wire's hold. The client echoes what arrives from the server,
+    // without delay.
     for sample in &seen.records.samples {
         let is_from_client = sample.tuple.src_ip == family.client();
         assert_eq!(sample.match_on_egress, is_from_client, "{sample:?}");
@@ -70,7 +70,8 @@ fn xdp_agrees_with_tcpdump_and_ping_over_ipv6() {
     samples_agree_with_tcpdump_and_ping("xdp", Family::Ipv6);
 }
 
-/// A ping from beyond the wire: the reply leaves the interface, and only the part behind it is timed.
+/// The server sends the ping through the wire. The reply leaves the interface, and only the part behind the interface
+/// is timed.
 #[test]
 fn a_ping_from_the_server_is_matched_on_egress_without_the_wire() {
     let topology = topology();
@@ -84,8 +85,8 @@ fn a_ping_from_the_server_is_matched_on_egress_without_the_wire() {
         assert_eq!(sample.tuple.src_ip, Family::Ipv4.client());
     }
     // The next ping is answered while a reply is still on the wire, so nothing says which reply belongs to which
-    // sample. But if the wire makes each longer than its sample, the longest is longer than the longest sample, and
-    // so on. Replies that ping did not wait for count as longest.
+    // sample. But if the wire makes each reply's RTT longer than its sample's, the longest reply is longer than the
+    // longest sample, and so on down. Replies that ping did not wait for count as longest.
     let descending = |mut rtts: Vec<Duration>| {
         rtts.sort_unstable_by_key(|&rtt| Reverse(rtt));
         rtts

@@ -8,11 +8,11 @@ use super::ok;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Runs iperf3 from the client to `server`, an address of a host, and returns once it has ended. `arguments` are
-/// separated by spaces.
+/// Runs iperf3 from the client to `server`, an address of a host, and returns once it has ended. Spaces separate the
+/// arguments.
 pub(super) fn iperf(topology: &Topology, server: IpAddr, arguments: &str) {
     let mut command = topology.server().command("iperf3");
-    // Without --forceflush the awaited line stays in a buffer, because this is no terminal.
+    // Without --forceflush the awaited line would stay in a buffer, as the output is no terminal.
     command.args(["--server", "--one-off", "--forceflush"]);
     let mut listening = ok(Process::spawn(command));
     ok(listening.wait_for_output("Server listening", PATIENCE));

@@ -21,8 +21,8 @@ fn is_ping(sample: &Sample) -> bool {
     sample.method == "icmp-echo"
 }
 
-/// The client talks to the router, and the router to the client; the latter gives samples either way. Returns what
-/// ping reported for both.
+/// The client talks to the router, and the router to the client. The second conversation gives samples with or without
+/// `--include-local`. Returns what pping reported, and ping's replies for both.
 fn talk_with_router(arguments: &str) -> (Seen, [Vec<Reply>; 2]) {
     let topology = topology();
     let server = ok(Server::start(topology.router(), 0, Behaviour::Echo));

@@ -6,12 +6,12 @@ use pping_lab::Namespace;
 
 use super::{ok, records::Sample, statistics::median, watch::Seen};
 
-/// How far ping and pping may differ in the median: one host, one short cable, and the time that ping takes to wake
-/// up.
+/// How far the medians of ping and pping may differ: the paths differ by one host and one short cable, and ping takes
+/// time to wake up.
 const SAME_RTT: Duration = Duration::from_micros(500);
 /// The number of pings.
 pub(super) const COUNT: usize = 50;
-/// How many of them may be on their way at once.
+/// How many of them may be in transit at once.
 const UNDER_WAY: usize = 5;
 
 /// A reply as ping prints it.
@@ -23,8 +23,8 @@ pub(super) struct Reply {
     pub(super) rtt: u64,
 }
 
-/// Pings, and returns what ping reports. Every ping must be answered, except for the last few: for those ping waits
-/// only twice as long as the longest RTT so far.
+/// Pings, and returns what ping reports. Every ping must be answered except the last few: for those ping waits only
+/// twice the longest RTT so far.
 pub(super) fn ping(from: &Namespace, to: IpAddr) -> Vec<Reply> {
     let mut command = from.command("ping");
     let output = ok(pping_lab::run(
@@ -51,8 +51,8 @@ fn reply(line: &str) -> Option<Reply> {
     })
 }
 
-/// Asserts that the samples of one ping equal ping's own RTTs, reply by reply, but for excused ones; `is_own` selects
-/// them.
+/// Asserts that the samples of one ping equal ping's own RTTs, reply by reply, except for excused ones. `is_own`
+/// selects the samples.
 #[track_caller]
 pub(super) fn assert_ping_agrees(replies: &[Reply], seen: &Seen, is_own: impl Fn(&Sample) -> bool) {
     let samples: Vec<_> = seen.records.samples.iter().filter(|sample| is_own(sample)).collect();
@@ -64,7 +64,7 @@ pub(super) fn assert_ping_agrees(replies: &[Reply], seen: &Seen, is_own: impl Fn
     assert!(difference <= SAME_RTT, "ping and pping differ by {difference:?} in the median");
 }
 
-/// The reply that arrived when the sample was taken.
+/// Returns the reply that arrived when the sample was taken.
 fn reply_of<'a>(sample: &Sample, replies: &'a [Reply]) -> &'a Reply {
     replies.iter().min_by_key(|reply| reply.at.abs_diff(sample.timestamp)).unwrap()
 }

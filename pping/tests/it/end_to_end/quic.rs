@@ -14,15 +14,15 @@ use crate::python::python_with;
 
 const PEER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/end_to_end/quic/peer.py");
 const PORT: u16 = 4433;
-/// Connections at the same time.
+/// How many connections run at the same time.
 const CONNECTIONS: usize = 2;
-/// The fewest samples in each direction if the bit spins; there are about 90 per connection.
+/// The least number of samples in each direction if the bit spins. A connection gives about 90.
 const MANY: usize = 40 * CONNECTIONS;
-/// The most samples of random bits that look for a while as if they spun; mostly there are none.
+/// The most samples from random bits, which may look for a while as if they spun. Mostly they give none.
 const FEW: usize = 25 * CONNECTIONS;
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What an end does with the spin bit.
+/// How an endpoint sets the spin bit.
 #[derive(Clone, Copy, Debug)]
 enum Spin {
     On,
@@ -40,7 +40,7 @@ impl Spin {
     }
 }
 
-/// What pping and tcpdump see of connections between two ends, whose handshakes are timed.
+/// Lets two ends talk with these spin bits. Returns what pping and tcpdump saw, including the handshakes.
 fn talk(ingress: &str, family: Family, client: Spin, server: Spin) -> Seen {
     let python = python_with("aioquic").unwrap_or_else(|| {
         panic!(
@@ -78,12 +78,12 @@ fn talk(ingress: &str, family: Family, client: Spin, server: Spin) -> Seen {
     seen
 }
 
-/// The samples of a method.
+/// Returns the samples of a method.
 fn of<'a>(seen: &'a Seen, method: &str) -> Vec<&'a Sample> {
     seen.records.samples.iter().filter(|sample| sample.method == method).collect()
 }
 
-/// Asserts one sample for each connection, on the server's side.
+/// Asserts one handshake sample for each connection, with the server as the replying host.
 #[track_caller]
 fn assert_handshakes(seen: &Seen, family: Family) {
     let handshakes = of(seen, "quic-handshake");
@@ -98,7 +98,7 @@ fn assert_handshakes(seen: &Seen, family: Family) {
     }
 }
 
-/// Each sample covers the whole path, and attributes the wire's delay to the server's side.
+/// Asserts that each sample covers the whole path, and attributes the wire's delay to the server's side.
 fn a_spin_bit_that_spins_is_timed(ingress: &str, family: Family) {
     let seen = talk(ingress, family, Spin::On, Spin::On);
     seen.assert_agreement();
@@ -119,15 +119,15 @@ fn a_spin_bit_that_spins_is_timed(ingress: &str, family: Family) {
     }
 }
 
-/// Asserts that a bit that does not spin gives at most so many samples.
+/// Asserts that a bit that does not spin gives at most `most` samples.
 fn a_spin_bit_that_does_not_spin_is_not_timed(ingress: &str, client: Spin, server: Spin, most: usize) {
     let mut seen = talk(ingress, Family::Ipv4, client, server);
     let spins = of(&seen, "quic-spin");
     eprintln!("{} samples of {client:?} and {server:?}", spins.len());
     assert!(spins.len() <= most, "{} samples: {spins:#?}", spins.len());
 
-    // Which random bits are edges depends on the order of both directions' packets, and two CPUs may show tcpdump
-    // another order than pping.
+    // Which random bits are edges depends on the order of both directions' packets, and tcpdump and pping may see
+    // different orders from two CPUs.
     seen.records.samples.retain(|sample| sample.method == "quic-handshake");
     seen.assert_nothing_unjustified();
 }

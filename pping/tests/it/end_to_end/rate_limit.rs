@@ -9,11 +9,11 @@ use pping_lab::{
 
 use super::{Family, ok, records::Tuple, topology, watch::Watch};
 
-/// A conversation of 2 s, and another that begins in the middle of it.
+/// A conversation of 2 s, and another one that begins in the middle of it.
 const CONVERSATION: Pace = Pace { chunks: 400, bytes: 100, pause: Duration::from_millis(5) };
 const SHORT: Pace = Pace { chunks: 150, bytes: 100, pause: Duration::from_millis(5) };
 const LIMIT: Duration = Duration::from_millis(100);
-/// Times since the epoch are the kernel's monotonic times plus an offset that is read again and again.
+/// How far times since the epoch may drift: they are monotonic times plus an offset that is read repeatedly.
 const CLOCK: Duration = Duration::from_millis(1);
 
 #[test]
@@ -30,7 +30,7 @@ fn recordings_of_a_flow_direction_are_spaced() {
 
     seen.assert_nothing_unjustified();
     let mut directions: BTreeMap<&Tuple, Vec<u64>> = BTreeMap::new();
-    // Handshakes are not limited: a connection has only one.
+    // The limit does not apply to handshakes: a connection has only one.
     for sample in seen.records.samples.iter().filter(|sample| sample.method == "tcp-ts") {
         directions.entry(&sample.tuple).or_default().push(sample.recorded_at());
     }
@@ -41,7 +41,7 @@ fn recordings_of_a_flow_direction_are_spaced() {
             let apart = Duration::from_nanos(pair[1] - pair[0]);
             assert!(apart + CLOCK >= LIMIT, "recorded {apart:?} apart: {tuple:?}");
         }
-        // The limit only delays a recording to the next segment that can be timed, about 5 ms later.
+        // The limit delays a recording only until the next segment that can be timed, about 5 ms later.
         assert!(recorded.len() >= 4, "{} recordings of {tuple:?}", recorded.len());
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Tuple {
     pub(super) dest_port: u16,
 }
 
-/// The part of an RTT record that a capture shows too.
+/// The fields of an RTT record that a capture also shows.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sample {
     pub(super) timestamp: u64,
@@ -33,7 +33,7 @@ impl Sample {
         Duration::from_nanos(self.rtt)
     }
 
-    /// When the echoed packet passed, in ns since the epoch.
+    /// Returns when the echoed packet passed, in ns since the epoch.
     pub(super) fn recorded_at(&self) -> u64 {
         self.timestamp - self.rtt
     }

@@ -1,4 +1,4 @@
-//! A router between the ends of a VXLAN tunnel, and hosts that talk inside it.
+//! A router between the ends of a VXLAN tunnel, with hosts that talk inside the tunnel.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -32,7 +32,7 @@ fn open(host: &Namespace, local: IpAddr, remote: IpAddr, number: u8) {
     }
 }
 
-/// What the router sees of traffic inside the tunnel, and what ping reports.
+/// Sends traffic inside the tunnel. Returns what the router sees of it, and what ping reports.
 fn talk_inside(arguments: &str) -> (Seen, Vec<Reply>) {
     let topology = topology();
     let ends = [Topology::CLIENT_IPV4, Topology::SERVER_IPV4].map(IpAddr::from);

@@ -12,18 +12,18 @@ use super::{
     witness::{self, Expected},
 };
 
-/// Pending recordings of a flow direction, as in docs/methods.md.
+/// How many recordings of a flow direction can be pending, as in docs/methods.md.
 const PENDING: u32 = 8;
-/// More than are ever pending.
+/// More recordings than are ever pending.
 const UNLIMITED: u32 = 1_000_000;
 
-/// Pending recordings of both directions of a flow, all of which are invalidated when a packet was missed.
+/// The pending recordings of both directions of a flow. A missed packet invalidates all of them.
 const INVALIDATED: usize = 2 * PENDING as usize;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// pping and tcpdump running. tcpdump starts last and stops first, and the hosts talk only in between, so no sample
-/// is lost at the edges.
+/// A running pping and a running tcpdump. tcpdump starts last and stops first, and the hosts talk only in between, so
+/// no sample is lost at the edges.
 pub(super) struct Watch {
     pping: Process,
     capture: Capture,
@@ -31,20 +31,20 @@ pub(super) struct Watch {
     decap: String,
 }
 
-/// What both have seen.
+/// What pping and tcpdump have seen.
 pub(super) struct Seen {
     pub(super) records: Records,
     pub(super) expected: Vec<Expected>,
-    /// The samples if any number of recordings could be pending. Which one gets the last free entry depends on the
-    /// order of packets on two CPUs, and tcpdump and pping may differ in that.
+    /// The samples if the number of pending recordings were unlimited. Which recording gets the last free entry depends
+    /// on the order of packets on two CPUs, and tcpdump and pping may see different orders.
     pub(super) justified: Vec<Expected>,
-    /// Samples that may be missing because pping reports that it skipped packets. It does so where another CPU held
-    /// their flow and was then paused for long, as a guest's may be.
+    /// How many samples may be missing because pping reports that it skipped packets. It skips packets if another CPU
+    /// holds their flow and is then paused for long, as a guest's CPU may be.
     pub(super) excused: usize,
 }
 
 impl Watch {
-    /// Returns once both are watching. `arguments` are separated by spaces.
+    /// Starts both, and returns once they are watching. Spaces separate the `arguments`.
     pub(super) fn start(host: &Namespace, interface: &str, arguments: &str) -> Self {
         let mut command = host.command(env!("CARGO_BIN_EXE_pping"));
         command.args(["-v", "-i", interface, "--format", "jsonl"]).args(arguments.split_whitespace());
@@ -57,7 +57,7 @@ impl Watch {
         Self { pping, capture, directory, decap: decap.unwrap_or_default().to_owned() }
     }
 
-    /// Waits until no more packets arrive, and stops both.
+    /// Stops both, once tcpdump has received the last packets.
     pub(super) fn finish(mut self) -> Seen {
         let file = ok(self.capture.finish());
         ok(self.pping.stop(Signal::SIGINT, PATIENCE));
@@ -74,7 +74,7 @@ impl Watch {
     }
 }
 
-/// How many packets pping skipped, which is rare.
+/// Returns how many packets pping skipped, which is rare.
 fn not_matched(summary: &str) -> usize {
     let figure = |before: &str, after: &str| -> Option<usize> {
         summary.lines().find_map(|line| line.split_once(before)?.1.split_once(after)?.0.parse().ok())

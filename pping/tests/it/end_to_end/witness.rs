@@ -20,7 +20,7 @@ pub(super) struct Expected {
     pub(super) matched_at: u64,
 }
 
-/// The samples of a capture if `pending` recordings of a direction may be pending, with these tunnels parsed.
+/// Returns the samples of a capture if `pending` recordings of a direction can be pending and these tunnels are parsed.
 pub(super) fn expected_samples(capture: &Path, pending: u32, decap: &str) -> Vec<Expected> {
     let arguments = [format!("--pending={pending}"), format!("--decap={decap}")];
     let lines = ok(pping_lab::run(witness(SCRIPT).args(arguments).arg(capture)));

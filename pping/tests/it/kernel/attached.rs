@@ -1,4 +1,4 @@
-//! Packets that a test run cannot make: headers in pages of their own, and VLAN tags that the device took out.
+//! Packets that a test run cannot make: headers outside the linear part of an skb, and VLAN tags removed by the device.
 
 use std::{
     io,
@@ -34,7 +34,7 @@ const FRAME: usize = 5000;
 
 const PACKETS: usize = 3000;
 
-/// Sends frames of which only the first bytes are contiguous.
+/// Sends frames of which only the first bytes are linear.
 struct Scatterer(OwnedFd);
 
 impl Scatterer {
@@ -60,7 +60,7 @@ impl Scatterer {
         Self(socket)
     }
 
-    /// Sends a frame, of which all or only the Ethernet header is contiguous.
+    /// Sends a frame. All of it is linear if `is_whole`, otherwise only the Ethernet header.
     fn send(&self, frame: &[u8], is_whole: bool) {
         // `virtio_net_hdr` of linux/virtio_net.h: the third and fourth byte are the length of the headers.
         let mut message = vec![0; 10];
@@ -79,7 +79,7 @@ pub(super) fn link(name: &str) -> Link {
     Link { name: name.to_owned(), ifindex, hardware_type: libc::ARPHRD_ETHER }
 }
 
-/// Sends a conversation from `left` to `right`, and watches one of the two.
+/// Sends a conversation from `left` to `right` while pping watches one of the two, and compares the counters.
 fn talk(watched: &str, direction: Direction, is_whole: bool) {
     let watched = link(watched);
     let mut kernel = load::load(&SETTINGS, false).unwrap();
@@ -107,7 +107,7 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
     }
     assert_eq!(reported.len(), expected.len());
     assert!(samples(&reported).len() > PACKETS / 10);
-    // The kernels of the hosts send packets of their own, but not TCP.
+    // The hosts' kernels send packets of their own, but no TCP.
     let counted = counters(&kernel, interface_id);
     let tcp = |counters: &Counters| counters.of(direction, Protocol::Tcp).packets();
     assert_eq!(tcp(&counted), tcp(&twin.counters));

@@ -1,4 +1,4 @@
-//! Captures from the real world: the kernel programs match what a replay of the file matches.
+//! Captures of real traffic: the kernel programs match what a replay of the file matches.
 
 use std::{env, fs, path::PathBuf};
 
@@ -17,23 +17,24 @@ use pping_common::{
 
 use super::rig::{Program, Rig, SETTINGS, is_exhaustive, samples};
 
-/// The longest frame that the kernel takes for a test run is about a page. Headers are far shorter.
+/// The kernel takes frames of up to about a page for a test run. Headers are far shorter.
 const LONGEST: usize = 3000;
 
-/// What does not depend on when a capture is measured: the method, the echoed value and the flow.
+/// The parts of a sample that do not depend on time: the method, the identifier and the flow.
 type Pair = (u8, u32, Endpoints);
 
 fn pair(sample: &RttEvent) -> Pair {
     (sample.method, sample.identifier, Endpoints { interface: 0, ..sample.endpoints })
 }
 
-/// All methods but the one that depends on times, which differ here. The end-to-end tests cover it.
+/// All methods except `quic-spin`, which depends on times, and those differ here. The end-to-end tests cover
+/// `quic-spin`.
 const TIMELESS: LoadOptions = LoadOptions {
     rules: Rules { methods: Methods::ALL.without(Method::QuicSpin), ..SETTINGS.rules },
     ..SETTINGS
 };
 
-/// The captures to read. Without any, the test can only say so.
+/// Returns the captures to read. Without any, the test only prints a message.
 fn files() -> Vec<PathBuf> {
     let folder = env::var_os("PPING_CAPTURES").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/captures")),
@@ -52,7 +53,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// The frames of an Ethernet capture with their times; none for other captures.
+/// Returns the frames of an Ethernet capture with their times; empty for other captures.
 fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
     let mut capture = Capture::new(capture::decompress(fs::File::open(file).unwrap()).unwrap());
     let mut frames = Vec::new();
@@ -69,7 +70,7 @@ fn frames(file: &PathBuf) -> Vec<(u64, Vec<u8>)> {
     }
 }
 
-/// The matches of a replay by the capture's own times.
+/// Returns the matches of a replay by the capture's own times.
 fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
     let LoadOptions { rules, max_flows, .. } = TIMELESS;
     let mut engine = Engine::new(replay::Settings::new(rules, max_flows, decap));
@@ -86,7 +87,8 @@ fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
     samples(&events).iter().map(pair).collect()
 }
 
-/// What the programs match, one after the other or in alternation, and what user space matches at the same time.
+/// Sends the frames through the programs in alternation. Returns their matches, after comparing them with those of user
+/// space.
 fn in_kernel(rig: &mut Rig, frames: &[(u64, Vec<u8>)], programs: &[Program], what: &str) -> Vec<Pair> {
     rig.start_over();
     let mut pairs = Vec::new();
@@ -110,7 +112,7 @@ fn captures_match_in_the_kernel_as_in_a_replay() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let frames = frames(&file);
         let (inside, outside) = (replayed(&frames, Decap::ALL), replayed(&frames, Decap::NONE));
-        // Without tunnels both would be the same, and a test run of XDP takes long.
+        // If the capture has no tunnels, both results are equal, and one run is enough: a test run of XDP takes long.
         let off = (inside != outside).then_some((&mut outside_of_tunnels, outside));
         for (rig, expected) in [(&mut inside_of_tunnels, inside)].into_iter().chain(off) {
             let apart = [&[Program::Ingress, Program::Egress][..], &[Program::Xdp]];

@@ -25,18 +25,18 @@ use super::{
 
 const PACKETS: usize = 6000;
 
-/// How long it may take on a busy machine until the limits let enough samples through.
+/// How long a busy machine may take until the limits have let enough samples through.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The number of packets between two reads of the events.
 const STRIDE: usize = 500;
 
 fn pairs() -> [[IpAddr; 2]; 4] {
-    // Each family, with the lower address on either side.
+    // Both families, with the lower address at either end.
     [[v4(1), v4(9)], [v4(9), v4(3)], [v6(1), v6(9)], [v6(9), v6(3)]]
 }
 
-/// Sends a conversation, and returns what was reported.
+/// Sends conversations, and returns the events reported.
 fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event> {
     let mut random = Random::seeded(seed);
     let mut connections: Vec<Connection> = (0..12)
@@ -48,13 +48,13 @@ fn talk(rig: &mut Rig, seed: u64, temper: Temper, ingress: Program) -> Vec<Event
         let (from, frame) = if random.chance(10) {
             let number = random.below(pings.len());
             let (from, frame) = pings[number].next(&mut random);
-            // Half of the conversations are begun by outside hosts.
+            // In half of the conversations an outside host sends first.
             (from ^ (number & 1), frame)
         } else {
             let number = random.below(connections.len());
             connections[number].next(&mut random)
         };
-        // Routes change, and a host may appear on either side.
+        // A route may change, so a host may appear on the other side of the interface.
         let program = if random.chance(3) { random.pick(&Program::ALL) } else { program(from, ingress) };
         rig.send(program, &frame);
         if packet % STRIDE == 0 {
@@ -126,8 +126,8 @@ fn conversations_match_the_same_with_the_log_on() {
     assert!(!talk(&mut rig, 9, Temper::Wild, Program::Xdp).is_empty());
 }
 
-/// Sends conversations under limits until enough was reported. Returns that, and what would be reported without
-/// limits.
+/// Sends conversations under limits until `is_enough`. Returns the reported samples, and those that would be reported
+/// without limits.
 fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<RttEvent>, Vec<RttEvent>) {
     let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
     rig.twin = Twin::new(SETTINGS, LinkType::Ethernet, rig.twin.interface_id);
@@ -144,12 +144,12 @@ fn talk_limited(rules: Rules, is_enough: impl Fn(&[RttEvent]) -> bool) -> (Vec<R
         std::thread::sleep(Duration::from_micros(200));
         reported.extend(samples(&events(&mut rig.kernel)));
     }
-    // Otherwise limits could lead to samples that do not exist without them.
+    // If pending timestamps had run out, limits could lead to samples that do not exist without them.
     assert_eq!(rig.twin.counters.pending_full, 0);
     (reported, samples(&rig.twin.events))
 }
 
-/// Sorts samples by the flow direction that they belong to.
+/// Groups samples by flow direction.
 fn by_direction(samples: &[RttEvent]) -> Vec<Vec<RttEvent>> {
     let mut directions: HashMap<[u8; 36], Vec<RttEvent>> = HashMap::new();
     for sample in samples {

@@ -1,4 +1,4 @@
-//! What packets take, as the programs find out by themselves, and as the kernel's own statistics have it.
+//! What packets cost, by the programs' own measurement and by the kernel's statistics.
 
 use std::time::{Duration, Instant};
 
@@ -24,17 +24,18 @@ use super::{
 
 const EVERY: u32 = TIMED_EVERY as u32;
 
-/// How far the two may be apart, without what the programs cannot time.
+/// How far the two figures may be apart, after subtracting the part that the programs cannot time.
 const TOLERANCE: f64 = 0.15;
 
-/// The program's own figure is in whole ns.
+/// The programs measure in whole ns.
 const WHOLE: f64 = 1.0;
 
-/// What a program does before it reads the clock for the first time and after it did for the last is in the kernel's statistics only. That
-/// takes the same for each packet, 2 to 4 ns on an idle machine, and is this share of the shortest packet at most.
+/// Only the kernel's statistics include what a program does before its first and after its last reading of the clock.
+/// That takes the same time for each packet, 2 to 4 ns on an idle machine. It may be at most this share of the cost of
+/// the shortest packet.
 const UNTIMED: f64 = 0.5;
 
-/// The machine has other work, and changes its speed.
+/// The machine has other work, and its speed changes.
 const ATTEMPTS: usize = 10;
 
 /// Runs a program on a packet, `times` in a row.
@@ -48,13 +49,13 @@ fn repeat(programs: &Ebpf, name: &str, bytes: &[u8], times: u32) {
     .unwrap();
 }
 
-/// The runs of a program that the kernel counted, and their time.
+/// Returns how many runs of a program the kernel counted, and their total time.
 fn counted(programs: &Ebpf, name: &str) -> (u64, Duration) {
     let info = programs.program(name).unwrap().info().unwrap();
     (info.run_count(), info.run_time())
 }
 
-/// Programs that do nothing.
+/// Loads programs that do nothing.
 fn empty() -> Kernel {
     let mut kernel = load::open(BASELINE, &LoadOptions { max_flows: 16, ..LoadOptions::DEFAULT }).unwrap();
     for name in ["baseline_empty", "baseline_xdp"] {
@@ -68,7 +69,7 @@ fn empty() -> Kernel {
     kernel
 }
 
-/// The ns of a run by the kernel's statistics, in which `act` runs the program.
+/// Returns the mean time of a run in ns by the kernel's statistics, while `act` runs the program.
 fn by_statistics(programs: &Ebpf, name: &str, act: impl FnOnce()) -> f64 {
     let before = counted(programs, name);
     act();
@@ -92,14 +93,14 @@ fn since(before: Timed, after: Timed) -> Timed {
     Timed { packets: after.packets - before.packets, ns: after.ns - before.ns }
 }
 
-/// The value that a quarter of them do not exceed: other work on the machine only adds to what a packet takes.
+/// Returns the lower quartile: other work on the machine only adds to the cost of a packet.
 fn lower_quartile(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values[values.len() / 4]
 }
 
-/// What each of these packets takes, by the program and by the kernel, each without what it adds itself, ns. An interrupt is a part of what
-/// the kernel counts, and of a packet that is timed hardly ever.
+/// Returns the cost of each of these packets in ns, by the program and by the kernel, without the kernel's own
+/// overhead. Interrupts lengthen the kernel's figure, but hardly ever hit a packet that is timed.
 fn compare(rig: &Rig, empty: &Kernel, program: Program, packets: &[Vec<u8>]) -> Vec<(f64, f64)> {
     const ROUNDS: usize = 48;
     let (program, baseline) = name(program);
@@ -107,7 +108,7 @@ fn compare(rig: &Rig, empty: &Kernel, program: Program, packets: &[Vec<u8>]) -> 
     let mut nothing = Vec::new();
     let mut times = vec![(Vec::new(), Vec::new()); packets.len()];
     for _ in 0..ROUNDS {
-        // In turn, so that all get as much of a change in speed.
+        // The programs take turns, so that a change in the machine's speed affects all of them.
         nothing.push(by_statistics(&empty.programs, baseline, || {
             repeat(&empty.programs, baseline, &packets[0], EVERY);
         }));
@@ -131,7 +132,7 @@ fn compare(rig: &Rig, empty: &Kernel, program: Program, packets: &[Vec<u8>]) -> 
     figures.collect()
 }
 
-/// Whether a program times its packets as the kernel does. The first is the shortest.
+/// Returns true if a program's own figures agree with the kernel's. The first packet is the shortest.
 fn agree(figures: &[(f64, f64)]) -> bool {
     let (own, kernels) = figures[0];
     let untimed = kernels - own;
@@ -146,10 +147,10 @@ fn what_a_packet_takes_is_what_the_kernels_statistics_say() {
     let _statistics = enable_stats(Stats::RunTime).unwrap();
     let (mut rig, empty) = (Rig::with(SETTINGS, LinkType::Ethernet), empty());
     let between = |number, payload: &[u8]| Ip::between(v4(1), v4(2)).frame(number, payload);
-    // The port is of nothing that is measured.
+    // No method measures this port.
     let datagram = [&[0x9c, 0x40, 0x27, 0x0f, 0, 12, 0, 0][..], &[0; 4]].concat();
     let segment = Tcp::stamped(1, 2).bytes();
-    // By the stage slow; on the fast path, of IPv4 and IPv6; by the stages slow and step4.
+    // The first packet takes the stage slow, the next two the fast path, the last the stages slow and step4.
     let packets = [
         between(UDP, &datagram),
         between(TCP, &segment),
@@ -158,10 +159,11 @@ fn what_a_packet_takes_is_what_the_kernels_statistics_say() {
     ];
     for program in Program::ALL {
         for bytes in &packets {
-            // Loads the programs of XDP, and makes the flow.
+            // This loads the XDP programs, and creates the flow.
             run(&mut rig.kernel, program, bytes);
-            // Otherwise the packet that is timed would be among the first of a run, which take longer, or the first of another packet's.
-            // Two packets, and two programs, have the same counter: twice and four times a third are not a whole one.
+            // The first packets of a run take longer, so the timed packet must be in the middle of a run. Two of the
+            // packets share a counter, and so do the two programs for ingress: two or four times a third of `EVERY` is
+            // still no multiple of `EVERY`.
             repeat(&rig.kernel.programs, name(program).0.name(), bytes, EVERY / 3);
         }
         let mut found = Vec::new();
@@ -184,7 +186,7 @@ fn one_packet_in_65536_is_timed_and_takes_more_than_nothing_and_less_than_all() 
     for program in Program::ALL {
         run(&mut rig.kernel, program, &bytes);
         let (own, _) = name(program);
-        // Packets of both directions have counters of their own, but those of both programs for ingress have the same.
+        // Each direction has counters of its own, but the two programs for ingress share theirs.
         let direction = program.direction();
         let so_far = counters(&rig.kernel, rig.twin.interface_id).packets(direction) as u32 % EVERY;
         let before = timed(&rig, own);
@@ -195,7 +197,7 @@ fn one_packet_in_65536_is_timed_and_takes_more_than_nothing_and_less_than_all() 
             repeat(&rig.kernel.programs, own.name(), &bytes, EVERY);
             let elapsed = began.elapsed().as_nanos() as u64;
             let Timed { packets, ns } = since(before, timed(&rig, own));
-            // An interrupt between two readings of the clock makes the time of a packet unknown.
+            // An interrupt between two readings of the clock makes a packet's time unknown.
             assert!(packets == 1 || packets == 0 && ns == 0, "{number}: {packets}");
             assert!(packets == 0 || 0 < ns && ns < elapsed, "{number}: {ns} of {elapsed} ns");
         }

@@ -28,7 +28,7 @@ const QUERY: [u8; 2] = [0x01, 0x00];
 const RESPONSE: [u8; 2] = [0x81, 0x80];
 const TRUNCATED: [u8; 2] = [0x83, 0x80];
 const NO_SUCH_NAME: [u8; 2] = [0x81, 0x83];
-/// No IDs.
+/// The IDs if there are no samples.
 const NOTHING: [u32; 0] = [];
 
 /// A client and a server.
@@ -39,12 +39,12 @@ struct Pair {
 }
 
 impl Pair {
-    /// One pair of each family.
+    /// Returns one pair of each family.
     fn both() -> [Self; 2] {
         [[v4(1), v4(53)], [v6(1), v6(53)]].map(|hosts| Self { hosts, ports: [4000, 53] })
     }
 
-    /// A message from one of the two.
+    /// Builds a message from one of the two hosts to the other.
     fn message(&self, from: usize, id: u16, flags: [u8; 2], bytes: usize) -> Vec<u8> {
         let to = 1 - from;
         let datagram = dns((self.ports[from], self.ports[to]), id, flags, bytes);
@@ -60,7 +60,7 @@ impl Pair {
     }
 }
 
-/// The IDs of the samples since the last call.
+/// Returns the IDs of the samples since the last call.
 fn ids(rig: &mut Rig, what: &str) -> Vec<u32> {
     samples(&rig.agree(what)).iter().map(|sample| sample.identifier).collect()
 }
@@ -248,7 +248,7 @@ fn a_method_that_is_off_takes_no_memory_and_sees_nothing() {
     assert_eq!(room(&Rig::new()), [MAX_QUERIES; 2]);
 }
 
-/// How many queries the maps can hold.
+/// Returns how many queries the maps can hold.
 fn room(rig: &Rig) -> [u32; 2] {
     ["QUERIES_V4", "QUERIES_V6"].map(|name| {
         let Some(aya::maps::Map::LruHashMap(map)) = rig.kernel.programs.map(name) else {
@@ -260,7 +260,7 @@ fn room(rig: &Rig) -> [u32; 2] {
 
 #[test]
 fn the_latest_of_too_many_queries_are_matched() {
-    /// On a busy machine queries may time out before the test has sent them all. Then it tries again.
+    /// On a busy machine queries may time out before the test has sent them all, and the test tries again.
     const ATTEMPTS: usize = 5;
     for pair in Pair::both() {
         let is_in_time = (0..ATTEMPTS).any(|_| too_many_queries(pair));
@@ -268,7 +268,7 @@ fn the_latest_of_too_many_queries_are_matched() {
     }
 }
 
-/// Sends more queries than fit, and answers all. Returns `false` if that took so long that nothing can be concluded.
+/// Sends more queries than fit, and answers all. Returns `false` if that took too long for a conclusion.
 fn too_many_queries(pair: Pair) -> bool {
     const EACH: u32 = MAX_QUERIES + 8000;
     let mut rig = Rig::new();
@@ -292,7 +292,7 @@ fn too_many_queries(pair: Pair) -> bool {
     let total: usize = answered.iter().sum();
     assert!(total <= MAX_QUERIES as usize, "{total}");
     assert!(total > MAX_QUERIES as usize * 9 / 10, "{answered:?}");
-    // Each CPU keeps some free entries for itself.
+    // Each CPU reserves some free entries for itself.
     assert!(*answered.last().unwrap() < 1000, "the oldest are gone: {answered:?}");
     let counters = counters(&rig.kernel, rig.twin.interface_id);
     assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
@@ -324,7 +324,7 @@ fn a_query_waits_for_its_timeout_and_no_longer() {
         assert_eq!(ids(rig, "in time"), [5, 5]);
         assert_eq!(rig.twin.counters.dns_unanswered, 0);
     }
-    // With time for all of the above on a busy machine.
+    // The margin leaves a busy machine time for the steps above.
     wait_until(began, DNS_TIMEOUT_SECONDS, 2_500);
     for rig in &mut rigs {
         for pair in Pair::both() {

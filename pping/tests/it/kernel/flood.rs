@@ -1,4 +1,4 @@
-//! In a SYN flood, established flows keep being measured.
+//! During a SYN flood, established flows are still measured.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,7 +15,7 @@ use super::{
 
 const MAX_FLOWS: u32 = 64;
 const MAX_UNANSWERED: u32 = 8;
-/// Many times as many as fit, each from a host of its own.
+/// Far more SYNs than fit, each from a host of its own.
 const SYNS: u32 = 2_000;
 
 /// A segment without options from one host to another.
@@ -40,7 +40,7 @@ fn in_a_flood_established_flows_stay_and_the_oldest_unanswered_make_room() {
     let settings = LoadOptions { max_flows: MAX_FLOWS, max_unanswered: MAX_UNANSWERED, ..SETTINGS };
     let mut rig = Rig::with(settings, LinkType::Ethernet);
     let (there, mut back) = ((v4(1), v4(2)), 0);
-    // All segments carry the ports of the client's connection.
+    // All segments use the ports of the client's connection.
     let reply = |flags, payload, sequence, acknowledgement| {
         let segment =
             Tcp { ports: (443, 40_000), flags, payload, sequence, acknowledgement, ..Tcp::with_options([]) };
@@ -66,7 +66,7 @@ fn in_a_flood_established_flows_stay_and_the_oldest_unanswered_make_room() {
     let left = counters.entries_made[0] - counters.entries_deleted[0];
     assert!(left <= u64::from(MAX_UNANSWERED) + 1, "{left} flows are left");
     assert_eq!(counters.evicted, counters.entries_deleted[0]);
-    // Another flow can open and be measured.
+    // Another flow can still open and be measured.
     let other = (v4(3), v4(2));
     rig.send(Program::Egress, &segment(other, SYN, 0, 99, 0));
     let answer = Tcp {
@@ -81,7 +81,7 @@ fn in_a_flood_established_flows_stay_and_the_oldest_unanswered_make_room() {
     assert_eq!(samples(&super::rig::events(&mut rig.kernel)).len(), 1);
 }
 
-/// With timestamps alone, SYNs without them cannot fill the table.
+/// If only timestamps are measured, SYNs without timestamps cannot fill the table.
 #[test]
 fn syns_without_timestamps_open_no_flow_when_only_timestamps_are_measured() {
     let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };

@@ -1,4 +1,4 @@
-//! Random bytes pass unchanged, and the kernel counts them as user space does.
+//! Frames of random bytes pass unchanged, and the kernel counts them as user space does.
 
 use pping::kernel::load::LoadOptions;
 use pping_common::{
@@ -29,7 +29,7 @@ fn take(link: LinkType, mut frame: impl FnMut(&mut Random, usize) -> Vec<u8>) {
     }
 }
 
-/// Random bytes with just enough sense in them to be parsed further.
+/// Random bytes with just enough structure for the parser to continue.
 fn almost_ip(random: &mut Random, len: usize) -> Vec<u8> {
     let mut packet = random.bytes(len);
     if random.chance(50) {

@@ -1,4 +1,4 @@
-//! Packets belong to the interface that they pass.
+//! Packets count for the interface that they pass.
 
 use pping::kernel::{interfaces::Link, load};
 use pping_common::{
@@ -24,7 +24,7 @@ fn ethernet(ifindex: u32) -> Link {
 #[test]
 fn packets_of_an_unwatched_interface_pass_and_count_nowhere() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
-    // The entries where it would be looked up are taken by other interfaces, or free.
+    // In the interface table, the candidate entries of this interface belong to others or are free.
     for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2] {
         ethernet(neighbour).register(&mut kernel).unwrap();
     }
@@ -54,7 +54,7 @@ fn an_interface_whose_entry_is_taken_gets_the_next() {
         let packets: u64 = Direction::ALL.map(|direction| counters.packets(direction)).iter().sum();
         assert_eq!(packets, if other == last { 3 } else { 0 }, "interface_id {other}");
     }
-    // An interface can have one of INTERFACE_PROBES entries, and all of them are taken now.
+    // An interface can have any of INTERFACE_PROBES entries, and all of them are taken now.
     assert!(ethernet(LOOPBACK + INTERFACE_PROBES * INTERFACE_TABLE).register(&mut kernel).is_err());
 }
 

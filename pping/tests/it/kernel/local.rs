@@ -28,7 +28,7 @@ fn rig(include_local: bool) -> Rig {
     Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet)
 }
 
-/// Has each host ping the other, where these addresses are local; returns the samples matched on ingress and egress.
+/// Lets each host ping the other, with the given addresses local. Returns the samples matched on ingress and egress.
 fn ping(rig: &mut Rig, local: &[IpAddr], here: IpAddr, there: IpAddr) -> [u64; 2] {
     rig.start_over();
     for address in local {

@@ -1,4 +1,4 @@
-//! More events than the ring holds are counted as lost, and change nothing else.
+//! Events beyond the room on the ring are counted as lost, and the loss changes nothing else.
 
 use pping::kernel::drain::Event;
 use pping_common::{
@@ -24,7 +24,7 @@ fn volley(rig: &mut Rig, number: u32, flags: u8) {
     rig.send(program, &Ip::between(from.0, to.0).frame(TCP, &segment.bytes()));
 }
 
-/// Drops from the twin the events that the kernel did not keep. Both have the rest in the same order.
+/// Removes from the twin the events that the kernel lost. Both have the rest in the same order.
 fn lose_but(kept: &[Event], twin: &mut Twin) {
     let mut kept = kept.iter().map(Timeless::from).peekable();
     for event in std::mem::take(&mut twin.events) {
@@ -51,11 +51,11 @@ fn events_without_room_are_counted_and_nothing_else_changes() {
     lose_but(&kept, &mut rig.twin);
     let counters = counters(&rig.kernel, rig.twin.interface_id);
     assert!(counters.lost[Lost::Rtt as usize] > 1000, "{counters:?}");
-    // The first of the two events still fits where no RTT event does.
+    // A flow event is smaller: the first of the two still fits where no RTT event does.
     assert!(counters.lost[Lost::Flow as usize] >= 1, "{counters:?}");
     assert_eq!(counters, rig.twin.counters);
 
-    // With room on the ring, nothing is lost any more.
+    // Once the ring has room, no more events are lost.
     for number in number + 2..number + 500 {
         volley(&mut rig, number, ACK | PSH);
     }

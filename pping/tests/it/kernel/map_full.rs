@@ -1,4 +1,4 @@
-//! More flows than the maps hold are counted, and known flows stay.
+//! Flows beyond the room in the maps are counted, and known flows stay.
 
 use pping::kernel::load::LoadOptions;
 use pping_common::{
@@ -14,7 +14,7 @@ use super::{
 
 const MAX_FLOWS: u32 = 16;
 
-/// A request and its reply in each family, of the flow with this number.
+/// Sends a request and its reply on the flow with this number, in each family.
 fn ping(rig: &mut Rig, number: u16, sequence: u16) {
     for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
         rig.send(Program::Egress, &echo(a, b, number, sequence, false));

@@ -1,4 +1,4 @@
-//! The pool of what is pending: flows take from it when they record, and give back when they are idle.
+//! The pool of pending entries: flows take an entry when they record, and return it when they are idle.
 
 use pping::kernel::load::LoadOptions;
 use pping_common::{limits::CLOSED_IDLE_SECONDS, parse::LinkType};
@@ -8,10 +8,10 @@ use super::{
     rig::{Program, Rig, counters, events, kernels, samples},
 };
 
-/// Flows of each family that can have something pending.
+/// How many flows of each family can have something pending.
 const ROOM: u16 = 4;
 
-/// A rig whose flows have little room, for each of the [`kernels`].
+/// Returns a rig with few pending entries for each of the [`kernels`].
 fn rigs() -> impl Iterator<Item = Rig> {
     kernels().into_iter().map(|settings| {
         let settings = LoadOptions { max_pending: ROOM.into(), ..settings };
@@ -19,14 +19,14 @@ fn rigs() -> impl Iterator<Item = Rig> {
     })
 }
 
-/// A request of each family, of the flow with this number.
+/// Sends a request on the flow with this number, in each family.
 fn request(rig: &mut Rig, number: u16, sequence: u16) {
     for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
         rig.send(Program::Egress, &echo(a, b, number, sequence, false));
     }
 }
 
-/// Its reply, and how many samples that gives.
+/// Sends the replies, and returns how many samples they give.
 fn reply(rig: &mut Rig, number: u16, sequence: u16) -> usize {
     for [a, b] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
         rig.send(Program::Ingress, &echo(b, a, number, sequence, true));
@@ -34,7 +34,7 @@ fn reply(rig: &mut Rig, number: u16, sequence: u16) -> usize {
     samples(&events(&mut rig.kernel)).len()
 }
 
-/// The packets that were not recorded for want of room.
+/// Returns how many packets were not recorded for lack of room.
 fn unrecorded(rig: &Rig) -> u64 {
     counters(&rig.kernel, rig.twin.interface_id).no_pending
 }
@@ -57,7 +57,7 @@ fn flows_beyond_the_room_are_not_recorded_and_each_packet_of_theirs_is_counted()
             let expected = if number < ROOM { 2 } else { 0 };
             assert_eq!(reply(&mut rig, number, 1), expected, "flow {number}");
         }
-        // Those that have room keep it, those that have none are counted once more.
+        // Flows that have an entry keep it. Each other flow counts one more packet.
         for number in 0..10 {
             request(&mut rig, number, 2);
         }
@@ -71,7 +71,7 @@ fn a_flow_gives_its_room_back_once_it_is_idle_and_nothing_is_pending() {
         for number in 0..ROOM {
             request(&mut rig, number, 1);
         }
-        // One of them is never answered.
+        // The request of flow 0 is never answered.
         for number in 1..ROOM {
             assert_eq!(reply(&mut rig, number, 1), 2);
         }
@@ -132,7 +132,7 @@ fn a_flow_that_is_removed_gives_its_room_back_whatever_is_pending() {
 fn a_limit_on_recordings_outlives_the_room() {
     for settings in kernels() {
         let mut settings = LoadOptions { max_pending: ROOM.into(), ..settings };
-        // Longer than this test takes.
+        // This is longer than the test takes.
         settings.rules.rate_limit = 3_600_000_000_000;
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         request(&mut rig, 1, 1);

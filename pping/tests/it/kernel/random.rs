@@ -1,4 +1,4 @@
-//! Pseudo-random numbers that are the same in every run.
+//! Pseudo-random numbers, the same in every run.
 
 /// `SplitMix64`.
 pub(super) struct Random(u64);

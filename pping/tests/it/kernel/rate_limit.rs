@@ -1,4 +1,4 @@
-//! A TSval that the rate limit kept from being recorded stays unrecorded.
+//! A TSval that the rate limit kept from being recorded is not recorded later.
 
 use std::{
     thread,
@@ -30,15 +30,15 @@ fn a_rate_limited_tsval_is_not_recorded_when_it_is_seen_again() {
                 let segment = Tcp { ports: (443, 40_000), flags: ACK | PSH, ..Tcp::stamped(tsval, tsecr) };
                 rig.send(Program::Ingress, &Ip::between(there, here).frame(TCP, &segment.bytes()));
             };
-            // On a busy machine the limit may be over too soon. Then the test tries again.
+            // On a busy machine the limit may expire too soon, and the test tries again.
             let in_time = (0..ATTEMPTS).any(|_| {
                 rig.start_over();
                 let began = Instant::now();
-                // The first TSvals in mid-stream are not recorded, as they may have been seen before.
+                // The first TSvals seen in mid-stream are not recorded, as earlier packets may have carried them.
                 send(&mut rig, 10, 0);
                 answer(&mut rig, 90, 9);
                 send(&mut rig, 11, 90);
-                // Rate-limited three times.
+                // These three recordings are rate-limited.
                 for tsval in 12..15 {
                     send(&mut rig, tsval, 90);
                 }
@@ -46,7 +46,7 @@ fn a_rate_limited_tsval_is_not_recorded_when_it_is_seen_again() {
             });
             assert!(in_time, "{ATTEMPTS} times the limit was over too soon");
             thread::sleep(LIMIT + LIMIT / 10);
-            // Long after its first packet: recorded now, it would give far too short an RTT.
+            // This TSval's first packet passed long ago. Recording it now would give far too short an RTT.
             send(&mut rig, 14, 90);
             answer(&mut rig, 91, 14);
             send(&mut rig, 15, 91);

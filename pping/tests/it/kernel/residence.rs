@@ -1,4 +1,4 @@
-//! Times in this host, where they are known: a token bucket with a known rate, and a queue that is taken away.
+//! Residence times that are known: of a token bucket with a known rate, and of a queue that is removed.
 
 mod forwarding;
 
@@ -29,7 +29,7 @@ const RECEIVER: Ipv4Addr = Ipv4Addr::new(10, 20, 0, 2);
 const DATAGRAM: usize = 1000;
 const FRAME: usize = DATAGRAM + 8 + 20 + 14;
 
-/// What the bucket lets through, bytes a second, and at once.
+/// The bucket's rate in bytes per second, and its burst in bytes.
 const RATE: usize = 1_000_000;
 const BURST: usize = 2_000;
 
@@ -64,7 +64,7 @@ impl Cable {
         run(tc.args(["qdisc", action, "dev", "left", "root"]).args(qdisc.split_whitespace()))
     }
 
-    /// A bucket of this rate with room for this many packets.
+    /// Sets a token bucket with this rate in bytes per second and room for this many packets.
     fn bucket(&self, rate: usize, packets: usize) {
         self.qdisc(&format!("replace tbf rate {rate}bps burst {BURST} limit {}", packets * FRAME));
     }
@@ -79,14 +79,15 @@ impl Cable {
             .unwrap()
     }
 
-    /// Sends datagrams as fast as they go, each with its number. Returns when each was sent.
+    /// Sends numbered datagrams as fast as possible. Returns when each was sent.
     fn send(&self, datagrams: usize) -> Vec<Instant> {
         self.sender
             .enter(|| {
                 let (mut sockets, mut times) = (Vec::new(), Vec::new());
                 let mut payload = [0; DATAGRAM];
                 for number in 0..datagrams {
-                    // What a socket has in queues is limited.
+                    // The kernel limits how many bytes of a socket may be queued, so each 50 datagrams have their own
+                    // socket.
                     if number % 50 == 0 {
                         let socket = UdpSocket::bind((SENDER, 0)).unwrap();
                         socket.connect((RECEIVER, 9)).unwrap();
@@ -95,7 +96,8 @@ impl Cable {
                     let socket = &sockets[number / 50];
                     times.push(Instant::now());
                     payload[..8].copy_from_slice(&number.to_be_bytes());
-                    // Refused: the peer has no socket there. The queue is full: the packet is lost, as any other.
+                    // The peer has no socket at that port, so sends may be refused. If the queue is full, the packet is
+                    // lost like any other.
                     if let Err(error) = socket.send(&payload) {
                         let kind = error.kind();
                         assert!(
@@ -111,7 +113,7 @@ impl Cable {
     }
 }
 
-/// How long the mean packet and the last one wait in the bucket, by arithmetic, if they come at these times, seconds.
+/// Computes how long the mean packet and the last one wait in the bucket if they come at these times, in seconds.
 fn waits(times: &[Instant]) -> [f64; 2] {
     let (rate, burst, frame) = (RATE as f64, BURST as f64, FRAME as f64);
     let (mut tokens, mut left, mut waits, mut last) = (burst, 0.0_f64, 0.0, 0.0);
@@ -138,22 +140,22 @@ fn count(residence: &Residence) -> u64 {
     residence.bins.iter().sum()
 }
 
-/// The longest time, rounded up to the bound of its bin.
+/// Returns the longest time, rounded up to the bound of its bin.
 fn longest(residence: &Residence) -> Duration {
     let bin = residence.bins.iter().rposition(|&count| count > 0);
     Duration::from_nanos(bin.map_or(0, hist::upper_bound))
 }
 
-/// Packets whose end may be unseen: now and then the kernel does not run a program at a tracepoint, depending on what its CPU was
-/// busy with.
+/// How many followed packets may have no known end: depending on what its CPU was doing, the kernel now and then skips
+/// a program at a tracepoint.
 const UNSEEN: u64 = 12;
 
-/// Followed packets that have neither a time nor a loss.
+/// Returns how many followed packets have neither a time nor a loss.
 fn open(residence: &Residence) -> u64 {
     residence.followed - (count(residence) + residence.dropped + residence.replaced)
 }
 
-/// Waits until all followed packets have their end, or all but a few and nothing happens any more.
+/// Waits until all followed packets have ended, or all but [`UNSEEN`] and nothing changes any more.
 fn settled(kernel: &Kernel, id: u16) -> Residence {
     let (began, mut found) = (Instant::now(), queue(kernel, id));
     loop {
@@ -175,8 +177,8 @@ fn queueing_takes_as_long_as_a_bucket_of_known_rate_makes_it() {
     let (kernel, id) = cable.watch(&EVERY_PACKET);
     let [expected, last] = waits(&cable.send(PACKETS));
     let found = settled(&kernel, id);
-    // All are followed, which is more than there are entries for. What the receiver drops may count as dropped if it was not seen to
-    // leave the queue.
+    // All packets are followed. A packet that the receiver drops may count as dropped if its departure from the queue
+    // was not seen.
     assert!(count(&found) + UNSEEN >= PACKETS as u64, "{found:?}");
     let mean = found.sum as f64 / count(&found) as f64 / 1e9;
     eprintln!("mean {mean} s, by arithmetic {expected} s");
@@ -194,7 +196,7 @@ fn one_packet_in_some_is_followed_and_its_mean_is_that_of_all() {
     cable.send(PACKETS);
     let found = settled(&kernel, id);
     eprintln!("{} of {PACKETS}", found.followed);
-    // Eight standard deviations: of a gap that is even from 1 to 15 about 4.3.
+    // Eight standard deviations: a gap that is uniform from 1 to 15 has one of about 4.3.
     let gaps = (PACKETS / 8) as f64;
     let tolerance = 8.0 * 4.3 / 8.0 * gaps.sqrt();
     assert!((found.followed as f64 - gaps).abs() < tolerance, "{} of {PACKETS}", found.followed);
@@ -206,7 +208,7 @@ fn one_packet_in_some_is_followed_and_its_mean_is_that_of_all() {
 #[test]
 fn packets_of_a_queue_that_is_taken_away_have_no_time_and_are_counted() {
     const PACKETS: usize = 200;
-    // It takes seconds until they have left, since a busy machine takes long for what comes next.
+    // The packets take seconds to leave, as a busy machine may be slow to replace the queue.
     const SLOW: usize = RATE / 20;
     let cable = Cable::new();
     cable.bucket(SLOW, 2 * PACKETS);
@@ -216,13 +218,13 @@ fn packets_of_a_queue_that_is_taken_away_have_no_time_and_are_counted() {
     cable.qdisc("replace pfifo limit 1000");
     let elapsed = began.elapsed();
     let found = settled(&kernel, id);
-    // Some had left before the queue was replaced.
+    // Some packets had left before the queue was replaced.
     let sent = elapsed.as_secs_f64() * SLOW as f64 / FRAME as f64 + 10.0;
     assert!(found.dropped > 100 && (count(&found) as f64) < sent, "{found:?}");
     assert!(found.replaced <= UNSEEN, "{found:?}");
     assert!(longest(&found) <= elapsed * 2, "{found:?}");
 
-    // The same with the interface.
+    // Deleting the interface has the same effect.
     cable.bucket(SLOW, 2 * PACKETS);
     cable.send(PACKETS);
     run(cable.sender.command("ip").args(["link", "delete", "left"])).unwrap();
@@ -231,8 +233,8 @@ fn packets_of_a_queue_that_is_taken_away_have_no_time_and_are_counted() {
     assert!(after.replaced <= 2 * UNSEEN, "{after:?}");
 }
 
-/// A bulk transfer, of which packets are up to 64 KiB, through a bucket with room for a quarter of a second. Returns what was found
-/// and how long the transfer took.
+/// Sends a bulk transfer with packets of up to 64 KiB through a bucket with room for a quarter of a second. Returns the
+/// residence times and how long the transfer took.
 fn bulk(burst: usize, every: u32) -> (Residence, Duration) {
     const MEGABYTES: usize = 6;
     let cable = Cable::new();
@@ -250,7 +252,7 @@ fn a_super_packet_counts_as_one_packet() {
     let (found, elapsed) = bulk(100_000, 1);
     eprintln!("{} of {} in {elapsed:?}, longest {:?}", count(&found), found.followed, longest(&found));
     assert!(count(&found) > 30 && found.replaced <= UNSEEN, "{found:?}");
-    // A quarter of a second of the limit, and what the bucket lets through at once.
+    // The limit holds a quarter of a second, and the burst adds to it.
     assert!(longest(&found) < Duration::from_millis(320), "{found:?}");
     assert!(found.sum / count(&found) > 5_000_000, "{found:?}");
 }
@@ -268,7 +270,7 @@ fn a_super_packet_that_the_queue_splits_has_the_time_of_its_first_part() {
     );
     assert!(count(&found) > 10, "{found:?}");
     assert!(longest(&found) < Duration::from_millis(320), "{found:?}");
-    // TCP keeps little in queues of its own host.
+    // TCP limits how much it queues on its own host.
     assert!(found.sum / count(&found) > 1_000_000, "{found:?}");
 }
 
@@ -283,7 +285,8 @@ fn a_queue_of_another_namespace_is_not_this_one() {
     assert_eq!(queue(&kernel, id), Residence::ZERO);
 }
 
-/// Packets of two CPUs, of which most look alike, in a queue that overflows, while it is replaced and the cable is taken out.
+/// Two CPUs send mostly identical packets into a queue that overflows, while the queue is replaced and the cable is
+/// unplugged.
 #[test]
 fn no_time_is_longer_than_its_packet_lived() {
     const SECONDS: u64 = 6;
@@ -299,7 +302,7 @@ fn no_time_is_longer_than_its_packet_lived() {
                 sender.enter(|| {
                     let socket = UdpSocket::bind((SENDER, 0)).unwrap();
                     while !is_over() {
-                        // The same bytes again and again, and the same addresses in memory.
+                        // The bytes are the same each time, and so are the packets' addresses in memory.
                         let to = SocketAddr::from((RECEIVER, port));
                         socket.send_to(&[7; 200], to).ok();
                         thread::sleep(Duration::from_micros(100));
@@ -336,7 +339,7 @@ fn no_time_is_longer_than_its_packet_lived() {
         longest(&found)
     );
     assert!(count(&found) > 500 && found.dropped > 50, "{found:?}");
-    // The queue is full after 52 kB at 200 kB a second, and is taken away after a few rounds at most.
+    // A full queue of 52 kB takes 260 ms at 200 kB a second, and each round replaces it.
     assert!(longest(&found) < Duration::from_millis(400), "{found:?}");
     assert_eq!(found.bins[hist::OVERFLOW], 0, "negative ones would be there");
 }

@@ -23,10 +23,10 @@ use pping_common::{
 
 use super::{frames::ETHERNET_HEADER, twin::Twin};
 
-/// A test run's packets are on the loopback device, unless a test says otherwise.
+/// A test run's packets arrive on the loopback device, unless a test says otherwise.
 pub(super) const LOOPBACK: u32 = 1;
 
-/// The wall clock may be slewed meanwhile.
+/// How far the wall clock may be slewed during a test.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 /// A program that handles packets.
@@ -55,8 +55,8 @@ impl Program {
         }
     }
 
-    /// True if the kernel may refuse a test run: at tc it requires a whole IP header behind the Ethernet header,
-    /// unless there is a VLAN tag.
+    /// True if the kernel may refuse a test run: at tc it requires a whole IP header behind the Ethernet header, unless
+    /// the frame has a VLAN tag.
     fn is_refused(self, bytes: &[u8]) -> bool {
         let least = match bytes[12..14] {
             [0x08, 0x00] => ETHERNET_HEADER + 20,
@@ -80,13 +80,13 @@ impl Program {
     }
 }
 
-/// No limits, and room for some thousand flows.
+/// Load options without limits, with room for some thousand flows.
 pub(super) const SETTINGS: LoadOptions =
     LoadOptions { rules: Rules::UNLIMITED, max_flows: 4096, ..LoadOptions::DEFAULT };
 
-/// The running kernel, and the same with the programs for older ones.
+/// Returns load options for the running kernel, and with the programs for older kernels.
 pub(super) fn kernels() -> [LoadOptions; 2] {
-    // Still with TCX, because a lease would expire if the test is delayed.
+    // TCX stays on: without it a delayed test would outlive its lease.
     [SETTINGS, LoadOptions { without: Without::these(&[Feature::Fetch, Feature::ForEach]), ..SETTINGS }]
 }
 
@@ -108,7 +108,7 @@ impl From<&Event> for Timeless {
                     min_rtt: 0,
                     smoothed_rtt: 0,
                     side_rtt: 0,
-                    // The kernel chooses the index of a series by itself.
+                    // The kernel chooses the series index by itself.
                     series: RttEvent::NO_SERIES,
                     ..event
                 })
@@ -123,7 +123,7 @@ pub(super) fn timeless(events: &[Event]) -> Vec<Timeless> {
     events.iter().map(Timeless::from).collect()
 }
 
-/// The RTT events among others.
+/// Returns only the RTT events.
 pub(super) fn samples(events: &[Event]) -> Vec<RttEvent> {
     let sample = |event: &Event| match event {
         Event::Rtt(event) => Some(*event),
@@ -132,7 +132,7 @@ pub(super) fn samples(events: &[Event]) -> Vec<RttEvent> {
     events.iter().filter_map(sample).collect()
 }
 
-/// The flow events among others.
+/// Returns only the flow events.
 pub(super) fn flow_events(events: &[Event]) -> Vec<FlowEvent> {
     let flow = |event: &Event| match event {
         Event::Flow(event) => Some(*event),
@@ -141,19 +141,19 @@ pub(super) fn flow_events(events: &[Event]) -> Vec<FlowEvent> {
     events.iter().filter_map(flow).collect()
 }
 
-/// Set by `cargo xtask everything`, for every combination. Otherwise each value is tested with each value of every
-/// other setting. The verifier takes most of the time of these tests.
+/// True if `PPING_EXHAUSTIVE` asks for every combination of settings, as `cargo xtask everything` does. Otherwise the
+/// tests cover each pair of values, because the verifier takes most of their time.
 pub(super) fn is_exhaustive() -> bool {
     env::var_os("PPING_EXHAUSTIVE").is_some()
 }
 
 /// Runs a program on a packet, and asserts that the packet passes unchanged. Returns `false` if the kernel does not
-/// take such a packet for a test run.
+/// accept the packet for a test run.
 pub(super) fn run(kernel: &mut Kernel, program: Program, bytes: &[u8]) -> bool {
     run_on(kernel, program, bytes, LOOPBACK)
 }
 
-/// The same on another interface.
+/// Like [`run`], on another interface.
 pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifindex: u32) -> bool {
     let mut out = vec![0xee; bytes.len() + 64];
     let context = program.context(bytes.len(), ifindex);
@@ -166,7 +166,7 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     let programs = &mut kernel.programs;
     let result = match program {
         Program::Xdp => {
-            // Only when needed: verifying takes longer than most tests.
+            // Verifying takes longer than most tests, so this loads XDP only when needed.
             if lookup::xdp(programs).unwrap().fd().is_err() {
                 load::load_packet_programs(programs, &[Hook::Xdp]).unwrap();
             }
@@ -186,19 +186,19 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     true
 }
 
-/// The events on the ring.
+/// Drains the ring, and returns its events.
 pub(super) fn events(kernel: &mut Kernel) -> Vec<Event> {
     let mut events = Vec::new();
     while !drain(&mut kernel.events, |event| events.push(event)) {}
     events
 }
 
-/// The counters of an interface, summed over all CPUs.
+/// Returns the counters of an interface, summed over all CPUs.
 pub(super) fn counters(kernel: &Kernel, interface_id: u16) -> Counters {
     kernel.counters.sum(interface_id)
 }
 
-/// The loopback device with the given link type.
+/// Returns the loopback device with the given link type.
 pub(super) fn loopback(link: LinkType) -> Link {
     let hardware_type = match link {
         LinkType::Ethernet => libc::ARPHRD_LOOPBACK,
@@ -208,18 +208,18 @@ pub(super) fn loopback(link: LinkType) -> Link {
     Link { name: "lo".to_owned(), ifindex: LOOPBACK, hardware_type }
 }
 
-/// Kernel and twin.
+/// The kernel programs and their twin.
 pub(super) struct Rig {
     pub(super) kernel: Kernel,
     pub(super) twin: Twin,
     settings: LoadOptions,
     began: (Instant, SystemTime),
-    /// The longest time a run took, which bounds how far apart the two clocks can be.
+    /// The longest time that a run took. It bounds how far the two clocks can be apart.
     longest_run: Duration,
 }
 
 impl Rig {
-    /// On Ethernet, without limits.
+    /// A rig on Ethernet, without limits.
     pub(super) fn new() -> Self {
         Self::with(SETTINGS, LinkType::Ethernet)
     }
@@ -236,7 +236,8 @@ impl Rig {
         }
     }
 
-    /// Has both start over without flows, queries, local addresses and counts, which takes far less than loading the programs again.
+    /// Clears flows, queries, local addresses and counts in both. This takes far less time than loading the programs
+    /// again.
     pub(super) fn start_over(&mut self) {
         let Kernel { series, local_addresses, .. } = &mut self.kernel;
         series.cut_off(Control::RESTART);
@@ -246,7 +247,7 @@ impl Rig {
         sweep::sweep(&mut self.kernel).unwrap();
         let Kernel { series, counters, .. } = &mut self.kernel;
         series.cut_off(0);
-        // Both tallies of each series.
+        // A series has two sets of sums and bins.
         for _ in 0..2 {
             series.rotate();
             series.take(|_, _| {}).unwrap();
@@ -257,13 +258,13 @@ impl Rig {
         self.twin = Twin::new(self.settings, self.twin.link, self.twin.interface_id);
     }
 
-    /// Adds an address to those of this host.
+    /// Adds an address of this host, in both.
     pub(super) fn add_local(&mut self, address: [u8; 16]) {
         self.kernel.local_addresses.insert(address, 1, 0).unwrap();
         self.twin.tracker.add_local(address);
     }
 
-    /// Sends a packet to both.
+    /// Sends a packet through both.
     pub(super) fn send(&mut self, program: Program, bytes: &[u8]) {
         let start = Instant::now();
         let before = start.duration_since(self.began.0);
@@ -285,8 +286,8 @@ impl Rig {
         assert_eq!(counters(&self.kernel, self.twin.interface_id), self.twin.counters, "{what}");
     }
 
-    /// Asserts that both have aggregated the same since the last call, times apart. It sweeps first, which adds the
-    /// traffic of flows.
+    /// Asserts that both have aggregated the same since the last call, except for times. It sweeps first, which adds
+    /// the traffic of flows.
     pub(super) fn agree_on_series(&mut self, what: &str) {
         self.sweep();
         let count = |tally: &Tally| (tally.count(), tally.sent, tally.received);
@@ -306,7 +307,7 @@ impl Rig {
         assert_eq!(kernel, twin, "{what}");
     }
 
-    /// Asserts that both have counted and reported the same since the last call, and returns the reports.
+    /// Asserts that both have counted and reported the same since the last call. Returns the events.
     pub(super) fn agree(&mut self, what: &str) -> Vec<Event> {
         self.agree_on_counters(what);
         let (kernel, twin) = (events(&mut self.kernel), std::mem::take(&mut self.twin.events));
@@ -318,7 +319,7 @@ impl Rig {
         kernel
     }
 
-    /// Like [`Rig::agree`], where the kernel may report in any order.
+    /// Like [`Rig::agree`], but the kernel may report in any order.
     pub(super) fn agree_in_any_order(&mut self, what: &str) -> Vec<Event> {
         self.agree_on_counters(what);
         let (kernel, twin) = (events(&mut self.kernel), std::mem::take(&mut self.twin.events));

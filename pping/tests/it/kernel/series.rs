@@ -1,4 +1,4 @@
-//! Aggregates in the kernel add up, whatever happens meanwhile.
+//! The kernel's aggregates add up, whatever happens meanwhile.
 
 mod bins;
 mod concurrent;
@@ -17,30 +17,30 @@ use super::{
     rig::{self, Program, SETTINGS, run},
 };
 
-/// The sums over all intervals, series by series.
+/// Sums over all epochs, by series.
 #[derive(Default)]
 struct Sums(HashMap<SeriesKey, Distribution>);
 
 impl Sums {
-    /// Sweeps, and ends the interval.
+    /// Sweeps, then rotates.
     fn sweep_and_rotate(&mut self, kernel: &mut Kernel) {
         pping::kernel::sweep::sweep(kernel).unwrap();
         self.rotate(kernel);
     }
 
-    /// Ends the interval.
+    /// Rotates, and takes the sums.
     fn rotate(&mut self, kernel: &mut Kernel) {
         kernel.series.rotate();
         self.take(kernel);
     }
 
-    /// Takes the interval that ended last.
+    /// Takes the sums of the epoch that ended last.
     fn take(&mut self, kernel: &mut Kernel) {
         kernel.series.take(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
         kernel.series.commit().unwrap();
     }
 
-    /// Samples by the label of their group, of all methods and directions.
+    /// Returns the samples by label of their group, over all methods and directions.
     fn samples(&self) -> HashMap<String, u64> {
         self.by_label(Distribution::count)
     }

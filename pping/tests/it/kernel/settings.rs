@@ -18,7 +18,7 @@ use super::{
     rig::{Program, Rig, SETTINGS, is_exhaustive, samples},
 };
 
-/// A quarter of what the kernel allows, as the next compiler may generate more from the same source.
+/// A quarter of what the kernel allows, because the next compiler may generate more instructions from the same source.
 const BUDGET: u32 = 250_000;
 
 fn assert_within_budget(kernel: &Kernel, settings: &LoadOptions) {
@@ -28,7 +28,7 @@ fn assert_within_budget(kernel: &Kernel, settings: &LoadOptions) {
     }
 }
 
-/// Every combination of the settings, tunnels apart.
+/// Returns every combination of the settings, except tunnels.
 fn combinations() -> Vec<LoadOptions> {
     let mut combinations = Vec::new();
     for rate_limit in [0, 100_000_000] {
@@ -46,7 +46,7 @@ fn combinations() -> Vec<LoadOptions> {
     combinations
 }
 
-/// Six of the combinations, in which every two settings meet with all their values.
+/// Selects six of the combinations, in which each pair of values of two settings occurs.
 fn pairs(combinations: Vec<LoadOptions>) -> Vec<LoadOptions> {
     let is_chosen = |LoadOptions { rules, log, .. }: &LoadOptions| {
         let is_limited = rules.rate_limit > 0;
@@ -74,7 +74,7 @@ fn the_programs_load_within_the_budget_and_work_with_every_combination_of_settin
     }
 }
 
-/// Other settings together with all tunnels are among [`extremes`].
+/// [`extremes`] combines other settings with all tunnels.
 #[test]
 fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_programs() {
     let at_most = Decap::ALL.0.count_ones();
@@ -101,7 +101,8 @@ fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_prog
     eprintln!("{} bytes without tunnels, {} with all", sizes[&0], sizes[&Decap::ALL.0]);
 }
 
-/// Each method alone, all but each for every combination, and the other sets that options can give.
+/// Returns each method alone, all but one for each method if the tests are exhaustive, and the other sets that options
+/// can give.
 fn method_sets() -> Vec<Methods> {
     let alone = Method::ALL.map(|method| Methods::NONE.and(method));
     let but_one =
@@ -126,7 +127,7 @@ fn groupings() -> [Grouping; 3] {
     [nets, file, Grouping { by_dscp: 1, ..Grouping::NONE }]
 }
 
-/// The fewest settings, and all of them.
+/// Returns the fewest settings and the most, each in several combinations.
 fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
     let all = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
     let both = Methods::ALL.and_seq_always();
@@ -140,8 +141,7 @@ fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
         let combinations = combinations()
             .into_iter()
             .filter(|it| it.rules.rate_limit > 0 && it.rules.rtt_basis == RttBasis::Min);
-        // Programs without local addresses and log are smaller. The log costs the most, and testing it once is
-        // enough.
+        // Programs without local addresses and log are smaller. The log costs the most, so one test of it is enough.
         let is_most = |it: &LoadOptions| it.rules.include_local && it.log;
         let combinations = combinations.filter(move |it| is_most(it) || is_exhaustive() && methods != both);
         combinations.map(move |settings| LoadOptions {

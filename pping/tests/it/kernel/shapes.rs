@@ -15,7 +15,7 @@ use super::{
 /// The shortest packet that the kernel takes for a test run.
 pub(super) const SHORTEST: usize = 14;
 
-/// What a packet is handled as.
+/// How the programs treat a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Becomes {
     Stamped,
@@ -36,7 +36,7 @@ fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
     let mut frame = Frame::EMPTY;
     match frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL) {
         Err(reason) => Becomes::Untracked(reason),
-        // A packet whose first byte may be QUIC's begins no flow.
+        // A packet whose first byte may be QUIC's opens no flow.
         Ok(()) if frame.transport.kind == Kind::Quic => Becomes::Untracked(Untracked::Unsupported),
         Ok(()) if frame.transport.kind == Kind::Echo => Becomes::Echo,
         Ok(()) if frame.transport.kind == Kind::Dns => Becomes::Dns,
@@ -71,7 +71,7 @@ fn send(mut rig: Rig, shapes: &[Shape]) {
     }
 }
 
-/// Sends them cut off at every position from `from` on.
+/// Sends shapes, without the bytes before `from`, through all programs, cut off at every length.
 fn send_cut_off(mut rig: Rig, shapes: &[Shape], from: usize) {
     for shape in shapes {
         let packet = &shape.frame[from..];

@@ -1,4 +1,4 @@
-//! Signals that come while programs are loaded.
+//! Signals that arrive while programs are loaded.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},

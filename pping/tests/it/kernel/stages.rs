@@ -1,4 +1,4 @@
-//! Packets are counted, and pass, when the programs that measure them are not there.
+//! Without the programs that measure them, packets still pass and are counted.
 
 use aya::maps::ProgramArray;
 use pping_common::{
@@ -36,7 +36,7 @@ fn without_the_slow_path_each_packet_is_counted_by_its_first_headers() {
         rig.send(Program::Ingress, &Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).bytes()));
         rig.send(Program::Egress, &[0; 64]);
     };
-    // The programs of XDP are loaded by the first packet.
+    // The first packet loads the XDP programs.
     ping(&mut rig);
     rig.start_over();
     unload(&mut rig, &Stage::ALL);

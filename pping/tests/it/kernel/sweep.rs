@@ -100,7 +100,7 @@ fn assert_stay(mut rig: Rig) {
         rig.sweep();
         rig.agree_in_any_order("a sweep");
         if sweep % (IDLE_SECONDS - 1) == 0 {
-            // A pure ACK, which neither matches nor records.
+            // A pure ACK neither matches nor records.
             segment(&mut rig, true, 2, ACK, (1, 1));
         }
     }

@@ -1,4 +1,4 @@
-//! Hosts that talk more or less as real ones do.
+//! Hosts that talk roughly as real ones do.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use super::{
 pub(super) enum Temper {
     /// Data and acknowledgements, without faults.
     Calm,
-    /// Everything that can happen to a connection, far more often than usual.
+    /// Everything that can happen to a connection, far more often than in reality.
     Wild,
 }
 
@@ -33,26 +33,26 @@ struct Host {
 pub(super) struct Connection {
     hosts: [Host; 2],
     temper: Temper,
-    /// Who sent last, and how many packets in a row.
+    /// The sender of the last packet, and how many packets it has sent in a row.
     run: (usize, usize),
 }
 
-/// Packets that a calm host sends in a row: fewer than can be pending.
+/// How many packets a calm host sends in a row at most: fewer than can be pending.
 const LONGEST_RUN: usize = 6;
 
 impl Connection {
-    /// Between two hosts, the first of which has `port`.
+    /// A connection between two hosts, the first of which has `port`.
     pub(super) fn new(hosts: [IpAddr; 2], port: u16, temper: Temper, random: &mut Random) -> Self {
         let [client, server] = hosts;
         let mut host = |address, port| {
-            // Now and then about to wrap around.
+            // Some clocks are about to wrap around.
             let clock = if random.chance(30) { u32::MAX - 20 } else { random.next() as u32 };
             Host { address, port, clock, heard: 0 }
         };
         Self { hosts: [host(client, port), host(server, 443)], temper, run: (0, 0) }
     }
 
-    /// The next packet: the sending host, and the frame.
+    /// Returns the next packet: the index of its sender, and the frame.
     pub(super) fn next(&mut self, random: &mut Random) -> (usize, Vec<u8>) {
         let is_wild = self.temper == Temper::Wild;
         let from = if self.run.1 < LONGEST_RUN || is_wild { random.below(2) } else { 1 - self.run.0 };
@@ -97,14 +97,14 @@ impl Connection {
     }
 }
 
-/// The timestamps option, now and then with other options around it.
+/// Builds the timestamps option, sometimes with other options around it.
 fn options(tsval: u32, tsecr: u32, random: &mut Random) -> Vec<u8> {
     let before: &[&[u8]] = &[&[1, 1], &[1, 1], &[1, 1], &[], &[2, 4, 5, 180, 4, 2], &[3, 3, 7, 1, 1, 1]];
     let behind: &[&[u8]] = &[&[], &[], &[], &[1, 3, 3, 7], &[5, 10, 0, 0, 0, 1, 0, 0, 0, 2]];
     [random.pick(before), &timestamps(tsval, tsecr), random.pick(behind)].concat()
 }
 
-/// A frame, now and then with other headers around the segment.
+/// Builds a frame, sometimes with other headers around the segment.
 fn dressed(mut ip: Ip, segment: &[u8], random: &mut Random) -> Vec<u8> {
     ip.traffic_class = random.next() as u8;
     if random.chance(20) {
@@ -130,7 +130,7 @@ impl Ping {
         Self { hosts, id, sequence: 0xfff0 }
     }
 
-    /// The next packet: the sending host, and the frame. Replies come late, twice, or never.
+    /// Returns the next packet: the index of its sender, and the frame. Replies come late, twice, or never.
     pub(super) fn next(&mut self, random: &mut Random) -> (usize, Vec<u8>) {
         let [pinging, pinged] = self.hosts;
         if random.chance(50) {
@@ -144,7 +144,7 @@ impl Ping {
     }
 }
 
-/// The program that handles a packet of one of two hosts, the first of which is on this side of the interface.
+/// Returns the program for a packet from one of two hosts. The first host is on this side of the interface.
 pub(super) fn program(from: usize, ingress: Program) -> Program {
     if from == 0 { Program::Egress } else { ingress }
 }

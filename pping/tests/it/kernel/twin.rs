@@ -1,4 +1,4 @@
-//! The user-space twin: the tracker that measures captures, fed with the same packets.
+//! The user-space twin: the tracker of replays, fed with the same packets.
 
 use std::ops::{Deref, DerefMut};
 
@@ -14,7 +14,7 @@ use pping_common::{
     parse::LinkType,
 };
 
-/// What the kernel programs are compared with.
+/// The tracker with which the kernel programs are compared.
 pub(super) struct Twin {
     pub(super) tracker: Tracker,
     pub(super) link: LinkType,
@@ -57,7 +57,7 @@ impl Twin {
         self.tracker.sweep(now, self.sweeps);
     }
 
-    /// Counts an event that the ring had no room for.
+    /// Counts an event that found no room on the ring.
     pub(super) fn lose(&mut self, event: &Event) {
         let lost = match event {
             Event::Rtt(_) => Lost::Rtt,

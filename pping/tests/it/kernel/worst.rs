@@ -1,4 +1,4 @@
-//! The worst flows that a sweep finds are those of a replay of the same packets, which keeps all of them.
+//! The worst flows found by a sweep are those of a replay of the same packets, which keeps all flows.
 
 use std::{collections::HashMap, thread, time::Duration};
 
@@ -14,16 +14,16 @@ use super::{
     rig::{Program, Rig, kernels, samples},
 };
 
-/// More than the sweep program visits in a run, so that the bar rises from one to the next.
+/// More flows than one run of the sweep program visits, so that the bar rises between runs.
 const FLOWS: u16 = 1400;
 
-/// How many of the worst are asked for.
+/// How many of the worst to ask for.
 const WORST: usize = 20;
 
-/// Packets that both ends need. Some flows have fewer.
+/// How many packets each end must have sent to be ranked. Some flows have fewer.
 const EVIDENCE: u64 = 3;
 
-/// A flow direction: its ends, and the direction that matches.
+/// A flow direction: its endpoints, and the interface direction in which its echoes pass.
 type Way = (Endpoints, u8);
 
 fn way(contender: &Contender) -> Way {
@@ -47,7 +47,8 @@ fn segment(
     rig.send(program, &Ip::between(source, destination).frame(TCP, &segment.bytes()));
 }
 
-/// Rounds of segments that are echoed in another order. Some are sent again, and they have different lengths.
+/// Sends a round of segments, and their echoes in another order. Some segments are retransmitted, and their lengths
+/// differ.
 fn converse(rig: &mut Rig, random: &mut Random, round: u32) {
     let mut order: Vec<u16> = (0..FLOWS).collect();
     for &flow in &order {
@@ -92,7 +93,7 @@ fn assert_the_worst(mut rig: Rig) {
         rig.kernel.sweeper.rank(WORST, EVIDENCE);
         rig.sweep();
         rig.twin.tracker.fold();
-        // All, with RTTs of the kernel's own samples: the two clocks are apart.
+        // All contenders, with the RTTs of the kernel's own samples, because the two clocks differ.
         let mut all: Vec<(Way, [u64; Figure::COUNT])> = Vec::new();
         for (contender, _) in rig.twin.tracker.take_worst() {
             let way = way(&contender);
@@ -125,7 +126,7 @@ fn assert_the_worst(mut rig: Rig) {
                 assert_eq!(contender.method, Method::TcpTs as u8);
             }
         }
-        // The server's segments are timed too, and match on the way out.
+        // The client's segments have the most bytes, and their echoes pass on ingress.
         let directions: Vec<u8> = found.worst(Figure::Bytes).iter().map(|it| it.direction).collect();
         assert!(directions.contains(&(Direction::Ingress as u8)), "{directions:?}");
     }

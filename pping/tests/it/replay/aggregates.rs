@@ -11,17 +11,17 @@ use super::{
     program::{Temporary, assert_fails, pping, read, rtts, samples, stderr},
 };
 
-/// The start of the first interval of ten seconds after the beginning of the capture.
+/// The start of the second interval of ten seconds.
 const NEXT: u64 = START - START % (10 * SECOND) + 10 * SECOND;
 
-/// A connection in the first interval and the next two, and one an hour later.
+/// A connection in the first interval and the next two, and another one an hour later.
 fn capture() -> Vec<u8> {
     let mut packets = connection(40_000, START, 15, 7 * MILLISECOND);
     packets.extend(connection(40_001, START + 3600 * SECOND, 2, 9 * MILLISECOND));
     pcap(&packets)
 }
 
-/// By timestamps alone: handshakes would be series of their own.
+/// Returns the records by timestamps alone, because handshakes would be series of their own.
 #[track_caller]
 fn records(capture: &[u8], arguments: &str) -> Vec<Value> {
     let output = read(capture, &format!("--rate-limit 0 --methods tcp-ts {arguments}"));
@@ -54,7 +54,7 @@ fn intervals_are_multiples_of_their_length_since_1970() {
     assert_eq!(found, expected);
 }
 
-/// Pins down the whole record.
+/// This pins down the whole record.
 #[test]
 fn an_aggregate_has_the_documented_fields() {
     let records = records(&capture(), "--aggregate 1d --group-by /24,/48");
@@ -136,7 +136,7 @@ fn crowd() -> Vec<u8> {
     let mut packets = Vec::new();
     for client in 0..10 {
         for mut packet in connection(40_000, START + u64::from(client) * MILLISECOND, 1, MILLISECOND / 2) {
-            // The client's address: the source of its packets, and the destination of packets to it.
+            // The client's address is the source of its packets, and the destination of packets to it.
             let offset = if packet.bytes[26] == 192 { 29 } else { 33 };
             packet.bytes[offset] = 100 + client;
             packets.push(packet);

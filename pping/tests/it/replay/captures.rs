@@ -9,7 +9,7 @@ use std::{
 
 use super::samples::{Sample, agree, expected, measured};
 
-/// A table with a line for each capture: the number of its samples, and why it is not higher.
+/// The table with a line for each capture: the number of its samples, and why it is not higher.
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/captures.md");
 
 /// The values of `--decap`.
@@ -26,7 +26,7 @@ fn counts(samples: &[Sample]) -> Counts {
     METHODS.map(|method| samples.iter().filter(|sample| sample.method == method).count())
 }
 
-/// The table's numbers for each file, without and with tunnels parsed.
+/// Returns the table's numbers for each file, without and with tunnels parsed.
 fn table() -> BTreeMap<String, [Counts; 2]> {
     let text = fs::read_to_string(TABLE).unwrap();
     let rows = text.lines().filter_map(|line| line.strip_prefix("| `"));
@@ -44,7 +44,7 @@ fn table() -> BTreeMap<String, [Counts; 2]> {
     .collect()
 }
 
-/// The captures, if this machine has any.
+/// Returns the captures, if this machine has any.
 pub(super) fn captures() -> Vec<PathBuf> {
     let Some(folder) = env::var_os("PPING_CAPTURES").map(PathBuf::from).filter(|folder| folder.is_dir())
     else {
@@ -98,7 +98,7 @@ fn pping_finds_what_the_witness_finds_in_foreign_captures() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Also sequence numbers for flows that have timestamps, and both methods side by side.
+/// Two more choices: sequence numbers for flows with timestamps, and both methods side by side.
 #[test]
 fn pping_finds_what_the_witness_finds_by_every_method() {
     let mut differences = Vec::new();
@@ -118,7 +118,7 @@ fn pping_finds_what_the_witness_finds_by_every_method() {
     assert!(captures().is_empty() || samples > 10_000, "{samples} samples are too few to tell");
 }
 
-/// The samples of a flow direction by timestamps and by sequence numbers, ns.
+/// The samples of a flow direction by timestamps and by sequence numbers, in ns.
 type Pair = [Vec<u64>; 2];
 
 fn median(rtts: &mut [u64]) -> u64 {

@@ -1,4 +1,4 @@
-//! Records of a capture in `ClickHouse`: what it answers is what jq works out from the same lines.
+//! Records of a capture in `ClickHouse`: its answers equal those of jq on the same lines.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ use crate::{
     frames::{Ip, UDP, dns, echo, v4, v6},
 };
 
-/// Flags of packets in pcapng.
+/// Values of the flags option of packets in pcapng.
 const INBOUND: u32 = 1;
 const OUTBOUND: u32 = 2;
 
@@ -22,10 +22,10 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// How many days ago the traffic was: what is loaded is younger than what the tables drop.
+/// How many days ago the traffic was: recent enough for the tables to keep the records.
 const DAYS_AGO: u64 = 3;
 
-/// The beginning of the day of the traffic, ns since 1970; the same throughout a run that passes midnight.
+/// Returns the start of the traffic's day in ns since 1970. The value stays the same if the run passes midnight.
 fn midnight() -> u64 {
     static MIDNIGHT: LazyLock<u64> = LazyLock::new(|| {
         let now = Timestamp::now().as_nanosecond() as u64;
@@ -34,7 +34,7 @@ fn midnight() -> u64 {
     *MIDNIGHT
 }
 
-/// A time as `ClickHouse` and jq are given it.
+/// Formats a time for `ClickHouse` and jq.
 fn text(at: u64, format: &str) -> String {
     let time = Timestamp::from_nanosecond(i128::from(at)).unwrap();
     time.to_zoned(TimeZone::UTC).strftime(format).to_string()
@@ -47,16 +47,16 @@ fn time(at: u64) -> String {
 /// An exchange of two packets: when it began, how long the answer took, request and response.
 type Exchange = (u64, u64, Vec<u8>, Vec<u8>);
 
-/// Pings from 192.0.2.1 and its address in IPv6 to three hosts from 19:00 to 20:00, one of them slower from 19:30 on, and
-/// to that one at noon of the day before, by a shorter way. Queries to two resolvers, one of which is silent from 19:20 to
-/// 19:40, and answers some after more than a second.
+/// Pings from 192.0.2.1 and its IPv6 counterpart to three hosts from 19:00 to 20:00. One host is slower from 19:30 on.
+/// It was also pinged at noon of the day before, over a shorter path. Queries go to two resolvers. One of them is
+/// silent from 19:20 to 19:40, and sometimes takes more than a second to answer.
 fn capture() -> Vec<u8> {
     let evening = midnight() + 19 * HOUR;
     let mut exchanges: Vec<Exchange> = Vec::new();
     for number in 0..360 {
         let at = evening + number * 10 * SECOND + 7;
         let slower = if number < 180 { 1 } else { 4 };
-        // Some take longer, so that no two of the percentiles are in one bin.
+        // Some exchanges take longer, so that no two of the percentiles fall into one bin.
         let longer = [(64, 9), (16, 3)]
             .into_iter()
             .find(|(every, _)| number % every == every - 1)
@@ -102,7 +102,7 @@ fn capture() -> Vec<u8> {
     section().into_iter().chain(interface(ETHERNET as u16, "wan0")).chain(blocks).collect()
 }
 
-/// Records of all kinds, a line each.
+/// Returns records of all kinds as lines of JSON.
 fn records() -> Vec<u8> {
     let output = read(
         &capture(),
@@ -112,7 +112,7 @@ fn records() -> Vec<u8> {
     output.stdout
 }
 
-/// The records as they come from the box `gw1`, with a field of some later version.
+/// Returns the records as they come from the box `gw1`, with a field that only a later version knows.
 fn as_loaded(lines: &[u8]) -> Vec<u8> {
     let lines = String::from_utf8(lines.to_vec()).unwrap();
     let lines =
@@ -158,7 +158,7 @@ fn clickhouse_answers_what_jq_works_out_from_the_records_of_a_capture() {
             p99: (map(.src_rtt.p99 // 0) | max), others: (map(.dest_rtt.samples // 0) | add),
             seconds: (map((.end / 1e9 | floor) - (.start / 1e9 | floor)) | add)}]"#,
     );
-    // What the engine makes of a histogram, and what pping made of it.
+    // The engine computes the same from a histogram as pping does.
     agree(
         "SELECT group, method, sum(count) AS samples, round(max(p999) / 1e6, 3) AS p999 FROM pping.aggregates
         GROUP BY ALL ORDER BY group, method",
@@ -196,7 +196,7 @@ fn clickhouse_answers_what_jq_works_out_from_the_records_of_a_capture() {
         ("host", "gw1".to_owned()),
     ]);
     engine.assert_answers(&QUESTIONS, &parameters, &file.path);
-    // The answers are those that the traffic was made for.
+    // The traffic was made for these answers.
     let answer = |question: &str| jq(&format!("{question}($ask)"), &parameters, &file.path);
     let worst = &answer("worst_prefixes")[0];
     assert_eq!((&worst["group"], &worst["baseline_ms"]), (&json!("192.0.2.3/32"), &json!(12)), "{worst}");

@@ -28,7 +28,7 @@ use crate::{
 
 const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
 
-/// A client and a server, in both families alike.
+/// A client and a server, alike in both families.
 struct Talk {
     engine: Engine,
     is_v6: bool,
@@ -76,7 +76,7 @@ impl Talk {
         &self.engine.tracker.report.counters
     }
 
-    /// ID and RTT of the samples since the last call.
+    /// Returns the ID and the RTT of the samples since the last call.
     fn samples(&mut self) -> Vec<(u32, u64)> {
         let events = std::mem::take(&mut self.engine.tracker.report.events);
         let sample = |event: &Event| match event {
@@ -212,7 +212,7 @@ fn dns_samples_are_aggregated_under_their_method() {
     }
 }
 
-/// The witness's counts for a capture.
+/// Returns the counts for a capture in the witness's format.
 fn counts(capture: &File) -> Value {
     let mut engine = Engine::new(Settings::new(Rules::UNLIMITED, 1000, Decap::NONE));
     let mut capture = Capture::new(decompress(capture.try_clone().unwrap()).unwrap());

@@ -1,4 +1,4 @@
-//! The output formats with a capture, and where they are written.
+//! The output formats with a capture, and the files that they go to.
 
 use std::{fs, process::Command};
 
@@ -50,7 +50,7 @@ fn sighup_ends_one_array_and_begins_another() {
     let capture = pcap(&connection(40_000, START, 5, RTT));
     reader.write(&capture);
     wait_until("records", || read(&current).contains("rtt"));
-    // As the file was not moved, SIGHUP does not reopen it: nothing can be appended to an array.
+    // The file has not been moved, so SIGHUP does not reopen it: nothing can be appended to a JSON array.
     reader.signal("-HUP");
     fs::rename(&current, &rotated).unwrap();
     reader.signal("-HUP");
@@ -68,7 +68,7 @@ fn an_array_is_not_appended_to_a_file() {
     let output = read(&capture, &format!("--format json -w {}", records.path.display()));
     assert_fails(&output, 2, &["--write", "records.json", "not empty"]);
     assert_eq!(fs::read(&records.path).unwrap(), b"[]\n");
-    // Lines are appended.
+    // JSON lines are appended.
     let output = read(&capture, &format!("--format jsonl -w {}", records.path.display()));
     assert!(output.status.success() && fs::read_to_string(&records.path).unwrap().lines().count() > 6);
 }
@@ -92,7 +92,7 @@ fn a_slow_reader_gets_the_whole_array() {
     packets.sort_by_key(|packet| packet.at);
     let file = Temporary::new("capture", &pcap(&packets));
     let mut shell = Command::new("bash");
-    // More than a pipe holds, and longer than a live run waits for a reader.
+    // The output exceeds a pipe's buffer, and the reader pauses for longer than a live run would wait.
     shell.args(["-c", "\"$@\" | { sleep 2; cat; }", "bash"]);
     let command = pping(&format!("-r {} --format json", file.path.display()));
     let output = shell.arg(command.get_program()).args(command.get_args()).output().unwrap();

@@ -1,4 +1,4 @@
-//! Captures of every shape that pping reads, small enough for the repository.
+//! Captures of everything that pping can read, small enough for the repository.
 
 mod compressed;
 mod dialogue;
@@ -16,9 +16,9 @@ mod tunnels;
 /// A capture in the folder `golden`.
 pub(super) struct Golden {
     pub(super) name: String,
-    /// The name of the file with its samples, without extension. Several captures may share one.
+    /// The name of the file with its samples, without extension. Several captures may share a file.
     pub(super) samples: String,
-    /// The kind of tunnels in it, which a second reading parses.
+    /// The kind of tunnels in the capture. A second reading parses them.
     pub(super) decap: Option<&'static str>,
     pub(super) bytes: Vec<u8>,
 }
@@ -29,13 +29,13 @@ impl Golden {
         Self { name: name.to_owned(), samples: samples.to_owned(), decap: None, bytes }
     }
 
-    /// Shares the samples of another capture.
+    /// Sets another capture whose samples this one shares.
     fn with_samples(self, samples: &str) -> Self {
         Self { samples: samples.to_owned(), ..self }
     }
 }
 
-/// A frame of a capture. If it was cut, `bytes` is shorter than `len`.
+/// A frame of a capture. If the capture cut it, `bytes` is shorter than `len`.
 #[derive(Clone)]
 struct Frame {
     /// In ns since 1970.

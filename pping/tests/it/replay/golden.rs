@@ -1,7 +1,7 @@
 //! The captures in `tests/golden`, and their samples.
 //!
-//! `PPING_BLESS=1 cargo test -p pping --test it golden` rewrites both. From then on the witness's results are
-//! expected: read the difference before committing it.
+//! `PPING_BLESS=1 cargo test -p pping --test it golden` rewrites both. The new samples are then the witness's results:
+//! read the difference before committing it.
 
 use std::{env, fs, path::PathBuf, sync::Once};
 
@@ -39,7 +39,7 @@ fn bless() {
     });
 }
 
-/// Each way to read a capture: the value of `--decap`, and the file with the expected samples.
+/// Returns each way to read a capture: the value of `--decap`, and the file with the expected samples.
 fn readings(golden: &Golden) -> Vec<(&str, PathBuf)> {
     let mut readings = vec![("", path(&format!("{}.samples.jsonl", golden.samples)))];
     if let Some(decap) = golden.decap {

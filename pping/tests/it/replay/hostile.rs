@@ -10,7 +10,7 @@ use super::{
 
 const RTT: u64 = 20 * MILLISECOND;
 
-/// The most memory that such a capture may take.
+/// The most memory that such a capture may take, in bytes.
 const MOST_MEMORY: u64 = 64 << 20;
 
 #[test]
@@ -95,7 +95,7 @@ fn a_million_interfaces_take_little_memory() {
     for packet in &packets {
         reader.write(&[enhanced_packet(999_999, packet, 0), enhanced_packet(7, packet, 0)].concat());
     }
-    // Enough to be sure that everything before it has been read.
+    // Long enough for pping to have read everything before it.
     reader.write(&[many.clone(), many].concat());
     let memory = reader.peak_memory();
     let (status, said) = reader.finish();
@@ -109,7 +109,7 @@ fn endless_options_take_little_memory() {
     let mut reader = Reader::start("--format none");
     reader.write(&[section(), interface(1, "eth0")].concat());
     let mut body = vec![0; 20];
-    // Each option is empty, and none is the last.
+    // Each option is empty, and none marks the end.
     body.extend([1, 0, 0, 0].repeat((1 << 18) - 16));
     for _ in 0..20 {
         reader.write(&block(6, &body));

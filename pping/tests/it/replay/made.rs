@@ -1,6 +1,6 @@
 //! Captures built byte by byte.
 
-/// When they begin, in ns since 1970: at no round second.
+/// When the captures begin, in ns since 1970; not a whole second.
 pub(super) const START: u64 = 1_700_000_007_123_456_789;
 pub(super) const SECOND: u64 = 1_000_000_000;
 pub(super) const MILLISECOND: u64 = 1_000_000;
@@ -21,13 +21,13 @@ pub(super) struct Packet {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A connection with timestamps: a SYN at `start`, then a data segment each second, each answered after `rtt`. That
-/// gives `segments` samples of `rtt`, and one of the SYN-ACK.
+/// A connection with timestamps: a SYN at `start`, then a data segment each second, each answered after `rtt`. It gives
+/// `segments` samples of `rtt`, and one of the SYN-ACK.
 pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) -> Vec<Packet> {
     connection_to(SERVER, client_port, (start, SECOND), segments, rtt)
 }
 
-/// The same with any server, and any time between segments.
+/// Like [`connection`], with any server and any time between segments.
 pub(super) fn connection_to(
     server: [u8; 4],
     client_port: u16,
@@ -43,7 +43,7 @@ pub(super) fn connection_to(
         let at = start + u64::from(number) * gap;
         let (flags, payload) = if number == 0 { (SYN, 0) } else { (ACK, PAYLOAD) };
         let tick = 100 + number;
-        // What client and server have sent before, besides the SYN.
+        // The sequence numbers that client and server have used before, apart from the SYN.
         let sent = 1_001 + u32::from(PAYLOAD) * number.saturating_sub(1);
         let [request, reply] = if number == 0 {
             [(1_000, 0), (5_000, 1_001)]
@@ -127,7 +127,7 @@ pub(super) fn section() -> Vec<u8> {
     block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255])
 }
 
-/// An interface description with times in ns, and with a name unless that is empty.
+/// An interface description with times in ns, and with a name unless `name` is empty.
 pub(super) fn interface(link_type: u16, name: &str) -> Vec<u8> {
     let mut body = link_type.to_le_bytes().to_vec();
     body.extend([0; 6]);

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// How long something may take on a busy machine before the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// `pping` with a line of arguments, none of which contains a space.
+/// Returns the command `pping` with a line of arguments. No argument may contain a space.
 pub(super) fn pping(arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pping"));
     command.args(arguments.split_whitespace());
@@ -37,20 +37,20 @@ impl Temporary {
     }
 }
 
-/// Reads a capture from a file, with more arguments.
+/// Runs pping on a capture in a file, with more arguments.
 pub(super) fn read(capture: &[u8], arguments: &str) -> Output {
     let file = Temporary::new("capture", capture);
     pping(&format!("-r {} {arguments}", file.path.display())).output().unwrap()
 }
 
-/// The samples among the records of a successful run.
+/// Returns the samples among the records of a successful run.
 #[track_caller]
 pub(super) fn samples(output: &Output) -> Vec<Value> {
     assert!(output.status.success(), "{}: {}", output.status, stderr(output));
     samples_so_far(output)
 }
 
-/// The samples among the records of a run.
+/// Returns the samples among the records of any run.
 pub(super) fn samples_so_far(output: &Output) -> Vec<Value> {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn: {text}");
@@ -58,7 +58,7 @@ pub(super) fn samples_so_far(output: &Output) -> Vec<Value> {
     records.filter(|record| record.get("rtt").is_some()).collect()
 }
 
-/// The RTTs of samples, in ns.
+/// Returns the RTTs of samples, in ns.
 pub(super) fn rtts(samples: &[Value]) -> Vec<u64> {
     samples.iter().map(|sample| sample["rtt"].as_u64().unwrap()).collect()
 }
@@ -100,12 +100,12 @@ impl Reader {
         self.stdin.as_mut().unwrap().write_all(bytes).ok();
     }
 
-    /// Its standard output so far.
+    /// Returns what pping has written to standard output so far.
     pub(super) fn written(&self) -> String {
         fs::read_to_string(&self.output.path).unwrap()
     }
 
-    /// Its peak memory so far, in bytes.
+    /// Returns pping's peak memory so far, in bytes.
     pub(super) fn peak_memory(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -118,7 +118,7 @@ impl Reader {
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for its end without closing the pipe: exit code, and standard error.
+    /// Waits for pping to end without closing the pipe. Returns the exit code and standard error.
     #[track_caller]
     pub(super) fn wait(&mut self) -> (Option<i32>, String) {
         wait_until("the end", || self.child.try_wait().unwrap().is_some());
@@ -127,7 +127,7 @@ impl Reader {
         (self.child.wait().unwrap().code(), message)
     }
 
-    /// Closes the pipe, and waits for its end.
+    /// Closes the pipe, and waits for pping to end.
     #[track_caller]
     pub(super) fn finish(mut self) -> (Option<i32>, String) {
         self.stdin = None;

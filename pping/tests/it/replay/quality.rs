@@ -1,4 +1,5 @@
-//! `quality` in aggregates: the formula of draft-ietf-ippm-qoo, section 6, once more and from the fields of the record.
+//! `quality` in aggregates, compared with the formula of draft-ietf-ippm-qoo, section 6, applied here to the fields of
+//! the record.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use super::{
     program::{Temporary, assert_fails, pping, read, stderr},
 };
 
-/// One of each part, which take a single sample.
+/// Two profiles that use every part. Aggregates with few samples get a score too.
 const PROFILE: &str = r#"
 [[profile]]
 name = "both"
@@ -32,7 +33,7 @@ fn number(record: &Value, name: &str) -> f64 {
     record[name].as_f64().unwrap()
 }
 
-/// The highest time of the bin with a percentile, or the longest time of all.
+/// Returns the upper bound of the bin with a percentile, or the longest time of all.
 fn percentile(record: &Value, percentile: f64) -> f64 {
     let bins = record["histogram"].as_array().unwrap();
     let rank = (percentile / 100.0 * number(record, "count") - 1e-6).ceil().max(1.0);
@@ -48,7 +49,7 @@ fn part(value: f64, optimal: f64, unacceptable: f64) -> f64 {
     (1.0 - (value - optimal) / (unacceptable - optimal)).clamp(0.0, 1.0)
 }
 
-/// What the record should say of both profiles.
+/// Returns what the record should say about both profiles.
 fn expected(record: &Value) -> Value {
     let (count, method) = (number(record, "count"), record["method"].as_str().unwrap());
     if count == 0.0 || method == "quic-spin" {

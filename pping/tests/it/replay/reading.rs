@@ -1,4 +1,4 @@
-//! Captures in all forms, and what is reported about them.
+//! Captures in all formats, and what is reported about them.
 
 use std::io::Write as _;
 
@@ -29,7 +29,7 @@ fn a_capture_gives_its_samples_to_the_nanosecond() {
     assert_eq!(first["timestamp"], START + RTT);
     assert_eq!((&first["src_ip"], &first["src_port"]), (&"198.51.100.2".into(), &443.into()));
     assert_eq!((&first["dest_ip"], &first["dest_port"]), (&"192.0.2.1".into(), &40_000.into()));
-    // A pcap file knows neither.
+    // A pcap file has neither an interface nor a direction.
     assert_eq!((first.get("interface"), first.get("match_on_egress")), (None, None));
     let summary = stderr(&output);
     assert!(summary.starts_with("4.0 s, 10 packets, 6 samples, read in "), "{summary}");
@@ -76,7 +76,7 @@ fn an_unsupported_link_type_is_named_by_number() {
     let packets = connection(40_000, START, 5, RTT);
     capture.extend(packets.iter().flat_map(pcap_packet));
     assert_fails(&read(&capture, ""), 1, &["link type 105", "802.11", "Ethernet (1)"]);
-    // Frame check sequence flags above the link type change nothing.
+    // Flags about the frame check sequence, above the link type, change nothing.
     let mut capture = pcap_header(0x5400_0000 | ETHERNET);
     capture.extend(packets.iter().flat_map(pcap_packet));
     assert_eq!(samples(&read(&capture, "")).len(), 6);
@@ -89,7 +89,7 @@ fn interfaces_have_their_names_and_packets_their_direction() {
     let packets = connection(40_000, START, 5, RTT);
     let mut capture = [section(), interface(105, "wlan0"), interface(1, "eth0"), interface(1, "")].concat();
     capture.extend(enhanced_packet(0, &packets[0], 0));
-    // Blocks without packets.
+    // These blocks hold no packets.
     for number in [4, 5, 10, 0x0bad, 0x8000_0001] {
         capture.extend(block(number, &[7; 10]));
     }
@@ -97,7 +97,7 @@ fn interfaces_have_their_names_and_packets_their_direction() {
         capture.extend(enhanced_packet(1, packet, 2 - at as u32 % 2));
         capture.extend(enhanced_packet(2, packet, 0));
     }
-    // The same interfaces again, as in joined files.
+    // The next section has the same interfaces, as in joined files.
     capture.extend([section(), interface(105, "wlan0"), interface(1, "eth0")].concat());
     let later = connection(40_001, START + 10 * SECOND, 2, RTT);
     capture.extend(later.iter().flat_map(|packet| enhanced_packet(1, packet, 0)));
@@ -140,7 +140,7 @@ fn payload_that_was_not_captured_counts() {
     let mut cut = pcap_header(ETHERNET);
     for packet in &packets {
         let mut bytes = packet.bytes[..HEADERS].to_vec();
-        // A segment that the card is to split: the IP length is 0, and the frame's length counts.
+        // The network card will split this segment: the IP length is 0, and the frame's length counts.
         bytes[16..18].fill(0);
         let mut record = pcap_packet(&Packet { bytes, ..*packet });
         record[12..16].copy_from_slice(&(packet.bytes.len() as u32).to_le_bytes());

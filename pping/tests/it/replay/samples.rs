@@ -28,7 +28,7 @@ impl Sample {
         self.rtt
     }
 
-    /// The timed end and the replying end.
+    /// Returns the timed endpoint and the replying endpoint.
     pub(super) fn direction(&self) -> String {
         format!("{} {} to {} {}", self.dest_ip, self.dest_port, self.src_ip, self.src_port)
     }
@@ -51,7 +51,7 @@ pub(super) fn parse(lines: &str) -> Vec<Sample> {
         .collect()
 }
 
-/// pping also writes the protocol, which method and addresses imply.
+/// Asserts that the protocol, which only pping writes, is the one that method and addresses imply.
 #[track_caller]
 fn assert_protocol(record: &Value) {
     let Some(protocol) = record.get("protocol") else { return };
@@ -66,7 +66,7 @@ fn assert_protocol(record: &Value) {
     assert_eq!(protocol, implied, "{record}");
 }
 
-/// The samples that pping finds in a capture, or its error. Options without a value are left out.
+/// Returns the samples that pping finds in a capture, or its error. Options with an empty value are left out.
 pub(super) fn measured(capture: &Path, arguments: &[&str]) -> Result<Vec<Sample>, String> {
     let mut pping = Command::new(PPING);
     pping.args(["--format", "jsonl", "--rate-limit", "0", "-r"]).arg(capture);
@@ -80,7 +80,7 @@ pub(super) fn measured(capture: &Path, arguments: &[&str]) -> Result<Vec<Sample>
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// The samples that the witness expects of a capture.
+/// Returns the samples that the witness expects of a capture.
 #[track_caller]
 pub(super) fn expected(capture: &Path, arguments: &[&str]) -> Vec<Sample> {
     let output =
@@ -91,7 +91,7 @@ pub(super) fn expected(capture: &Path, arguments: &[&str]) -> Vec<Sample> {
     parse(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// Compares both in order, and says where they first differ.
+/// Compares both in order. The error says where they first differ.
 pub(super) fn agree(found: &[Sample], expected: &[Sample]) -> Result<(), String> {
     let same = found.iter().zip(expected).take_while(|(found, expected)| found == expected).count();
     if same == found.len() && same == expected.len() {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::schemas::validator;
 
-/// Records of all kinds, with groups of all kinds.
+/// Returns records of all kinds, with groups of all kinds.
 fn records() -> Vec<Value> {
     let capture = Temporary::new("capture", &pcap(&connection(40_000, START, 12, 5 * MILLISECOND)));
     let groups = Temporary::new("groups.csv", b"prefix,group,site\n192.0.2.0/24,customer,berlin\n");
@@ -29,7 +29,7 @@ fn records() -> Vec<Value> {
     records
 }
 
-/// The first record that has `field`, and whose field `name` has this value.
+/// Returns the first record that has `field` and whose field `name` has this value.
 fn find<'a>(records: &'a [Value], field: &str, (name, value): (&str, &Value)) -> &'a Value {
     let found = records.iter().find(|record| record.get(field).is_some() && record.get(name) == Some(value));
     found.unwrap_or_else(|| panic!("no record with {field}, and {name} {value}"))
@@ -48,7 +48,7 @@ fn records_of_all_kinds_validate_and_spoiled_ones_do_not() {
     find(&records, "flow_event", ("reason", &json!("SYN")));
     find(&records, "labels", ("group", &json!("customer")));
     let summary = find(&records, "src_rtt", ("protocol", &tcp));
-    // A record of traffic alone has no RTTs to spoil.
+    // A record with traffic alone has no RTTs to spoil.
     let with_samples: Vec<Value> =
         records.iter().filter(|record| record["count"] != json!(0)).cloned().collect();
     let aggregate = find(&with_samples, "prefix", ("dscp", &json!(0)));

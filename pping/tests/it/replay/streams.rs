@@ -1,4 +1,4 @@
-//! Captures that arrive by a pipe, and go on for long.
+//! Long captures that arrive through a pipe.
 
 use super::{
     made::{MILLISECOND, Packet, START, connection, pcap_header, pcap_packet},
@@ -7,7 +7,7 @@ use super::{
 
 const RTT: u64 = 20 * MILLISECOND;
 
-/// The most memory that a run may take besides the flow table.
+/// The most memory in bytes that a run may take besides the flow table.
 const MOST_MEMORY: u64 = 64 << 20;
 
 fn bytes(packets: &[Packet]) -> Vec<u8> {

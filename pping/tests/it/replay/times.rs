@@ -7,7 +7,7 @@ use super::{
 
 const RTT: u64 = 20 * MILLISECOND;
 
-/// The number of flows that closed because they were idle.
+/// Returns the number of flow directions that closed because they were idle.
 fn timeouts(packets: &[Packet]) -> usize {
     let output = read(&pcap(packets), "");
     samples(&output);
@@ -39,7 +39,7 @@ fn flows_expire_by_the_time_of_the_packets() {
     assert_eq!(timeouts(&packets), 0);
     packets.extend(connection(40_001, START + 310 * SECOND, 2, RTT));
     assert_eq!(timeouts(&packets), 2, "both directions of the first");
-    // Also without packets in between that would cause a sweep.
+    // This also holds without packets in between that would cause a sweep.
     let mut packets = connection(40_000, START, 2, RTT);
     packets.extend(connection(40_000, START + 400 * SECOND, 2, RTT));
     assert_eq!(timeouts(&packets), 2);

@@ -27,7 +27,7 @@ fn settings(emit: Emit) -> Settings {
     Settings { emit, ..Settings::new(rules, MANY, Decap::NONE) }
 }
 
-/// Handles packets from the client on ingress, and packets to it on egress.
+/// Sends packets from the client through ingress, and packets to it through egress.
 fn take(tracker: &mut Tracker, packets: &[made::Packet], second: u32) {
     for packet in packets {
         let is_from_client = packet.bytes[26] == 192;
@@ -105,7 +105,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
         assert_eq!(found.len(), 2);
         for (key, tally) in found {
             assert_eq!((key.interface, key.method), (3, Method::TcpTs as u8));
-            // The echoes of the client's packets leave towards it.
+            // The echoes of the client's packets leave towards the client.
             let is_of_client = key.direction == Direction::Egress as u8;
             let End::Prefix { address, len: 24 } = key.group.source() else { panic!("{key:?}") };
             assert_eq!(address.to_bytes()[12], if is_of_client { 198 } else { 192 });

@@ -1,4 +1,4 @@
-//! Wrong input ends with an exit code and a message that names the mistake and what would be right.
+//! Invalid input ends pping with an exit code and a message that names the mistake and a fix.
 
 use super::{
     made::{START, connection, pcap},
@@ -90,7 +90,7 @@ fn a_capture_that_cannot_be_opened_is_named() {
     let output = |arguments| pping(arguments).output().unwrap();
     assert_fails(&output("-r /nowhere/trace.pcap"), 2, &["--read /nowhere/trace.pcap", "No such file"]);
     assert_fails(&output("-r /"), 2, &["--read /:", "directory"]);
-    // `-r` is the rate limit of another pping.
+    // In another pping, `-r` is the rate limit.
     assert_fails(&output("-r 250"), 2, &["--read 250", "--rate-limit 250ms"]);
 }
 

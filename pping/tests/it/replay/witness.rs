@@ -1,4 +1,4 @@
-//! Aggregates, summaries, logs and counters agree with the samples, with tshark, and with other readers of the log.
+//! Aggregates, summaries, logs and counters agree with the samples, with tshark, and with another reader of the log.
 
 use std::{
     collections::HashSet,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::python::{python_with, witness};
 
-/// Groups of several kinds, and intervals.
+/// Options for several kinds of groups and intervals.
 const AGGREGATIONS: [&str; 4] = [
     "--aggregate 1h",
     "--aggregate 30ms",
@@ -34,7 +34,7 @@ fn records(capture: &Path, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Checks records with a script, and returns what it counted.
+/// Checks records with a script of the witness. Returns how many things the script compared.
 #[track_caller]
 fn judge(script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
     let mut judge = witness(script);
@@ -47,7 +47,7 @@ fn judge(script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
     String::from_utf8_lossy(&output.stdout).trim().parse().unwrap()
 }
 
-/// The golden captures, one for each set of samples, and the foreign ones.
+/// Returns one golden capture for each set of samples, and the foreign captures.
 fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
     let mut seen = HashSet::new();
     let golden = generate::all().into_iter().filter(|golden| seen.insert(golden.samples.clone()));
@@ -58,8 +58,7 @@ fn all_captures() -> Vec<(PathBuf, Option<Temporary>)> {
     golden.chain(captures().into_iter().map(|capture| (capture, None))).collect()
 }
 
-/// True if no packet is older than the one before it. A record names its interval, but a late packet is counted in a
-/// later one.
+/// True if no packet is older than the one before it. If one is, a record counts it in a later interval than its time.
 fn is_in_order(capture: &Path) -> bool {
     let mut capture = Capture::new(decompress(File::open(capture).unwrap()).unwrap());
     let (mut newest, mut is_in_order) = (0, true);

@@ -1,4 +1,4 @@
-//! `--worst`, of captures: held against all samples and aggregates of the same run.
+//! `--worst` on captures, compared with all samples and aggregates of the same run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use crate::schemas::validator;
 
 const BY: [&str; 4] = ["rtt", "inflation", "retransmissions", "bytes"];
 
-/// More than there are.
+/// More than any interval has.
 const ALL: usize = 1000;
 
 fn lines(arguments: &str) -> Vec<Value> {
@@ -23,13 +23,13 @@ fn lines(arguments: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What a flow direction is known by.
+/// Returns what identifies a flow direction.
 fn flow(record: &Value) -> String {
     let fields = ["src_ip", "src_port", "dest_ip", "dest_port", "protocol", "match_on_egress", "interface"];
     fields.map(|field| record[field].to_string()).join(" ")
 }
 
-/// What a series is known by.
+/// Returns what identifies a series.
 fn series(record: &Value) -> String {
     ["group", "method", "match_on_egress", "interface"].map(|field| record[field].to_string()).join(" ")
 }
@@ -44,16 +44,16 @@ fn value(record: &Value, by: &str) -> f64 {
     record[field].as_f64().unwrap_or_else(|| panic!("no {field} in {record}"))
 }
 
-/// The samples of a series in an interval: the host that replied, and the RTT.
+/// The samples of a series in an interval: the replying host and the RTT.
 type Replies = Vec<(String, u64)>;
 
-/// How many hosts so many bits stand for, where no two hosts share one.
+/// Returns the estimate for this many hosts, if each sets a bit of its own among 64.
 fn estimate(hosts: usize) -> u64 {
     (-64.0 * (1.0 - hosts as f64 / 64.0).ln()).round() as u64
 }
 
-/// Asserts that a group is ranked by what enough hosts had, according to all samples. Returns whether each host had a bit of its own: else
-/// there seem to be fewer.
+/// Asserts that a group's rank is the RTT that enough hosts had, according to all samples. Returns whether each host
+/// had a bit of its own. If hosts share bits, the estimate is too low.
 fn assert_hosts(what: &str, record: &Value, replies: &Replies) -> bool {
     let octave = |rtt: u64| hist::bin(rtt) / BINS_PER_BLOCK;
     let from = |lowest: usize| -> BTreeSet<&String> {
@@ -76,7 +76,8 @@ fn assert_hosts(what: &str, record: &Value, replies: &Replies) -> bool {
     true
 }
 
-/// Asserts that the records of an interval have what samples and aggregates before them say. Returns how many flows there were.
+/// Asserts that the records of an interval agree with the samples and aggregates before them. Returns the number of
+/// flows.
 fn assert_interval(
     what: &str,
     records: &[Value],
@@ -130,7 +131,7 @@ fn assert_interval(
 fn the_worst_of_captures_are_those_of_all_samples_and_aggregates() {
     let schema = validator("record.json");
     let mut flows = 0;
-    // Series whose hosts have bits of their own, and others.
+    // How many series have hosts that share bits, and how many do not.
     let mut series_with = [0; 2];
     for capture in captures() {
         let what = capture.display().to_string();
@@ -179,7 +180,7 @@ fn the_worst_of_captures_are_those_of_all_samples_and_aggregates() {
             }
         }
         at_end(&mut samples, &mut aggregates, &mut replies, &mut worst);
-        // Fewer are the first of them.
+        // A smaller `--worst` gives the first ranks of the same list.
         let is_first = |record: &&Value| record["rank"].as_u64().is_none_or(|rank| rank <= 2);
         assert!(run(2).iter().eq(all.iter().filter(is_first)), "{what}");
     }
@@ -190,7 +191,7 @@ fn the_worst_of_captures_are_those_of_all_samples_and_aggregates() {
 
 #[test]
 fn one_busy_slow_host_does_not_make_its_group_the_worst() {
-    // Two groups of 20 hosts. In one of them a host with a long RTT has nearly all samples.
+    // In one of two groups of 20 hosts, one host with a long RTT has nearly all samples.
     let to = |network: [u8; 3], host: u8, connections: u16, rtt: u64| -> Vec<Packet> {
         let [a, b, c] = network;
         let ports = (0..connections).map(|number| 40_000 + 100 * number + u16::from(host));
@@ -229,7 +230,7 @@ fn one_busy_slow_host_does_not_make_its_group_the_worst() {
             assert!((14..=24).contains(&hosts), "{hosts} of 20");
         }
     }
-    // Where it is more than one host, it is the group's.
+    // If more than one host has the long RTT, the group has it.
     let [busy, steady] = ranks(&run(3), "rtt");
     assert_eq!(busy["p95"], busy["ranked_rtt"], "{busy}");
     assert!(busy["rank"].as_u64() < steady["rank"].as_u64(), "{steady} before {busy}");

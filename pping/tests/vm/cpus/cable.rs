@@ -17,7 +17,7 @@ pub(super) const FAR: &str = "cpu1";
 pub(super) const NEAR_ADDRESSES: [&str; 2] = ["10.12.0.1", "fd00:12::1"];
 pub(super) const FAR_ADDRESSES: [&str; 2] = ["10.12.0.2", "fd00:12::2"];
 
-/// Two hosts with a cable that has a queue for each CPU.
+/// Two hosts, with a cable that has a queue for each CPU.
 pub(super) struct Cable {
     pub(super) near: Namespace,
     pub(super) far: Namespace,
@@ -38,8 +38,8 @@ impl Cable {
             ip(host, &format!("address add {}/24 dev {interface}", addresses[0]));
             ip(host, &format!("address add {}/64 dev {interface} nodad", addresses[1]));
         }
-        // So that none of what follows is the first of its kind, for which the kernel patches its code: with other CPUs
-        // running that is more than the emulator can stand.
+        // Steers once here, because the kernel patches its code the first time. The emulator does not survive that
+        // while other CPUs are running.
         for host in [&near, &far] {
             steer_once(host, "lo", "1");
         }
@@ -56,13 +56,14 @@ impl Cable {
             }
         }
         drop(server);
-        // tcpdump's times are those of the CPU that handles a packet, not of the one that queued it.
+        // With 0, tcpdump's times are those of the CPU that handles a packet, not of the CPU that queued it.
         fs::write("/proc/sys/net/core/netdev_tstamp_prequeue", "0").unwrap();
         Self { near, far }
     }
 
-    /// Has received packets of flows go to other CPUs all the time, at the far end and, at tc, at the near one. XDP comes before
-    /// that, and tcpdump after, which may be much later: there packets go to other CPUs by their queues.
+    /// Keeps moving the received packets of flows to other CPUs: always at the far end, and at the near end if pping is
+    /// at tc. XDP runs before this steering and tcpdump after it, possibly much later, so with XDP the sender's queues
+    /// spread the packets.
     pub(super) fn steer(&self, cpus: usize, ingress: &str) -> Vec<Process> {
         let all = (1_u64 << cpus) - 1;
         let masks = [0, all, 0x5555 & all, 0, 0xaaaa & all, 0x3333 & all].map(|mask| format!("{mask:x}"));
@@ -71,7 +72,7 @@ impl Cable {
              echo $mask >$queue; done; sleep 0.3; done; done",
             masks.join(" ")
         );
-        // Unlike nsenter this shows the interfaces of the namespace in /sys.
+        // Unlike nsenter, `ip netns exec` shows the interfaces of the namespace in /sys.
         let is_steered = [true, ingress == "tc"];
         let hosts = [&self.far, &self.near].into_iter().zip(is_steered).filter(|(_, is_steered)| *is_steered);
         hosts
@@ -83,7 +84,7 @@ impl Cable {
             .collect()
     }
 
-    /// Packets that the kernel has counted at the near end, received and sent.
+    /// Returns the packets received and sent at the near end, as the kernel has counted them.
     pub(super) fn counted(&self) -> [u64; 2] {
         let text = ok(self.near.enter(|| fs::read_to_string("/proc/thread-self/net/dev"))).unwrap();
         let line =
@@ -93,7 +94,7 @@ impl Cable {
     }
 }
 
-/// Sets which CPUs received packets of an interface go to.
+/// Sets which CPUs handle the received packets of an interface.
 fn steer_once(host: &Namespace, interface: &str, mask: &str) {
     let file = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
     let mut shell = Command::new("ip");

@@ -1,4 +1,4 @@
-//! What pping and the kernel have counted.
+//! The packet counts of pping and of the kernel.
 
 use std::{
     thread,
@@ -13,18 +13,18 @@ use super::{
     cable::{Cable, NEAR},
 };
 
-/// How long the agent takes to show what it has, on a busy machine.
+/// How long a busy machine's agent takes to publish its counts.
 const SETTLING: Duration = Duration::from_secs(3);
 
-/// What pping has counted of an interface at one time.
+/// The counts of pping and of the kernel for an interface at one time.
 pub(super) struct Counted {
     metrics: Exposition,
     kernel: [u64; 2],
 }
 
 impl Counted {
-    /// At a time when nothing passes. On a busy machine the agent may take long until it shows what the kernel had counted by
-    /// then, so this waits until it shows all that passed since `start`, as long as there is hope.
+    /// Counts while no packets pass. A busy machine's agent may be slow to publish its counts. So this waits until
+    /// pping's count of all packets since `start` equals the kernel's, but no longer than [`PATIENCE`].
     pub(super) fn quietly(cable: &Cable, start: Option<&Self>) -> Self {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -38,12 +38,12 @@ impl Counted {
         }
     }
 
-    /// Packets received and sent since then, as the kernel has counted.
+    /// Returns the packets received and sent since `start`, as the kernel counted them.
     pub(super) fn passed(&self, start: &Self) -> [u64; 2] {
         [0, 1].map(|direction| self.kernel[direction] - start.kernel[direction])
     }
 
-    /// The same as pping has.
+    /// Returns the packets received and sent since `start`, as pping counted them.
     pub(super) fn counted(&self, start: &Self) -> [u64; 2] {
         [0, 1].map(|direction| self.packets()[direction] - start.packets()[direction])
     }

@@ -1,4 +1,4 @@
-//! What goes on beside the flows that are judged.
+//! Traffic and changes beside the flows that are judged.
 
 use std::{
     fs,
@@ -28,7 +28,7 @@ use super::{
     scripts::{Kind, Script},
 };
 
-/// More than there is room for.
+/// More flows than the table has room for.
 const SHORT_FLOWS: u16 = 300;
 
 /// The longest pause in a conversation.
@@ -46,7 +46,7 @@ pub(super) struct Fills {
     pub(super) emptied: AtomicUsize,
 }
 
-/// Beside the flows that are judged: the table fills and empties, and unanswered flows are evicted.
+/// Fills and empties the table, and makes pping evict unanswered flows.
 pub(super) fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &AtomicBool, fills: &Fills) {
     let sockets = [true, false].map(|is_near| ends.socket(is_near));
     let mut random = Random(77);
@@ -71,7 +71,7 @@ pub(super) fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &Ato
             if is_over.load(Relaxed) {
                 return;
             }
-            // A SYN that nothing answers.
+            // This SYN is never answered.
             let unanswered = Ip::between(v4(30), v4(31));
             let syn = Tcp { ports: (port, 81), flags: SYN, ..Tcp::with_options([]) };
             send(&sockets[random.below(2)], &unanswered.frame(TCP, &syn.bytes()));
@@ -80,7 +80,8 @@ pub(super) fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &Ato
             let entries = scrape(near).sum("pping_map_entries", &[("map", "FLOWS_V4")]);
             entries.unwrap_or_default() > f64::from(MAX_FLOWS) / 2.0
         };
-        // Once the agent shows it; and closed flows go after ten seconds, and leave room for the next.
+        // Waits until the agent publishes the number of flows. Closed flows expire after ten seconds, and leave room
+        // for the next.
         for (count, is_awaited) in [(&fills.filled, true), (&fills.emptied, false)] {
             while !is_over.load(Relaxed) && is_half_full() != is_awaited {
                 thread::sleep(Duration::from_millis(500));
@@ -92,7 +93,7 @@ pub(super) fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &Ato
     }
 }
 
-/// Interfaces come and go, with a few packets on each.
+/// Creates and deletes interfaces, with a few packets on each. Returns how many.
 pub(super) fn come_and_go(cable: &Cable, is_over: &AtomicBool) -> u64 {
     let mut count = 0;
     while !is_over.load(Relaxed) {
@@ -122,7 +123,7 @@ pub(super) fn come_and_go(cable: &Cable, is_over: &AtomicBool) -> u64 {
     count
 }
 
-/// Has another groups file read every second.
+/// Makes pping read another groups file every second. Returns how often.
 pub(super) fn reload(pping: &Process, groups: &Path, is_over: &AtomicBool) -> usize {
     let mut count = 0;
     while !is_over.load(Relaxed) {
@@ -134,7 +135,7 @@ pub(super) fn reload(pping: &Process, groups: &Path, is_over: &AtomicBool) -> us
     count
 }
 
-/// Conversations of the kernels, begun while there is room.
+/// Starts conversations between the kernels, while the table has room.
 pub(super) fn converse<'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     cable: &'scope Cable,
@@ -156,7 +157,7 @@ pub(super) fn converse<'scope>(
                 scope.spawn(move || ok(traffic::echo(client, address, pace)));
             }
         }
-        // Until they are connected.
+        // Waits until they are connected.
         thread::sleep(Duration::from_secs(2));
     }
     for address in FAR_ADDRESSES {

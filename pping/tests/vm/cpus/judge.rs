@@ -1,8 +1,8 @@
-//! Which samples a capture justifies, and which it calls for.
+//! Decides which samples a capture justifies, and which it demands.
 //!
-//! The order of two packets that pass at the same time on two CPUs is not that of the capture. So a sample is justified by
-//! any packets that passed within [`AT_ONCE`] of the right ones. A sample that is wrong is wrong by a step, which is
-//! twice as long: the scripts see to that.
+//! If two packets pass at the same time on two CPUs, the capture may not have their order. So a sample is justified by
+//! any packets that passed within [`AT_ONCE`] of the right ones. A wrong sample is wrong by at least a step of a
+//! script, which is twice as long.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,31 +17,31 @@ use crate::{
     records::Sample,
 };
 
-/// What is less apart may have passed in any order, and may be noted that late by one of two witnesses: a guest's CPU
-/// stands still while the machine's are busy with others.
+/// Packets less than this apart may have passed in any order, and a witness may note a packet this late: a guest's CPU
+/// stands still while the machine's CPUs are busy.
 pub(super) const AT_ONCE: Duration = Duration::from_millis(70);
 
-/// The percentage of samples that may be later than that; one always may.
+/// The percentage of samples that may be later than that. One sample always may.
 const LATE: usize = 1;
 
-/// A query that has waited for ten seconds is given up, and so may other recordings be: a step of a script can take that long
-/// where the machine has no time for the guest.
+/// A step of a script can take ten seconds if the machine has no time for the guest. By then pping has given up DNS
+/// queries, and other pending timestamps may be gone too. Samples longer than this are therefore not demanded.
 const LIFETIME: Duration = Duration::from_secs(9);
 
-/// One that is much too late for a CPU that stood still.
+/// Too late for a sample even if a CPU stood still.
 const NEVER: Duration = Duration::from_secs(2);
 
 /// An identifier of a flow direction that the capture shows recorded and echoed.
 #[derive(Clone, Debug)]
 pub(super) struct Expected {
     pub(super) method: &'static str,
-    /// Who sent the echo, and to whom.
+    /// The sender of the echo, and its receiver.
     pub(super) from: Host,
     pub(super) to: Host,
     pub(super) identifier: u32,
     pub(super) recorded_at: u64,
     pub(super) matched_at: u64,
-    /// Whether the order of the capture has it; without, another order does.
+    /// Whether the order of the packets in the capture demands the sample. Otherwise another order does.
     pub(super) is_due: bool,
 }
 
@@ -56,12 +56,12 @@ pub(super) struct Verdict {
     /// Samples that no packets justify, with the packets of their flow around them.
     pub(super) wrong: Vec<String>,
     pub(super) late: Vec<String>,
-    /// Samples that are missing, by flow.
+    /// Missing samples, by flow.
     pub(super) missing: BTreeMap<Way, Vec<Expected>>,
 }
 
-/// Compares samples with packets, both in the order of time. `is_sparse` says of a host whether the packets of its flows are
-/// far apart.
+/// Compares samples with packets, both in order of time. `is_sparse` says whether the packets of a host's flows are far
+/// apart.
 pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
     let mut flows: BTreeMap<Way, Vec<Packet>> = BTreeMap::new();
     for packet in packets {
@@ -132,22 +132,23 @@ pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host)
     verdict
 }
 
-/// Both ends, in an order that is that of both directions.
+/// Returns both endpoints in the same order for both directions.
 pub(super) fn flow_of(one: Host, other: Host) -> Way {
     if one < other { (one, other) } else { (other, one) }
 }
 
-/// How far off a sample is, unless it is farther off than packets that pass at once.
+/// Returns how far a sample is from an expected one, unless it exceeds [`AT_ONCE`].
 fn distance(sample: &Sample, expected: &Expected) -> Option<u64> {
     let recorded = sample.recorded_at().abs_diff(expected.recorded_at);
     let matched = sample.timestamp.abs_diff(expected.matched_at);
     (u128::from(recorded.max(matched)) <= AT_ONCE.as_nanos()).then_some(recorded + matched)
 }
 
-/// Whether there are two packets of its flow at the times of a sample, which nothing justifies: then it is wrong. Without,
-/// a CPU stood still for long. In a conversation packets pass all the time, so these say nothing.
+/// True if an unjustified sample is wrong, and not merely late. It is wrong if two packets of a sparse flow passed at
+/// its two times, or if no packet passed near its end. Otherwise a CPU stood still for long. In a conversation packets
+/// pass all the time, so packets at those times prove nothing.
 fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
-    // What was recorded went to who replied.
+    // The recorded packet was sent by the host that the echo goes to.
     let is_at = |time: u64, address: IpAddr| {
         packets.iter().any(|packet| {
             packet.from.0 == address && u128::from(packet.at.abs_diff(time)) <= AT_ONCE.as_nanos() / 2
@@ -159,7 +160,7 @@ fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
         || packets.iter().all(|packet| u128::from(packet.at.abs_diff(sample.timestamp)) > NEVER.as_nanos())
 }
 
-/// A sample, the others of its flow, and what passed around it.
+/// Describes a sample, the other samples of its flow, and the packets around it.
 fn around(sample: &Sample, of_flow: &[&Sample], packets: &[Packet]) -> String {
     let (recorded, matched) = (sample.recorded_at(), sample.timestamp);
     let margin = 400_000_000;
@@ -192,7 +193,7 @@ impl fmt::Display for Content {
     }
 }
 
-/// What is to be expected of a flow.
+/// Returns the samples to expect of a flow.
 fn in_flow(packets: &[Packet]) -> Vec<Expected> {
     let mut expected = Vec::new();
     let ways: BTreeSet<Way> = packets.iter().map(|it| (it.from, it.to)).collect();
@@ -221,7 +222,7 @@ fn segments(packets: &[Packet]) -> impl Iterator<Item = (&Packet, Segment)> {
     })
 }
 
-/// The sample of an identifier recorded by one packet and echoed by another.
+/// Returns the sample of an identifier that one packet recorded and another one echoed.
 fn matched(method: &'static str, identifier: u32, recorded: &Packet, echo: &Packet) -> Expected {
     Expected {
         method,
@@ -242,7 +243,7 @@ fn consumed(segment: Segment) -> u32 {
     segment.payload + u32::from(segment.flags & SYN != 0) + u32::from(segment.flags & FIN != 0)
 }
 
-/// The first SYN of its number and the first answer, unless either came twice.
+/// Returns the sample of a SYN and its first answer, unless the direction has several SYNs.
 fn handshake(sent: &[Packet], back: &[Packet]) -> Option<Expected> {
     let syns: Vec<_> = segments(sent).filter(|(_, segment)| segment.flags & SYN != 0).collect();
     let [(syn, segment)] = syns[..] else { return None };
@@ -265,7 +266,8 @@ fn by_stamps(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
             echoes.entry(tsecr).or_insert(packet);
         }
     }
-    // The packets that are the first to have a TSval, or have it at the same time as those.
+    // The first packet with each TSval. Packets with the same TSval at about the same time may have been recorded
+    // instead.
     let mut firsts: BTreeMap<u32, &Packet> = BTreeMap::new();
     for (packet, segment) in segments(sent) {
         let Some((tsval, _)) = segment.stamps else { continue };
@@ -307,7 +309,7 @@ fn by_numbers(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
         if segment.flags & SYN != 0 || known.is_none() {
             continue;
         }
-        // The first acknowledgement of this end or more. It gives one sample, of the newest end that it covers.
+        // The first acknowledgement of this end or a later one. It gives one sample, for the newest end that it covers.
         while back.get(from).is_some_and(|(echo, _)| echo.at < packet.at) {
             from += 1;
         }
@@ -340,7 +342,7 @@ fn queries(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
     pairs("dns", sent, back, of)
 }
 
-/// Requests and the first replies to them; `of` has the number of either, and whether it is a reply.
+/// Returns the samples of requests and their first replies. `of` returns a packet's number and whether it is a reply.
 fn pairs(
     method: &'static str,
     sent: &[Packet],
@@ -369,7 +371,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A request at 1 s, its reply 200 ms later, and the same reply 200 ms after that.
+    /// A request at 1 s, its reply 200 ms later, and the same reply again after another 200 ms.
     fn packets() -> Vec<Packet> {
         let [near, far] = [1, 2].map(|host| (v4(host), 7));
         let echo = |at: u64, from, to, is_reply| Packet {

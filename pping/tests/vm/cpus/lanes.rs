@@ -1,4 +1,4 @@
-//! Threads that send the packets of a flow at the same time, each on a CPU that changes all the time.
+//! Threads that send the packets of a flow at the same time, and change their CPUs all the time.
 
 use std::{
     hint, io, mem,
@@ -15,15 +15,15 @@ use pping_lab::{Namespace, PacketSocket, stay_on};
 use super::scripts::{SEATS, Script, Step};
 use crate::monitor::ok;
 
-/// The least time between two steps of a flow. What is wrong is wrong by more than any clock or CPU can be late.
+/// The least time between two steps of a flow. A wrong sample is off by more than any clock or CPU can be late.
 pub(super) const STEP: Duration = Duration::from_millis(150);
 
-/// How often a thread looks whether the others are there before it sleeps for a moment: the machine may have fewer CPUs
-/// than the guest, and one that only waits keeps another from running.
+/// How often a thread looks for the others before it sleeps for a moment. The machine may have fewer CPUs than the
+/// guest, and a thread that spins keeps another from running.
 const LOOKS: u32 = 3_000;
 const MOMENT: Duration = Duration::from_micros(50);
 
-/// A barrier that threads leave running, at the same time.
+/// A barrier whose threads spin while they wait, so that they leave it at the same time.
 #[derive(Debug, Default)]
 struct Gate {
     waiting: AtomicUsize,
@@ -50,7 +50,7 @@ impl Gate {
     }
 }
 
-/// Numbers that look random, of one thread.
+/// A thread's pseudo-random numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Random(pub(super) u64);
 
@@ -63,17 +63,17 @@ impl Random {
     }
 }
 
-/// Where frames go in.
+/// The two ends where frames are sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends<'a> {
     pub(super) near: (&'a Namespace, &'a str),
     pub(super) far: (&'a Namespace, &'a str),
-    /// Whether what the far end sends goes to the queue of the CPU that sends it, as XDP has one program run per queue.
+    /// Whether the far end sends on the queue of the sending CPU, so that XDP runs one program per queue.
     pub(super) is_by_queue: bool,
 }
 
 impl Ends<'_> {
-    /// A socket at one end.
+    /// Opens a socket at one end.
     pub(super) fn socket(&self, is_near: bool) -> PacketSocket {
         let (host, interface) = if is_near { self.near } else { self.far };
         let socket = ok(host.enter(|| PacketSocket::sender(interface))).unwrap();
@@ -84,7 +84,7 @@ impl Ends<'_> {
     }
 }
 
-/// Sends a frame, if need be once there is room for it.
+/// Sends a frame, and retries while the queue is full.
 pub(super) fn send(socket: &PacketSocket, frame: &[u8]) {
     loop {
         match socket.send(frame) {
@@ -107,8 +107,8 @@ struct Lead {
 }
 
 impl Lead {
-    /// The next step of the script whose last one is longest ago, once that is long enough. A script that has begun gets to
-    /// the end of its beginning first: flows without a reply make room for others.
+    /// Returns the next step of the script whose last step is the oldest, once [`STEP`] has passed since then. A script
+    /// that has begun first completes its beginning: flows without a reply are evicted to make room.
     fn step(&mut self) -> Step {
         let (script, last) = &self.scripts[self.playing];
         if last.is_none() || script.is_open() {
@@ -122,27 +122,27 @@ impl Lead {
         self.scripts[self.playing].0.next()
     }
 
-    /// Whether all flows have begun.
+    /// True if all flows have begun.
     fn is_open(&self) -> bool {
         self.scripts.iter().all(|(script, _)| script.is_open())
     }
 
-    /// Every thread has sent its part.
+    /// Notes that every thread has sent its part.
     fn is_sent(&mut self) {
         self.scripts[self.playing].1 = Some(Instant::now());
     }
 }
 
-/// How far all lanes are.
+/// The progress of all lanes.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Lanes of which all flows have begun.
+    /// Lanes whose flows have all begun.
     pub(super) opened: AtomicUsize,
-    /// Steps that were sent.
+    /// Steps sent so far.
     pub(super) steps: AtomicUsize,
 }
 
-/// Plays the scripts, a step of each in turn, until it is over. `lane` is a number of its own.
+/// Plays the scripts step by step until `is_over`. `lane` is unique among the lanes.
 pub(super) fn play(
     ends: Ends<'_>,
     scripts: Vec<Script>,
@@ -191,7 +191,7 @@ pub(super) fn play(
             let part = &part;
             scope.spawn(move || part(seat, None));
         }
-        // On a thread of its own too, since it goes from CPU to CPU.
+        // The leading part has its own thread, because it moves from CPU to CPU.
         scope.spawn(|| part(0, Some(&mut lead)));
     });
 }

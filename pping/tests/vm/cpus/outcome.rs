@@ -1,4 +1,4 @@
-//! What is left when it is all over, and whether that is as it should be.
+//! Results of a run, and whether they are right.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -12,23 +12,23 @@ use super::{
     seen::{self, Host, Packet},
 };
 
-/// What a packet that was not matched can have cost at most, in a flow of a script: six echoes that waited in each direction; of TCP,
-/// three in each, its own, and the first of the next tick in both.
+/// How many samples an unmatched packet can cost at most in a flow of a script: six pending echoes in each direction;
+/// with TCP, three in each direction, its own, and the first of the next tick in both.
 const LOST_OF_SCRIPT: usize = 12;
-/// In a conversation, where eight can wait in each direction.
+/// The same in a conversation, where eight can be pending in each direction.
 const LOST_OF_CONVERSATION: usize = 20;
-/// One sample in so many of a conversation may be missing beside: kernels hold back acknowledgements and send again, and
-/// then much depends on the order of packets on two CPUs, which is not tcpdump's.
+/// One in this many samples of a conversation may be missing besides. Kernels delay acknowledgements and retransmit,
+/// and then much depends on the order of packets on two CPUs, which tcpdump may see differently.
 const OF_OTHER_ORDER: usize = 100;
 
-/// What is left when it is all over.
+/// The results of a run.
 pub(super) struct Outcome {
     pub(super) samples: Vec<Sample>,
     pub(super) summaries: Vec<Value>,
     pub(super) packets: Vec<Packet>,
     pub(super) before: Counted,
     pub(super) after: Counted,
-    /// What pping said last.
+    /// The last messages of pping.
     pub(super) said: String,
 }
 
@@ -46,7 +46,7 @@ pub(super) fn records(lines: &str) -> (Vec<Sample>, Vec<Value>) {
 }
 
 impl Outcome {
-    /// The difference of a counter.
+    /// Returns the difference of a counter.
     fn of(&self, count: impl Fn(&Counted) -> usize) -> usize {
         count(&self.after) - count(&self.before)
     }
@@ -74,7 +74,7 @@ impl Outcome {
         assert_eq!(in_groups + in_none, samples, "samples in groups, in none and counted; {said}");
     }
 
-    /// Asserts that the packets of each flow are counted for it.
+    /// Asserts that the packets of each flow are counted for that flow.
     pub(super) fn assert_flows_agree(&self) {
         let mut differences: BTreeMap<(Host, Host), i64> = BTreeMap::new();
         for packet in &self.packets {
@@ -106,7 +106,7 @@ impl Outcome {
         assert!(off as usize <= self.contended(), "packets more or less than captured: {named:#?}");
     }
 
-    /// Asserts that no sample is wrong, and that those that are missing were skipped.
+    /// Asserts that no sample is wrong, and that skipped packets explain the missing samples.
     pub(super) fn assert_samples_agree(&self) {
         let Verdict { samples, due, right, wrong, late, missing } =
             judge(&self.samples, &self.packets, is_of_script);
@@ -116,7 +116,7 @@ impl Outcome {
         let (of_scripts, of_conversations): (Vec<_>, Vec<_>) =
             missing.partition(|(flow, _)| is_of_script(flow.0));
         let count = |of: &[(_, Vec<Expected>)]| of.iter().map(|(_, missing)| missing.len()).sum::<usize>();
-        // The fewest packets that were not matched and explain it: each of them is of one flow.
+        // The least number of unmatched packets that explains the missing samples. Each packet belongs to one flow.
         let misses = |of: &[(_, Vec<Expected>)], most: usize| -> usize {
             of.iter().map(|(_, missing)| missing.len().div_ceil(most)).sum()
         };
@@ -164,7 +164,7 @@ impl Outcome {
     }
 }
 
-/// Flows of scripts and conversations. The crowd is there to be in the way.
+/// True for hosts of scripts and conversations. The crowd's flows only serve as a disturbance.
 fn is_judged_host(host: Host) -> bool {
     let is_crowd = matches!(host.0, IpAddr::V4(address) if address.octets()[..3] == [192, 0, 2] && address.octets()[3] >= 20);
     !is_crowd
@@ -175,7 +175,7 @@ fn is_judged(packet: &Packet) -> bool {
     is_judged_host(one) && !matches!(packet.content, seen::Content::Other)
 }
 
-/// Whether a flow is one of a script.
+/// True if a flow is one of a script.
 fn is_of_script(host: Host) -> bool {
     let is_of = |address: IpAddr| match address {
         IpAddr::V4(address) => address.octets()[..3] == [192, 0, 2],

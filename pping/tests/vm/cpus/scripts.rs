@@ -1,14 +1,14 @@
-//! What both ends of a flow send, step by step. Between two steps of a flow a lot of time passes; the packets of one step
-//! are sent at the same time, by other threads on other CPUs.
+//! The packets that both ends of a flow send, step by step. Much time passes between two steps of a flow. The packets
+//! of one step are sent at the same time, by different threads on different CPUs.
 //!
-//! Each step repeats what an earlier one said: an echo that comes again much later, a timestamp that comes again much
-//! later. So a packet that was missed, and not known to be missed, gives a sample that is wrong by a whole step.
+//! Each step repeats an echo or a timestamp of an earlier step, much later. So if pping misses a packet without
+//! noticing, it reports a sample that is wrong by a whole step.
 
 use std::net::IpAddr;
 
 use crate::frames::{ACK, Ip, PSH, SYN, TCP, Tcp, UDP, dns, echo, timestamps, v4, v6};
 
-/// The threads that send a step: two at each end.
+/// The number of threads that send a step: two at each end.
 pub(super) const SEATS: usize = 4;
 const NEAR: usize = 0;
 const NEAR_TOO: usize = 1;
@@ -18,7 +18,7 @@ const FAR_TOO: usize = 3;
 /// The frames that each thread sends.
 pub(super) type Step = [Vec<Vec<u8>>; SEATS];
 
-/// How many packets a thread sends in a row, so that threads meet that do not begin at the same moment.
+/// How many packets a thread sends in a row, so that threads overlap even if they do not begin at the same moment.
 const BURST: u16 = 3;
 
 const PAYLOAD: usize = 11;
@@ -29,11 +29,11 @@ const DNS_PORT: u16 = 53;
 pub(super) enum Kind {
     /// TCP with timestamps.
     Stamps,
-    /// TCP without.
+    /// TCP without timestamps.
     Numbers,
-    /// Echo requests of both ends, and the replies.
+    /// Echo requests from both ends, and the replies.
     Echoes,
-    /// DNS queries of the near end.
+    /// DNS queries from the near end.
     Queries,
 }
 
@@ -45,7 +45,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
     tsval: u32,
-    /// What it echoes: the newest that it has been sent.
+    /// The newest TSval received, which it echoes.
     tsecr: u32,
     sequence: u32,
     acknowledgement: u32,
@@ -64,14 +64,14 @@ pub(super) struct Script {
 }
 
 impl Script {
-    /// A flow of a kind between two hosts of a family, distinguished by its port.
+    /// A flow of a kind between two hosts of a family. Its port distinguishes it.
     pub(super) fn new(kind: Kind, is_ipv6: bool, port: u16) -> Self {
         let [near, far] = [1, 2].map(|host| if is_ipv6 { v6(host) } else { v4(host) });
         let end = |start: u32| End { tsval: start, sequence: start, ..End::default() };
         Self { kind, near, far, port, ends: [end(1_000_000), end(5_000_000)], position: 0, number: 0 }
     }
 
-    /// What is sent next.
+    /// Returns the frames of the next step.
     pub(super) fn next(&mut self) -> Step {
         let position = self.position;
         self.position += 1;
@@ -84,7 +84,7 @@ impl Script {
         }
     }
 
-    /// Whether the flow has begun, and both ends have sent something.
+    /// True if both ends have sent something.
     pub(super) fn is_open(&self) -> bool {
         self.position >= 3
     }
@@ -109,7 +109,7 @@ impl Script {
     fn stamps(&mut self, position: u32) -> Step {
         let mut step = Step::default();
         match position {
-            // Packets with new timestamps, twice, beside new timestamps of the other end.
+            // Two threads send packets with the same new timestamps, and the other end sends new timestamps too.
             0 => {
                 self.tick(10);
                 for _ in 0..BURST {
@@ -119,7 +119,7 @@ impl Script {
                     step[FAR].push(self.data(1));
                 }
             }
-            // Both threads of both ends echo each at the same time.
+            // Both threads of both ends echo each timestamp at the same time.
             1 | 4 => {
                 let newest = self.ends;
                 for number in (0..u32::from(BURST)).rev() {
@@ -132,7 +132,7 @@ impl Script {
                     }
                 }
             }
-            // The last echo again, with new timestamps.
+            // Repeats the last echo, with new timestamps.
             2 => {
                 for _ in 0..BURST {
                     self.tick(1);
@@ -141,7 +141,7 @@ impl Script {
                     step[FAR_TOO].push(self.data(1));
                 }
             }
-            // The same timestamps again.
+            // Repeats the same timestamps.
             3 => {
                 let newest = self.ends;
                 for number in (0..u32::from(BURST)).rev() {
@@ -152,7 +152,7 @@ impl Script {
                     step[FAR].push(self.data(1));
                 }
             }
-            // The last echo again.
+            // Repeats the last echo.
             _ => {
                 self.tick(1);
                 step[NEAR].push(self.segment(0, ACK, 0));
@@ -170,7 +170,7 @@ impl Script {
                     step[NEAR].push(self.data(0));
                     step[FAR].push(self.data(1));
                 }
-                // Both threads of both ends acknowledge each at the same time.
+                // Both threads of both ends acknowledge each segment at the same time.
                 1 => {
                     self.receive();
                     for end in &mut self.ends {
@@ -180,13 +180,13 @@ impl Script {
                         step[seat].push(self.segment(end, ACK, 0));
                     }
                 }
-                // The last acknowledgement again.
+                // Repeats the last acknowledgement.
                 2 => {
                     for (seat, end) in [(NEAR, 0), (NEAR_TOO, 0), (FAR, 1), (FAR_TOO, 1)] {
                         step[seat].push(self.segment(end, ACK, 0));
                     }
                 }
-                // And again, while the other end sends.
+                // Repeats it once more, while the other end sends.
                 _ => {
                     step[NEAR_TOO].push(self.data(0));
                     step[FAR_TOO].push(self.segment(1, ACK, 0));
@@ -205,7 +205,7 @@ impl Script {
             let (source, destination) = if end == 0 { (self.near, self.far) } else { (self.far, self.near) };
             echo(source, destination, self.port, number, is_reply)
         };
-        // A request has one sender. Each reply is sent by both threads of its end.
+        // One thread sends each request. Both threads of the other end send each reply.
         [0, 1, 2, 3].map(|seat| {
             let (from, count) = if is_reply { (0, 2 * BURST) } else { (BURST * (seat % 2) as u16, BURST) };
             (from..from + count).map(|number| of(seat / 2, self.number + number)).collect()
@@ -233,14 +233,14 @@ impl Script {
         step
     }
 
-    /// Time passes for both.
+    /// Advances the clocks of both ends.
     fn tick(&mut self, ticks: u32) {
         for end in &mut self.ends {
             end.tsval += ticks;
         }
     }
 
-    /// Both have received all that was sent.
+    /// Both ends receive everything sent so far.
     fn receive(&mut self) {
         for (end, other) in [(0, 1), (1, 0)] {
             self.ends[end].tsecr = self.ends[other].tsval;

@@ -1,4 +1,4 @@
-//! What tcpdump has seen, read without any of pping's own code.
+//! The packets that tcpdump has seen, read without any of pping's code.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ const RECORD_HEADER: usize = 16;
 const DNS_PORT: u16 = 53;
 const TIMESTAMPS: u8 = 8;
 
-/// An address and a port; the identifier stands for both ports of an echo.
+/// An address and a port. For echoes the identifier stands for both ports.
 pub(super) type Host = (IpAddr, u16);
 
 /// A packet of a flow.
@@ -37,7 +37,7 @@ pub(super) enum Content {
         id: u16,
         is_response: bool,
     },
-    /// Nothing that is measured here.
+    /// Content that no method measures here.
     Other,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Segment {
     pub(super) payload: u32,
 }
 
-/// All IP packets of a capture with times in ns, in its order.
+/// Reads all IP packets of a capture with times in ns, in its order.
 pub(super) fn read(capture: &Path) -> Vec<Packet> {
     let bytes = fs::read(capture).unwrap();
     assert_eq!(bytes[..4], 0xa1b2_3c4d_u32.to_ne_bytes(), "not a capture with nanoseconds");
@@ -80,7 +80,7 @@ fn packet(at: u64, frame: &[u8]) -> Option<Packet> {
         }
         _ => return None,
     };
-    // By the header, since the capture may have less.
+    // The length comes from the header, since the capture may hold less.
     let length =
         if from.is_ipv4() { u32::from(short(ip, 2)?).checked_sub(20)? } else { u32::from(short(ip, 4)?) };
     let ports = (short(payload, 0)?, short(payload, 2)?);

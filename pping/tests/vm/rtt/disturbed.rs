@@ -1,4 +1,4 @@
-//! Lost and reordered packets give no wrong value.
+//! Lost and reordered packets lead to no wrong values.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Each packet of the server is delayed by 15 to 25 ms, so that many are reordered, and one in a hundred is lost. The
-/// same ones are lost each time: netem uses the kernel's random numbers, whose seed is the same in every guest.
+/// same packets are lost each time: netem uses the kernel's random numbers, whose seed is the same in every guest.
 const NETEM: &str = "delay 20ms 5ms loss 1%";
 const SHORTEST: Duration = Duration::from_millis(15);
 const LONGEST: Duration = Duration::from_millis(25);
@@ -17,18 +17,18 @@ const LONGEST: Duration = Duration::from_millis(25);
 const CONVERSATION: Pace = Pace { chunks: 300, bytes: 100, pause: PAUSE };
 const PINGS: usize = 300;
 
-/// The same delay with more loss.
+/// The same delay, with more loss.
 const WORSE: &str = "delay 20ms 5ms loss 5%";
 
-/// Loss behind the router, which sees the retransmission too.
+/// Loss behind the router, so the router also sees the retransmission.
 const AHEAD: &str = "loss 3%";
 
-/// How long a receiver may delay an acknowledgement (Linux: `TCP_DELACK_MIN`). The server's kernel delays none, but a
-/// lost one is made up for by the next. A retransmitted segment takes longer: a round trip, three more segments, and
-/// another round trip.
+/// How long a receiver may delay an acknowledgement (Linux: `TCP_DELACK_MIN`). The server's kernel delays none, but the
+/// next acknowledgement makes up for a lost one. A retransmitted segment takes longer: a round trip, three more
+/// segments, and another round trip.
 const DELAYED: Duration = Duration::from_millis(40);
 
-/// How far the minima of pping and of the sender may be apart: pping gives up some segments that the sender times by
+/// How far the minima of pping and of the sender may differ: pping gives up some segments that the sender times by
 /// selective acknowledgements.
 const MINIMA: Duration = Duration::from_micros(500);
 
@@ -45,7 +45,7 @@ fn lost_or_reordered_segments_give_no_wrong_value() {
         let samples = watched.take();
         let samples = to_server(&samples, family);
         assert!(said.len() > PINGS * 9 / 10, "{} replies", said.len());
-        // Exactly the replies that arrived, in the same order.
+        // pping has exactly the replies that arrived, in the same order.
         assert_ping_agrees(&samples, &said);
         for sample in samples {
             assert!((SHORTEST..=LONGEST + EXACT).contains(&sample.rtt()), "{sample:?}");
@@ -75,8 +75,8 @@ fn assert_timestamps(samples: &[&Sample]) {
     let mut late = 0;
     for sample in samples {
         assert!(sample.rtt() >= SHORTEST, "faster than the network: {sample:?}");
-        // When the acknowledgement of a timestamp is lost, the next packet echoes it, unless the client sends before:
-        // that packet echoes the next segment or, at the end, a retransmission.
+        // If the acknowledgement of a timestamp is lost, the next packet echoes the timestamp, unless the client sends
+        // before. Then that packet echoes the next segment's timestamp or, at the end, a retransmission's.
         late += usize::from(sample.rtt() > LONGEST + EXACT);
         assert!(sample.rtt() <= LONGEST + RETRANSMISSION * 2, "{sample:?}");
     }
@@ -86,7 +86,7 @@ fn assert_timestamps(samples: &[&Sample]) {
 /// Asserts that no acknowledgement of a retransmitted segment gives a sample.
 #[track_caller]
 fn assert_segments(samples: &[&Sample]) {
-    // A SYN may be lost as well, and then gives no sample.
+    // A SYN may be lost too, and then gives no sample.
     let is_known = |sample: &&Sample| ["tcp-seq", "tcp-handshake"].contains(&sample.method.as_str());
     assert!(samples.iter().all(is_known), "{samples:?}");
     assert!(samples.len() > 100, "{} samples", samples.len());

@@ -1,4 +1,4 @@
-//! Headers below IP: VLAN tags set by the kernel, and raw PPPoE frames.
+//! Headers below IP: VLAN tags added by the kernel, and raw PPPoE frames.
 
 use std::{
     net::IpAddr,
@@ -44,7 +44,7 @@ fn vlan_tags_do_not_matter_at_xdp() {
     tags_do_not_matter("xdp");
 }
 
-/// A frame of a session, with an echo request or reply.
+/// Builds a frame of a session, with an echo request or reply.
 fn echo(family: Family, sequence: u16, is_reply: bool) -> Vec<u8> {
     let (near, far): (IpAddr, IpAddr) = match family {
         Family::Ipv4 => (v4(1), v4(2)),

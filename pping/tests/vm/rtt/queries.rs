@@ -14,7 +14,7 @@ use crate::{
 
 const DELAY: Duration = Duration::from_millis(20);
 
-/// Six queries, of which the second ID is sent twice, and the last two are not answered.
+/// The IDs of six queries. The second ID occurs twice, and the last two queries are not answered.
 const IDS: [u16; 6] = [1, 2, 2, 3, UNANSWERED.start, UNANSWERED.start + 1];
 
 #[test]

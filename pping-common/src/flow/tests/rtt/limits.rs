@@ -1,4 +1,4 @@
-//! Rate limits, and the RTTs that are kept of a direction.
+//! Rate limits, and the RTTs that a flow direction keeps.
 
 use crate::{
     flow::Endpoint,
@@ -6,11 +6,11 @@ use crate::{
     testing::{ACK, Conversation, MS, SYN, data, pure_ack, rtt, segment},
 };
 
-/// One RTT, as `Rules` counts them.
+/// One RTT, in the unit of `Rules::rtt_rate`.
 const ONE: u64 = 1 << 16;
 
-/// A conversation with samples of 20 and 100 ms on the low side: the lowest is 20, the smoothed 30. The
-/// last recording was at 100, of `TSval` 102.
+/// A conversation whose low end has samples of 20 and 100 ms: the lowest is 20, the smoothed 30. Its last recording was
+/// at 100 ms, of `TSval` 102.
 fn with_samples() -> Conversation {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
@@ -22,7 +22,7 @@ fn with_samples() -> Conversation {
     talk
 }
 
-/// Whether a `TSval` is recorded, `since` ms after 1000, when another was.
+/// Whether a `TSval` is recorded `since` ms after another one, which was recorded at 1000 ms.
 fn is_recorded_after(talk: &Conversation, since: u64) -> bool {
     let mut talk = Conversation { flow: talk.flow, rules: talk.rules };
     talk.low(1000, data(103, 500));
@@ -54,7 +54,7 @@ fn rate_limit_only_delays_to_the_next_first_of_its_tick() {
     talk.low(10, data(101, 500));
     talk.high(30, pure_ack(501, 101));
     talk.low(109, data(102, 500));
-    // Late enough, but the tick began before.
+    // The limit would allow it, but this is not the first segment of its tick.
     talk.low(111, data(102, 500));
     assert_eq!(talk.waiting(), 0);
     talk.low(113, data(103, 500));
@@ -136,7 +136,7 @@ fn largest_limits_do_not_overflow() {
     talk.low(1000, data(103, 500));
     talk.low(2000, data(104, 500));
     assert_eq!(talk.waiting(), 0);
-    // 256 times 18 minutes, and a little.
+    // A little more than 256 times 18 minutes later.
     talk.low(300_000_000, data(105, 500));
     assert_eq!(talk.waiting(), 1);
 }

@@ -5,7 +5,7 @@ use crate::{
     testing::{Conversation, data, pure_ack, reply, request, rtt},
 };
 
-/// A conversation in progress whose high side (2) or both (3) are this host.
+/// A conversation in progress whose high end (2) or both ends (3) are this host.
 fn local(sides: u32) -> Conversation {
     let mut talk = Conversation::in_progress();
     talk.flow.locked.facts = crate::testing::local(sides);
@@ -17,7 +17,7 @@ fn packets_to_a_local_address_are_not_timed() {
     let mut talk = local(2);
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(11, data(501, 101))), None);
-    // Those from it are.
+    // Packets from this host are timed.
     assert_eq!(rtt(talk.low(31, data(102, 501))), Some((501, 20)));
 }
 

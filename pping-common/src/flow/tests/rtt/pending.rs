@@ -1,4 +1,4 @@
-//! Pending: how many wait, and for how long.
+//! How many identifiers can be pending, and for how long.
 
 use crate::{
     limits::LATEST,
@@ -7,7 +7,7 @@ use crate::{
 
 const LIFETIME_MS: u64 = 10_000;
 
-/// Eight `TSval`s wait: 101 since 101 ms, and so on.
+/// Eight `TSval`s are pending: 101 since 101 ms, and so on.
 fn full() -> Conversation {
     let mut talk = Conversation::in_progress();
     for tsval in 101..=108 {
@@ -69,7 +69,7 @@ fn slot_is_overwritten_once_it_has_waited_ten_seconds() {
     let mut talk = full();
     assert!(talk.low(101 + LIFETIME_MS - 1, data(109, 500)).measured.pending_full);
     assert!(!talk.low(101 + LIFETIME_MS, data(110, 500)).measured.pending_full);
-    // Only the oldest went, and the next has not waited long enough.
+    // Only the oldest was replaced. The next has not been pending for long enough.
     assert!(talk.low(101 + LIFETIME_MS, data(111, 500)).measured.pending_full);
     assert_eq!(rtt(talk.high(101 + LIFETIME_MS, pure_ack(501, 101))), None);
     assert_eq!(rtt(talk.high(101 + LIFETIME_MS, pure_ack(501, 102))), Some((102, LIFETIME_MS - 1)));

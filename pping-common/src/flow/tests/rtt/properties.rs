@@ -1,4 +1,4 @@
-//! The state machine against the model, and what holds whatever is sent.
+//! The state machine against the model, and what holds for all packets.
 
 use std::{vec, vec::Vec};
 
@@ -12,7 +12,7 @@ use crate::{
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, reply, request},
 };
 
-/// A packet to be: its fields are relative to what was sent before.
+/// A packet to be built. Its fields are relative to what was sent before.
 #[derive(Clone, Debug)]
 struct Packet {
     from: Endpoint,
@@ -20,25 +20,25 @@ struct Packet {
     flags: u8,
     payload: u32,
     has_timestamps: bool,
-    /// How far the sender's clock went on.
+    /// How far the sender's clock advanced.
     ticks: u32,
     /// How far its `TSval` is behind its clock, by reordering.
     behind: u32,
-    /// How far its `TSecr` is from the other's clock.
+    /// How far its `TSecr` is behind the other end's clock.
     echo_behind: u32,
     /// How far its sequence number is from the next.
     sequence: i32,
-    /// How far its acknowledgement number is from the other's next.
+    /// How far its acknowledgement number is from the other end's next.
     acknowledgement: i32,
     has_sack: bool,
     before: Before,
 }
 
-/// What was before a packet.
+/// What happened before a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Before {
     Nothing,
-    /// One that went by unseen.
+    /// A packet was missed.
     Gap,
     /// The clock was set back.
     OtherClock,
@@ -107,7 +107,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     )
 }
 
-/// Packets of a flow with timestamps, one without, or one of which each segment is as it likes.
+/// Packets of a flow with timestamps, of one without, or of one in which each segment may or may not have them.
 fn packets(len: usize) -> impl Strategy<Value = Vec<Packet>> {
     let timestamps = prop_oneof![Just(Some(true)), Just(Some(false)), Just(None)];
     (timestamps, vec((packet(), any::<bool>()), 1..len)).prop_map(|(timestamps, packets)| {
@@ -157,12 +157,13 @@ fn local() -> impl Strategy<Value = u32> {
     prop_oneof![6 => Just(0), 1 => Just(1), 1 => Just(2), 1 => Just(3)]
 }
 
-/// Where the clocks and the sequence numbers of both sides begin.
+/// The first clock values and sequence numbers of both ends.
 fn starts() -> impl Strategy<Value = [u32; 4]> {
     prop_oneof![any::<[u32; 4]>(), Just([u32::MAX - 5, 0, u32::MAX - 250, 0x7fff_ff00])]
 }
 
-/// The packets as segments with absolute numbers, each with its sender and its time in ns, no two at the same.
+/// Converts packets to segments with absolute numbers, each with its sender and its time in ns. No two have the same
+/// time.
 fn segments(
     packets: &[Packet],
     [low_clock, high_clock, low, high]: [u32; 4],
@@ -178,7 +179,7 @@ fn segments(
         clocks[mine] = clocks[mine].wrapping_add(packet.ticks);
         let is_syn = packet.flags & SYN != 0;
         let sequence = match syns[mine] {
-            // Sent again.
+            // A retransmission.
             Some(syn) if is_syn && packet.sequence != 0 => syn,
             _ => next[mine].wrapping_add_signed(packet.sequence),
         };
@@ -192,7 +193,7 @@ fn segments(
         };
         segment.has_sack = packet.has_sack;
         let end = segment.sequence_end();
-        // A SYN begins anew, and what was sent again leads nowhere.
+        // A new SYN sets the next number. A retransmission does not move it.
         if is_syn && syns[mine] != Some(sequence) || crate::rtt::is_newer(end, next[mine]) {
             next[mine] = end;
         }
@@ -208,7 +209,7 @@ fn conversation(rules: Rules, local: u32) -> Conversation {
     Conversation { flow: Flow::new(crate::testing::local(local)), rules }
 }
 
-/// Sends packets past a flow and the model, which must agree after each.
+/// Sends packets to a flow and the model, which must agree after each.
 fn assert_as_the_model(
     packets: &[(Endpoint, u64, Transport)],
     before: &[Before],
@@ -280,8 +281,8 @@ proptest! {
         assert_as_the_model(&echoes, &vec![Before::Nothing; echoes.len()], rules, local)?;
     }
 
-    /// Nothing is left of order here: any flags, any values, segments and echoes in one flow. That a flow
-    /// which has no effect by its own word does nothing is what `Conversation` checks.
+    /// There is no order here: any flags, any values, segments and echoes in one flow. `Conversation` checks that packets
+    /// without effect change nothing.
     #[test]
     fn whatever_is_sent_samples_are_sound(
         packets in packets(150),

@@ -1,4 +1,4 @@
-//! `quic-handshake` and `quic-spin`, by the numbers of the rules.
+//! Tests of `quic-handshake` and `quic-spin`, by the numbers of their rules.
 
 use std::{vec, vec::Vec};
 
@@ -13,7 +13,7 @@ const UNKNOWN: u32 = 0xf0f0_f1f2;
 /// Source IDs.
 const CLIENT: u32 = 11;
 const SERVER: u32 = 13;
-/// What a client sends to at first.
+/// The destination ID that a client chooses for its first packet.
 const ANY: u32 = 17;
 
 fn quic(quic: Quic) -> Transport {
@@ -53,7 +53,7 @@ fn talk() -> Conversation {
     Conversation::by(Methods::ALL)
 }
 
-/// After 10 ms, both sides have sent a long header. The low one is the client.
+/// A conversation in which both ends have sent a long header, the last at 10 ms. The low end is the client.
 pub(super) fn connected() -> Conversation {
     let mut talk = talk();
     talk.low(1, initial(ANY, CLIENT));
@@ -61,7 +61,8 @@ pub(super) fn connected() -> Conversation {
     talk
 }
 
-/// Edges of both sides from a time on, the client's first, each `there` and `back` ms apart.
+/// Sends edges of both ends in turn, the client's first. The server's come `there` ms after the client's, and the
+/// client's `back` ms after the server's.
 fn edges(
     talk: &mut Conversation,
     from: u64,
@@ -80,8 +81,8 @@ fn edges(
     outcomes
 }
 
-/// A believed flow with edges 20 ms apart, 5 of them beyond the server. The last are those of the client at 1160 ms and of
-/// the server at 1165 ms; both have the value 1, and trust is at its most.
+/// A believed flow with an RTT of 20 ms, 5 of them beyond the server. The last edges are the client's at 1160 ms and the
+/// server's at 1165 ms. Both have the value 1, and trust is at its maximum.
 fn believed() -> Conversation {
     let mut talk = connected();
     talk.low(990, short(false));
@@ -210,14 +211,14 @@ fn rule_7_a_packet_that_was_overtaken_changes_nothing() {
 #[test]
 fn rule_7_both_sides_early_start_over() {
     let mut talk = believed();
-    // From 20 ms to 2 ms.
+    // The RTT falls from 20 ms to 2 ms.
     talk.low(1180, short(false));
     talk.high(1181, short(false));
     talk.low(1182, short(true));
     talk.high(1182, short(true));
     assert_eq!(talk.flow.lock().spin(Endpoint::Low), Spin::UNSEEN);
     assert_eq!(talk.flow.lock().spin(Endpoint::High), Spin::UNSEEN);
-    // The next are the values, then the first edges, and then there are samples again.
+    // The next packets set the values, then come the first edges, and then samples again.
     let rest: Vec<_> = (0..8)
         .map(|index| {
             let value = index % 4 >= 2;
@@ -244,7 +245,7 @@ fn rule_8_an_edge_out_of_turn_costs_each_direction_a_sample() {
 #[test]
 fn rule_8_where_edges_were_missed_there_is_no_long_interval() {
     let mut talk = believed();
-    // The server's at 1185 ms passes elsewhere.
+    // The server's edge at 1185 ms is missed.
     talk.low(1180, short(false));
     talk.low(1200, short(true));
     assert_eq!(found(talk.high(1205, short(true))), None);
@@ -258,7 +259,7 @@ fn rule_8_where_edges_were_missed_there_is_no_long_interval() {
 #[test]
 fn rule_8_a_flow_out_of_phase_starts_over_and_is_believed_again() {
     let mut talk = believed();
-    // What the client sends is the other way round from now on, so each of its edges seems to come at once.
+    // From now on the client's values are inverted, so each of its edges seems to come at once.
     let mut samples = vec![];
     for index in 0..40_u64 {
         let value = index % 2 == 1;
@@ -281,7 +282,7 @@ fn rule_10_it_takes_longer_after_something_was_wrong() {
     talk.low(100, short(true));
     talk.low(105, short(false));
     let found = edges(&mut talk, 110, 20, (5, 15));
-    // Trust is 6, and the first packets are no edges.
+    // Trust is 6, and the first packets of both ends are no edges.
     let first = found.iter().position(Option::is_some);
     assert_eq!(first, Some(12));
 }
@@ -334,7 +335,7 @@ fn rule_13_limits_are_on_what_begins_an_interval() {
     talk.low(990, short(false));
     talk.high(990, short(false));
     let found = edges(&mut talk, 1000, 40, (5, 15));
-    // Those of the client: recorded at 1000, 1100, 1200 and 1300 ms, the first of them before the flow is believed.
+    // The client's edges record at 1000, 1100, 1200 and 1300 ms, the first of them before the flow is believed.
     let client: Vec<_> =
         found.iter().step_by(2).enumerate().filter_map(|(at, found)| found.map(|_| at)).collect();
     assert_eq!(client, [6, 11, 16]);

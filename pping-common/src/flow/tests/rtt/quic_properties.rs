@@ -1,4 +1,5 @@
-//! Spin bits as two hosts send them, through a network that delays, overtakes and loses; and spin bits that mean nothing.
+//! Spin bits as two hosts send them, through a network that delays, reorders and loses packets; and spin bits without
+//! meaning.
 
 use std::{collections::BTreeSet, vec, vec::Vec};
 
@@ -17,12 +18,12 @@ const US: u64 = 1000;
 /// The network on one side of the observer, and the host there.
 #[derive(Clone, Debug)]
 struct Way {
-    /// From the observer to the host, and back, us.
+    /// The delay between the observer and the host, one way, us.
     delay: u64,
-    /// Between two packets of the host, us: at least, and at most so much more.
+    /// The time between two packets of the host, us: at least `gap`, and up to `jitter` more.
     gap: u64,
     jitter: u64,
-    /// One packet in so many is lost there, and one takes longer: up to `late` us. 0 is none.
+    /// One packet in `loss` is lost, and one in `reordered` is late by up to `late` us. 0 is none.
     loss: u64,
     reordered: u64,
     late: u64,
@@ -44,7 +45,7 @@ impl Random {
     }
 }
 
-/// A packet somewhere on its way.
+/// A packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Packet {
     at: u64,
@@ -63,13 +64,13 @@ enum Place {
 
 /// What the observer saw.
 struct Seen {
-    /// When, us, from whom and with what spin bit.
+    /// The time (us), the sender and the spin bit of each packet.
     packets: Vec<(u64, usize, bool)>,
-    /// The longest times between packets that arrived in order: at the other host, for each sender, and then at the observer.
+    /// The longest gaps between packets of each sender, us: at the other host among those in order, and at the observer.
     longest_gaps: [u64; 4],
 }
 
-/// A client (0) and a server (1) that send for `duration` us by RFC 9000, 17.4.
+/// Simulates a client (0) and a server (1) that send for `duration` us by RFC 9000, 17.4.
 fn genuine(ways: &[Way; 2], duration: u64, seed: u64) -> Seen {
     let mut random = Random(seed | 1);
     let mut events = BTreeSet::new();
@@ -120,7 +121,7 @@ fn genuine(ways: &[Way; 2], duration: u64, seed: u64) -> Seen {
     Seen { packets, longest_gaps: gaps.map(|(_, longest)| longest) }
 }
 
-/// The samples of what was seen, each with the sender; and how many changes of the spin bit there were.
+/// Returns the samples of these packets, each with its sender, and the number of changes of the spin bit.
 fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
     let mut talk = connected();
     let mut samples = vec![];
@@ -140,7 +141,7 @@ fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
     (samples, changes)
 }
 
-/// Packets are late by at most `late` 64ths of `round_trip`.
+/// A way on which packets are late by at most `late` 64ths of `round_trip`.
 fn way(late: u64) -> impl Strategy<Value = Way> {
     let loss = prop_oneof![2 => Just(0), 1 => 10..200_u64];
     let reordered = prop_oneof![1 => Just(0), 2 => 5..100_u64];
@@ -154,7 +155,7 @@ fn round_trip(ways: &[Way; 2]) -> u64 {
 }
 
 proptest! {
-    /// Samples lie between the RTT, and the RTT with all that comes on top of it. Nothing is late by more than an eighth.
+    /// Samples lie between the RTT and the RTT plus all delays. No packet is late by more than an eighth of the RTT.
     #[test]
     fn genuine_spin_bits_give_right_samples(ways in [way(8), way(8)], seed in any::<u64>()) {
         let round_trip = round_trip(&ways);
@@ -170,14 +171,14 @@ proptest! {
             prop_assert!(rtt <= most, "{} of {}", rtt, most);
             prop_assert!(sample.side_rtt <= sample.rtt && sample.side_rtt / US >= 2 * ways[*from].delay);
         }
-        // Each edge but the first ones, if no interval is less than half another.
+        // All edges but the first ones give samples, if no interval is less than half another.
         let is_even = gaps[0] + gaps[1] + gaps[2].max(gaps[3]) < round_trip;
         if is_even && ways.iter().all(|way| way.reordered == 0 || way.late == 0) && changes > 6 {
             prop_assert_eq!(samples.len(), changes - 6);
         }
     }
 
-    /// Whatever is late, there is no interval of two RTTs, as there would be behind an edge that was none.
+    /// However late packets are, no sample is of two RTTs, as it would be after a false edge.
     #[test]
     fn genuine_spin_bits_give_no_doubled_samples(ways in [way(64), way(64)], seed in any::<u64>()) {
         let round_trip = round_trip(&ways);
@@ -191,7 +192,7 @@ proptest! {
         }
     }
 
-    /// Any one flow may be taken for a genuine one for a while, but few are.
+    /// A single flow may pass for a genuine one for a while, but few do.
     #[test]
     fn random_spin_bits_give_hardly_a_sample(seed in any::<u64>(), share in 1..10_u64) {
         let mut random = Random(seed | 1);
@@ -209,7 +210,7 @@ proptest! {
         prop_assert!(samples * 100 < changes, "{} of {}", samples, changes);
     }
 
-    /// As Firefox and Cloudflare do.
+    /// Firefox and Cloudflare do this.
     #[test]
     fn random_spin_bits_of_one_side_give_no_sample(seed in any::<u64>(), share in 1..10_u64) {
         let mut random = Random(seed | 1);

@@ -1,4 +1,4 @@
-//! `tcp-handshake`. The low side begins, with sequence number 999; the high one answers with 4,999.
+//! `tcp-handshake`. The low end begins with sequence number 999; the high end answers with 4,999.
 
 use std::vec::Vec;
 
@@ -28,7 +28,7 @@ fn ack() -> Transport {
     bare(ACK, 1_000, 0, 5_000)
 }
 
-/// The number of what was replied to, and the RTT in ms.
+/// The identifier of the leg, and the RTT in ms.
 fn rtt(outcome: Outcome) -> Option<(u32, u64)> {
     let samples = samples(outcome);
     assert!(samples.iter().all(|&(method, _, _)| method == Method::TcpHandshake));
@@ -56,7 +56,7 @@ fn h1_a_syn_sent_again_voids_its_leg() {
     talk.low(10, syn());
     talk.low(1_010, syn());
     assert_eq!(rtt(talk.high(1_030, syn_ack())), None);
-    // The other leg is none the worse.
+    // The other leg is not affected.
     assert_eq!(rtt(talk.low(1_035, ack())), Some((5_000, 5)));
 }
 
@@ -83,7 +83,7 @@ fn h1_a_leg_that_is_done_stays_done() {
     let mut talk = begun();
     talk.low(10, syn());
     talk.high(30, syn_ack());
-    // The SYN was on its way twice.
+    // The client retransmitted its SYN before it got the reply.
     talk.low(31, syn());
     assert_eq!(rtt(talk.high(50, syn_ack())), None);
 }
@@ -114,12 +114,12 @@ fn h1_ports_that_are_used_again_have_new_legs() {
     talk.high(30, syn_ack());
     talk.low(35, ack());
     talk.low(40, bare(FIN | ACK, 1_000, 0, 5_000));
-    // Even with the same number.
+    // A new connection is timed even with the same number.
     talk.low(1_000, syn());
     assert_eq!(rtt(talk.high(1_007, syn_ack())), Some((1_000, 7)));
     assert_eq!(rtt(talk.low(1_010, ack())), Some((5_000, 3)));
     assert_eq!(talk.flow.rtt(Endpoint::Low).min, 7 * MS);
-    // And from the other side.
+    // So is one that the other end begins.
     talk.high(2_000, bare(SYN, 10, 0, 0));
     assert_eq!(rtt(talk.low(2_004, bare(SYN | ACK, 20, 0, 11))), Some((11, 4)));
 }
@@ -180,7 +180,7 @@ fn h2_what_came_with_the_syn_is_acknowledged_or_not() {
         let syn_ack = bare(SYN | ACK, 4_999, 0, acknowledgement);
         assert_eq!(rtt(talk.high(30, syn_ack)), expected, "{acknowledgement}");
     }
-    // With the SYN-ACK too.
+    // Data in a SYN-ACK works the same way.
     let mut talk = begun();
     talk.high(30, bare(SYN | ACK, 4_999, 50, 1_000));
     assert_eq!(rtt(talk.low(35, bare(ACK, 1_000, 0, 5_050))), Some((5_000, 5)));
@@ -229,7 +229,7 @@ fn h2_simultaneous_syns_are_replied_to_once() {
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(12, bare(SYN, 4_999, 0, 0))), None);
     assert_eq!(rtt(talk.low(20, bare(SYN | ACK, 999, 0, 5_000))), Some((5_000, 8)));
-    // With that, the low side's SYN was sent twice.
+    // With this segment, the low end has sent its SYN twice.
     assert_eq!(rtt(talk.high(22, syn_ack())), None);
     assert_eq!(rtt(talk.low(25, ack())), None);
 }
@@ -269,7 +269,7 @@ fn h3_legs_take_no_part_in_limits_and_slots() {
     assert_eq!((talk.flow.rtt(Endpoint::Low).recorded_at, talk.flow.rtt(Endpoint::High).recorded_at), (0, 0));
     talk.low(35, bare(ACK, 1_000, 100, 5_000));
     assert_eq!(talk.waiting(), 1, "the first that counts");
-    // A connection right after it is not limited by it.
+    // This recording does not limit the next connection.
     talk.low(40, bare(SYN, 77, 0, 0));
     assert_eq!(rtt(talk.high(45, bare(SYN | ACK, 88, 0, 78))), Some((78, 5)));
 }
@@ -354,7 +354,7 @@ fn h4_tsvals_of_syns_are_seen_all_the_same() {
             talk.low(ms, transport)
         };
     }
-    // That of the SYN-ACK is not the first of its tick, the next is.
+    // This `TSval` is that of the SYN-ACK, so it is not the first of its tick. The next one is.
     talk.high(10, segment(ACK, 10, 500, 101));
     assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
     talk.high(11, segment(ACK, 10, 501, 101));
@@ -369,7 +369,7 @@ fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
         let [syn, syn_ack, mut ack] = with_timestamps();
         talk.low(1, syn);
         talk.high(2, syn_ack);
-        // What a server sends before the handshake is complete.
+        // The server may send data before the handshake is complete.
         let mut data = bare(ACK, 5_000, 100, 1_000);
         data.segment.has_timestamps = true;
         data.segment.timestamps = Timestamps { tsval: 501, tsecr: 100 };
@@ -377,7 +377,7 @@ fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
         assert_eq!(talk.flow.pending(Endpoint::High).waiting(), if has_both { 2 } else { 1 });
         ack.segment.timestamps.tsecr = 501;
         assert_eq!(samples(talk.low(10, ack)), [(Method::TcpHandshake, 5_000, 8)]);
-        // Its number acknowledges nothing but the SYN-ACK.
+        // The ACK acknowledges only the SYN-ACK, not the data.
         assert_eq!(talk.flow.pending(Endpoint::High).waiting(), usize::from(has_both));
     }
 }

@@ -13,14 +13,14 @@ const AUTO: Methods = Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq);
 const SEQ: Methods = Methods::NONE.and_seq_always();
 const BOTH: Methods = SEQ.and(Method::TcpTs);
 
-/// A segment that has all that can be echoed.
+/// Adds timestamps to a segment.
 fn with_timestamps(mut transport: Transport, tsval: u32, tsecr: u32) -> Transport {
     transport.segment.has_timestamps = true;
     transport.segment.timestamps = Timestamps { tsval, tsecr };
     transport
 }
 
-/// What is known of a flow after some segments of the low side.
+/// Returns what is known of a flow after some segments of the low end.
 fn options(segments: &[Transport]) -> TimestampOption {
     let mut talk = Conversation::by(AUTO);
     for (segment, ms) in segments.iter().zip(1..) {
@@ -50,7 +50,7 @@ fn t1_the_third_segment_without_timestamps_tells() {
     assert_eq!(options(&[without()]), TimestampOption::UNKNOWN);
     assert_eq!(options(&[without(), without()]), TimestampOption::UNKNOWN);
     assert_eq!(options(&[without(), without(), without()]), TimestampOption::ABSENT);
-    // Those of both sides count.
+    // The segments of both ends count.
     let mut talk = Conversation::by(AUTO);
     talk.low(1, without());
     talk.high(2, without());
@@ -109,7 +109,7 @@ fn t1_what_waits_is_kept_by_both() {
     assert_eq!(samples(talk.high(9, echo)), [(Method::TcpTs, 100, 8), (Method::TcpSeq, 1, 8)]);
 }
 
-/// A connection of which the handshake was seen; the low side goes on with 1,000 and the high one with 5,000, at 10 ms.
+/// A connection whose handshake was seen. At 10 ms the low end continues with 1,000 and the high end with 5,000.
 fn connected(methods: Methods, has_timestamps: bool) -> Conversation {
     let mut talk = Conversation::by(methods);
     let mut is_low = true;
@@ -131,7 +131,7 @@ fn connected(methods: Methods, has_timestamps: bool) -> Conversation {
     talk
 }
 
-/// What is measured of 100 bytes and their acknowledgement 20 ms later.
+/// Returns the samples of 100 bytes that are acknowledged 20 ms later.
 fn measured(talk: &mut Conversation, has_timestamps: bool) -> Vec<(Method, u32, u64)> {
     let (mut sent, mut back) = (bare(ACK, 1_000, 100, 5_000), bare(ACK, 5_000, 0, 1_100));
     if has_timestamps {
@@ -191,7 +191,7 @@ fn t2_a_segment_that_lacks_timestamps_is_measured_by_neither_in_a_flow_that_has_
     let mut talk = connected(AUTO, true);
     assert_eq!(measured(&mut talk, false), []);
     assert_eq!(talk.waiting(), 0);
-    // But by its numbers, where all flows are.
+    // Sequence numbers give a sample, if they are for all flows.
     let mut talk = connected(BOTH, true);
     assert_eq!(measured(&mut talk, false), [(Method::TcpSeq, 1_100, 20)]);
 }
@@ -207,7 +207,7 @@ fn both_methods_have_four_slots_each() {
     }
     let outcome = talk.low(15, with_timestamps(bare(ACK, 1_400, 100, 5_000), 105, 500));
     assert!(outcome.measured.pending_full && outcome.second.pending_full);
-    // An echo of the first two timestamps leaves the numbers waiting.
+    // An echo of the first two timestamps leaves the sequence numbers pending.
     let echo = with_timestamps(bare(ACK, 5_000, 0, 1_000), 501, 102);
     assert_eq!(samples(talk.high(30, echo)), [(Method::TcpTs, 102, 18)]);
     assert_eq!(talk.waiting(), 6);
@@ -235,7 +235,7 @@ fn both_samples_of_a_packet_count_for_the_smoothed_rtt() {
     let mut talk = connected(BOTH, true);
     talk.flow.locked.set_rtts(Endpoint::Low, (RttSummary::NO_RTT, 0));
     talk.low(10, with_timestamps(bare(ACK, 1_000, 100, 5_000), 101, 500));
-    // In the same tick, and acknowledged with the first.
+    // This segment is of the same tick, and is acknowledged with the first.
     talk.low(14, with_timestamps(bare(ACK, 1_100, 100, 5_000), 101, 500));
     let both = samples(talk.high(30, with_timestamps(bare(ACK, 5_000, 0, 1_200), 501, 101)));
     assert_eq!(both, [(Method::TcpTs, 101, 20), (Method::TcpSeq, 1_200, 16)]);

@@ -1,4 +1,4 @@
-//! `tcp-seq`. In a conversation in progress the low side goes on with 1,000 and the high one with 5,000.
+//! `tcp-seq`. In a conversation in progress the low end continues with 1,000 and the high end with 5,000.
 
 use crate::{
     flow::{Endpoint, Outcome},
@@ -13,12 +13,12 @@ fn begun() -> Conversation {
     Conversation::by(Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq))
 }
 
-/// After a handshake of which both legs took 1 ms.
+/// A conversation after a handshake whose legs both took 1 ms.
 fn in_progress() -> Conversation {
     in_progress_from(1_000)
 }
 
-/// The same, the low side going on with another number.
+/// The same, but the low end continues with another number.
 fn in_progress_from(sequence: u32) -> Conversation {
     let mut talk = begun();
     talk.low(1, bare(SYN, sequence.wrapping_sub(1), 0, 0));
@@ -28,24 +28,24 @@ fn in_progress_from(sequence: u32) -> Conversation {
     talk
 }
 
-/// Bytes of the low side.
+/// Data of the low end.
 fn data(sequence: u32, payload: u32) -> Transport {
     bare(ACK | PSH, sequence, payload, 5_000)
 }
 
-/// What the high side says when it has all below a number.
+/// The high end's acknowledgement of all bytes below a number.
 fn ack(number: u32) -> Transport {
     bare(ACK, 5_000, 0, number)
 }
 
-/// The same, with blocks beyond.
+/// The same acknowledgement, with SACK blocks.
 fn sack(number: u32) -> Transport {
     let mut transport = ack(number);
     transport.segment.has_sack = true;
     transport
 }
 
-/// What was acknowledged, and the RTT in ms.
+/// The sequence number that was acknowledged, and the RTT in ms.
 fn rtt(outcome: Outcome) -> Option<(u32, u64)> {
     let samples = samples(outcome);
     assert!(samples.iter().all(|&(method, _, _)| method == Method::TcpSeq));
@@ -59,7 +59,7 @@ fn segment_is_timed_to_its_acknowledgement() {
     let sample = talk.high(30, ack(1_100)).measured.sample();
     let expected = Sample { method: Method::TcpSeq, identifier: 1_100, rtt: 20 * MS, side_rtt: 0 };
     assert_eq!(sample, Some(expected));
-    // The SYN took 1 ms.
+    // The SYN's RTT was 1 ms.
     assert_eq!(talk.flow.rtt(Endpoint::Low).min, MS);
     assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, MS - MS / 8 + 20 * MS / 8);
 }
@@ -75,7 +75,7 @@ fn both_directions_are_timed() {
 #[test]
 fn s1_highest_end_is_of_all_that_takes_sequence_numbers() {
     let mut talk = begun();
-    // 50 bytes with the SYN (RFC 7413), and 10 with the FIN.
+    // The SYN comes with 50 bytes (RFC 7413), and the FIN with 10.
     talk.low(1, bare(SYN, 999, 50, 0));
     assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, 1_050);
     talk.low(2, bare(ACK, 1_050, 0, 5_000));
@@ -124,7 +124,7 @@ fn s1_highest_end_outlives_the_connection() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(11, bare(FIN | ACK, 1_100, 0, 5_000));
-    // A SYN that ends where the FIN did is one that was sent before, as far as that goes.
+    // A SYN that ends where the FIN did looks like a retransmission.
     talk.low(20, bare(SYN, 1_100, 0, 0));
     assert_eq!(talk.waiting(), 0);
 }
@@ -144,7 +144,8 @@ fn s2_bytes_sent_again_void_all_that_waits() {
     for (sequence, ms) in [1_000, 1_100, 1_200, 1_300].into_iter().zip(10..) {
         talk.low(ms, data(sequence, 100));
     }
-    // Whoever has 1,200 on waits for these to acknowledge it, and whoever has 1,000 on may have done so.
+    // The receiver can acknowledge the bytes from 1,200 on only after these. It may have acknowledged those from 1,000 on
+    // before.
     talk.low(210, data(1_100, 100));
     assert_eq!(talk.waiting(), 0);
     assert_eq!(rtt(talk.high(220, ack(1_100))), None);
@@ -155,7 +156,7 @@ fn s2_bytes_sent_again_void_all_that_waits() {
 
 #[test]
 fn s2_a_segment_is_sent_again_if_its_first_byte_was() {
-    // The last two begin half the circle away, where what is newer turns round.
+    // The last two begin half of the number space away, where newer numbers become older ones.
     let far = 1_100_u32.wrapping_sub(1 << 31);
     for (sequence, waiting) in [(1_099, 1), (1_100, 2), (1_101, 2), (far + 1, 0), (far, 0)] {
         let mut talk = in_progress();
@@ -184,7 +185,7 @@ fn s2_a_keep_alive_is_not_timed() {
         talk.low(ms, bare(ACK, 1_099, payload, 5_000));
         assert_eq!(rtt(talk.high(ms + 20, ack(1_100))), None);
     }
-    // Nor is what still waits when it comes.
+    // A keep-alive also voids data that is pending when it comes.
     talk.low(4_000, data(1_100, 100));
     talk.low(5_000, bare(ACK, 1_199, 1, 5_000));
     assert_eq!(rtt(talk.high(5_020, ack(1_200))), None);
@@ -196,7 +197,7 @@ fn s2_a_zero_window_probe_is_timed_only_if_it_is_taken() {
     talk.low(10, data(1_000, 1));
     assert_eq!(rtt(talk.high(30, ack(1_000))), None, "there was no room for it");
     assert_eq!(talk.waiting(), 1);
-    // Again, and then with what follows it.
+    // The byte is sent again, and then together with those that follow it.
     talk.low(210, data(1_000, 1));
     assert_eq!(rtt(talk.high(230, ack(1_000))), None);
     talk.low(400, data(1_000, 100));
@@ -229,7 +230,7 @@ fn s3_a_gap_does_not_matter() {
     talk.low(11, data(1_500, 100));
     assert_eq!(talk.waiting(), 2);
     assert_eq!(rtt(talk.high(30, ack(1_100))), Some((1_100, 20)));
-    // Found to be out of order: it may be either.
+    // This segment is out of order: it may be reordered or retransmitted.
     talk.low(32, data(1_100, 100));
     assert_eq!(talk.waiting(), 0);
     assert_eq!(rtt(talk.high(51, ack(1_600))), None);
@@ -244,7 +245,7 @@ fn s3_the_first_in_mid_stream_is_not_recorded() {
     assert_eq!(talk.waiting(), 1);
     assert_eq!(rtt(talk.high(30, ack(1_100))), None);
     assert_eq!(rtt(talk.high(31, ack(1_200))), Some((1_200, 20)));
-    // Each direction has a first of its own.
+    // Each direction has a first segment of its own.
     talk.high(40, bare(ACK, 5_000, 100, 1_200));
     assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
 }
@@ -347,7 +348,7 @@ fn s4_newest_is_the_greatest_not_the_last_recorded() {
         talk.low(10 + u64::from(count), data(1_000 + 100 * count, 100));
     }
     assert_eq!(rtt(talk.high(20, ack(1_300))), Some((1_300, 8)));
-    // This one takes the first free slot, before the older ones.
+    // This segment takes the first free slot, before those of older ones.
     talk.low(21, data(1_800, 100));
     assert_eq!(rtt(talk.high(30, ack(1_900))), Some((1_900, 9)));
 }
@@ -411,7 +412,7 @@ fn s4_numbers_wrap_around() {
         assert_eq!(rtt(talk.high(30, ack(first))), Some((first, 20)));
         assert_eq!(talk.waiting(), 2);
         assert_eq!(rtt(talk.high(35, ack(second))), Some((second, 24)));
-        // 200 on again, which voids the third.
+        // The bytes from 200 on are sent again, which voids the third segment.
         talk.low(36, data(second, 100));
         assert_eq!(talk.waiting(), 0);
         assert_eq!(rtt(talk.high(37, ack(start.wrapping_add(300)))), None);
@@ -423,7 +424,7 @@ fn simultaneous_syns_are_acknowledged_each_by_the_other() {
     let mut talk = begun();
     talk.low(10, bare(SYN, 999, 0, 0));
     assert_eq!(rtt(talk.high(12, bare(SYN, 4_999, 0, 0))), None);
-    // Both send theirs again, with ACK.
+    // Both ends send their SYN again, with ACK.
     assert_eq!(rtt(talk.low(20, bare(SYN | ACK, 999, 0, 5_000))), Some((5_000, 8)));
     assert_eq!(talk.waiting(), 0, "it was sent twice now");
     assert_eq!(rtt(talk.high(22, bare(SYN | ACK, 4_999, 0, 1_000))), None);
@@ -433,7 +434,7 @@ fn simultaneous_syns_are_acknowledged_each_by_the_other() {
 fn s5_a_packet_is_matched_against_what_waited_before_it() {
     let mut talk = in_progress_from(5_000);
     talk.low(10, bare(ACK, 5_000, 100, 5_000));
-    // Both sides happen to be at the same number.
+    // Both ends happen to be at the same sequence number.
     assert_eq!(rtt(talk.high(30, bare(ACK, 5_000, 100, 5_100))), Some((5_100, 20)));
     assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
 }

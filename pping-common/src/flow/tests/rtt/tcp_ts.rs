@@ -1,4 +1,4 @@
-//! `tcp-ts`. In a conversation in progress the newest `TSval` is 100 on the low side and 500 on the high.
+//! `tcp-ts`. In a conversation in progress the newest `TSval` is 100 on the low end and 500 on the high end.
 
 use crate::{
     flow::Endpoint,
@@ -105,7 +105,7 @@ fn match_needs_ack() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(20, segment(PSH, 10, 501, 101))), None);
-    // Nor does what it seems to echo free anything.
+    // Its `TSecr` frees nothing, either.
     assert_eq!(rtt(talk.high(21, segment(PSH, 10, 501, 105))), None);
     assert_eq!(rtt(talk.high(30, pure_ack(502, 101))), Some((101, 20)));
 }
@@ -180,7 +180,7 @@ fn tsval_wraps_around() {
     talk.low(30, data(1, 500));
     talk.low(40, data(u32::MAX, 500));
     assert_eq!(talk.waiting(), 3);
-    // The echo from before the turn frees nothing from behind it, but the other way round it does.
+    // An echo from before the wrap-around frees nothing from after it. One from after it frees those from before.
     assert_eq!(rtt(talk.high(50, pure_ack(501, u32::MAX))), Some((u32::MAX, 40)));
     assert_eq!(talk.waiting(), 2);
     assert_eq!(rtt(talk.high(60, pure_ack(501, 1))), Some((1, 30)));
@@ -209,7 +209,7 @@ fn retransmission_is_timed_by_its_own_tsval() {
 fn packet_is_matched_against_what_waited_before_it() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(501, 500));
-    // Both sides happen to be at the same TSval: what this segment carries must not answer itself.
+    // Both ends happen to be at the same TSval: this segment's own must not count as the one that it echoes.
     assert_eq!(rtt(talk.high(30, data(501, 501))), Some((501, 20)));
     assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
     assert_eq!(rtt(talk.low(37, data(502, 501))), Some((501, 7)));
@@ -266,7 +266,7 @@ fn contention_frees_what_waits_since_its_echo_may_have_gone_by() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(talk.waiting(), 1);
-    // The echo was in the packet that nobody looked at; this one comes after the application has thought.
+    // The echo was in the missed packet. This one comes after a pause of the application.
     talk.flow.hot.contended = 1;
     assert_eq!(rtt(talk.high(3010, data(501, 101))), None);
     assert_eq!(talk.waiting(), 0);
@@ -278,7 +278,7 @@ fn new_syn_on_used_ports_begins_anew() {
     talk.low(10, data(101, 500));
     talk.high(30, data(501, 101));
     talk.low(31, data(102, 500));
-    // Clocks of another connection, both older than those before.
+    // The clocks of the new connection are older than those before.
     talk.low(1000, segment(SYN, 0, 50, 0));
     assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (1, 0));
     assert_eq!(
@@ -305,7 +305,7 @@ fn retransmitted_syn_does_not_begin_anew() {
     talk.low(10, segment(SYN, 0, 100, 0));
     talk.low(1010, segment(SYN, 0, 1100, 0));
     assert_eq!(talk.waiting(), 2);
-    // The answer to the first was only late.
+    // This is a late answer to the first SYN.
     assert_eq!(rtt(talk.high(1015, segment(SYN | ACK, 0, 500, 100))), Some((100, 1005)));
     talk.low(2010, segment(SYN, 0, 2100, 0));
     assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (2, 1));

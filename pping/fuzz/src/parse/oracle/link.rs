@@ -1,10 +1,10 @@
-//! Link headers, once more.
+//! A second parser for link headers.
 
 use pping_common::parse::LinkType;
 
 use super::{array, number};
 
-/// Where the IP header begins.
+/// Returns where the IP header begins.
 pub(super) fn network(bytes: &[u8], link: LinkType, vlan: &mut Vec<u16>) -> Option<usize> {
     match link {
         LinkType::Ethernet => ethernet(bytes, 0, vlan),
@@ -16,7 +16,7 @@ pub(super) fn network(bytes: &[u8], link: LinkType, vlan: &mut Vec<u16>) -> Opti
     }
 }
 
-/// Where the IP header begins in what an ethertype announces.
+/// Returns where the IP header begins in the content of an ethertype.
 pub(super) fn follow(bytes: &[u8], mut ethertype: u16, mut at: usize, vlan: &mut Vec<u16>) -> Option<usize> {
     if ethertype == 0x6558 {
         return ethernet(bytes, at, vlan);
@@ -58,7 +58,7 @@ fn version(bytes: &[u8], at: usize, version: u8) -> Option<usize> {
     (bytes.get(at)? >> 4 == version).then_some(at)
 }
 
-/// Behind at most four MPLS labels.
+/// Returns the position after at most four MPLS labels.
 fn labels(bytes: &[u8], at: usize) -> Option<usize> {
     let bottom =
         (0..4).map(|label| at + 4 * label).find(|&at| bytes.get(at + 2).is_some_and(|byte| byte & 1 != 0))?;
@@ -76,7 +76,7 @@ fn loopback(bytes: &[u8]) -> Option<usize> {
 
 fn ppp(bytes: &[u8], vlan: &mut Vec<u16>) -> Option<usize> {
     let start = if bytes.starts_with(&[0xff, 0x03]) { 2 } else { 0 };
-    // A protocol number ends with the first odd byte (RFC 1661, 2 and 6.5).
+    // A protocol number ends with the first odd byte (RFC 1661, sections 2 and 6.5).
     let len = if bytes.get(start)? % 2 == 1 { 1 } else { 2 };
     let ethertype = ethertype_of_ppp(bytes.get(start..start + len)?)?;
     follow(bytes, ethertype, start + len, vlan)

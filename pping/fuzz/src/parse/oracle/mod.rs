@@ -1,4 +1,5 @@
-//! A second parser, written from the RFCs with slices, without regard to the verifier: what the first finds is compared with it.
+//! A second parser, written from the RFCs with slices and without regard to the verifier. The fuzz target compares the
+//! first parser with it.
 
 mod link;
 mod tunnel;
@@ -11,7 +12,7 @@ use pping_common::{
 
 use self::tunnel::Inside;
 
-/// What a packet is found to be.
+/// The content of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     addresses: [[u8; 16]; 2],
@@ -64,7 +65,7 @@ pub(super) fn parse(
             Inside::Other => return None,
         };
         network = Network::parse(captured, start)?;
-        // One is enough.
+        // Only one level of tunnel is parsed.
         if tunnel::inside(bytes, &network, decap).is_some() {
             return None;
         }
@@ -73,7 +74,7 @@ pub(super) fn parse(
     let mut header_end = network.start + header_len;
     let payload = network.end.checked_sub(header_end)? as u32;
     if let Transport::Dns { .. } = transport {
-        // As far as it matters. All of its header must be there, captured or not.
+        // The parser needs only these four bytes. The frame must have the whole header, even if it was not captured.
         header_end += 4;
         if payload < 12 {
             return None;
@@ -89,7 +90,7 @@ pub(super) fn parse(
     Some(Packet { found, header_end })
 }
 
-/// What a cooked capture knows of the interface: whether the packet left through it, and its number.
+/// Returns the direction and the interface number in the header of a cooked capture.
 pub(super) fn cooked(bytes: &[u8], link: LinkType) -> (Option<Direction>, Option<u32>) {
     let direction = |packet_type| if packet_type == 4 { Direction::Egress } else { Direction::Ingress };
     match link {
@@ -169,7 +170,7 @@ impl Network {
         (skipped <= 6 && network.start <= network.end).then_some(network)
     }
 
-    /// Goes on behind an extension header.
+    /// Skips an extension header.
     fn skip(&mut self, bytes: &[u8]) -> Option<()> {
         let [next, len] = array(bytes, self.start)?;
         let len = usize::from(len);
@@ -184,7 +185,7 @@ impl Network {
         Some(())
     }
 
-    /// The transport header, and its length.
+    /// Returns the transport header and its length.
     fn transport(&self, bytes: &[u8]) -> Option<(Transport, usize)> {
         match self.next_header {
             6 => tcp(bytes, self.start),
@@ -199,7 +200,7 @@ impl Network {
 fn tcp(bytes: &[u8], at: usize) -> Option<(Transport, usize)> {
     let header: [u8; 20] = array(bytes, at)?;
     let header_len = usize::from(header[12] >> 4) * 4;
-    // As far as they were captured: who needs more of them says that the frame is truncated.
+    // Only the captured options. If the parser needs more of them, it reports the frame as truncated.
     let mut options = bytes.get(at + 20..bytes.len().min(at + header_len.max(20)))?.to_vec();
     options.resize(header_len.max(20) - 20, 0);
     let ports = [number(&header, 0)?, number(&header, 2)?];
@@ -233,7 +234,7 @@ fn find(mut options: &[u8]) -> (Option<Timestamps>, bool) {
     (timestamps, has_sack)
 }
 
-/// RFC 768, and RFC 1035, 4.1.1. Who has port 53 is asked, and answers.
+/// RFC 768, and RFC 1035, section 4.1.1. The host with port 53 is the server.
 fn dns(bytes: &[u8], at: usize) -> Option<(Transport, usize)> {
     let ports = [number(bytes, at)?, number(bytes, at + 2)?];
     let [high, low, flags, more] = array(bytes, at + 8)?;
@@ -251,7 +252,7 @@ fn echo(bytes: &[u8], at: usize, kinds: [u8; 2]) -> Option<(Transport, usize)> {
 }
 
 impl Found {
-    /// What the parser found.
+    /// Converts the parser's result.
     pub(super) fn of(frame: &Frame) -> Self {
         let (segment, echo) = (&frame.transport.segment, &frame.transport.echo);
         let (source, destination) = frame.transport.ports();

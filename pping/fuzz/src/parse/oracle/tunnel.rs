@@ -1,20 +1,20 @@
-//! Tunnels, once more.
+//! A second parser for tunnels.
 
 use pping_common::parse::Decap;
 
 use super::{Network, array, number};
 
-/// What is inside a tunnel, and where.
+/// The content of a tunnel, and its position.
 pub(super) enum Inside {
     /// IP.
     Ip(usize),
-    /// What an ethertype announces.
+    /// The content that an ethertype names.
     Ethertype(u16, usize),
-    /// What is not followed.
+    /// Content that the parser does not follow.
     Other,
 }
 
-/// What is inside, if the packet is of a tunnel that is to be looked into.
+/// Returns the content of a packet if it is a tunnel of a kind in `decap`.
 pub(super) fn inside(bytes: &[u8], network: &Network, decap: Decap) -> Option<Inside> {
     let start = network.start;
     let inside = match network.next_header {
@@ -35,7 +35,7 @@ fn ethertype(ethertype: u16, at: usize) -> Option<Inside> {
     matches!(ethertype, 0x0800 | 0x86dd | 0x8847 | 0x6558).then_some(Inside::Ethertype(ethertype, at))
 }
 
-/// RFC 2784 and RFC 2890, of which three flags add four bytes each.
+/// RFC 2784 and RFC 2890. Each of three flags adds four bytes.
 fn gre(bytes: &[u8], at: usize) -> Option<Inside> {
     let flags = number(bytes, at)?;
     let optional = (flags & 0xb000).count_ones() as usize;
@@ -69,7 +69,7 @@ fn gtp_u(bytes: &[u8], at: usize) -> Option<Inside> {
     let mut at = if has_optional { at + 12 } else { at + 8 };
     if has_extensions {
         let mut headers = 0;
-        // The last byte of each part is the type of the next.
+        // The last byte of each header is the type of the next.
         while *bytes.get(at - 1)? != 0 {
             headers += 1;
             match bytes.get(at)? {

@@ -18,7 +18,7 @@ pub struct Removed {
     discipline: Discipline,
 }
 
-/// The clsact discipline on which filters were.
+/// The clsact discipline of the filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Discipline {
     /// No filter says that pping made it.
@@ -36,7 +36,7 @@ impl Removed {
         self.filters == 0
     }
 
-    /// Whether a discipline is still there that pping made.
+    /// Whether a discipline that pping made is still there.
     pub(in crate::kernel::attach) fn leaves_discipline(&self) -> bool {
         self.discipline == Discipline::Stays
     }
@@ -55,10 +55,11 @@ impl fmt::Display for Removed {
     }
 }
 
-/// Removes the filters of runs that are not alive any more, and the discipline that one of them made unless other filters use it.
+/// Removes the filters of runs that are not alive any more. If one of them made the discipline and no other filter uses
+/// it, removes that, too.
 ///
 /// # Errors
-/// The error of the kernel. That the interface is gone is none.
+/// The error of the kernel. A missing interface is no error.
 pub fn remove(ifindex: u32) -> io::Result<Removed> {
     let mut removed = Removed::default();
     let mut control = TrafficControl::connect()?;

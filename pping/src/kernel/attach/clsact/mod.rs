@@ -1,7 +1,7 @@
 //! tc by filters on a clsact queueing discipline, for kernels without TCX.
 //!
-//! A filter stays when its process ends. So its name says which run made it, and a later run can remove what a killed one left
-//! without touching what another still measures with.
+//! A filter stays when its process ends. So its name contains the run that made it. A later run can then remove the
+//! filters of a killed one, and leave those of a running one alone.
 
 pub mod leftovers;
 mod name;
@@ -64,7 +64,7 @@ impl Filter {
         let _lock = FilterLock::acquire();
         let (name, direction) = (self.name.to_string(), self.name.direction);
         let filters = control.filters(self.ifindex, direction)?;
-        // Without the filter the discipline is another one, made by another program.
+        // If the filter is gone, the discipline is a new one, made by another program.
         let Some(filter) = filters.iter().find(|filter| filter.name == name) else { return Ok(()) };
         match control.remove_filter(self.ifindex, direction, filter) {
             Err(error) if is_gone(&error) => return Ok(()),
@@ -117,7 +117,7 @@ fn add(
     Ok(name)
 }
 
-/// Removes the discipline of an interface if there is no filter on it. Returns whether it did.
+/// Removes the discipline of an interface if it has no filters. Returns whether it did.
 fn remove_unused_discipline(control: &mut TrafficControl, ifindex: u32) -> io::Result<bool> {
     for direction in Direction::ALL {
         if !control.filters(ifindex, direction)?.is_empty() {

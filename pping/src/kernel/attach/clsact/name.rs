@@ -15,7 +15,7 @@ const DISCIPLINE: &str = "+qdisc";
 pub(super) struct Name {
     pub(super) direction: Direction,
     pub(super) run: Run,
-    /// Whether this run of pping or one before it made the discipline: the last filter of pping to go removes it.
+    /// Whether pping made the discipline, in this run or an earlier one: its last filter to go removes it.
     pub(super) has_discipline: bool,
 }
 

@@ -71,10 +71,10 @@ impl RunSocket {
 pub struct Owner(Option<Arc<RunSocket>>);
 
 impl Owner {
-    /// The socket.
+    /// Returns the socket, which the first call opens.
     ///
     /// # Errors
-    /// When the socket cannot be opened.
+    /// If the socket cannot be opened.
     pub(super) fn socket(&mut self) -> io::Result<Arc<RunSocket>> {
         let socket = match self.0.take() {
             Some(socket) => socket,
@@ -88,8 +88,8 @@ impl Owner {
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// The lock of filters between processes of pping: one that ends would else remove the discipline that one that starts relies on.
-/// Dropping it unlocks.
+/// The lock of filters between processes of pping. Without it, one that ends could remove the discipline that one that
+/// starts relies on. Dropping it unlocks.
 pub(super) struct FilterLock {
     _socket: Option<UnixDatagram>,
 }

@@ -1,4 +1,4 @@
-//! The columns of the table of groups, as many as there is room for.
+//! The columns of the table of groups, as many as fit.
 
 use crate::{
     top::{
@@ -16,11 +16,11 @@ pub(super) enum Field {
     Interface,
     Method,
     Side,
-    /// One of the columns that groups are sorted by, by its number.
+    /// One of the figures that groups are sorted by: its number in [`COLUMNS`].
     Figure(usize),
 }
 
-/// All of them, in their order: figures are numbers in [`COLUMNS`].
+/// All columns, in their order.
 const FIELDS: [Field; 12] = [
     Field::Group,
     Field::Interface,
@@ -36,8 +36,8 @@ const FIELDS: [Field; 12] = [
     Field::Figure(8),
 ];
 
-/// Those that are left out where there is no room for all, the first one first: packets, the minimum, the 99th percentile, the
-/// score, samples, retransmissions.
+/// The columns that are left out in this order if not all fit: packets, the minimum, the 99th percentile, the score,
+/// samples, retransmissions, the interface, the median and the method.
 const SPARE: [Field; 9] = [
     Field::Figure(6),
     Field::Figure(2),
@@ -50,10 +50,10 @@ const SPARE: [Field; 9] = [
     Field::Method,
 ];
 
-/// The least width of the group.
+/// The least width of the group's column.
 const GROUP: usize = 12;
 
-/// The columns, with their place on the line.
+/// The columns, with their positions on the line.
 #[derive(Debug)]
 pub(super) struct Columns {
     columns: Vec<Placed>,
@@ -68,7 +68,7 @@ struct Placed {
 }
 
 impl Columns {
-    /// Those that there is room for, beside the mark of the chosen row. What is sorted by is always one of them.
+    /// Chooses the columns that fit beside the mark of the chosen row. The column of the sort order is always one of them.
     pub(super) fn new(rows: &[Row], room: usize, sort: Column, shows_prefixes: bool) -> Self {
         let room = room.saturating_sub(1);
         let mut interfaces = rows.iter().map(|row| &row.series.0);
@@ -103,7 +103,7 @@ impl Columns {
         Self { columns, shows_prefixes }
     }
 
-    /// The titles, with an arrow at what is sorted by.
+    /// Returns the titles, with an arrow at the column of the sort order.
     pub(super) fn titles(&self, sort: Column, order: Order) -> String {
         let arrow = if order == Order::Desc { "▼" } else { "▲" };
         self.line(' ', |field| {
@@ -115,7 +115,7 @@ impl Columns {
         })
     }
 
-    /// A row. The group is left out where it is that of the row above.
+    /// Returns a row. The group is left out if it is that of the row above.
     pub(super) fn row(&self, row: &Row, mark: char, has_group: bool) -> String {
         self.line(mark, |field| match field {
             Field::Group if !has_group => String::new(),
@@ -140,14 +140,14 @@ impl Columns {
         line
     }
 
-    /// What the column at a place of the line is sorted by.
+    /// Returns what a click at `x` on the line sorts by.
     pub(super) fn at(&self, x: usize) -> Option<Column> {
         let is_there = |it: &&Placed| (it.start..it.start + it.width).contains(&x);
         self.columns.iter().find(is_there).and_then(|it| it.field.sort())
     }
 }
 
-/// The name of the group of a row.
+/// Returns the name of the group of a row.
 fn name(row: &Row, shows_prefixes: bool) -> &str {
     match &row.prefix {
         Some(prefix) if shows_prefixes => prefix,

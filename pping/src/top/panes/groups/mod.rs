@@ -21,7 +21,7 @@ use crate::{
     view::{Column, GroupDetail, GroupsAnswer, Order, Query},
 };
 
-/// The groups that are asked for: more than on any screen.
+/// How many groups are asked for: more than fit on any screen.
 const LIMIT: usize = 500;
 
 /// The table of groups.
@@ -35,7 +35,7 @@ pub(in crate::top) struct Groups {
     first: usize,
     /// The row that was clicked on last: a second click opens it.
     clicked: Option<Row>,
-    /// The row that is looked at alone.
+    /// The row that is shown alone.
     open: Option<Detail>,
     /// The filter as it is being typed.
     typed: Option<String>,
@@ -58,22 +58,22 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// Which groups are asked for.
+    /// Returns the query for the groups.
     pub(in crate::top) fn query(&self) -> &Query {
         &self.query
     }
 
-    /// The id of the group whose past is asked for.
+    /// Returns the id of the group whose past is asked for.
     pub(in crate::top) fn past(&self) -> Option<String> {
         self.open.as_ref().map(|detail| detail.id().to_owned())
     }
 
-    /// Whether letters are those of a filter, and no commands.
+    /// Whether letters are text of a filter rather than commands.
     pub(in crate::top) fn is_typing(&self) -> bool {
         self.typed.is_some()
     }
 
-    /// Takes answers. The cursor goes with its row; on the first one it stays there, for that is the worst.
+    /// Takes answers. The cursor follows its row. On the first row it stays there, since that is the worst group.
     pub(in crate::top) fn take(&mut self, groups: &GroupsAnswer, past: Option<GroupDetail>) {
         if let Some(detail) = &mut self.open {
             detail.take(past);
@@ -92,7 +92,7 @@ impl Groups {
         self.typed = Some(self.query.filter.clone());
     }
 
-    /// Does what a key asks for, where the pane has this area.
+    /// Handles a key, where the pane has this area.
     pub(in crate::top) fn key(&mut self, key: KeyEvent, area: Rect) -> Effect {
         if self.typed.is_some() {
             return self.typed_key(key.code);
@@ -149,7 +149,7 @@ impl Groups {
         Effect::Draw
     }
 
-    /// Does what a click asks for: on a title it sorts, on a row it selects, and the second time opens.
+    /// Handles a click: on a title it sorts, on a row it selects, and a second click on the row opens it.
     pub(in crate::top) fn click(&mut self, at: Position, area: Rect) -> Effect {
         if self.open.is_some() || !area.contains(at) {
             return Effect::Draw;
@@ -170,7 +170,7 @@ impl Groups {
         Effect::Draw
     }
 
-    /// Moves the cursor by so many rows.
+    /// Moves the cursor by this many rows.
     pub(in crate::top) fn scroll(&mut self, rows: isize, area: Rect) {
         match &mut self.open {
             Some(detail) => detail.key(if rows > 0 { KeyCode::Down } else { KeyCode::Up }),
@@ -193,7 +193,7 @@ impl Groups {
         COLUMNS[(at + 1) % COLUMNS.len()].2
     }
 
-    /// Sorts by a column, and if it is sorted by already, the other way round.
+    /// Sorts by a column. Reverses the order if the table is sorted by it already.
     fn sort_by(&mut self, column: Column) -> Effect {
         if self.query.sort == column {
             self.query.order = reversed(self.query.order);
@@ -207,12 +207,12 @@ impl Groups {
         Columns::new(&self.rows, area.width.into(), self.query.sort, self.shows_prefixes)
     }
 
-    /// The first row on the screen: the cursor is always in view.
+    /// Returns the first row on the screen, so that the cursor is in view.
     fn first(&self, area: Rect) -> usize {
         scrolled(self.first.min(self.rows.len().saturating_sub(1)), self.selected, page(area))
     }
 
-    /// Draws the table, or the row that is looked at alone.
+    /// Draws the table, or the row that is shown alone.
     pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
         if let Some(detail) = &self.open {
             return detail.draw(frame, area, shown);
@@ -225,7 +225,7 @@ impl Groups {
         for (number, row) in self.rows.iter().enumerate().skip(first).take(page(area)) {
             let is_selected = number == self.selected;
             let is_repeated = number > first && self.rows[number - 1].id == row.id;
-            // A mark, and not only brightness.
+            // The row has a mark, and not only brightness.
             let (mark, style) = if is_selected {
                 ('>', Modifier::BOLD | Modifier::REVERSED)
             } else {
@@ -245,7 +245,7 @@ impl Groups {
         frame.render_widget(Paragraph::new(lines), area);
     }
 
-    /// The last line: the filter, how many groups there are, and the most important keys.
+    /// Returns the last line: the filter, the number of groups, and the most important keys.
     pub(in crate::top) fn foot(&self, given: &Shown) -> Vec<String> {
         if let Some(typed) = &self.typed {
             return [format!("/{}_", shown(typed)), "Enter filters".to_owned(), "Esc leaves it".to_owned()]
@@ -268,7 +268,7 @@ impl Groups {
     }
 }
 
-/// The rows that an area has room for.
+/// Returns the number of rows that fit into an area.
 fn page(area: Rect) -> usize {
     usize::from(area.height).saturating_sub(1).max(1)
 }

@@ -1,4 +1,4 @@
-//! Serves metrics as pping does, from made-up samples.
+//! Serves metrics as pping does, computed from made-up samples.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -26,14 +26,14 @@ const INTERFACE: &str = "wan0";
 /// What one series measured in a second.
 pub(super) type Slice = (SeriesName, Tally);
 
-/// A metrics server that adds a second's worth of samples every second, until dropped.
+/// A metrics server that adds one second's samples every second, until dropped.
 pub(super) struct Agent {
     _feeding: EverySecond,
     _server: Server,
 }
 
 impl Agent {
-    /// Serves on a loopback port; `second` is called once a second for new samples.
+    /// Serves on a loopback port. Calls `second` once a second for new samples.
     pub(super) fn start(
         host: &Namespace,
         port: u16,
@@ -87,7 +87,7 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     metrics.programs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);
 }
 
-/// What a series of a group measured in a second: these RTTs in ns, and some packets.
+/// Returns what a series of a group measured in one second: these RTTs in ns, and a few packets.
 pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Direction, rtts: &[u64]) -> Slice {
     let mut tally = Tally::EMPTY;
     for &rtt in rtts {

@@ -97,7 +97,7 @@ fn assert_importable(dashboard: &Value) {
     }
 }
 
-/// Asserts that each query finds something. A query without a result may only need a few more seconds.
+/// Asserts that each query has a result. Queries without one are repeated for a while.
 fn assert_answers(store: &mut Store<'_>, name: &str, queries: &[(String, String)]) {
     let deadline = Instant::now() + PATIENCE;
     let mut empty: Vec<_> = queries.iter().collect();
@@ -119,7 +119,7 @@ fn assert_answers(store: &mut Store<'_>, name: &str, queries: &[(String, String)
 
 const PORTS: [u16; 2] = [9464, 9465];
 
-/// Agents with samples of some groups.
+/// Starts agents with samples of several groups.
 fn busy(host: &Namespace) -> [Agent; 2] {
     PORTS.map(|port| {
         Agent::start(host, port, || {
@@ -134,14 +134,14 @@ fn busy(host: &Namespace) -> [Agent; 2] {
     })
 }
 
-/// Every query of a dashboard, its variables replaced, with the title of its panel.
+/// Returns every query of a dashboard with its variables replaced, and the title of its panel.
 fn expressions(dashboard: &Value) -> Vec<(String, String)> {
     let mut expressions: Vec<(String, String)> = queries(dashboard)
         .into_iter()
         .map(|(panel, expression)| (panel, substituted(dashboard, &expression)))
         .collect();
     assert!(expressions.len() > 30, "{}", expressions.len());
-    // The variables whose choices come from a query.
+    // Variables whose choices come from a query.
     for variable in array(&dashboard["templating"]["list"]) {
         let Some(query) = variable["query"]["query"].as_str() else { continue };
         let inner = query.strip_prefix("label_values(").and_then(|inner| inner.strip_suffix(')')).unwrap();
@@ -183,7 +183,7 @@ fn every_native_query_has_a_result_and_none_fails() {
     assert!(!prometheus.log().contains("level=warn"), "{}", prometheus.log());
 }
 
-/// The expressions of a text in the form for native histograms.
+/// Converts the expressions in a text to the form for native histograms.
 fn native(classic: &str) -> String {
     let mut native = classic.to_owned();
     for (from, to) in [
@@ -197,7 +197,7 @@ fn native(classic: &str) -> String {
         native = native.replace(from, to);
     }
     for part in ["count", "sum"] {
-        // The function of the rate closes where the rate does.
+        // `histogram_count(` or `histogram_sum(` closes right after the rate it encloses.
         let rate = format!("rate(pping_rtt_seconds_{part}");
         let mut rest = native.split(&rate);
         let mut changed = rest.next().unwrap().to_owned();
@@ -209,7 +209,7 @@ fn native(classic: &str) -> String {
     native
 }
 
-/// `PPING_BLESS=1` writes it.
+/// With `PPING_BLESS=1` the test writes the native dashboard.
 #[test]
 fn the_native_dashboard_is_the_classic_one_with_other_expressions() {
     let folder = repository("deploy/grafana");
@@ -232,7 +232,7 @@ fn the_native_dashboard_is_the_classic_one_with_other_expressions() {
 
 #[test]
 fn the_native_rules_are_the_classic_ones_with_other_expressions() {
-    /// Without comments.
+    /// Reads a rules file without its comments.
     fn rules(file: &str) -> String {
         let text = fs::read_to_string(repository("deploy/prometheus").join(file)).unwrap();
         text.split_inclusive('\n').filter(|line| !line.trim_start().starts_with('#')).collect()

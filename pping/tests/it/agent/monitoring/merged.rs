@@ -42,13 +42,14 @@ fn rtts(agent: usize) -> Vec<u64> {
     }
 }
 
-/// The bounds of the octave that an RTT lies in, in seconds.
+/// Returns the bounds in seconds of the octave of an RTT.
 fn octave(rtt: f64) -> (f64, f64) {
     let upper = (-20..=6).map(|octave| 2_f64.powi(octave)).find(|bound| rtt <= *bound).unwrap();
     (upper / 2.0, upper)
 }
 
-/// The expected answer of `histogram_quantile`: within the octave of the quantile, as if RTTs were spread evenly.
+/// Returns the value that `histogram_quantile` should give: interpolated within the quantile's octave, as if the RTTs
+/// in it were spread evenly.
 fn interpolated(sorted: &[f64], quantile: f64) -> f64 {
     let rank = quantile * sorted.len() as f64;
     let (lower, upper) = octave(sorted[rank.ceil() as usize - 1]);
@@ -57,12 +58,12 @@ fn interpolated(sorted: &[f64], quantile: f64) -> f64 {
     lower + (upper - lower) * (rank - below) / (until - below)
 }
 
-/// Asserts that a store's quantiles of `series` are those of all its RTTs, in seconds.
+/// Asserts that a store's quantiles of `series` equal those of all its RTTs, which are in seconds.
 fn assert_quantiles(store: &mut Store<'_>, series: &str, sorted: &[f64]) {
     for (percentile, quantile) in PERCENTILES {
         let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
         let expected = interpolated(sorted, quantile);
-        // The last value, because the agents may have ended.
+        // The agents may have ended, so this takes the last value.
         let all = format!("sum by (le) (last_over_time(pping_rtt_seconds_bucket{{{series}}}[5m]))");
         let all = format!("histogram_quantile({quantile}, {all})");
         let answer = store.value(&all).unwrap();
@@ -72,8 +73,8 @@ fn assert_quantiles(store: &mut Store<'_>, series: &str, sorted: &[f64]) {
     }
 }
 
-/// Asserts the same of the recording rules. They look at rates, and the agents were not scraped at the same moments,
-/// so the agents' shares are only about those of their samples.
+/// Asserts the same of the recording rules, with a larger tolerance. The rules use rates, and Prometheus scrapes the
+/// agents at different moments, so each agent's weight only roughly matches its number of samples.
 fn assert_recorded(store: &mut Store<'_>, sorted: &[f64]) {
     for (percentile, quantile) in PERCENTILES {
         let exact = sorted[(quantile * sorted.len() as f64).ceil() as usize - 1];
@@ -87,8 +88,8 @@ fn assert_recorded(store: &mut Store<'_>, sorted: &[f64]) {
     }
 }
 
-/// Starts the agents. A rate begins with the second scrape of a series, so each has one sample first, and the rest once
-/// `is_known` says that this is stored.
+/// Starts the agents. A rate begins with the second scrape of a series, so each agent first serves one sample. It adds
+/// the rest once `is_known` says that the first is stored.
 fn agents(host: &Namespace, is_known: &Arc<AtomicBool>) -> Vec<Agent> {
     (0..PORTS.len())
         .map(|agent| {
@@ -106,7 +107,7 @@ fn agents(host: &Namespace, is_known: &Arc<AtomicBool>) -> Vec<Agent> {
         .collect()
 }
 
-/// All RTTs of both agents, in seconds, sorted.
+/// Returns all RTTs of both agents in seconds, sorted.
 fn all_rtts() -> Vec<f64> {
     let rtts = (0..PORTS.len()).flat_map(|agent| [vec![FIRST], rtts(agent).repeat(SECONDS)].concat());
     let mut sorted: Vec<f64> = rtts.map(|rtt| rtt as f64 / 1e9).collect();
@@ -206,7 +207,7 @@ fn percentiles_of_two_gateways_are_those_of_their_records() {
     }
 }
 
-/// The bounds of the bin of a native histogram that an RTT lies in, in seconds.
+/// Returns the bounds in seconds of the native histogram's bin for an RTT.
 fn bin(rtt: f64) -> (f64, f64) {
     let upper = (rtt.log2() * 8.0).ceil();
     (((upper - 1.0) / 8.0).exp2(), (upper / 8.0).exp2())
@@ -240,7 +241,7 @@ fn percentiles_of_two_native_histograms_are_those_of_all_their_samples() {
         let answer = prometheus.value(&format!("histogram_quantile({quantile}, {merged})")).unwrap();
         assert!(lower < answer && answer <= upper, "p{percentile}: {answer} is not in the bin of {exact}");
         assert!((answer / exact - 1.0).abs() < 0.044, "p{percentile}: {answer} is far from {exact}");
-        // A rate weighs the agents by when they were scraped, so the quantile may fall into the next bin.
+        // The rate weighs each agent by the times of its scrapes, so the quantile may fall into the next bin.
         let recorded =
             format!("group_method_matched:pping_rtt_seconds:p{percentile}_5m{{group=\"{GROUP}\"}}");
         let mut answer = None;

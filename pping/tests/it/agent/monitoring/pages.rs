@@ -1,4 +1,5 @@
-//! Pages with many groups are whole and correct, in both formats, compressed or not, for several clients at once.
+//! Pages with many groups are complete and correct: in both text formats, compressed or not, and for several clients at
+//! once.
 
 use std::{
     io::{Read as _, Write as _},
@@ -115,7 +116,7 @@ fn several_scrapers_at_once_get_whole_pages_whose_counters_only_grow() {
             let page = Exposition(page);
             let count = page.sum("pping_rtt_seconds_count", &[]).unwrap_or(0.0) as u64;
             assert!(count >= last, "a counter went back from {last} to {count}");
-            // A page shows one moment: a second of 200 groups is in it as a whole or not at all.
+            // A page shows one moment: it contains all 200 groups of a second, or none of them.
             assert_eq!(count % (200 * 39), 0, "{count}");
             let all = page.sum("pping_rtt_seconds_bucket", &[("le", "+Inf")]).unwrap_or(0.0) as u64;
             assert_eq!(all, count);

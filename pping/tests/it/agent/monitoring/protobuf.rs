@@ -1,5 +1,5 @@
-//! Pages in protobuf have the values of pages in text, and native histograms of the same samples. What reads them here is not what
-//! wrote them: it knows the encoding of fields and the numbers that Prometheus gave them.
+//! Protobuf pages have the same values as text pages, and native histograms of the same samples. The reader here is
+//! independent of pping's writer: it knows only the wire format and Prometheus' field numbers.
 
 use std::{
     collections::BTreeMap,
@@ -49,7 +49,7 @@ fn zigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// What a length before it says.
+/// Reads a length and the bytes that it delimits.
 fn delimited<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
     let length = varint(bytes) as usize;
     let (delimited, rest) = bytes.split_at(length);
@@ -81,7 +81,7 @@ impl<'a> Message<'a> {
         self.0.iter().filter(move |(it, _)| *it == number).map(|(_, field)| field)
     }
 
-    /// An integer, 0 if it is left out.
+    /// Returns an integer field, or 0 if it is absent.
     fn number(&self, number: u64) -> u64 {
         self.all(number).last().map_or(0, |field| match field {
             Field::Number(value) => *value,
@@ -122,12 +122,12 @@ struct Native {
     count: u64,
     zero: u64,
     zero_threshold: f64,
-    /// By index, without empty ones.
+    /// Counts by index, without empty buckets.
     buckets: BTreeMap<i64, i64>,
     since: Duration,
 }
 
-/// Everything on a page: values by series as in text, types, helps and native histograms.
+/// The content of a page: values by series as in the text format, types, help texts and native histograms.
 #[derive(Default)]
 struct Decoded {
     values: BTreeMap<SeriesKey, f64>,
@@ -135,7 +135,7 @@ struct Decoded {
     native: BTreeMap<SeriesKey, Native>,
 }
 
-/// Reads messages `io.prometheus.client.MetricFamily`, each after its length.
+/// Reads `io.prometheus.client.MetricFamily` messages, each preceded by its length.
 fn decoded(mut page: &[u8]) -> Decoded {
     let mut decoded = Decoded::default();
     while !page.is_empty() {
@@ -212,7 +212,7 @@ fn native(histogram: &Message<'_>) -> Native {
     }
 }
 
-/// The same of a page in text.
+/// Parses the values of a text page.
 fn parsed(page: &str) -> BTreeMap<SeriesKey, f64> {
     let series = page.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let (series, value) = line.rsplit_once(' ').unwrap();
@@ -228,7 +228,7 @@ fn parsed(page: &str) -> BTreeMap<SeriesKey, f64> {
     series.collect()
 }
 
-/// Of each group its RTTs, in ns: near and far ones, and some below and above all octaves.
+/// Returns the RTTs of each group, in ns: short and long ones, and some below and above all octaves.
 fn groups() -> BTreeMap<String, Vec<u64>> {
     let spread = |number: u64| (1..=40).map(|step| 200_000 + number * step * step * 37_123).collect();
     let mut groups: BTreeMap<_, Vec<u64>> =
@@ -268,7 +268,7 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
         let (head, page) = scrape(&host, PROTOBUF, encoding);
         assert!(head.contains(&format!("content-type: {}", PROTOBUF.to_lowercase())), "{head}");
         let page = decoded(&page);
-        // What the process takes changes from page to page.
+        // The process metrics change from page to page.
         let without_process = |values: BTreeMap<SeriesKey, f64>| -> BTreeMap<_, _> {
             values.into_iter().filter(|((name, _), _)| !name.starts_with("process_")).collect()
         };

@@ -29,8 +29,8 @@ pub(in crate::agent) struct Store<'a> {
     _directory: TempDir,
 }
 
-/// Starts Prometheus with the configuration and the rules in `deploy/`, except that it scrapes these loopback ports
-/// and evaluates once a second. `remote` has it forward its samples to `VictoriaMetrics`.
+/// Starts Prometheus with the configuration and the rules in `deploy/`, but scraping these loopback ports and
+/// evaluating once a second. With `remote`, it forwards its samples to `VictoriaMetrics`.
 pub(in crate::agent) fn prometheus<'a>(host: &'a Namespace, agents: &[u16], remote: bool) -> Store<'a> {
     prometheus_configured(host, agents, |configuration| {
         if remote {
@@ -41,7 +41,7 @@ pub(in crate::agent) fn prometheus<'a>(host: &'a Namespace, agents: &[u16], remo
     })
 }
 
-/// Like [`prometheus`], scraping native histograms, and with their rules.
+/// Like [`prometheus`], but scrapes native histograms and uses their rules.
 pub(in crate::agent) fn prometheus_native<'a>(host: &'a Namespace, agents: &[u16]) -> Store<'a> {
     let rules =
         |configuration: String| replace(&configuration, "- pping.rules.yml", "- pping.native.rules.yml");
@@ -86,7 +86,7 @@ pub(in crate::agent) fn victoria_metrics(host: &Namespace) -> Store<'_> {
     let mut command = host.command("victoria-metrics");
     command.arg(format!("-storageDataPath={}", directory.path().display()));
     command.arg(format!("-httpListenAddr=127.0.0.1:{VICTORIA}"));
-    // By default, answers leave out the last half minute and may come from a cache.
+    // By default, answers omit the last half minute and may come from a cache.
     command.args(["-search.latencyOffset=1s", "-search.disableCache", "-memory.allowedBytes=64MB"]);
     Store { host, port: VICTORIA, process: start(command, "victoria-metrics"), _directory: directory }
 }
@@ -97,7 +97,7 @@ fn start(command: std::process::Command, name: &str) -> Process {
 }
 
 impl Store<'_> {
-    /// The results of a query; none while the program is still starting.
+    /// Returns the results of a query; empty while the program is still starting.
     ///
     /// # Panics
     /// If the program has ended, or does not accept the query.
@@ -114,7 +114,7 @@ impl Store<'_> {
         answer["data"]["result"].as_array().cloned().unwrap_or_default()
     }
 
-    /// The value of a query with one result, unless it is not a number.
+    /// Returns the value of a query with at most one result, or `None` if the value is not finite.
     #[track_caller]
     pub(in crate::agent) fn value(&mut self, expression: &str) -> Option<f64> {
         let found = self.query(expression);
@@ -123,7 +123,7 @@ impl Store<'_> {
         value.is_finite().then_some(value)
     }
 
-    /// What it has printed so far.
+    /// Returns what the program has printed so far.
     pub(in crate::agent) fn log(&self) -> String {
         ok(self.process.stderr())
     }

@@ -1,4 +1,4 @@
-//! What arrives by way of a collector.
+//! Metrics that arrive through a collector.
 
 use pping_lab::{Signal, Topology, run};
 use serde_json::json;
@@ -21,7 +21,7 @@ fn otlp_a_collector_gets_what_is_served() {
     converse(&topology, 20);
     ping(topology.client(), Topology::SERVER_IPV4, "-c20 -i0.02");
     ping(topology.client(), Topology::SERVER_IPV6, "-c20 -i0.02");
-    // The kernel's own packets, as of neighbour discovery, may still change counters.
+    // The kernel's own packets, such as neighbour discovery, may still change counters.
     let mut compared = 0;
     wait_until("a moment without packets", || {
         let before = served(router).0;
@@ -29,7 +29,7 @@ fn otlp_a_collector_gets_what_is_served() {
         wait_for_another(&receiver);
         let page = served(router);
         let changes = |page: &str| -> Vec<String> {
-            // The machine may switch the statistics of programs on and off, as benches do.
+            // The machine may switch the statistics of programs on and off, as benchmarks do.
             let moving = ["pping_otlp_", "pping_bpf_", "process_"];
             let lines = page.lines().filter(|line| !moving.iter().any(|it| line.contains(it)));
             lines.map(ToOwned::to_owned).collect()
@@ -61,7 +61,7 @@ fn otlp_a_collector_gets_what_is_served() {
     for name in ["process.cpu.time", "process.memory.usage", "pping.otlp_requests"] {
         assert!(points.iter().any(|point| point["name"] == name), "no {name}");
     }
-    // A collector may restart. What it had not passed on is its own loss, and the next export has all counts.
+    // A collector may restart. It loses what it had not forwarded, and the next export has all counts.
     ok(collector.signal(Signal::SIGKILL));
     ok(collector.wait_timeout(ENDING));
     ping(topology.client(), Topology::SERVER_IPV4, "-c20 -i0.02");

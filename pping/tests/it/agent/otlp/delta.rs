@@ -44,7 +44,7 @@ fn otlp_deltas_add_up_to_what_is_served_and_leave_no_gap() {
         .map(|point| point["value"].as_f64().unwrap())
         .sum();
     assert_eq!(page.sum("pping_packets_total", &icmp), Some(packets));
-    // Each begins where the one before ended.
+    // Each interval begins where the one before ended.
     let mut ends = BTreeMap::new();
     for point in points.iter().filter(|point| point["name"] == "pping.packets") {
         assert_eq!(point["temporality"], "AGGREGATION_TEMPORALITY_DELTA");

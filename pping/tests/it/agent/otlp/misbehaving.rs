@@ -1,4 +1,4 @@
-//! Receivers that are slow, refuse, or answer with garbage.
+//! Receivers that are slow, refuse requests, or answer with garbage.
 
 use pping_lab::{Namespace, Process, Topology};
 
@@ -8,7 +8,7 @@ use crate::agent::{
     monitor::{endless_ping, interrupt, ok, topology, wait_until, watch},
 };
 
-/// How much more memory may be resident after a receiver misbehaved: an endless answer has gigabytes.
+/// How many more bytes may be resident after a receiver misbehaved. An endless answer would have gigabytes.
 const GROWTH: f64 = 24e6;
 
 const FAILED: &str = "pping_otlp_attempts_failed_total";
@@ -23,7 +23,8 @@ fn memory(host: &Namespace) -> f64 {
     served(host).sum("process_resident_memory_bytes", &[]).unwrap()
 }
 
-/// A pping that measures endless pings, and pushes them to a receiver that has accepted some.
+/// Starts a pping that measures endless pings and pushes to a receiver, and waits until the receiver has accepted some
+/// points.
 fn pushing(topology: &Topology, receiver: &Receiver<'_>) -> (Process, Process) {
     let options = format!("{LISTEN} --rate-limit 0 --format none --otlp-interval 1s {}", url(RECEIVING));
     let pping = watch(topology.router(), Topology::WAN, &options);
@@ -32,8 +33,8 @@ fn pushing(topology: &Topology, receiver: &Receiver<'_>) -> (Process, Process) {
     (pping, pings)
 }
 
-/// Has the receiver misbehave, and asserts that its fault is counted, said once at its beginning and once at its end, that measuring
-/// goes on, and that requests arrive afterwards. Returns what was said, and the requests dropped.
+/// Makes the receiver misbehave. Asserts that pping counts the failures, warns once when they begin and once when they
+/// end, keeps measuring, and delivers requests afterwards. Returns the warning, and the number of dropped requests.
 #[track_caller]
 fn misbehave(
     host: &Namespace,
@@ -81,7 +82,7 @@ fn otlp_a_receiver_that_refuses_is_tried_again_only_if_it_may_accept_later() {
         assert!(said.contains(&status.to_string()), "{said}");
         assert!(dropped > 0.5, "{status}: none dropped");
     }
-    // It says how long it wants to be left alone.
+    // The receiver says how many seconds to wait before the next request (`Retry-After`).
     let before = receiver.requests().len();
     receiver.set("status 503 4");
     wait_until("a refusal", || receiver.requests().len() > before);

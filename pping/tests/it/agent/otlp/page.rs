@@ -1,4 +1,4 @@
-//! What `docs/integrations.md` says to configure.
+//! The OTLP configuration in `docs/integrations.md` works.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `--otlp` with `--pin`: pages go on from run to run, pushes begin with each.
+//! `--otlp` with `--pin`: the counts on the page continue from run to run, pushed counts begin anew with each run.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn otlp_pushes_count_what_their_own_run_measured_with_pins_too() {
         assert_eq!(value("pping.samples", "/value"), u64::from(sent));
         let of_samples = points.iter().filter(|point| point["name"] == "pping.samples");
         starts.extend(of_samples.map(|point| point["start"].as_u64().unwrap()).collect::<BTreeSet<_>>());
-        // Only the kernel is there to count these.
+        // pping is away, so only the kernel programs count these.
         ping(topology.client(), Topology::SERVER_IPV4, "-c7 -i0.05");
         total += 7;
     }

@@ -1,4 +1,4 @@
-//! The points that a receiver got, compared with a page of metrics.
+//! The points that a receiver accepted, compared with a page of metrics.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::http::Exposition;
 /// The labels of a series.
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// The last point of each series by metric.
+/// Returns the last point of each series, by metric and labels.
 pub(super) fn latest(points: &[Value]) -> BTreeMap<(String, Labels), &Value> {
     let mut latest: BTreeMap<_, &Value> = BTreeMap::new();
     for point in points {
@@ -27,7 +27,8 @@ pub(super) fn labels(point: &Value) -> Labels {
     attributes.iter().map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned())).collect()
 }
 
-/// The name that a metric has in Prometheus, by OpenTelemetry's rules for that ("Prometheus and `OpenMetrics` Compatibility").
+/// Returns the name of a metric in Prometheus, by OpenTelemetry's specification "Prometheus and `OpenMetrics`
+/// Compatibility".
 pub(super) fn prometheus_name(point: &Value) -> String {
     let mut name = point["name"].as_str().unwrap().replace('.', "_");
     let unit = match point["unit"].as_str().unwrap() {
@@ -45,7 +46,8 @@ pub(super) fn prometheus_name(point: &Value) -> String {
     if point["is_monotonic"] == true { name + "_total" } else { name }
 }
 
-/// The samples no longer than each power of two of a second from 2^-20 on, and all: the buckets of `/metrics`.
+/// Returns the buckets of `/metrics`: how many samples are at most each power of two of a second from 2^-20 on, and how
+/// many there are.
 pub(super) fn octaves(histogram: &Value) -> Vec<u64> {
     let integer = |name: &str| histogram[name].as_i64().unwrap();
     let (scale, offset) = (integer("scale"), integer("offset"));
@@ -63,7 +65,7 @@ pub(super) fn octaves(histogram: &Value) -> Vec<u64> {
     octaves
 }
 
-/// Asserts that the series of pping on a page are those of the points, and have the same values. Returns the number of values.
+/// Asserts that pping's series on a page are those of the points, with the same values. Returns the number of values.
 #[track_caller]
 pub(super) fn assert_same(page: &Exposition, points: &[Value]) -> usize {
     let latest = latest(points);
@@ -91,7 +93,7 @@ pub(super) fn assert_same(page: &Exposition, points: &[Value]) -> usize {
     }
     let mut compared = 0;
     for series in page.series() {
-        // What pushes themselves change, and what has another form: see docs/metrics.md.
+        // Metrics that a push itself changes, and metrics that OTLP has in another form: see docs/metrics.md.
         let changes = ["pping_otlp_", "pping_bpf_", "pping_build_info", "process_"];
         if changes.iter().any(|prefix| series.name.starts_with(prefix)) {
             continue;

@@ -1,7 +1,8 @@
-"""A receiver of OTLP/HTTP for metrics, by OpenTelemetry's own types for Python: receiver.py PORT FOLDER [CERTIFICATE KEY]
+"""An OTLP/HTTP receiver for metrics, with OpenTelemetry's own types for Python: receiver.py PORT FOLDER [CERTIFICATE KEY]
 
-FOLDER/mode says what becomes of the next request: `accept`, or one of the misdeeds in `Receiver.do_POST`. What was accepted is
-appended to FOLDER/points, a JSON object per data point, and what any request looked like to FOLDER/requests.
+FOLDER/mode decides how the receiver treats the next request: `accept`, or one of the faults in `Receiver.do_POST`. It
+appends each accepted data point to FOLDER/points, and path, headers and time of every request to FOLDER/requests, as JSON
+objects.
 """
 
 import gzip
@@ -27,7 +28,7 @@ def attributes(pairs):
 
 
 def points(request):
-    """The data points of a request, each with all that is known of it."""
+    """Yields the data points of a request with all their attributes and values."""
     for resource_metrics in request.resource_metrics:
         resource = attributes(resource_metrics.resource.attributes)
         for scope_metrics in resource_metrics.scope_metrics:
@@ -96,7 +97,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         self.append("requests", [{"path": self.path, "headers": headers, "at": time.time()}])
         if self.headers["Content-Encoding"] == "gzip":
             body = gzip.decompress(body)
-        # Fails, and so answers nothing, if it is no such message.
+        # If the body is not such a message, this raises, and the client gets no answer.
         request = ExportMetricsServiceRequest.FromString(body)
         if mode == "hang":
             time.sleep(3600)

@@ -1,4 +1,4 @@
-//! Values that cannot be end pping before anything is attached. `pping check` and a reload say the same.
+//! Invalid values end pping before it attaches anything. `pping check` and a reload report the same mistakes.
 
 use std::{
     fs::{self, Permissions},
@@ -67,13 +67,13 @@ fn otlp_what_cannot_be_is_named_before_anything_is_attached() {
             assert!(said.contains(part), "{arguments}: no `{part}` in {said}");
         }
         assert!(!said.contains("watching") && !said.contains("panicked"), "{arguments}: {said}");
-        // A password may be in a file, and belongs into no log.
+        // Passwords from a file must not appear in any log.
         assert!(!said.contains("hunter2") || arguments.contains("hunter2"), "{arguments}: {said}");
     }
     assert_eq!(attachments(&host.namespace, Host::ETH), before);
 }
 
-/// What `pping check` says about the receiver: status and finding.
+/// Returns what `pping check` says about the receiver: status and finding.
 fn checked(host: &Host, arguments: &str) -> (String, String) {
     let output = pping(&host.namespace, &format!("check --json -i eth0 {arguments}")).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! A receiver that goes away for a while.
+//! A receiver that is away for a while.
 
 use pping_lab::Topology;
 
@@ -38,7 +38,7 @@ fn otlp_what_is_measured_while_the_receiver_is_away_arrives_later() {
     for reason in ["queue_full", "refused", "stopped"] {
         assert!(counted(router, "pping_otlp_requests_dropped_total", reason).abs() < 0.5, "{reason}");
     }
-    // The exports of the time without a receiver are there too, in order and each once.
+    // The exports from the time without a receiver arrive too, in order and once each.
     let points = receiver.points();
     let times: Vec<u64> = points
         .iter()
@@ -46,7 +46,7 @@ fn otlp_what_is_measured_while_the_receiver_is_away_arrives_later() {
         .map(|it| it["time"].as_u64().unwrap())
         .collect();
     for pair in times.windows(2) {
-        // A machine that is busy may miss a second.
+        // A busy machine may miss a second.
         assert!(pair[0] < pair[1] && pair[1] - pair[0] < 5_000_000_000, "{times:?}");
     }
     interrupt(pping);

@@ -1,4 +1,4 @@
-//! The end of a pping that pushes.
+//! How a pping that pushes ends.
 
 use pping_lab::{Signal, Topology};
 

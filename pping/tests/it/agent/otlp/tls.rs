@@ -15,7 +15,7 @@ use crate::agent::{
     web::certificates::Authority,
 };
 
-/// A receiver whose certificate is for these names, and pping's options to reach it.
+/// Starts a receiver whose certificate is for these names. Returns it with pping's options to reach it.
 fn receiver<'a>(host: &'a Host, names: &[&str], authority: &str) -> (Receiver<'a>, String) {
     let folder = tempfile::tempdir().unwrap();
     let ours = Authority::new("ours");

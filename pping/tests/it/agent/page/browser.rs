@@ -1,4 +1,5 @@
-//! Chromium, driven by its own driver (W3C `WebDriver`, and Chromium's protocol of debugging for what that lacks).
+//! Chromium, controlled by chromedriver: over W3C `WebDriver`, and over Chromium's debugging protocol for what
+//! `WebDriver` lacks.
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
@@ -14,20 +15,20 @@ use crate::agent::monitor::{PATIENCE, ok, wait_until};
 
 const PORT: u16 = 9515;
 
-/// How long the driver may take for an answer.
+/// How long the driver may take to answer.
 const TIME_OUT: Duration = Duration::from_mins(1);
 
-/// The name by which the protocol refers to an element.
+/// The key under which the protocol refers to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// The keys that are not letters, as `WebDriver` has them.
+/// Keys without letters, in `WebDriver`'s encoding.
 pub(super) const TAB: &str = "\u{e004}";
 pub(super) const ENTER: &str = "\u{e007}";
 pub(super) const ESCAPE: &str = "\u{e00c}";
 pub(super) const LEFT: &str = "\u{e012}";
 pub(super) const DOWN: &str = "\u{e015}";
 
-/// A browser in a network namespace. It ends when dropped.
+/// A browser in a network namespace. It ends on drop.
 pub(super) struct Browser<'a> {
     host: &'a Namespace,
     session: String,
@@ -37,11 +38,11 @@ pub(super) struct Browser<'a> {
 }
 
 impl<'a> Browser<'a> {
-    /// Starts one, without a window.
+    /// Starts a browser without a window.
     pub(super) fn start(host: &'a Namespace) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut command = host.command("chromedriver");
-        // Chromium leaves some of its files behind.
+        // Chromium leaves some of its files behind, so they go into this directory.
         command.envs(["TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"].map(|name| (name, directory.path())));
         command.arg(format!("--port={PORT}"));
         let driver = Process::spawn(command).unwrap_or_else(|error| {
@@ -53,11 +54,11 @@ impl<'a> Browser<'a> {
         });
         let arguments = [
             "--headless=new",
-            // The tests run as root, which Chromium's own sandbox is not for.
+            // The tests run as root, and Chromium's own sandbox refuses to.
             "--no-sandbox",
             "--disable-dev-shm-usage",
             "--disable-gpu",
-            // What Chromium would ask of its maker has nothing to do with the page.
+            // Chromium's requests to its vendor have nothing to do with the page.
             "--disable-background-networking",
             "--no-first-run",
         ];
@@ -74,7 +75,7 @@ impl<'a> Browser<'a> {
         browser
     }
 
-    /// A request to the driver, and the value that it answers with.
+    /// Sends a request to the driver, and returns the value in its answer.
     #[track_caller]
     fn request(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = body.to_string();
@@ -93,18 +94,18 @@ impl<'a> Browser<'a> {
 
     /// Loads a page.
     pub(super) fn open(&self, url: &str) {
-        // A link to another place of the same page would not load it again.
+        // Without `about:blank`, a link to another fragment of the same page would not reload it.
         self.command("/url", &json!({"url": "about:blank"}));
         self.command("/url", &json!({"url": url}));
     }
 
-    /// The value of an expression in the page.
+    /// Returns the value of an expression in the page.
     #[track_caller]
     pub(super) fn value(&self, expression: &str) -> Value {
         self.command("/execute/sync", &json!({"script": format!("return {expression}"), "args": []}))
     }
 
-    /// The text of the element that a selector finds first.
+    /// Returns the text of the first element that matches a selector.
     #[track_caller]
     pub(super) fn text(&self, selector: &str) -> String {
         let selector = json!(selector);
@@ -112,7 +113,7 @@ impl<'a> Browser<'a> {
         text.as_str().unwrap_or_default().to_owned()
     }
 
-    /// Runs a script, and returns what the promise in it becomes.
+    /// Runs a script, and returns the value that a promise resolves to.
     #[track_caller]
     pub(super) fn run(&self, script: &str, promise: &str) -> Value {
         self.command("/execute/sync", &json!({"script": script, "args": []}));
@@ -121,7 +122,7 @@ impl<'a> Browser<'a> {
         self.command("/execute/async", &json!({"script": awaited, "args": []}))
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other, in the focused element.
     #[track_caller]
     pub(super) fn keys(&self, keys: &[&str]) {
         let press =
@@ -133,7 +134,7 @@ impl<'a> Browser<'a> {
         );
     }
 
-    /// Clicks on the element that a selector finds first.
+    /// Clicks on the first element that matches a selector.
     #[track_caller]
     pub(super) fn click(&self, selector: &str) {
         let found = self.command("/element", &json!({"using": "css selector", "value": selector}));
@@ -141,25 +142,25 @@ impl<'a> Browser<'a> {
         self.command(&format!("/element/{id}/click"), &json!({}));
     }
 
-    /// Has the window so wide, and so high that a page of some length is in it.
+    /// Sets the width of the window. Its height is enough for a page of some length.
     pub(super) fn resize(&self, width: u32) {
         let metrics = json!({"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": false});
         self.protocol("Emulation.setDeviceMetricsOverride", &metrics);
     }
 
-    /// Has the user prefer dark colours or light ones.
+    /// Sets whether the user prefers dark or light colours.
     pub(super) fn prefer(&self, scheme: &str) {
         let feature = json!({"name": "prefers-color-scheme", "value": scheme});
         self.protocol("Emulation.setEmulatedMedia", &json!({"features": [feature]}));
     }
 
-    /// A command of the protocol of debugging.
+    /// Sends a command of the debugging protocol.
     #[track_caller]
     pub(super) fn protocol(&self, command: &str, parameters: &Value) -> Value {
         self.command("/goog/cdp/execute", &json!({"cmd": command, "params": parameters}))
     }
 
-    /// What the console has had since this was asked last, but for what is only noted.
+    /// Returns the warnings and errors on the console since the last call.
     #[track_caller]
     pub(super) fn console(&self) -> Vec<String> {
         let log = self.command("/se/log", &json!({"type": "browser"}));
@@ -168,7 +169,7 @@ impl<'a> Browser<'a> {
         loud.map(|entry| entry["message"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Waits until an expression in the page is true, and returns for how long.
+    /// Waits until an expression in the page is true, and returns how long that took.
     #[track_caller]
     pub(super) fn wait_for(&self, expression: &str) -> Duration {
         let begin = Instant::now();
@@ -187,14 +188,15 @@ impl<'a> Browser<'a> {
 
 impl Drop for Browser<'_> {
     fn drop(&mut self) {
-        // Has the driver end the browser, whatever has failed before.
+        // The driver ends the browser, even after a failure.
         if !self.session.is_empty() {
             self.host.enter(|| exchange("DELETE", &self.session, "")).ok();
         }
     }
 }
 
-/// A request to the driver, and what it answers. The driver keeps connections open, so the length has to be read.
+/// Sends a request to the driver, and returns its answer. The driver keeps connections open, so the answer ends by its
+/// length.
 fn exchange(method: &str, path: &str, body: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address())?;
     stream.set_read_timeout(Some(TIME_OUT))?;

@@ -1,4 +1,4 @@
-//! A pping that serves made-up groups: those of a gateway, and hostile ones.
+//! A server with made-up groups: those of a gateway, and hostile ones.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -20,7 +20,7 @@ use pping_lab::Namespace;
 
 use crate::agent::{every_second::EverySecond, http::PORT, monitor::ok};
 
-/// Labels that would be markup, move a cursor, or turn the order of letters.
+/// Labels that contain markup, move the cursor, or reverse the direction of text.
 pub(super) const HOSTILE: [&str; 4] = [
     "<img src=x onerror=document.title='owned'>",
     "\u{1b}[2J\u{1b}]0;owned\u{7}red",
@@ -30,7 +30,7 @@ pub(super) const HOSTILE: [&str; 4] = [
 
 const INTERFACE: &str = "wan0";
 
-/// A server, which ends when dropped.
+/// A server that ends on drop.
 pub(super) struct Fed {
     view: View,
     _counting: EverySecond,
@@ -38,7 +38,7 @@ pub(super) struct Fed {
 }
 
 impl Fed {
-    /// Serves a quarter of an hour of `groups` groups, hostile ones and one with a label of 10 kB.
+    /// Serves 15 minutes of `groups` groups, the hostile ones, and one with a label of 10 kB.
     pub(super) fn start(host: &Namespace, groups: u64) -> Self {
         let view = View::new(view::MEMORY);
         let long = "long-".repeat(2000);
@@ -62,13 +62,13 @@ impl Fed {
         Self { view, _counting: counting, _server: server }
     }
 
-    /// Adds samples of a group now.
+    /// Adds samples of a group, at the present time.
     pub(super) fn add(&self, label: &str, rtts: &[u64]) {
         self.view.add(&[slice(label, Direction::Ingress, rtts)], now());
     }
 }
 
-/// Ends a second, in which some packets passed.
+/// Ends a second in which some packets passed.
 fn count(view: &View, counters: &mut Counters) {
     for traffic in counters.traffic.iter_mut().flatten() {
         traffic.by_ecn[0] += 250;
@@ -87,7 +87,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
-/// Both sides of a group in a cell. No two groups have the same RTTs.
+/// Returns both sides of a group in a cell. No two groups have the same RTTs.
 fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, Tally); 2] {
     let beyond = 1_000_000 * rank * (10 + cell % 7);
     let spread = |first: u64| [first, first + first / 5, 2 * first, 3 * first];

@@ -1,4 +1,4 @@
-//! `pping top` and a service that not everybody may look at.
+//! `pping top` and a service with restricted access.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `pping top` that measures by itself: interfaces, or a capture that it plays.
+//! `pping top` measures by itself: on interfaces, or in a capture that it plays.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::agent::monitor::{PPING, attachments, endless_ping, ok, ping, topology
 
 const PINGS: usize = 30;
 
-/// A capture of some seconds of pings, with nothing at all for some time in the middle.
+/// Captures some seconds of pings, first over IPv4 and then over IPv6.
 fn capture(topology: &Topology, file: &Path) {
     let capture = ok(Capture::start(topology.router(), Topology::WAN, file));
     ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.1"));
@@ -17,7 +17,7 @@ fn capture(topology: &Topology, file: &Path) {
     ok(capture.finish());
 }
 
-/// The samples of a row in one screen as text.
+/// Returns the sample count in a group's row of a screen in text form.
 fn samples<'a>(said: &'a str, group: &str) -> &'a str {
     let row = said.lines().find(|line| line.starts_with("icmp-echo") && line.contains(group));
     row.and_then(|row| row.split_whitespace().nth(3)).unwrap_or_else(|| panic!("no {group} in {said}"))
@@ -41,7 +41,7 @@ fn top_reads_all_of_a_capture_for_one_screen_and_plays_it_for_a_terminal() {
     assert!(code == Some(0) && samples(&said, "10.11.2.2/32") == PINGS.to_string(), "{code:?} {said}");
 
     let terminal = Terminal::new(router, (120, 20));
-    // Slow enough to see it happen, however busy the machine is.
+    // The playback is slow enough to follow even on a busy machine.
     terminal.keys(&[&format!("{PPING} top -r {file} --rate-limit 0"), "Enter"]);
     terminal.wait_for("pings.pcap  00:00:0");
     terminal.keys(&["Space"]);
@@ -51,7 +51,7 @@ fn top_reads_all_of_a_capture_for_one_screen_and_plays_it_for_a_terminal() {
     terminal.keys(&["<", "<", "<"]);
     terminal.wait_for("1/2x");
     assert!(terminal.screen().contains("paused"));
-    // To the end, and to the beginning again.
+    // Jumps to the end, then back to the beginning.
     terminal.keys(&["Right", "Space"]);
     let screen = terminal.wait_for("the end");
     assert!(screen.contains("[==========]"), "{screen}");
@@ -99,7 +99,7 @@ fn top_watches_an_interface_by_itself_and_leaves_nothing_behind() {
 
     let terminal = Terminal::new(router, (120, 20));
     let before = attachments(router, Topology::WAN);
-    // Every version of bpftool shows XDP.
+    // XDP, because every version of bpftool shows it.
     terminal.keys(&[&format!("{PPING} top -i {} --ingress xdp", Topology::WAN), "Enter"]);
     let screen = terminal.wait_for("fd00:11:2::/48");
     assert!(screen.contains("icmp-echo ") && screen.contains(" beyond "), "{screen}");
@@ -114,7 +114,7 @@ fn top_watches_an_interface_by_itself_and_leaves_nothing_behind() {
     terminal.keys(&["q"]);
     terminal.wait_for("ready-");
     wait_until("nothing is attached", || attachments(router, Topology::WAN) == before);
-    // It has nothing to say afterwards.
+    // pping prints nothing after it ends.
     let screen = terminal.screen();
     assert!(!screen.contains("pping:") && !screen.contains("WARN"), "{screen}");
 }

@@ -20,7 +20,7 @@ impl Authority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Writes its own certificate.
+    /// Writes the authority's own certificate.
     pub(in crate::agent) fn write(&self, file: &Path) {
         fs::write(file, &self.pem).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Clients that keep their connections and their pages do not block others.
+//! Clients that hold connections or stall while reading pages do not block other clients.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -21,7 +21,7 @@ const CROWD: usize = 150;
 /// The connections that the server accepts at once.
 const CONNECTIONS: usize = 64;
 
-/// How long an answer may take on a busy machine under attack: far less than a client's time-out.
+/// How long an answer may take on a busy machine under attack. A client's timeout is far longer.
 const PROMPT: Duration = Duration::from_secs(5);
 
 const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: y";
@@ -30,14 +30,14 @@ const HALF: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nX-Slow: y";
 fn crowd(address: SocketAddr, sent: &[u8]) -> Vec<TcpStream> {
     let one = |_| {
         let mut stream = TcpStream::connect(address).unwrap();
-        // The server may have closed some again.
+        // The server may already have closed some of them.
         stream.write_all(sent).ok();
         stream
     };
     (0..CROWD).map(one).collect()
 }
 
-/// Reads all that is available, and returns true if the server has ended the connection.
+/// Reads everything available. Returns true if the server has ended the connection.
 fn is_over(stream: &mut TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     let mut buffer = vec![0; 64 << 10];
@@ -67,7 +67,7 @@ fn web_endless_requests_block_no_others_and_are_cut_off() {
     }
     crowd.retain_mut(|stream| !is_over(stream));
     assert!(crowd.len() <= CONNECTIONS, "{}", crowd.len());
-    // Sending a little more now and then does not extend the time.
+    // A client that sends a little more now and then gets no more time.
     let start = Instant::now();
     loop {
         for stream in &mut crowd {
@@ -100,24 +100,24 @@ fn web_silent_connections_are_cut_off_before_and_after_the_handshake() {
 
 #[test]
 fn web_stalled_readers_block_no_others_and_hold_no_pages() {
-    /// The number of pages that the server may keep in memory, including one for each format.
+    /// The number of pages that the server may keep in memory, including the current page of each format.
     const KEPT: usize = 7;
     let served = Served::plain();
     // Pages larger than the system's send buffers.
     served.measure(8_000);
     let full = crowd(served.server.address(), b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    // The newest connections wait until the first ones have had a second.
+    // The newest connections wait until the server has given the first ones a second.
     thread::sleep(Duration::from_secs(2));
     assert_prompt(&served);
     drop(full);
 
-    // Each asks for a new page, and keeps the one it has.
+    // Each reader asks for a new page, and stops reading after its beginning.
     let mut readers: Vec<TcpStream> = Vec::new();
     for _ in 0..2 * KEPT {
         served.measure(1);
         let mut reader = TcpStream::connect(served.server.address()).unwrap();
         reader.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        // The page is complete in memory when its first bytes arrive.
+        // The page is complete in the server's memory when its first bytes arrive.
         reader.read_exact(&mut [0; 512]).unwrap();
         readers.push(reader);
     }
@@ -139,7 +139,7 @@ fn web_one_client_cannot_crowd_out_others() {
     let url = served.url("http", "/metrics").replace("localhost", "127.0.0.1");
     let options = "--interface 127.0.0.2 --limit-rate 2M --output /dev/null --http1.1";
     thread::scope(|scope| {
-        // The transfer takes some seconds, and the crowd arrives near its beginning.
+        // The transfer takes some seconds. The crowd arrives near its beginning.
         let friend = scope.spawn(|| served.curl(options, &url));
         thread::sleep(Duration::from_millis(500));
         for sent in [HALF, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
@@ -149,12 +149,12 @@ fn web_one_client_cannot_crowd_out_others() {
         }
         assert!(!friend.is_finished());
         let friend = friend.join().unwrap();
-        // curl reports missing bytes.
+        // curl fails if bytes are missing.
         assert_eq!((friend.status, friend.text.trim()), (200, "status 200"));
     });
 }
 
-/// The number of samples written so far; the last line may be incomplete.
+/// Returns the number of samples written so far. The last line may be incomplete.
 fn measured(pping: &Process) -> usize {
     ok(pping.stdout()).matches("\"icmp-echo\"").count()
 }

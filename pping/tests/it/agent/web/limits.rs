@@ -1,4 +1,4 @@
-//! Requests that are too long, have a body, or use another method are refused.
+//! The server refuses requests that are too long, have a body, or use another method.
 
 use std::{
     fs,
@@ -8,10 +8,10 @@ use std::{
 
 use super::Served;
 
-/// Sends a request, and returns the status and the whole response.
+/// Sends a request. Returns the status and the whole response.
 fn exchange(served: &Served, request: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(served.server.address()).unwrap();
-    // The server may refuse before the end of the request.
+    // The server may refuse before it has read the whole request.
     stream.write_all(request.as_bytes()).ok();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
@@ -84,7 +84,7 @@ fn web_each_connection_carries_one_response() {
     let (status, answer) = exchange(&served, &ask.repeat(2));
     assert_eq!((status, answer.matches("HTTP/1.1").count()), (200, 1), "{answer}");
     assert!(answer.to_lowercase().contains("\nconnection: close\r"), "{answer}");
-    // A client that closes its sending side gets its answer too.
+    // A client that shuts down its sending side still gets its answer.
     let mut stream = TcpStream::connect(served.server.address()).unwrap();
     stream.write_all(ask.as_bytes()).unwrap();
     stream.shutdown(std::net::Shutdown::Write).unwrap();

@@ -15,7 +15,7 @@ pub(in super::super) const USERS: &str = "basic_auth_users:\n  \
      alice: $2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e\n  \
      bob: \"$2y$05$ABCDEFGHIJKLMNOPQRSTUus4en9d1dsXBPW.lpgg2P6Z8c6pgZss6\"\n";
 
-/// The status for a user and a password.
+/// Returns the status of a request with a user and a password.
 fn status(served: &Served, user: &str, password: &str) -> u16 {
     fs::write(served.file("curlrc"), format!("user = \"{user}:{password}\"\n")).unwrap();
     served.curl("--config @curlrc", &served.url("http", "/metrics")).status
@@ -31,7 +31,7 @@ fn web_requests_without_the_password_are_rejected() {
     }
     for (user, password, expected) in [
         ("alice", "correct horse", 200),
-        // The second time the cache answers.
+        // The second request is answered from the cache.
         ("alice", "correct horse", 200),
         ("alice", "correct hors", 401),
         ("alice", "", 401),
@@ -76,7 +76,7 @@ fn web_an_unknown_user_takes_as_long_as_a_known_one() {
         assert_eq!(status(&served, user, "wrong"), 401);
         start.elapsed()
     };
-    // The shortest of several: other processes make some take longer.
+    // Other processes make some requests take longer, so this takes the shortest of several.
     let [known, unknown] = ["alice", "mallory"].map(|user| (0..3).map(|_| refuse(user)).min().unwrap());
     assert!(
         unknown > known / 3 && known > unknown / 3,

@@ -11,7 +11,7 @@ use crate::agent::{
     monitor::{ok, pping, wait_until},
 };
 
-/// The name of each thread, and its capability sets, except the bounding set.
+/// Returns the name of each thread and its capability sets, without the bounding set.
 pub(in crate::agent) fn threads(tasks: &Path) -> Vec<(String, Vec<String>)> {
     let of = |task: &Path| {
         let status = fs::read_to_string(task.join("status")).ok()?;
@@ -39,7 +39,7 @@ fn web_threads_that_serve_http_have_no_capabilities() {
         });
         assert_eq!(*sets, none, "{name}");
     }
-    // The other threads keep what they need.
+    // The other threads keep their capabilities.
     assert!(threads.iter().any(|(name, sets)| name == "pping" && *sets != none), "{threads:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Prometheus scrapes by TLS and with a password.
+//! Prometheus scrapes over TLS and with a password.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn web_prometheus_scrapes_by_tls_with_a_password_or_a_certificate() {
         ok(Process::spawn(pping(router, &format!("-i {} --format none {listen}", Topology::WAN))))
     };
     let mut agents = [agent(PORT, "passwords.yml"), agent(PORT + 1, "mutual.yml")];
-    // Prometheus sends both credentials to both agents; either alone would fail at one of them.
+    // Prometheus sends both credentials to both agents. With only one of them, one agent would refuse.
     let credentials = format!(
         "scheme: https\n    basic_auth: {{username: alice, password: correct horse}}\n    \
          tls_config: {{ca_file: {}, cert_file: {}, key_file: {}}}\n    sample_limit:",

@@ -12,7 +12,7 @@ use pping::http::Server;
 use super::Served;
 use crate::agent::monitor::wait_until;
 
-/// Requests a page and reads its beginning. Returns how much was read, and the length of the whole.
+/// Requests a page and reads its beginning. Returns the connection, how much was read, and the length of the page.
 fn begin(address: SocketAddr) -> (TcpStream, usize, usize) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -33,7 +33,8 @@ fn stop(server: Server) -> Duration {
     start.elapsed()
 }
 
-/// Asserts that stopping takes less than this in one of a few attempts: other processes make some take longer.
+/// Asserts that stopping takes less than `limit` in at least one of a few attempts. Other processes make some take
+/// longer.
 #[track_caller]
 fn assert_stops_within(limit: Duration, stop: impl FnMut() -> Duration) {
     const ATTEMPTS: usize = 5;
@@ -77,7 +78,7 @@ fn web_shutdown_does_not_wait_for_stalled_readers() {
 
 #[test]
 fn web_shutdown_without_connections_is_immediate() {
-    // Less than the second that readers are given.
+    // Less than the second that the server gives its readers.
     assert_stops_within(Duration::from_millis(900), || {
         let served = Served::plain();
         let _idle = TcpStream::connect(served.server.address()).unwrap();

@@ -7,7 +7,7 @@ use crate::agent::monitor::{repository, tool, wait_until};
 
 const TLS: &str = "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n";
 
-/// A server with a certificate, and with clients' certificates in its directory.
+/// Starts a server with a certificate, and writes clients' certificates into its directory.
 fn served(more: &str) -> Served {
     Served::new(&format!("{TLS}{more}"), prepare)
 }
@@ -53,7 +53,8 @@ fn web_versions_ciphers_and_curves_can_be_chosen() {
 fn web_clients_may_have_to_show_a_certificate() {
     const VERIFIED: &str = "  client_ca_file: ca.pem\n  client_auth_type: ";
     const ANY: &str = "  client_auth_type: ";
-    // Expected for no certificate, one of our authority, and one of another.
+    // For each setting, whether a client is accepted without a certificate, with one of our authority, and with one of
+    // another authority.
     for (more, expected) in [
         (format!("{ANY}NoClientCert\n"), [true, true, true]),
         (format!("{ANY}RequestClientCert\n"), [true, true, true]),
@@ -75,7 +76,7 @@ fn admitted(more: &str) -> [bool; 3] {
     let served = served(more);
     ["", "--cert @friend.pem --key @friend.key", "--cert @stranger.pem --key @stranger.key"].map(|options| {
         let options = format!("--cacert @ca.pem {options}");
-        // A TLS 1.3 server refuses only after the client has finished the handshake.
+        // With TLS 1.3 the server refuses only after the client has finished the handshake.
         [("", 200), ("--tls-max 1.2", 200)]
             .map(|(version, status)| {
                 let url = served.url("https", "/healthz");
@@ -98,7 +99,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
     wait_until("the new certificate is used", || status("new.pem") == 200);
     assert_eq!(status("ca.pem"), 0);
 
-    // An invalid file changes nothing, not even on request.
+    // An invalid file changes nothing, even if a reload is requested.
     fs::write(served.file("server.key"), "no key").unwrap();
     served.server.reload(Some(&served.file("web.yml")));
     thread::sleep(Duration::from_millis(1_200));

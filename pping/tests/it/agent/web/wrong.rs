@@ -1,4 +1,4 @@
-//! Invalid web configurations are refused with what is wrong, where, and what would be right.
+//! pping refuses an invalid web configuration, and names the mistake, its position and a fix.
 
 use std::{fs, path::Path};
 
@@ -25,7 +25,7 @@ fn directory() -> TempDir {
     directory
 }
 
-/// The error for a file, which must be refused.
+/// Returns the error for a file, which must be refused.
 #[track_caller]
 fn refusal(host: &Host, file: &Path) -> String {
     let listen = format!("--listen 127.0.0.1:{PORT} --web-config {}", file.display());
@@ -91,7 +91,7 @@ fn web_a_mistake_in_the_file_is_reported_with_its_position() {
         for part in parts {
             assert!(message.contains(part), "no `{part}` for\n{text}\nin: {message}");
         }
-        // A wrong value may be the password itself.
+        // The message does not repeat a wrong value, which may be a password.
         assert!(!message.contains("secret"), "{message}");
     }
 }

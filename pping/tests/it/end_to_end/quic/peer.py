@@ -2,10 +2,10 @@
 """One end of QUIC connections, with aioquic.
 
     peer.py server CERTIFICATE KEY PORT SPIN           echoes all streams until it is killed
-    peer.py client ADDRESS PORT SPIN CONNECTIONS       talks, and fails if an echo does not come or is another
+    peer.py client ADDRESS PORT SPIN CONNECTIONS       talks, and fails if an echo is missing or different
 
-SPIN is what is done with the spin bit: `on` (as RFC 9000, 17.4 has it), `off` (always 0) or `random` (in each packet).
-aioquic spins in all connections and cannot be told not to.
+SPIN says how to set the spin bit: `on` (as in RFC 9000, 17.4), `off` (always 0) or `random` (anew in each packet).
+aioquic has no option for this: it spins in all connections.
 """
 
 import asyncio
@@ -22,12 +22,13 @@ MESSAGE = b"0123456789abcdef" * 4
 MESSAGES = 400
 PAUSE = 0.005
 PATIENCE = 20
-# Long, so that a busy machine sends no Initial again: then the handshake would be no sample.
+# Long, so that a busy machine does not retransmit an Initial. A retransmission would leave the handshake without a
+# sample.
 INITIAL_RTT = 5
 
 
 def set_spin(spin):
-    """Has all packets with a short header bear the bit that is asked for, whatever the connection thinks."""
+    """Makes all packets with a short header carry the requested bit, whatever the connection sets."""
     choose = {"off": lambda: False, "random": lambda: random.random() < 0.5}.get(spin)
     if choose is None:
         assert spin == "on", spin
@@ -48,7 +49,7 @@ async def serve(certificate, key, port):
     tasks = set()
 
     def begin(reader, writer):
-        # The loop itself keeps no task alive.
+        # The event loop holds only weak references to tasks.
         task = asyncio.ensure_future(echo(reader, writer))
         tasks.add(task)
         task.add_done_callback(tasks.discard)
@@ -59,12 +60,13 @@ async def serve(certificate, key, port):
 
 
 async def talk(address, port):
-    # Who the server is does not matter here.
+    # The identity of the server does not matter here.
     configuration = QuicConfiguration(alpn_protocols=ALPN, verify_mode=ssl.CERT_NONE, initial_rtt=INITIAL_RTT)
     async with aioquic.asyncio.connect(address, port, configuration=configuration) as connection:
         reader, writer = await connection.create_stream()
         echoed = asyncio.ensure_future(reader.readexactly(MESSAGES * len(MESSAGE)))
-        # Faster than the path is long, so that an end never waits long to pass the spin bit on.
+        # The messages follow each other faster than the round trip, so that an end never waits long to pass the spin
+        # bit on.
         for _ in range(MESSAGES):
             writer.write(MESSAGE)
             await asyncio.sleep(PAUSE)

@@ -6,8 +6,8 @@ use std::{
     os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
 };
 
-/// Creates a tun device in the network namespace of the calling thread. It exists until the file is closed, which
-/// reads and writes bare IP packets.
+/// Creates a tun device in the network namespace of the calling thread, and returns a file that reads and writes its
+/// bare IP packets. The device exists until the file is closed.
 pub(super) fn open(name: &str) -> io::Result<File> {
     let path = "/dev/net/tun";
     let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path)?;

@@ -1,4 +1,4 @@
-//! A host behind a tun device that answers echo requests after a while, and does nothing else.
+//! A host behind a tun device that only answers echo requests, after a delay.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +23,7 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    /// Holds every request for `hold` from when it is read.
+    /// Starts a responder that answers each request `hold` after it has read the request.
     pub(super) fn start(device: File, hold: Duration) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -45,7 +45,7 @@ fn respond(mut device: File, hold: Duration, stop: &AtomicBool) {
     let mut held: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     let mut packet = [0; 2048];
     while !stop.load(Relaxed) {
-        // The device does not block: an error means that there is nothing to read, or that it is not up yet.
+        // The device does not block. An error means that nothing can be read, or that the device is not up yet.
         if let Ok(length) = device.read(&mut packet) {
             held.extend(reply(&packet[..length]).map(|reply| (Instant::now() + hold, reply)));
             continue;
@@ -58,7 +58,8 @@ fn respond(mut device: File, hold: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The reply to an echo request. Swapped addresses leave the checksum as it is, so only the type alters it.
+/// Returns the reply to an echo request. Swapping the addresses leaves the checksum as it is, so only the type alters
+/// it.
 fn reply(packet: &[u8]) -> Option<Vec<u8>> {
     let mut reply = packet.to_vec();
     let (icmp, request, answer) = match packet.first()? >> 4 {

@@ -17,14 +17,14 @@ use pping_lab::{
 
 use super::{EVERY_PACKET, count, link};
 
-/// How far captures and pping may be apart.
+/// How far captures and pping may differ, in seconds.
 const TOLERANCE: f64 = 20e-6;
 
-/// What both found of the packets from the client to the server.
+/// What captures and pping found about the packets from client to server.
 struct Found {
     forwarding: Residence,
     queue: Residence,
-    /// Seconds between the two captures of a packet, ascending.
+    /// Seconds between a packet's times in the two captures, ascending.
     captured: Vec<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Found {
     }
 }
 
-/// The times of packets by what they carry, as tcpdump prints it.
+/// Returns the times of a capture's packets, by their content as tcpdump prints it.
 fn times(file: &Path) -> HashMap<String, f64> {
     let mut tcpdump = Command::new("tcpdump");
     tcpdump.args(["-nn", "-S", "-tt", "--time-stamp-precision=nano", "-r"]).arg(file);
@@ -50,13 +50,14 @@ fn times(file: &Path) -> HashMap<String, f64> {
     text.lines().map(line).collect()
 }
 
-/// Has a client talk to a server while a router with this qdisc times it.
+/// Lets a client talk to a server while pping times the packets on a router with this qdisc.
 fn talk(qdisc: Option<&str>, ingress: &'static [AttachPoint], pace: Pace) -> Found {
     let topology = Topology::builder().build().unwrap();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
     let files = [Topology::LAN, Topology::WAN].map(|name| directory.path().join(name));
-    // What the router itself would send is in one capture only: it looks for its neighbours now, and for none over IPv6.
+    // Packets of the router itself would be in one capture only. So the router resolves its neighbours now, and does
+    // not use IPv6.
     let ipv6_is_off = format!("/proc/sys/net/ipv6/conf/{}/disable_ipv6", Topology::WAN);
     router.enter(|| fs::write(ipv6_is_off, "1")).unwrap().unwrap();
     run(topology.client().command("ping").args(["-c1", "-W5", &Topology::SERVER_IPV4.to_string()])).unwrap();
@@ -92,7 +93,7 @@ fn talk(qdisc: Option<&str>, ingress: &'static [AttachPoint], pace: Pace) -> Fou
     Found { forwarding: read(Part::Forwarding), queue: read(Part::Queue), captured }
 }
 
-/// A segment each, none of which waits for the next one, nor has its timestamp.
+/// One segment per chunk: each passes alone and has its own timestamp.
 const SEPARATE: Pace = Pace { chunks: 300, bytes: 1000, pause: Duration::from_millis(3) };
 
 fn median(residence: &Residence) -> f64 {
@@ -132,10 +133,10 @@ fn forwarding_begins_at_xdp_where_that_is_the_hook() {
 
 #[test]
 fn forwarding_and_queueing_add_up_to_the_time_between_two_captures() {
-    // Where the machine is busy, something may come between a hook and the capture beside it.
+    // On a busy machine, other work may come between a hook and the capture next to it.
     const ATTEMPTS: u32 = 5;
     for attempt in 1.. {
-        // A third more comes than goes, so that the queue grows to a tenth of a second, or less if this machine is busy.
+        // A third more arrives than leaves, so the queue grows to a tenth of a second, or less if this machine is busy.
         let qdisc = "tbf rate 260kbps burst 1600 limit 1000000";
         let found = talk(Some(qdisc), &[AttachPoint::Tcx], SEPARATE);
         let (forwarding, queue) = (Found::mean(&found.forwarding), Found::mean(&found.queue));
@@ -152,7 +153,8 @@ fn forwarding_and_queueing_add_up_to_the_time_between_two_captures() {
             found.captured.len()
         );
         let are_enough = count(&found.forwarding) >= 250 && queue > 0.005;
-        // Each packet has a part in the mean, so means are comparable only if the end of each was seen, by both.
+        // Each packet contributes to the means, so they are comparable only if both witnesses saw the end of every
+        // packet.
         let are_the_same = [found.queue.followed, found.captured.len() as u64] == [count(&found.queue); 2];
         if are_enough && are_the_same && (forwarding + queue - captured).abs() < TOLERANCE {
             return;

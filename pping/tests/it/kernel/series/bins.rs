@@ -1,4 +1,4 @@
-//! Bins come from a pool: what it has no room for is counted, and an agent that is killed takes nothing along.
+//! Bins come from a pool. Samples that find no room there are counted, and a killed agent leaks no block.
 
 use std::{
     thread,
@@ -20,7 +20,7 @@ use pping_common::{
 use super::{Program, SETTINGS, Sums, echo, rig, run, v4};
 use crate::agent::bpffs::Bpffs;
 
-/// A group for each host that replies, and a pool of so many blocks.
+/// Load options with a group for each host that replies, and a pool of `bin_blocks` blocks.
 fn by_host(bin_blocks: u32, settings: LoadOptions) -> LoadOptions {
     LoadOptions {
         grouping: Grouping { by_source: 1, v4_len: 32, v6_len: 128, ..Grouping::NONE },
@@ -35,7 +35,7 @@ fn ping(kernel: &mut Kernel, host: u8, sequence: u16) {
     run(kernel, Program::Ingress, &echo(v4(host), v4(1), 7, sequence, true));
 }
 
-/// Kernels that can add and fetch, and such that can only add.
+/// Returns a kernel whose atomic instructions fetch the old value, and one where they only add.
 fn kernels(bin_blocks: u32) -> impl Iterator<Item = (Kernel, u16)> {
     rig::kernels().into_iter().map(move |settings| {
         let mut kernel = load::load(&by_host(bin_blocks, settings), false).unwrap();
@@ -49,7 +49,7 @@ fn a_sample_without_a_bin_is_counted_as_unaggregated_and_the_next_interval_has_r
     for (mut kernel, interface_id) in kernels(3) {
         let mut sums = Sums::default();
         for interval in 1..=4 {
-            // One sample each, so one block each.
+            // Each host has one sample, so each group takes one block.
             for host in 2..7 {
                 ping(&mut kernel, host, interval);
             }
@@ -77,7 +77,7 @@ fn two_intervals_share_the_pool_and_neither_takes_what_is_the_others() {
                 ping(&mut kernel, host, 2 * round);
             }
             kernel.series.rotate();
-            // The three of the interval before are still there.
+            // The three blocks of the epoch before are still in use.
             for host in 2..5 {
                 ping(&mut kernel, host, 2 * round + 1);
             }
@@ -90,8 +90,8 @@ fn two_intervals_share_the_pool_and_neither_takes_what_is_the_others() {
     }
 }
 
-/// Takes the directory. A process that another test begins has the descriptors of this one until it runs its program, and with them
-/// the lock on the directory.
+/// Takes the pin directory. A process that another test forks holds this process's descriptors, and so the directory's
+/// lock, until it executes its program.
 fn take(file_system: &Bpffs) -> Pins {
     const PATIENCE: Duration = Duration::from_secs(10);
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Several CPUs write while intervals end.
+//! Several CPUs add samples while epochs end.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicI64, Ordering},
@@ -30,13 +30,13 @@ use super::{
 
 const CPUS: usize = 2;
 
-/// All that the program needs, because it contains all of pping twice.
+/// Load options for `tcp-ts` only, which is enough here: the program contains all of pping twice.
 fn by_timestamps(settings: LoadOptions) -> LoadOptions {
     LoadOptions { rules: Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules }, ..settings }
 }
 
-/// Makes samples on each CPU, `runs` at a time while there is `room`. Meanwhile it calls `meanwhile` until that
-/// returns that it is enough, and once more at the end. Returns the number of runs on each CPU.
+/// Makes samples on each CPU, `runs` at a time while there is `room`. Meanwhile calls `meanwhile` until it returns
+/// true, and once more at the end. Returns the number of runs on each CPU.
 fn run_on_all_cpus(
     kernel: &mut load::Kernel,
     (runs, room): (u32, &AtomicI64),
@@ -104,7 +104,7 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
     });
     let counted = counters(&kernel, interface_id);
     let samples: u64 = counted.samples.iter().flatten().sum();
-    // All but the first of each flow: it is unknown whether its TSval is the first of its tick.
+    // The first TSval of each flow is not recorded: it may not be the first of its tick.
     assert_eq!(samples, runs.iter().map(|runs| runs - 1).sum::<u64>());
     assert_eq!(sums.total(), samples, "in {intervals} intervals");
     assert!(samples > 1_000_000, "{samples} in {intervals} intervals");
@@ -126,14 +126,14 @@ fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
     let mut kernel = load::open(object, &by_timestamps(settings)).unwrap();
     let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     let (mut reported, mut sums) = (Tally::EMPTY, Sums::default());
-    // Half as many as the ring holds.
+    // This is half of what the ring holds.
     let room = AtomicI64::new(i64::from(RING_BYTES) / 2 / (8 + size_of::<RttEvent>() as i64));
     run_on_all_cpus(&mut kernel, (100, &room), |kernel| {
         kernel.series.rotate();
         kernel
             .series
             .take(|key, tally| {
-                // Count, sum, minimum and maximum of an interval belong to the same samples.
+                // Count, sum, minimum and maximum of an epoch must belong to the same samples.
                 let (count, min, max) = (tally.count(), tally.min().unwrap(), tally.max().unwrap());
                 assert!(min * count <= tally.sum && tally.sum <= max * count, "{tally:?}");
                 sums.0.entry(*key).or_default().add(tally);

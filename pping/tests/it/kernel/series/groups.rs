@@ -1,4 +1,4 @@
-//! Groups are separate up to their maximum number, and their counts stay their own.
+//! Groups are separate up to their maximum number, and each keeps its own counts.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ fn kernel(settings: &LoadOptions) -> (Kernel, u16) {
     (kernel, interface_id)
 }
 
-/// A ping to a host, and its reply: a sample of the group of `host`.
+/// Pings a host, which replies: one sample of the group of `host`.
 fn ping(kernel: &mut Kernel, host: u8, sequence: u16) {
     run(kernel, Program::Egress, &echo(v4(1), v4(host), 7, sequence, false));
     run(kernel, Program::Ingress, &echo(v4(host), v4(1), 7, sequence, true));
@@ -55,7 +55,7 @@ fn groups_beyond_the_limit_are_other_and_counted() {
         assert_eq!(samples[&format!("{}/32", v4(host))], 10, "{samples:?}");
     }
     let counters = counted(&kernel, interface_id);
-    // Once for each of the four flows: they remember their group.
+    // Each of the four flows counts once, as it remembers its group.
     assert_eq!((counters.groups_refused, counters.unaggregated), (4, 0));
     assert_eq!(kernel.series.fill().groups, 4 + 1, "{:?}", kernel.series.fill());
 }
@@ -69,7 +69,7 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
     }
     let mut others = 0;
     for round in 1..60_u16 {
-        // Host 2 goes on, hosts 3, 4 and 5 are quiet, and new hosts want their groups.
+        // Host 2 stays active, hosts 3, 4 and 5 are quiet, and new hosts need groups.
         ping(&mut kernel, 2, round);
         for host in 6..9 {
             ping(&mut kernel, host, round);
@@ -81,8 +81,8 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
             others = counted(&kernel, interface_id).groups_refused;
         }
     }
-    // Traffic of a quiet host is counted for its own group again, or as other, but never for the group that replaced
-    // it.
+    // Traffic of a quiet host counts for its own group again or for `other`, but never for the group that replaced its
+    // own.
     for host in 3..6 {
         ping(&mut kernel, host, 99);
     }
@@ -106,7 +106,7 @@ fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
 
 #[test]
 fn one_series_index_serves_one_series_after_another() {
-    // More groups, one after the other, than there are indices.
+    // Over time there are more groups than series indices.
     let (mut kernel, interface_id) = kernel(&LoadOptions { max_groups: 2, ..BY_HOST });
     let mut sums = Sums::default();
     for round in 0..30_u16 {
@@ -166,13 +166,13 @@ fn traffic_of_flows_is_part_of_their_series() {
             sums.sweep_and_rotate(&mut kernel);
         }
     }
-    // An unanswered request.
+    // This request is not answered.
     run(&mut kernel, Program::Egress, &echo(v4(1), v4(2), 7, 99, false));
     sums.sweep_and_rotate(&mut kernel);
     sums.sweep_and_rotate(&mut kernel);
     let sent = sums.by_label(|series| series.sent.packets);
     let received = sums.by_label(|series| series.received.packets);
-    // Replies are not echoed, so they belong to no series of their own.
+    // Replies are not echoed, so they have no series of their own.
     let host = format!("{}/32", v4(2));
     assert_eq!(sent, labels([(&host, 8)]));
     assert_eq!(received, labels([(&host, 7)]));

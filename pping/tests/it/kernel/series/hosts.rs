@@ -1,4 +1,4 @@
-//! A series knows about how many hosts replied, by the octave of their samples.
+//! A series estimates how many hosts replied, by the octave of their samples.
 
 use std::net::IpAddr;
 
@@ -19,7 +19,7 @@ use super::{
 
 const HOSTS: u8 = 30;
 
-/// A group for each network of hosts that reply.
+/// Load options with a group for each network of hosts that reply.
 fn by_network(settings: LoadOptions) -> LoadOptions {
     LoadOptions {
         grouping: Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE },
@@ -34,7 +34,7 @@ fn ping(rig: &mut Rig, host: fn(u8) -> IpAddr, number: u8, sequence: u16) {
     rig.send(Program::Ingress, &echo(host(number), host(1), 7, sequence, true));
 }
 
-/// The tallies with samples of an interval: of the kernel and of its twin.
+/// Returns the tallies with samples of an epoch, from the kernel and from its twin.
 fn take(rig: &mut Rig) -> [Vec<Tally>; 2] {
     rig.sweep();
     let mut kernel = Vec::new();
@@ -45,7 +45,7 @@ fn take(rig: &mut Rig) -> [Vec<Tally>; 2] {
     [kernel, twin].map(|tallies| tallies.into_iter().filter(Tally::has_samples).collect())
 }
 
-/// The hosts of a group's only series, of which each octave with samples has some, and no other.
+/// Returns the set of hosts of a group's only series. Asserts that exactly the octaves with samples have hosts.
 #[track_caller]
 fn hosts(tallies: &[Tally]) -> u64 {
     let [tally] = tallies else { panic!("{} series", tallies.len()) };

@@ -25,7 +25,7 @@ fn kernel(settings: &LoadOptions) -> (Kernel, u16) {
     (kernel, interface_id)
 }
 
-/// Replaces the prefixes in force.
+/// Replaces the labelled prefixes.
 fn put(kernel: &mut Kernel, prefixes: &[(&str, u32)], old: &[(&str, u32)]) {
     let parse = |list: &[(&str, u32)]| -> Vec<_> {
         list.iter().map(|(prefix, label)| (prefix.parse().unwrap(), *label)).collect()
@@ -37,7 +37,7 @@ fn put(kernel: &mut Kernel, prefixes: &[(&str, u32)], old: &[(&str, u32)]) {
     labels::remove(kernel.labels.as_mut().unwrap(), generation, &parse(old));
 }
 
-/// Samples by the number of their label.
+/// Returns the samples by label number.
 fn samples(sums: &Sums) -> Vec<(u32, u64)> {
     let mut samples: Vec<(u32, u64)> = sums
         .0
@@ -70,7 +70,7 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
     sums.rotate(&mut kernel);
     assert_eq!(samples(&sums), [(1, 1), (2, 1), (3, 1)]);
 
-    // The same flows, in the middle of an interval.
+    // The same flows again, in the middle of an epoch.
     all(&mut kernel, 2);
     let second = [("0.0.0.0/0", 5), ("128.0.0.0/1", 6)];
     put(&mut kernel, &second, &first);

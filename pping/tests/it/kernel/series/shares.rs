@@ -1,4 +1,4 @@
-//! The traffic of more flows than one share of a sweep handles.
+//! Traffic of more flows than one sweep folds.
 
 use pping::kernel::{
     load::{self, Kernel, LoadOptions},
@@ -9,7 +9,7 @@ use pping_common::{abi::Emit, parse::LinkType};
 use super::{Program, SETTINGS, Sums, echo, run, v4};
 use crate::kernel::rig::loopback;
 
-/// More than one share, but less than two.
+/// More than one share of a sweep, but less than two.
 const FLOWS: usize = SHARE + 10_000;
 
 fn kernel() -> Kernel {
@@ -19,7 +19,7 @@ fn kernel() -> Kernel {
     kernel
 }
 
-/// A request and its reply on each of the flows.
+/// Sends a request and its reply on each of the flows.
 fn ping(kernel: &mut Kernel, sequence: u16) {
     for number in 0..FLOWS {
         let (id, server) = (number as u16, v4(2 + (number >> 16) as u8));
@@ -28,7 +28,7 @@ fn ping(kernel: &mut Kernel, sequence: u16) {
     }
 }
 
-/// Outgoing packets so far, according to the series.
+/// Returns the outgoing packets so far, according to the series.
 fn sent(sums: &Sums) -> u64 {
     sums.by_label(|series| series.sent.packets).values().sum()
 }
@@ -44,9 +44,9 @@ fn each_flow_is_folded_in_some_share_and_none_twice() {
         ping(&mut kernel, round as u16);
         sums.sweep_and_rotate(&mut kernel);
         let share = sent(&sums) - before;
-        // All flows of a bucket are in the same share.
+        // A share includes all flows of a bucket, so it may exceed `SHARE` by a few.
         assert!((1..=SHARE as u64 + 5).contains(&share), "{share} in the first sweep");
-        // No flow sends anything meanwhile.
+        // No flow sends anything between the two sweeps.
         sums.sweep_and_rotate(&mut kernel);
         assert_eq!(sent(&sums) - before, FLOWS as u64, "in the second");
         sums.sweep_and_rotate(&mut kernel);

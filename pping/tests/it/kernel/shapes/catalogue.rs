@@ -1,4 +1,4 @@
-//! The shapes that packets come in.
+//! Packets of every shape.
 
 use pping_common::parse::Untracked;
 
@@ -36,7 +36,7 @@ pub(in super::super) fn catalogue() -> Vec<Shape> {
 /// `EtherType` and tag control information.
 type Tag = (u16, u16);
 
-/// A name, a frame, and what it should become.
+/// A name, a frame, and how the programs should treat it.
 type Entry = (String, Vec<u8>, Becomes);
 
 fn entry(name: impl Into<String>, frame: Vec<u8>, becomes: Becomes) -> Entry {
@@ -70,7 +70,7 @@ fn links() -> Vec<Entry> {
     entries
 }
 
-/// Headers between Ethernet and IP, other than tags.
+/// Frames with headers between Ethernet and IP, other than tags.
 fn below_ip() -> Vec<Entry> {
     const QINQ: &[Tag] = &[(SERVICE_VLAN, 100), (VLAN, 200)];
     let mut entries = Vec::new();
@@ -284,7 +284,7 @@ fn tcp_headers() -> Vec<Entry> {
     let mut entries = Vec::new();
     for flags in [0, FIN, SYN, SYN | ACK, RST, RST | ACK, ACK, FIN | ACK, SYN | FIN, 0xff] {
         for payload in [0, 1, 100] {
-            // New ports for each, so that earlier packets do not matter.
+            // Each case has new ports, so that earlier packets do not matter.
             let ports = (1000 + u16::from(flags), 2000 + payload as u16);
             let segment = Tcp { ports, flags, payload, ..Tcp::stamped(9, 8) };
             let name = format!("flags {flags:#04x}, {payload} bytes");

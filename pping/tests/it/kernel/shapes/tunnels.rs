@@ -25,7 +25,7 @@ const NESTED: Becomes = Becomes::Untracked(Untracked::NestedTunnel);
 const TRUNCATED: Becomes = Becomes::Untracked(Untracked::Truncated);
 const UNSUPPORTED: Becomes = Becomes::Untracked(Untracked::Unsupported);
 
-/// All shapes, and what each becomes when its kind of tunnel is parsed.
+/// Returns all shapes, with their treatment when their kind of tunnel is parsed.
 pub(in super::super) fn tunnels() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, protocol, tunnel, becomes) in
@@ -49,7 +49,7 @@ pub(in super::super) fn tunnels() -> Vec<Shape> {
     shapes
 }
 
-/// A name, the protocol number and the bytes behind the outer IP header, and what it should become.
+/// A name, the protocol number and the bytes behind the outer IP header, and the expected treatment.
 type Entry = (String, u8, Vec<u8>, Becomes);
 
 fn entry(name: &str, protocol: u8, bytes: Vec<u8>, becomes: Becomes) -> Entry {
@@ -68,7 +68,7 @@ fn inner_frame(ip: &Ip) -> Vec<u8> {
     ip.frame(TCP, &stamped())
 }
 
-/// What tunnels can carry: a name, a whole IP packet, and what that becomes.
+/// Contents of tunnels: a name, an IP packet with its header, and the expected treatment.
 fn insides() -> Vec<(&'static str, Ip, Vec<u8>, Becomes)> {
     let later = Ip { fragment: 7, ..Ip::v4() };
     let unstamped = Tcp::with_options([]).bytes();
@@ -196,7 +196,7 @@ fn geneve() -> Vec<Entry> {
     entries
 }
 
-/// A GTP-U message: flags, type, and all behind the first 8 bytes.
+/// A GTP-U message: flags, type, and everything after the first 8 bytes.
 fn gtp(flags: u8, message: u8, rest: &[u8]) -> Vec<u8> {
     udp_to(GTP_U, &[&[flags, message, 0, 60, 0, 0, 0, 9], rest].concat())
 }
@@ -255,7 +255,7 @@ fn gtp_u() -> Vec<Entry> {
     entries
 }
 
-/// One level of tunnel is parsed, not two.
+/// The parser follows one level of tunnel, not two.
 fn nested() -> Vec<Entry> {
     let outer = Ip::v4();
     let packet = inner(&Ip::v6());

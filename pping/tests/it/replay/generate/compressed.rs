@@ -1,4 +1,4 @@
-//! Files in compression formats, but uncompressed, so that they do not depend on a library's choices.
+//! Files in compression formats with stored data only, so that they do not depend on a library's choices.
 
 /// A gzip member (RFC 1952) with one stored block (RFC 1951, section 3.2.4).
 pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -15,7 +15,7 @@ pub(super) fn gzip(bytes: &[u8]) -> Vec<u8> {
 /// A Zstandard frame with one raw block (RFC 8878, section 3.1.1).
 pub(super) fn zstd(bytes: &[u8]) -> Vec<u8> {
     let len = bytes.len() as u32;
-    // One segment, its size in four bytes, no checksum.
+    // A single segment with its size in four bytes, and no checksum.
     let mut file = vec![0x28, 0xb5, 0x2f, 0xfd, 0b1010_0000];
     file.extend(len.to_le_bytes());
     let last_raw_block = len << 3 | 1;

@@ -13,18 +13,18 @@ const FIRST: [u32; 2] = [100_000, 500_000];
 /// The time between the beginnings of two dialogues, in ms.
 const APART: u64 = 100;
 
-/// An IP packet with its time.
+/// An IP packet and its time.
 #[derive(Clone)]
 pub(super) struct Passing {
     pub(super) at: u64,
-    /// From the client to the server.
+    /// Whether the client sent it.
     pub(super) is_outward: bool,
     pub(super) ethertype: u16,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Passing {
-    /// The packet with the header that `link` makes.
+    /// Returns the packet in a frame, with the link header that `link` builds.
     pub(super) fn frame(&self, link: impl Fn(&Self) -> Vec<u8>) -> Frame {
         let bytes = link(self);
         Frame { at: self.at, len: bytes.len(), bytes }
@@ -35,19 +35,19 @@ impl Passing {
     }
 }
 
-/// All packets, on Ethernet.
+/// Puts all packets on Ethernet.
 pub(super) fn on_ethernet(packets: impl IntoIterator<Item = Passing>) -> Vec<Frame> {
     packets.into_iter().map(|packet| packet.on_ethernet()).collect()
 }
 
-/// A dialogue in the making: methods add packets, with times in ms since its beginning.
+/// A builder of dialogues: its methods add packets, with times in ms since the beginning.
 #[derive(Clone)]
 pub(super) struct Dialogue {
     ip: Ip,
-    /// Separates it from others in a capture: client port and echo identifier.
+    /// The client port and echo identifier, which separate it from other dialogues in a capture.
     number: u16,
     begin: u64,
-    /// Makes a segment with these timestamps.
+    /// Builds a segment with these timestamps.
     stamped: fn(u32, u32) -> Tcp,
     has_authentication: bool,
     /// The next sequence numbers of client and server.
@@ -56,7 +56,7 @@ pub(super) struct Dialogue {
 }
 
 impl Dialogue {
-    /// Between the hosts of an IP header. Dialogues with smaller numbers begin earlier.
+    /// A dialogue between the hosts of an IP header. Dialogues with smaller numbers begin earlier.
     pub(super) fn new(ip: Ip, number: u16) -> Self {
         let begin = BEGIN + u64::from(number) * APART * MILLISECOND;
         Self {
@@ -70,19 +70,19 @@ impl Dialogue {
         }
     }
 
-    /// Makes its segments with another function of TSval and TSecr.
+    /// Sets the function that builds segments from TSval and TSecr.
     pub(super) fn with_segments(mut self, stamped: fn(u32, u32) -> Tcp) -> Self {
         self.stamped = stamped;
         self
     }
 
-    /// With an authentication header behind the IP header.
+    /// Adds an authentication header behind each IP header.
     pub(super) fn with_authentication(mut self) -> Self {
         self.has_authentication = true;
         self
     }
 
-    /// A handshake, data and its acknowledgement: three samples.
+    /// Adds a handshake, data and its acknowledgement: three samples.
     pub(super) fn basic(self) -> Self {
         self.there(0, SYN, 0, 1000, 0)
             .back(20, SYN | ACK, 0, 5000, 1000)
@@ -90,7 +90,7 @@ impl Dialogue {
             .back(42, ACK, 0, 5022, 1021)
     }
 
-    /// Data in the other direction, to follow [`Self::basic`].
+    /// Adds data in the other direction, after [`Self::basic`].
     pub(super) fn answer(self) -> Self {
         self.back(45, ACK | PSH, 4, 5025, 1021)
             .there(46, ACK, 0, 1046, 5025)
@@ -98,22 +98,22 @@ impl Dialogue {
             .back(68, ACK, 0, 5048, 1047)
     }
 
-    /// An echo request and its reply.
+    /// Adds an echo request and its reply.
     pub(super) fn ping(self) -> Self {
         self.request(70, 1).reply(91, 1)
     }
 
-    /// A segment to the server with `payload` bytes.
+    /// Adds a segment to the server with `payload` bytes.
     pub(super) fn there(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
         self.say(at, true, flags, payload, (tsval, tsecr))
     }
 
-    /// A segment to the client.
+    /// Adds a segment to the client with `payload` bytes.
     pub(super) fn back(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
         self.say(at, false, flags, payload, (tsval, tsecr))
     }
 
-    /// A segment with its sender's next sequence number, which acknowledges all that the other end sent.
+    /// Adds a segment with its sender's next sequence number. It acknowledges everything that the other end sent.
     fn say(mut self, at: u64, is_outward: bool, flags: u8, payload: usize, stamps: (u32, u32)) -> Self {
         let (own, other) = if is_outward { (0, 1) } else { (1, 0) };
         let (sequence, acknowledged) = (self.next[own], self.next[other]);
@@ -124,7 +124,7 @@ impl Dialogue {
         self.segment(at, is_outward, segment)
     }
 
-    /// Any segment; its ports are replaced.
+    /// Adds any segment, with its ports replaced.
     pub(super) fn segment(self, at: u64, is_outward: bool, mut segment: Tcp) -> Self {
         segment.ports = (40_000 + self.number, 443);
         if !is_outward {
@@ -157,7 +157,7 @@ impl Dialogue {
         if !is_outward {
             swap(&mut ip.source, &mut ip.destination);
         }
-        // Some nanoseconds more for each packet, so that a reader that drops them is caught.
+        // Each packet adds some nanoseconds, so that a reader that drops nanoseconds fails.
         let at = self.begin + at * MILLISECOND + 137 * self.packets.len() as u64;
         let bytes = if self.has_authentication {
             ip.packet(AUTHENTICATION, &authenticated(protocol, transport))

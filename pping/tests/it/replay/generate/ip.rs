@@ -1,4 +1,4 @@
-//! IP headers in their variety.
+//! IP headers of many kinds.
 
 use super::{
     Frame, Golden,
@@ -24,7 +24,7 @@ pub(super) fn captures() -> Vec<Golden> {
     ]
 }
 
-/// A dialogue for each header.
+/// Builds a basic dialogue for each header.
 fn basic(headers: impl IntoIterator<Item = Ip>) -> Vec<Frame> {
     (0..).zip(headers).flat_map(|(number, ip)| Dialogue::new(ip, number).basic().on_ethernet()).collect()
 }
@@ -40,11 +40,11 @@ fn ipv4_options() -> Vec<Frame> {
 fn ipv6_extensions() -> Vec<Frame> {
     let options = |number, units| {
         let Extension(number, mut rest) = Extension::of(number, units);
-        // All bytes behind the length are one padding option.
+        // One padding option fills all bytes behind the length.
         (rest[1], rest[2]) = (1, 8 * units - 4);
         Extension(number, rest)
     };
-    // Of an experimental type, with no segments left.
+    // The routing header has an experimental type and no segments left.
     let routing = || Extension(ROUTING, vec![0, 253, 0, 0, 0, 0, 0]);
     let chains = [
         vec![options(HOP_BY_HOP, 1)],
@@ -69,7 +69,7 @@ fn authentication() -> Vec<Frame> {
     [of(Ip::v4(), 0), of(Ip::v6(), 1), of(Ip::with_extensions([Extension::of(HOP_BY_HOP, 1)]), 2)].concat()
 }
 
-/// Only first fragments have ports. Bytes of later ones that look like a header are none, even where they would
+/// Only first fragments have ports. The bytes of later fragments are no header, even if they look like one that would
 /// match.
 fn fragments() -> Vec<Frame> {
     let fragment_v4 = |offset, flags| Ip { fragment: flags | offset, ..Ip::v4() };
@@ -88,7 +88,7 @@ fn dialogue_in_fragments(number: u16, whole: &Ip, first: &Ip, later: &Ip) -> Vec
         [
             in_header(whole).there(0, SYN, 0, 1000, 0).back(20, SYN | ACK, 0, 5000, 1000),
             in_header(first).there(21, ACK | PSH, 8, 1021, 5000),
-            // Its bytes look like an acknowledgement of the segment before.
+            // The bytes of this later fragment look like an acknowledgement of the segment before.
             in_header(later).back(22, ACK, 0, 5001, 1021),
             in_header(later).there(23, ACK | PSH, 8, 1023, 5000),
             in_header(whole).back(42, ACK, 0, 5022, 1021).back(43, ACK, 0, 5023, 1023),
@@ -102,14 +102,14 @@ fn dialogue_in_fragments(number: u16, whole: &Ip, first: &Ip, later: &Ip) -> Vec
     )
 }
 
-/// The IP header says where a packet ends: bytes behind it in a short frame are not payload.
+/// The IP header says where a packet ends: further bytes in a short frame are padding, not payload.
 fn lengths() -> Vec<Frame> {
     let ip = Ip { len: Some(0), ..Ip::v4() };
-    // A length of 0: a host sees this in packets that its network card is to split.
+    // The length is 0, as a host sees it in packets that its network card will split.
     let mut frames = Dialogue::new(ip, 0).basic().on_ethernet();
     let padded = Dialogue::new(Ip::v4(), 1)
         .basic()
-        // Pure ACKs, padded: if padding counted as payload, the second would be an echo of the first.
+        // These pure ACKs are padded. If the padding counted as payload, the second would be an echo of the first.
         .there(60, ACK, 0, 1060, 5022)
         .back(80, ACK, 0, 5080, 1060);
     frames.extend(padded.on_ethernet().into_iter().map(|mut frame| {
@@ -117,14 +117,14 @@ fn lengths() -> Vec<Frame> {
         frame.len += 24;
         frame
     }));
-    // A length within the IP header, and one within the TCP header.
+    // The length ends within the IP header, then within the TCP header.
     for (number, len) in [(2, 16), (3, 40)] {
         frames.extend(Dialogue::new(Ip { len: Some(len), ..Ip::v4() }, number).basic().on_ethernet());
     }
     frames
 }
 
-/// Errors quote the packet they are about: they neither record nor match.
+/// ICMP errors quote the packet that they are about. They neither record nor match.
 fn errors() -> Vec<Frame> {
     let mut frames = Vec::new();
     for (number, ip, protocol, kind) in [(0, Ip::v4(), ICMP, 3), (1, Ip::v6(), ICMPV6, 1)] {

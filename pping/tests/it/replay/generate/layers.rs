@@ -20,12 +20,12 @@ pub(super) fn captures() -> Vec<Golden> {
     ]
 }
 
-/// A dialogue of either family, in frames made by `link`.
+/// Builds a dialogue in frames made by `link`.
 fn frames(ip: Ip, number: u16, link: impl Fn(&Passing) -> Vec<u8>) -> Vec<Frame> {
     Dialogue::new(ip, number).basic().packets().iter().map(|packet| packet.frame(&link)).collect()
 }
 
-/// One to four tags. A fifth is too many.
+/// One to four VLAN tags are parsed. A fifth is too many.
 fn vlan() -> Vec<Frame> {
     let tags = [(SERVICE_VLAN, 0x2007), (VLAN, 8), (VLAN, 0xe009), (VLAN, 10), (VLAN, 11)];
     let stacks =
@@ -37,7 +37,7 @@ fn vlan() -> Vec<Frame> {
             frames(ip, number, |packet| ethernet(stack, packet.ethertype, &packet.bytes))
         })
         .collect();
-    // A flow with tags in one direction only is still one flow.
+    // A flow with tags in only one direction is still one flow.
     all.extend(frames(Ip::v4(), 10, |packet| {
         let stack = if packet.is_outward { &tags[1..2] } else { &[] };
         ethernet(stack, packet.ethertype, &packet.bytes)
@@ -60,7 +60,7 @@ fn pppoe_sessions() -> Vec<Frame> {
     .concat()
 }
 
-/// One to four labels. A fifth is too many.
+/// One to four MPLS labels are parsed. A fifth is too many.
 fn label_stacks() -> Vec<Frame> {
     let mut all: Vec<Frame> = (1..=5)
         .flat_map(|labels| {

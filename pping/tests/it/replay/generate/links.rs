@@ -1,4 +1,4 @@
-//! Every link type. Most of the captures hold the same dialogues, and so the same samples.
+//! All link types. Most of the captures hold the same dialogues and therefore have the same samples.
 
 use super::{
     Golden,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::frames::{IPV4, Ip};
 
-/// The bytes before an IP packet.
+/// Builds the link header and packet.
 type Link = fn(&Passing) -> Vec<u8>;
 
 pub(super) fn captures() -> Vec<Golden> {
@@ -35,7 +35,7 @@ pub(super) fn captures() -> Vec<Golden> {
             let frames = match link_type {
                 228 => v4,
                 229 => v6,
-                // Both interfaces see the packets of one dialogue.
+                // In this capture, two interfaces see the packets of one dialogue.
                 276 => [v4.clone(), cooked_twice(), v6].concat(),
                 _ => [v4, v6].concat(),
             };
@@ -49,7 +49,7 @@ pub(super) fn raw(packet: &Passing) -> Vec<u8> {
     packet.bytes.clone()
 }
 
-/// Packets that pass two interfaces of a router: a flow on each of them.
+/// Packets that pass two interfaces of a router: they form a flow on each.
 fn cooked_twice() -> Vec<super::Frame> {
     let packets = Dialogue::new(Ip::v4(), 2).basic().packets();
     packets
@@ -86,7 +86,7 @@ fn cooked_v2_on(packet: &Passing, interface: u32) -> Vec<u8> {
     frame
 }
 
-/// The number of the address family; for IPv6 each system has its own, and here it is `FreeBSD`'s.
+/// Returns the number of the address family. For IPv6 each system has its own number; this is `FreeBSD`'s.
 fn family(packet: &Passing) -> u32 {
     if packet.ethertype == IPV4 { 2 } else { 28 }
 }

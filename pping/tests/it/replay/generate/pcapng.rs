@@ -8,7 +8,7 @@ const SIMPLE_PACKET: u32 = 3;
 const NAME_RESOLUTION: u32 = 4;
 const INTERFACE_STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
-/// A custom block, with the 32-bit number of its owner.
+/// A custom block, which begins with the 32-bit number of its owner.
 const CUSTOM: u32 = 0x0bad;
 const UNKNOWN: u32 = 0x0042_4242;
 
@@ -21,11 +21,11 @@ const IF_TSOFFSET: u16 = 14;
 /// The resolution of an interface's times.
 #[derive(Clone, Copy)]
 pub(super) enum Resolution {
-    /// Not given: microseconds.
+    /// The option is absent, which means microseconds.
     Default,
-    /// A negative power of 10, in seconds.
+    /// The negative exponent of a power of 10, in seconds.
     Ten(u8),
-    /// A negative power of 2, in seconds.
+    /// The negative exponent of a power of 2, in seconds.
     Two(u8),
 }
 
@@ -46,11 +46,11 @@ pub(super) struct Interface {
     pub(super) link_type: u16,
     pub(super) name: Option<&'static str>,
     pub(super) resolution: Resolution,
-    /// Seconds to add to its times.
+    /// Seconds added to its times.
     pub(super) offset: u64,
 }
 
-/// A section in the making.
+/// A builder of sections.
 pub(super) struct Section {
     endian: Endian,
     interfaces: Vec<Interface>,
@@ -89,7 +89,7 @@ impl Section {
         self.block(INTERFACE_DESCRIPTION, &body);
     }
 
-    /// A frame on the interface with this number.
+    /// Adds a frame on the interface with this number.
     pub(super) fn frame(&mut self, number: u32, frame: &Frame) {
         let Interface { resolution, offset, .. } = self.interfaces[number as usize];
         let time = resolution.count(frame.at - offset * 1_000_000_000);
@@ -103,14 +103,14 @@ impl Section {
         self.block(ENHANCED_PACKET, &body);
     }
 
-    /// A frame on the first interface, without a time.
+    /// Adds a frame on the first interface, without a time.
     pub(super) fn simple(&mut self, frame: &Frame) {
         let mut body = Vec::from(self.endian.u32(frame.len as u32));
         body.extend(padded(&frame.bytes));
         self.block(SIMPLE_PACKET, &body);
     }
 
-    /// One of each block that a reader of packets skips.
+    /// Adds one of each block that a reader of packets skips.
     pub(super) fn others(&mut self) {
         let endian = self.endian;
         let mut names = [endian.u16(1), endian.u16(4 + 12)].concat();
@@ -144,7 +144,7 @@ impl Section {
     }
 }
 
-/// Padded to whole words.
+/// Pads the bytes to whole words.
 fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut padded = bytes.to_vec();
     padded.resize(bytes.len().next_multiple_of(4), 0);

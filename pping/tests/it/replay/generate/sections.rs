@@ -31,7 +31,7 @@ fn basic(number: u16) -> Vec<Passing> {
     Dialogue::new(Ip::v4(), number).basic().packets()
 }
 
-/// A flow that passes four interfaces is four flows. No packet of another flow has a time.
+/// A flow that passes four interfaces counts as four flows. Packets of other flows have no time.
 fn interfaces(endian: Endian) -> Vec<u8> {
     let mut section = Section::new(endian);
     section.interface(interface(ETHERNET, Some("eth0")));
@@ -80,7 +80,7 @@ fn resolutions() -> Vec<u8> {
     section.bytes()
 }
 
-/// The flows of an interface go on if the next section has one with the same number and name.
+/// The flows of an interface continue if the next section has an interface with the same number and name.
 fn sections() -> Vec<u8> {
     let packets = basic(0);
     let (before, after) = packets.split_at(1);

@@ -1,4 +1,4 @@
-//! TCP headers in their variety, and captures that hold only part of them.
+//! TCP headers of many kinds, and captures that hold only part of them.
 
 use super::{
     Frame, Golden,
@@ -20,7 +20,7 @@ fn with_options(options: &[&[u8]]) -> Tcp {
     Tcp::with_options(options.concat())
 }
 
-/// Headers in which the timestamps are found, then some in which they are not.
+/// Headers in which the parser finds the timestamps, then headers in which it does not.
 fn options() -> Vec<Frame> {
     let layouts: [fn(u32, u32) -> Tcp; 17] = [
         |tsval, tsecr| with_options(&[&timestamps(tsval, tsecr)]),
@@ -33,7 +33,7 @@ fn options() -> Vec<Frame> {
         |tsval, tsecr| with_options(&[&[1; 30], &timestamps(tsval, tsecr)]),
         // Bytes behind the end of the options do not matter.
         |tsval, tsecr| with_options(&[&timestamps(tsval, tsecr), &[0, 8, 10, 8, 10, 9]]),
-        // No timestamps.
+        // These headers have no timestamps that the parser finds.
         |_, _| with_options(&[&MSS]),
         |tsval, tsecr| with_options(&[&[0], &timestamps(tsval, tsecr)]),
         |tsval, tsecr| with_options(&[&[253, 0], &timestamps(tsval, tsecr)]),
@@ -55,8 +55,8 @@ fn options() -> Vec<Frame> {
         .collect()
 }
 
-/// Captures that hold only so many bytes of each frame. The IP header tells the payload's length, not the captured
-/// bytes.
+/// Captures that hold only the first bytes of each frame. The payload's length comes from the IP header, not from the
+/// captured bytes.
 fn snap_lengths() -> Vec<Frame> {
     let mut frames = Vec::new();
     let headers = 14 + 20 + 32;
@@ -65,7 +65,7 @@ fn snap_lengths() -> Vec<Frame> {
     {
         frames.extend(with_payload(number).into_iter().map(|frame| frame.cut(captured)));
     }
-    // The start of a dialogue is captured far enough.
+    // All frames of this dialogue except the third are captured to the end of their headers.
     for (index, frame) in with_payload(6).into_iter().enumerate() {
         frames.push(if index == 2 { frame.cut(headers - 4) } else { frame.cut(headers) });
     }

@@ -1,4 +1,4 @@
-//! When a recording is made, how long it stays pending, and when a flow ends. Times are in ms.
+//! When a packet is recorded, how long the recording stays pending, and when a flow ends. Times are in ms.
 
 use super::{
     Frame, Golden,
@@ -39,7 +39,7 @@ fn handshake(number: u16) -> Dialogue {
     new(number).there(0, SYN, 0, 1000, 0).back(20, SYN | ACK, 0, 5000, 1000).there(21, ACK, 0, 1021, 5000)
 }
 
-/// Only the first segment of a tick is timed, only once, and never a pure ACK.
+/// A segment is recorded only if it is the first of its tick, only once, and never if it is a pure ACK.
 fn ticks() -> Dialogue {
     handshake(0)
         .there(22, DATA, 9, 1022, 5000)
@@ -51,7 +51,7 @@ fn ticks() -> Dialogue {
         .back(64, ACK, 0, 5044, 1044)
 }
 
-/// A retransmitted segment has a new TSval, and its echo tells which one arrived.
+/// A retransmitted segment has a new TSval, and the echo says which of the two arrived.
 fn retransmissions() -> Dialogue {
     handshake(1)
         .there(22, DATA, 9, 1022, 5000)
@@ -64,7 +64,7 @@ fn retransmissions() -> Dialogue {
         .back(480, ACK, 0, 5480, 1460)
 }
 
-/// The echo is that of the first segment acknowledged; the other timestamps are never echoed.
+/// The echo has the TSval of the first segment acknowledged. No other TSval is ever echoed.
 fn delayed_acks() -> Dialogue {
     handshake(2)
         .there(22, DATA, 9, 1022, 5000)
@@ -91,7 +91,7 @@ fn wrap() -> Dialogue {
         .there(43, DATA, 9, 1, 0)
         .back(62, ACK, 0, 3, 0)
         .back(64, ACK, 0, 4, 1)
-        // More than half the number circle ahead counts as behind.
+        // A TSval more than half of the number space ahead counts as older.
         .there(70, DATA, 9, 1 << 31 | 1, 4)
         .back(90, ACK, 0, 5, 1 << 31 | 1)
         .there(91, DATA, 9, 1 << 31, 5)
@@ -109,7 +109,7 @@ fn midstream() -> Dialogue {
         .there(23, ACK, 0, 1023, 5001)
 }
 
-/// Eight are pending, a ninth has no room, and one that has been pending for 10 s makes room.
+/// Eight can be pending, and a ninth finds no room. A timestamp that has been pending for 10 s makes room.
 fn pending() -> Dialogue {
     let mut dialogue = handshake(0);
     for number in 0..9 {
@@ -130,7 +130,7 @@ fn pending() -> Dialogue {
 
 fn echoes() -> Dialogue {
     let mut dialogue = new(1).request(0, 1).request(10, 1).reply(20, 1).reply(21, 1).reply(22, 2);
-    // The ninth has no room, but the repetition of a pending one needs none.
+    // The ninth has no room, but repeating a pending one needs none.
     for sequence in 10..19 {
         dialogue = dialogue.request(100 + u64::from(sequence), sequence);
     }
@@ -149,7 +149,7 @@ fn connections() -> Dialogue {
         .back(1020, SYN | ACK, 0, 8, 7)
         .there(1021, ACK, 0, 9, 8)
         .back(1030, ACK, 0, 10, 1030)
-        // A SYN before any other segment is a retransmission.
+        // A SYN before any other segment counts as a retransmission.
         .there(2000, SYN, 0, 100, 0)
         .there(3000, SYN, 0, 1100, 0)
         .back(3020, SYN | ACK, 0, 9000, 1100)
@@ -165,7 +165,7 @@ fn connections() -> Dialogue {
 
 fn resets() -> Dialogue {
     new(1)
-        // A reset begins no flow.
+        // A reset opens no flow.
         .there(0, RST, 0, 990, 0)
         .there(10, SYN, 0, 1000, 0)
         .back(30, RST | ACK, 0, 0, 1000)
@@ -176,7 +176,7 @@ fn resets() -> Dialogue {
         .back(1051, ACK, 0, 5021, 931)
 }
 
-/// Flows that are idle for as long as they may, and for longer.
+/// Flows that stay idle for just as long as allowed, and for longer.
 fn idle() -> Vec<Dialogue> {
     let open = |number| handshake(number).back(40, DATA, 9, 5020, 1021).there(60, DATA, 9, 1060, 5020);
     let closing =
@@ -193,7 +193,7 @@ fn idle() -> Vec<Dialogue> {
         ping(120, 0, 32 * SECOND),
         new(1000).there(0, SYN, 0, 1000, 0).back(29 * SECOND, SYN | ACK, 0, 5000, 1000),
         new(1300).there(0, SYN, 0, 1000, 0).back(32 * SECOND, SYN | ACK, 0, 5000, 1000),
-        // Idle time is counted in whole seconds since the first packet: 31 for the first flow, 30 for the second.
+        // Idle time counts in whole seconds since the first packet: 31 for the first flow, 30 for the second.
         ping(2000, SECOND - 1, 31 * SECOND),
         ping(2400, 1, 31 * SECOND - 1),
         later(open(2500), 299),
@@ -201,7 +201,7 @@ fn idle() -> Vec<Dialogue> {
     ]
 }
 
-/// Less than a second back: nothing expires, and no sample is negative.
+/// Time goes back less than a second: nothing expires, and no sample is negative.
 fn a_little_back() -> Dialogue {
     handshake(0)
         .there(1000, DATA, 9, 2000, 5000)
@@ -216,7 +216,7 @@ fn a_little_back() -> Dialogue {
         .reply(2010, 1)
 }
 
-/// More than a second back, as in joined files: pending recordings are dropped, and each direction leaves out its
+/// Time goes back more than a second, as in joined files: pending recordings are dropped, and each direction skips its
 /// first new TSval.
 fn seconds_back() -> Dialogue {
     let again = 10 * SECOND;
@@ -235,7 +235,7 @@ fn seconds_back() -> Dialogue {
         .reply(220, 2)
 }
 
-/// Idle time goes on counting from the earlier time.
+/// Idle time continues from the earlier time.
 fn an_hour_back() -> Dialogue {
     let hour = 60 * MINUTE;
     let dialogue = handshake(0).there(hour, SYN, 0, 70_000, 0).request(hour, 1);

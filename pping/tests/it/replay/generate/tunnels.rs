@@ -1,4 +1,4 @@
-//! Tunnels, whose contents pping parses only when asked.
+//! Tunnels, whose content pping parses only on request.
 
 use std::mem::swap;
 
@@ -46,7 +46,7 @@ fn outer_v6() -> Ip {
     Ip::between(v6(101), v6(102))
 }
 
-/// A packet with an outer header, whose ends are those of the tunnel.
+/// Puts a packet into an outer header between the ends of the tunnel.
 fn within(outer: &Ip, packet: &Passing, (protocol, bytes): &Inside) -> Passing {
     let mut outer = outer.clone();
     if !packet.is_outward {
@@ -56,7 +56,7 @@ fn within(outer: &Ip, packet: &Passing, (protocol, bytes): &Inside) -> Passing {
     Passing { bytes, ethertype: outer.ethertype(), ..packet.clone() }
 }
 
-/// A dialogue in a tunnel.
+/// Builds a dialogue in a tunnel.
 fn tunnel(outer: &Ip, inner: Ip, number: u16, inside: impl Fn(&Passing) -> Inside) -> Vec<Frame> {
     let packets = Dialogue::new(inner, number).basic().packets();
     packets.iter().map(|packet| within(outer, packet, &inside(packet)).on_ethernet()).collect()
@@ -75,7 +75,7 @@ fn ip_in_ip() -> Vec<Vec<Frame>> {
     ]
 }
 
-/// Flags and version, then a word for each of checksum, key and sequence number in the flags.
+/// Builds flags and version, then one word for each of checksum, key and sequence number in the flags.
 fn gre(flags: u16, ethertype: u16, bytes: &[u8]) -> Inside {
     let mut header = [flags.to_be_bytes(), ethertype.to_be_bytes()].concat();
     header.resize(4 + 4 * (flags & 0xb000).count_ones() as usize, 0x5a);
@@ -96,7 +96,7 @@ fn gre_tunnels() -> Vec<Vec<Frame>> {
         tunnel(&outer_v6(), Ip::v4(), 3, with(0x8000)),
         tunnel(&outer_v4(), Ip::v4(), 4, with(0xb000)),
         tunnel(&outer_v4(), Ip::v4(), 5, |packet| gre(0x2000, BRIDGING, &frame_of(packet))),
-        // Source routes and the version of PPTP are not parsed.
+        // Source routes and PPTP's version are not parsed.
         tunnel(&outer_v4(), Ip::v4(), 6, with(0x4000)),
         tunnel(&outer_v4(), Ip::v4(), 7, |packet| gre(0x2001, 0x880b, &packet.bytes)),
     ]
@@ -119,12 +119,12 @@ fn vxlan_tunnels() -> Vec<Vec<Frame>> {
         tunnel(&outer_v4(), Ip::v4(), 0, |packet| vxlan(VXLAN, packet)),
         tunnel(&outer_v6(), Ip::v6(), 1, |packet| vxlan(OLD_VXLAN, packet)),
         tunnel(&outer_v4(), Ip::v6(), 2, |packet| udp(VXLAN, &[8, 0, 0, 0, 0, 0, 42, 0], &frame_of(packet))),
-        // VXLAN-GPE has the same header, with another field for what it carries.
+        // VXLAN-GPE has the same header, but another field says what it carries.
         tunnel(&outer_v4(), Ip::v4(), 3, |packet| vxlan(4790, packet)),
     ]
 }
 
-/// A header with `words` words of options.
+/// Builds a header with `words` words of options.
 fn geneve(words: u8, ethertype: u16, bytes: &[u8]) -> Inside {
     let mut header = [[words, 0], ethertype.to_be_bytes(), [0, 0], [42, 0]].concat();
     if words > 0 {
@@ -143,7 +143,7 @@ fn geneve_tunnels() -> Vec<Vec<Frame>> {
     ]
 }
 
-/// A GTP-U message: flags, type, and all behind the first 8 bytes.
+/// Builds a GTP-U message: flags, type, and everything after the first 8 bytes.
 fn gtp(flags: u8, message: u8, optional: &[u8], bytes: &[u8]) -> Inside {
     let [high, low] = ((optional.len() + bytes.len()) as u16).to_be_bytes();
     let header = [&[flags, message, high, low, 0, 0, 0, 9], optional].concat();
@@ -158,7 +158,7 @@ fn gtp_tunnels() -> Vec<Vec<Frame>> {
         tunnel(&outer_v6(), Ip::v6(), 1, with(0x32, &[0, 7, 0, 0])),
         // A PDU session container, as between a 5G base station and its core.
         tunnel(&outer_v4(), Ip::v6(), 2, with(0x34, &[0, 0, 0, 0x85, 1, 0x10, 9, 0])),
-        // The container, then the PDCP number.
+        // The container is followed by the PDCP number.
         tunnel(&outer_v4(), Ip::v4(), 3, with(0x36, &[0, 8, 0, 0x85, 1, 0x10, 9, 0xc0, 1, 0, 3, 0])),
         // An end marker and an echo request carry no packet.
         tunnel(&outer_v4(), Ip::v4(), 4, |packet| gtp(0x30, 254, &[], &packet.bytes)),
@@ -166,7 +166,7 @@ fn gtp_tunnels() -> Vec<Vec<Frame>> {
     ]
 }
 
-/// Tunnels in tunnels are counted, and not measured.
+/// Tunnels in tunnels are counted, but not measured.
 fn nested() -> Vec<Vec<Frame>> {
     let in_middle =
         |packet: &Passing, inside: Inside| within(&Ip::between(v4(201), v4(202)), packet, &inside);
