@@ -1,6 +1,6 @@
 //! A packet and its answer, for each method.
 
-use pping_bench_programs::exchange::{Exchange, Field, MADE, Made, Traffic};
+use pping_bench_programs::exchange::{Exchange, Field, PacketTemplate, TEMPLATE_LEN, Traffic};
 use pping_common::rtt::Method;
 
 use crate::frames;
@@ -123,22 +123,22 @@ pub(crate) fn traffic(
         frame[SOURCE as usize..][..4].copy_from_slice(&source);
         frame[DESTINATION as usize..][..4].copy_from_slice(&destination);
         frames::fill_in_checksum(&mut frame);
-        made(&frame, &[]).start
+        template(&frame, &[]).start
     });
     Traffic { packets, interfaces, flows, reserved: 0 }
 }
 
 /// Two packets, each with its first bytes and the numbers that change.
 fn exchange(there: (&[u8], &[Field]), back: (&[u8], &[Field])) -> Exchange {
-    Exchange { packets: [there, back].map(|(frame, fields)| made(frame, fields)) }
+    Exchange { packets: [there, back].map(|(frame, fields)| template(frame, fields)) }
 }
 
 /// Shorter frames are padded: their headers say where they end.
-fn made(frame: &[u8], fields: &[Field]) -> Made {
-    let mut made = Made { start: [0; MADE], fields: [Field::NONE; 2] };
-    made.start.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
-    made.fields.iter_mut().zip(fields).for_each(|(to, from)| *to = *from);
-    made
+fn template(frame: &[u8], fields: &[Field]) -> PacketTemplate {
+    let mut template = PacketTemplate { start: [0; TEMPLATE_LEN], fields: [Field::NONE; 2] };
+    template.start.iter_mut().zip(frame).for_each(|(to, from)| *to = *from);
+    template.fields.iter_mut().zip(fields).for_each(|(to, from)| *to = *from);
+    template
 }
 
 fn counted(at: u32, base: u32, step: u32) -> Field {

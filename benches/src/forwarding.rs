@@ -45,9 +45,9 @@ const NOBODY_MAC: &str = "02:00:00:00:00:01";
 
 /// One of two paths through the router, with a pair of interfaces each.
 #[derive(Clone, Copy)]
-pub(crate) enum Way {
+pub(crate) enum Route {
     /// The path that nothing watches.
-    Alone,
+    Unwatched,
     /// The path with a watched interface.
     Watched,
 }
@@ -55,8 +55,8 @@ pub(crate) enum Way {
 /// The watched interface.
 pub(crate) const WATCHED: &str = "wan1";
 
-impl Way {
-    const ALL: [Self; 2] = [Self::Alone, Self::Watched];
+impl Route {
+    const ALL: [Self; 2] = [Self::Unwatched, Self::Watched];
 
     /// The router's interfaces to the clients and to the servers.
     fn interfaces(self) -> [String; 2] {
@@ -98,8 +98,8 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
         for flows in FLOWS {
             let mut rounds = Vec::new();
             for round in 0..=ROUNDS {
-                let alone = router.forward(Way::Alone, flows, cpus - 1)?;
-                let watched = router.forward(Way::Watched, flows, cpus - 1)?;
+                let alone = router.forward(Route::Unwatched, flows, cpus - 1)?;
+                let watched = router.forward(Route::Watched, flows, cpus - 1)?;
                 // The first round opens the flows, and warms up.
                 if round > 0 {
                     rounds.push((alone, watched));
@@ -143,9 +143,9 @@ impl Router {
         let ip = |arguments: &str| {
             run(Command::new("ip").args(["-n", namespace.name()]).args(arguments.split_whitespace()))
         };
-        for way in Way::ALL {
-            let addresses = exchanges::hosts(way as u8).map(Ipv4Addr::from);
-            for ((interface, end), address) in way.interfaces().iter().zip(way.ends()).zip(addresses) {
+        for route in Route::ALL {
+            let addresses = exchanges::hosts(route as u8).map(Ipv4Addr::from);
+            for ((interface, end), address) in route.interfaces().iter().zip(route.ends()).zip(addresses) {
                 connect(End::new(&namespace, interface), End::new(&hosts, &end), Offloads::On)?;
                 ip(&format!("link set dev {interface} address {mac}"))?;
                 ip(&format!("route add {address} dev {interface}"))?;
@@ -160,14 +160,14 @@ impl Router {
     }
 
     /// Forwards [`ROUND`] packets on one core, and returns the ns per packet.
-    pub(crate) fn forward(&mut self, way: Way, flows: u32, cpu: usize) -> Result<f64> {
+    pub(crate) fn forward(&mut self, route: Route, flows: u32, cpu: usize) -> Result<f64> {
         let Self { namespace, hosts, traffic } = self;
-        let before = namespace.enter(|| sent(way))??;
+        let before = namespace.enter(|| sent(route))??;
         let took = hosts.enter(|| {
             stay_on(cpu)?;
-            let [client, server] = way.ends();
+            let [client, server] = route.ends();
             let interfaces = [ifindex(&client)?, ifindex(&server)?];
-            let packets = exchanges::traffic(flows, interfaces, ROUTER_MAC, exchanges::hosts(way as u8));
+            let packets = exchanges::traffic(flows, interfaces, ROUTER_MAC, exchanges::hosts(route as u8));
             let map = traffic.map_mut("TRAFFIC").context("there is no map of the traffic")?;
             Array::try_from(map)?.set(0, packets, 0)?;
             let program: &Xdp = traffic.program("traffic").context("there is no traffic")?.try_into()?;
@@ -179,7 +179,7 @@ impl Router {
             })?;
             anyhow::Ok(result.duration.as_nanos() as f64)
         })??;
-        let forwarded = namespace.enter(|| sent(way))?? - before;
+        let forwarded = namespace.enter(|| sent(route))?? - before;
         ensure!(
             forwarded * 100 >= u64::from(ROUND) * 99,
             "{forwarded} of {ROUND} packets were forwarded: the figure is of something else"
@@ -198,11 +198,11 @@ pub(crate) fn ifindex(interface: &str) -> Result<u32> {
 }
 
 /// The packets that the router sent.
-fn sent(way: Way) -> Result<u64> {
+fn sent(route: Route) -> Result<u64> {
     /// The column of sent packets, after eight numbers about received packets and the sent bytes.
     const SENT_PACKETS: usize = 9;
     let text = fs::read_to_string("/proc/thread-self/net/dev")?;
-    way.interfaces().iter().try_fold(0, |sum, interface| {
+    route.interfaces().iter().try_fold(0, |sum, interface| {
         let line = text.lines().find_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'));
         let packets = line.and_then(|line| line.split_whitespace().nth(SENT_PACKETS)?.parse::<u64>().ok());
         Ok(sum + packets.with_context(|| format!("{interface} is not in /proc/net/dev"))?)

@@ -14,7 +14,7 @@ use aya::{Ebpf, maps::Array, programs::Program};
 use pping::{
     kernel::{
         drain,
-        features::{Feature, Without},
+        features::{DisabledFeatures, Feature},
         interfaces::Link,
         load::{self, Hook, Kernel, LoadOptions},
     },
@@ -199,7 +199,7 @@ fn older_kernels(
 ) -> Result<()> {
     let name = "pping_ingress";
     let without = |features: &[Feature]| {
-        watching_loopback(&LoadOptions { without: Without::these(features), ..*settings })
+        watching_loopback(&LoadOptions { without: DisabledFeatures::these(features), ..*settings })
     };
     let measure = |kernel: &Kernel| {
         rounds.measure((baseline, "baseline_empty"), (&kernel.programs, name), packet, || ())
@@ -221,7 +221,7 @@ impl Rounds {
     /// The cost of a new `TSval` and its echo together, without generating the two packets.
     fn echo(self, settings: LoadOptions, packet: &[u8]) -> Result<Figure> {
         // The program contains all of pping twice, and uses this method only.
-        let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules };
+        let rules = Rules { methods: Methods::NONE.with(Method::TcpTs), ..settings.rules };
         let mut kernel = exchanging(&LoadOptions { rules, ..settings })?;
         let Kernel { programs, events, series, .. } = &mut kernel;
         let (mut reported, mut samples) = (0, 0);
@@ -243,7 +243,7 @@ impl Rounds {
 
     /// The cost of a packet and its answer together, without generating them.
     fn exchange(self, sampled: &Sampled) -> Result<Figure> {
-        let rules = Rules { methods: Methods::NONE.and(sampled.method), ..Rules::UNLIMITED };
+        let rules = Rules { methods: Methods::NONE.with(sampled.method), ..Rules::UNLIMITED };
         let mut kernel = exchanging(&LoadOptions { rules, emit: Emit::NOTHING, ..LoadOptions::DEFAULT })?;
         let Kernel { programs, series, .. } = &mut kernel;
         // The longest one: shorter frames end where their headers say.

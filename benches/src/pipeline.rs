@@ -42,14 +42,14 @@ const ROUNDS: u32 = 61;
 
 /// What is done with events.
 #[derive(Clone, Copy)]
-enum Doing {
+enum Handling {
     Nothing,
     Aggregating,
     Records,
     JsonLines,
 }
 
-impl Doing {
+impl Handling {
     const ALL: [Self; 4] = [Self::Nothing, Self::Aggregating, Self::Records, Self::JsonLines];
 
     fn name(self) -> &'static str {
@@ -64,7 +64,7 @@ impl Doing {
 
 /// Measures each way of handling events in turn.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
-    let rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
+    let rules = Rules { methods: Methods::NONE.with(Method::TcpTs), ..Rules::UNLIMITED };
     let mut kernel = kernel::exchanging(&LoadOptions { rules, ..LoadOptions::DEFAULT })?;
     kernel::set_exchange(&mut kernel.programs, &exchanges::echoes(FLOWS))?;
     let mut agent = Agent::new()?;
@@ -72,11 +72,11 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         "\nevents that the agent takes on one core, of {FLOWS} flows; million/s, {ROUNDS} rounds of {EVENTS}\n"
     );
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
-    let mut rates: [Vec<f64>; Doing::ALL.len()] = Default::default();
+    let mut rates: [Vec<f64>; Handling::ALL.len()] = Default::default();
     for round in 0..=ROUNDS {
-        for (doing, rates) in Doing::ALL.into_iter().zip(&mut rates) {
+        for (handling, rates) in Handling::ALL.into_iter().zip(&mut rates) {
             fill(&mut kernel)?;
-            let rate = agent.take(&mut kernel, doing)?;
+            let rate = agent.take(&mut kernel, handling)?;
             // The first round opens the flows, and warms up.
             if round > 0 {
                 rates.push(rate);
@@ -84,9 +84,9 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         }
     }
     let mut medians = Vec::new();
-    for (doing, rates) in Doing::ALL.into_iter().zip(rates) {
+    for (handling, rates) in Handling::ALL.into_iter().zip(rates) {
         let figure = Figure::of(rates)?;
-        report.print_as(doing.name(), "million/s", &figure);
+        report.print_as(handling.name(), "million/s", &figure);
         medians.push(figure.median);
     }
     let [nothing, aggregated, _, lines] = medians[..] else { return Ok(()) };
@@ -126,28 +126,28 @@ impl Agent {
     }
 
     /// Empties the ring, and returns the rate in million events a second.
-    fn take(&mut self, kernel: &mut Kernel, doing: Doing) -> Result<f64> {
+    fn take(&mut self, kernel: &mut Kernel, handling: Handling) -> Result<f64> {
         let Self { individual, by_flow, names } = self;
         let mut encoder = format::encoder(Format::Jsonl);
         let mut file = OpenOptions::new().append(true).open("/dev/null")?;
         let mut taken = 0_u32;
         let before = cpu_time()?;
         let clock = WallClock::now()?;
-        let is_empty = match doing {
-            Doing::Nothing => drain(&mut kernel.events, |event| {
+        let is_empty = match handling {
+            Handling::Nothing => drain(&mut kernel.events, |event| {
                 black_box(&event);
                 taken += 1;
             }),
-            Doing::Aggregating => {
+            Handling::Aggregating => {
                 // This makes no records that could be counted. Losses are checked below.
                 taken = EVENTS;
                 events::records(kernel, by_flow, names, clock, |_| ())
             }
-            Doing::Records => events::records(kernel, individual, names, clock, |record| {
+            Handling::Records => events::records(kernel, individual, names, clock, |record| {
                 black_box(record);
                 taken += 1;
             }),
-            Doing::JsonLines => {
+            Handling::JsonLines => {
                 let mut batch = Batch::default();
                 let is_empty = events::records(kernel, individual, names, clock, |record| {
                     encoder.append(record, &mut batch);

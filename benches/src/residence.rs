@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use pping_lab::run;
 
 use crate::{
-    forwarding::{Router, WATCHED, Way},
+    forwarding::{Route, Router, WATCHED},
     measure::Figure,
     report::Report,
     watcher::{self, Watcher},
@@ -42,8 +42,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         let command = Watcher::Command(format!("{fixed}{options}"));
         let watching = command.watch(&router.namespace, WATCHED, &mut router.traffic)?;
         // The first round opens the flows, and warms up.
-        router.forward(Way::Watched, FLOWS, cpus - 1)?;
-        let rounds = (0..ROUNDS).map(|_| router.forward(Way::Watched, FLOWS, cpus - 1));
+        router.forward(Route::Watched, FLOWS, cpus - 1)?;
+        let rounds = (0..ROUNDS).map(|_| router.forward(Route::Watched, FLOWS, cpus - 1));
         let rounds = rounds.collect::<Result<Vec<_>>>()?;
         watching.stop(&router.namespace)?;
         anyhow::Ok(Figure::of(rounds)?.median)

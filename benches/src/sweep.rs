@@ -8,9 +8,9 @@ use anyhow::{Result, ensure};
 use pping::{
     kernel::{
         load::{Kernel, LoadOptions},
-        sweep::{SHARE, sweep, sweep_all},
+        sweep::{MAX_FOLDED, sweep, sweep_all},
     },
-    worst::SHOWN,
+    worst::MAX_SHOWN,
 };
 use pping_common::{abi::Emit, parse::Untracked, rtt::Rules};
 
@@ -48,12 +48,12 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         send(&kernel, false)?;
         sent.push(timed(&mut kernel, sweep)?);
         // This sweep folds the next share of the flows.
-        kernel.sweeper.rank(SHOWN, 1);
+        kernel.sweeper.rank(MAX_SHOWN, 1);
         ranked.push(timed(&mut kernel, sweep)?);
-        ensure!(kernel.sweeper.worst().is_some_and(|it| it.all().count() >= SHOWN), "nothing was ranked");
+        ensure!(kernel.sweeper.worst().is_some_and(|it| it.all().count() >= MAX_SHOWN), "nothing was ranked");
         kernel.sweeper.rank(0, 1);
         // Two rounds through the table, after which nothing is left to do.
-        for _ in 0..2 * (FLOWS as usize).div_ceil(SHARE) {
+        for _ in 0..2 * (FLOWS as usize).div_ceil(MAX_FOLDED) {
             sweep(&mut kernel)?;
         }
         idle.push(timed(&mut kernel, sweep)?);
@@ -72,8 +72,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let idle = Figure::of(idle)?;
     report.print_as("a million flows that are idle", "ms", &idle);
     println!(
-        "\nA sweep of a million flows that have all sent takes {:.0} ms (50 are asked for) and adds up what {SHARE} of them sent, {:.0} % of \
-         what it takes for all. To find the worst {SHOWN} takes {:.2} x that.",
+        "\nA sweep of a million flows that have all sent takes {:.0} ms (50 are asked for) and adds up what {MAX_FOLDED} of them sent, {:.0} % of \
+         what it takes for all. To find the worst {MAX_SHOWN} takes {:.2} x that.",
         sent.median,
         100.0 * sent.median / all.median,
         ranked.median / sent.median,

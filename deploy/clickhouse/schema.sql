@@ -1,9 +1,9 @@
 -- Tables for pping's records, in ClickHouse 24.8 or newer:  clickhouse client --queries-file schema.sql
 --
--- Every record, whatever its kind, is inserted into pping.records, which keeps nothing. Views copy each record to the
--- table of its kind. Columns have the names of the records' fields (docs/output.md, docs/schema/record.json). Times are
--- in nanoseconds. host is the box that measured, and whatever carries the records adds it. The statements may run
--- again: none changes what exists.
+-- Insert records of every kind into pping.records, which keeps nothing: views copy each record to the table of its
+-- kind. Columns have the names of the records' fields (docs/output.md, docs/schema/record.json). Times are in
+-- nanoseconds. host is the box that measured; the program that ships the records adds it. You can run the statements
+-- again: they do not change what exists.
 
 CREATE DATABASE IF NOT EXISTS pping;
 
@@ -33,36 +33,36 @@ CREATE TABLE IF NOT EXISTS pping.records
     sent_bytes UInt64,
     rec_packets UInt64,
     rec_bytes UInt64,
-    -- Of samples, flow events and flow summaries.
+    -- Only in samples, flow events, flow summaries and worst flows.
     src_ip IPv6,
     src_port UInt16,
     dest_ip IPv6,
     dest_port UInt16,
     protocol LowCardinality(String),
-    -- Of samples.
+    -- Only in samples; min_rtt and smoothed_rtt in worst flows too.
     rtt UInt64,
     min_rtt UInt64,
     smoothed_rtt UInt64,
     side_rtt UInt64,
     dns_id Nullable(UInt16),
     vlan Array(UInt16),
-    -- Of flow events and flow summaries.
+    -- Only in flow events and flow summaries.
     flow_event LowCardinality(String),
     reason LowCardinality(String),
     triggered_by LowCardinality(String),
-    -- Of flow summaries.
+    -- Only in flow summaries.
     start Int64,
     end Int64,
     sent_out_of_order UInt64,
     rec_out_of_order UInt64,
     src_rtt Tuple(samples UInt64, min UInt64, mean UInt64, p50 UInt64, p90 UInt64, p99 UInt64, max UInt64),
     dest_rtt Tuple(samples UInt64, min UInt64, mean UInt64, p50 UInt64, p90 UInt64, p99 UInt64, max UInt64),
-    -- Of flow summaries and aggregates.
+    -- Only in flow summaries and aggregates.
     sent_retransmissions UInt64,
     rec_retransmissions UInt64,
     sent_ce_packets UInt64,
     rec_ce_packets UInt64,
-    -- Of aggregates; dscp of samples too.
+    -- Only in aggregates, except for dscp, count, percentiles and histogram, which some other records share.
     interval UInt64,
     prefix String,
     dscp Nullable(UInt8),
@@ -77,9 +77,9 @@ CREATE TABLE IF NOT EXISTS pping.records
     max UInt64,
     histogram Array(Tuple(UInt64, UInt64)),
     quality Map(LowCardinality(String), Nullable(UInt8)),
-    -- Of records about an interval other than aggregates: its length.
+    -- Length of the interval, in records of intervals other than aggregates.
     window UInt64,
-    -- Of the worst.
+    -- Only in worst flows and worst groups.
     worst LowCardinality(String),
     rank UInt16,
     hosts UInt16,
@@ -88,7 +88,7 @@ CREATE TABLE IF NOT EXISTS pping.records
     inflation UInt64,
     retransmission_ratio Float64,
     bytes UInt64,
-    -- Of times in the box, beside count, percentiles and histogram.
+    -- Only in residence times, which also have count, mean, percentiles and histogram.
     residence LowCardinality(String),
     followed UInt64,
     dropped UInt64,
@@ -265,8 +265,8 @@ CREATE TABLE IF NOT EXISTS pping.worst
     interface LowCardinality(String),
     method LowCardinality(String),
     match_on_egress Nullable(Bool),
-    -- The RTT that ranks the row, and the baseline. For a flow: its smoothed and its lowest RTT. For a group: the 95th
-    -- percentile as far as enough of its hosts had it, and the group's baseline.
+    -- The RTT that ranks the row, and the RTT that it is compared with. For a flow: its smoothed and its lowest RTT.
+    -- For a group: its ranked_rtt and its baseline (docs/worst.md).
     rtt UInt64 CODEC(T64, ZSTD),
     baseline UInt64 CODEC(T64, ZSTD),
     inflation UInt64 CODEC(T64, ZSTD),
@@ -334,7 +334,7 @@ CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
     interface LowCardinality(String),
     -- 'ingress', 'egress', or '' if a capture had no directions.
     matched LowCardinality(String),
-    -- Of intervals with samples only.
+    -- Lowest and highest RTT, from intervals that have samples.
     shortest SimpleAggregateFunction(min, UInt64) CODEC(T64, ZSTD),
     longest SimpleAggregateFunction(max, UInt64) CODEC(T64, ZSTD),
     bins SimpleAggregateFunction(sumMap, Tuple(Array(UInt64), Array(UInt64))) CODEC(ZSTD),
@@ -356,7 +356,7 @@ SELECT
     toStartOfHour(toDateTime(intDiv(timestamp - 1, 1000000000))) AS hour,
     group, method, host, interface,
     multiIf(match_on_egress IS NULL, '', match_on_egress, 'egress', 'ingress') AS matched,
-    -- The highest value stands for no samples, so that it is never the minimum.
+    -- Without samples, the highest possible value, which is never the minimum.
     min(if(records.count = 0, 18446744073709551615, records.min)) AS shortest,
     max(records.max) AS longest,
     sumMap(histogram.1, histogram.2) AS bins,

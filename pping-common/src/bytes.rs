@@ -10,7 +10,7 @@ pub trait Bytes {
     /// Returns `value` modulo `N`, a power of two. It tells the BPF verifier that `value` is below `N`, even if that is
     /// already true: the verifier does not recognise comparisons as the compiler arranges them.
     #[inline(always)]
-    fn below<const N: usize>(value: usize) -> usize {
+    fn bounded<const N: usize>(value: usize) -> usize {
         value % N
     }
 
@@ -25,10 +25,10 @@ pub trait Bytes {
 
 /// Returns the `N` bytes of `bytes` that start at `at`.
 #[inline(always)]
-pub(crate) fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    let mut part = [0; N];
-    part.copy_from_slice(&bytes[at..at + N]);
-    part
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
 }
 
 impl Bytes for [u8] {
@@ -66,7 +66,7 @@ impl Bytes for Captured<'_> {
 
 /// Returns a word that has these numbers in memory, one after the other. Each number comes with its width in bits.
 #[inline(always)]
-pub(crate) fn in_memory(numbers: &[(u64, u32)]) -> u64 {
+pub(crate) fn pack(numbers: &[(u64, u32)]) -> u64 {
     let (mut word, mut at) = (0, 0);
     for &(number, bits) in numbers {
         word |= number << if cfg!(target_endian = "big") { u64::BITS - at - bits } else { at };

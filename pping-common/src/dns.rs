@@ -51,30 +51,30 @@ pub struct Query(u64);
 
 impl Query {
     /// Marks a query that was repeated. The other 63 bits hold 292 years of nanoseconds.
-    const VOID: u64 = 1 << 63;
+    const AMBIGUOUS: u64 = 1 << 63;
 
     /// Creates a query that is sent at `now`, ns.
     #[inline(always)]
-    pub fn asked(now: u64) -> Self {
-        Self(now & !Self::VOID)
+    pub fn sent(now: u64) -> Self {
+        Self(now & !Self::AMBIGUOUS)
     }
 
     /// Creates a query that is repeated at `now`, ns, while it is pending.
     #[inline(always)]
-    pub fn asked_again(now: u64) -> Self {
-        Self(now | Self::VOID)
+    pub fn repeated(now: u64) -> Self {
+        Self(now | Self::AMBIGUOUS)
     }
 
     /// When it was last sent, ns.
     #[inline(always)]
     pub fn since(self) -> u64 {
-        self.0 & !Self::VOID
+        self.0 & !Self::AMBIGUOUS
     }
 
     /// Returns the RTT of a response at `now`, ns. `None` if the query was repeated, or was sent after the response.
     #[inline(always)]
     pub fn rtt(self, now: u64) -> Option<u64> {
-        if self.0 & Self::VOID != 0 { None } else { (now & !Self::VOID).checked_sub(self.0) }
+        if self.0 & Self::AMBIGUOUS != 0 { None } else { (now & !Self::AMBIGUOUS).checked_sub(self.0) }
     }
 }
 
@@ -133,9 +133,9 @@ mod tests {
             assert_eq!(QueryKey::<A>::new(3, &response), key);
             assert_eq!(response.transport.datagram.dns.rcode, flags[1] & 15);
         }
-        for (ports, id, place) in [((53, 4001), 7, 3), ((53, 4000), 8, 3), ((53, 4000), 7, 4)] {
+        for (ports, id, interface_id) in [((53, 4001), 7, 3), ((53, 4000), 8, 3), ((53, 4000), 7, 4)] {
             let response = message(&turned(network), ports, id, [0x80, 0]).unwrap();
-            assert_ne!(QueryKey::<A>::new(place, &response), key);
+            assert_ne!(QueryKey::<A>::new(interface_id, &response), key);
         }
         let response = message(network, (53, 4000), 7, [0x80, 0]).unwrap();
         assert_ne!(QueryKey::<A>::new(3, &response), key, "from the client itself");
@@ -181,16 +181,16 @@ mod tests {
     #[test]
     fn a_query_says_how_long_it_waits() {
         for now in [0, 1, 5 * SECOND, u64::MAX >> 1] {
-            let query = Query::asked(now);
+            let query = Query::sent(now);
             assert_eq!((query.since(), query.rtt(now)), (now, Some(0)));
             assert_eq!(query.rtt(now + 7), if now < u64::MAX >> 1 { Some(7) } else { None });
         }
-        assert_eq!(Query::asked(8).rtt(7), None, "a response before its query");
+        assert_eq!(Query::sent(8).rtt(7), None, "a response before its query");
     }
 
     #[test]
     fn a_query_that_is_asked_again_gives_no_time_and_waits_from_then() {
-        let query = Query::asked_again(9 * SECOND);
+        let query = Query::repeated(9 * SECOND);
         assert_eq!((query.since(), query.rtt(10 * SECOND)), (9 * SECOND, None));
     }
 

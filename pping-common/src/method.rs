@@ -67,7 +67,7 @@ impl Methods {
 
     /// Adds a method.
     #[must_use]
-    pub const fn and(self, method: Method) -> Self {
+    pub const fn with(self, method: Method) -> Self {
         Self(self.0 | 1 << method as u16)
     }
 
@@ -79,8 +79,8 @@ impl Methods {
 
     /// Adds sequence numbers for all TCP flows.
     #[must_use]
-    pub const fn and_seq_always(self) -> Self {
-        Self(self.and(Method::TcpSeq).0 | Self::SEQ_ALWAYS)
+    pub const fn with_seq_always(self) -> Self {
+        Self(self.with(Method::TcpSeq).0 | Self::SEQ_ALWAYS)
     }
 
     /// Whether a method is in the set.
@@ -138,12 +138,12 @@ mod tests {
     fn all_are_wanted_unless_some_are_not() {
         for method in Method::ALL {
             assert!(Methods::ALL.has(method) && !Methods::NONE.has(method));
-            let (without, only) = (Methods::ALL.without(method), Methods::NONE.and(method));
+            let (without, only) = (Methods::ALL.without(method), Methods::NONE.with(method));
             for other in Method::ALL {
                 assert_eq!(without.has(other), other != method);
                 assert_eq!(only.has(other), other == method);
             }
-            assert_eq!(without.and(method), Methods::ALL);
+            assert_eq!(without.with(method), Methods::ALL);
             assert_eq!(only.without(method), Methods::NONE);
         }
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn each_serves_one_protocol() {
         for method in Method::ALL {
-            let only = Methods::NONE.and(method);
+            let only = Methods::NONE.with(method);
             let is_tcp = matches!(method, Method::TcpTs | Method::TcpSeq | Method::TcpHandshake);
             assert_eq!(only.has_tcp(), is_tcp, "{method:?}");
             let is_quic = matches!(method, Method::QuicSpin | Method::QuicHandshake);
@@ -162,14 +162,14 @@ mod tests {
     #[test]
     fn sequence_numbers_are_for_all_flows_only_when_asked_for() {
         assert!(!Methods::ALL.has_seq_always() && !Methods::ALL.has_both());
-        let seq = Methods::NONE.and_seq_always();
+        let seq = Methods::NONE.with_seq_always();
         assert!(seq.has(Method::TcpSeq) && seq.has_seq_always() && !seq.has_both());
-        let both = seq.and(Method::TcpTs);
+        let both = seq.with(Method::TcpTs);
         assert!(both.has_both() && both.has_seq_always());
         assert_eq!(both.without(Method::TcpTs), seq);
         // The bit is not that of any method.
         for method in Method::ALL {
-            assert!(!Methods::NONE.and(method).has_seq_always());
+            assert!(!Methods::NONE.with(method).has_seq_always());
         }
     }
 }

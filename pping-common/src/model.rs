@@ -26,7 +26,7 @@ pub struct Found {
     /// The samples, in the order of the passes.
     pub samples: Vec<Sample>,
     /// Identifiers not recorded because all slots were taken.
-    pub full: usize,
+    pub pending_full: usize,
 }
 
 /// The state of a flow direction, as far as the model has it too.
@@ -42,7 +42,7 @@ pub struct State {
 
 /// What is known of a flow's TCP timestamps.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Options {
+enum TimestampUse {
     /// No segment has decided it yet; this many had none.
     Unknown(u32),
     With,
@@ -87,7 +87,7 @@ struct End {
 
 /// A flow between two ends.
 pub struct Model {
-    options: Options,
+    options: TimestampUse,
     ends: [End; 2],
     rules: Rules,
 }
@@ -99,7 +99,7 @@ impl Found {
         let samples = all.iter().filter_map(Measured::sample);
         Self {
             samples: samples.map(|sample| (sample.method, sample.identifier, sample.rtt)).collect(),
-            full: all.iter().filter(|measured| measured.pending_full).count(),
+            pending_full: all.iter().filter(|measured| measured.pending_full).count(),
         }
     }
 }
@@ -110,7 +110,7 @@ impl State {
         let direction = flow.hot.direction(endpoint);
         let (tsval_state, rtt) = (direction.state.tsval_state(), flow.rtt(endpoint));
         Self {
-            pending: flow.pending(endpoint).waiting(),
+            pending: flow.pending(endpoint).count(),
             newest_tsval: (tsval_state != TsvalState::UNKNOWN).then_some(direction.newest_tsval),
             is_invalidated: tsval_state == TsvalState::INVALIDATED,
             recorded_at: Some(rtt.recorded_at).filter(|&time| time != 0),
@@ -124,7 +124,7 @@ impl Model {
     /// high one.
     pub fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
-        Self { options: Options::Unknown(0), ends: [end(1), end(2)], rules }
+        Self { options: TimestampUse::Unknown(0), ends: [end(1), end(2)], rules }
     }
 
     /// Returns the state of the direction in which `endpoint` sends.
@@ -220,7 +220,7 @@ impl Model {
                 self.record(from, slots, timestamps.tsval, now, found);
             }
         }
-        if methods.has_seq_always() || methods.has(Method::TcpSeq) && self.options == Options::Without {
+        if methods.has_seq_always() || methods.has(Method::TcpSeq) && self.options == TimestampUse::Without {
             let slots = if self.is_by_both() {
                 PENDING_PER_DIRECTION / 2..PENDING_PER_DIRECTION
             } else {
@@ -256,7 +256,7 @@ impl Model {
             }
             // A SYN with RST says nothing about the options of a connection.
             if !flags.rst() {
-                self.options = Options::Unknown(0);
+                self.options = TimestampUse::Unknown(0);
             }
         }
         self.ends[from].is_under_way |= !flags.syn() || flags.fin() || flags.rst();
@@ -265,13 +265,13 @@ impl Model {
 
     fn note_options(&mut self, segment: &Segment) {
         let options = match self.options {
-            _ if segment.has_timestamps => Options::With,
-            _ if segment.flags.syn() => Options::Without,
-            Options::Unknown(2) => Options::Without,
-            Options::Unknown(segments) => Options::Unknown(segments + 1),
+            _ if segment.has_timestamps => TimestampUse::With,
+            _ if segment.flags.syn() => TimestampUse::Without,
+            TimestampUse::Unknown(2) => TimestampUse::Without,
+            TimestampUse::Unknown(segments) => TimestampUse::Unknown(segments + 1),
             known => known,
         };
-        let is_unknown = matches!(self.options, Options::Unknown(_));
+        let is_unknown = matches!(self.options, TimestampUse::Unknown(_));
         if options != self.options && !is_unknown && !self.is_by_both() {
             self.ends.iter_mut().for_each(|end| end.pending = Default::default());
         }
@@ -302,7 +302,7 @@ impl Model {
                 *slot = Some((identifier, now));
                 end.recorded_at = Some(now);
             }
-            None => found.full += 1,
+            None => found.pending_full += 1,
         }
     }
 }

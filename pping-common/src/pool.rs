@@ -30,7 +30,7 @@ pub const CHAINS: usize = 4;
 pub const MAX_CHAIN: usize = BLOCKS.div_ceil(CHAINS) + 1;
 
 /// Returns the number of blocks for this many series.
-pub const fn blocks(series: u32) -> u32 {
+pub const fn block_count(series: u32) -> u32 {
     let reserved = if series < RESERVED_SERIES { series } else { RESERVED_SERIES };
     reserved * BLOCKS_PER_RESERVED_SERIES
         + ((series - reserved) * BLOCKS_PER_GROUP).div_ceil(SERIES_PER_GROUP)
@@ -117,7 +117,7 @@ impl BinTag {
 
     /// Whether a block with this tag has these bins.
     #[inline(always)]
-    pub fn is(self, tag: u32) -> bool {
+    pub fn matches(self, tag: u32) -> bool {
         self.0 >> CLAIM_BITS == tag >> CLAIM_BITS
     }
 
@@ -165,14 +165,14 @@ mod tests {
         ) {
             let tag = BinTag::new(index, number, phase);
             let word = tag.bits() + BinTag::CLAIMED + others;
-            prop_assert!(tag.is(word));
+            prop_assert!(tag.matches(word));
             let read = BinTag::read(word, phase).unwrap();
             prop_assert_eq!((read.index(), read.number() as u32), (index, number));
             prop_assert_eq!(read.first_bin(), number as usize * BINS_PER_BLOCK);
             prop_assert_eq!(BinTag::read(word, phase + 1), None);
-            prop_assert!(!BinTag::new(index ^ 1, number, phase).is(word));
-            prop_assert!(!BinTag::new(index, (number + 1) % BLOCKS as u32, phase).is(word));
-            prop_assert!(!BinTag::new(index, number, phase + 1).is(word));
+            prop_assert!(!BinTag::new(index ^ 1, number, phase).matches(word));
+            prop_assert!(!BinTag::new(index, (number + 1) % BLOCKS as u32, phase).matches(word));
+            prop_assert!(!BinTag::new(index, number, phase + 1).matches(word));
         }
 
         #[test]
@@ -190,20 +190,20 @@ mod tests {
         for phase in 0..2 {
             assert_eq!(BinTag::read(BinBlock::FREE.tag, phase), None);
             assert_eq!(BinTag::read(BinTag::CLAIMED, phase), None);
-            assert!(!BinTag::new(0, 0, phase).is(0));
+            assert!(!BinTag::new(0, 0, phase).matches(0));
         }
     }
 
     #[test]
     fn groups_may_all_have_ten_octaves() {
-        assert_eq!(blocks(RESERVED_SERIES), RESERVED_SERIES * BLOCKS_PER_RESERVED_SERIES);
-        assert_eq!(blocks(RESERVED_SERIES + 12) - blocks(RESERVED_SERIES), 30);
-        assert_eq!(blocks(RESERVED_SERIES + 1) - blocks(RESERVED_SERIES), 3);
+        assert_eq!(block_count(RESERVED_SERIES), RESERVED_SERIES * BLOCKS_PER_RESERVED_SERIES);
+        assert_eq!(block_count(RESERVED_SERIES + 12) - block_count(RESERVED_SERIES), 30);
+        assert_eq!(block_count(RESERVED_SERIES + 1) - block_count(RESERVED_SERIES), 3);
     }
 
     #[test]
     fn some_interfaces_may_have_all_octaves_of_all_methods() {
         let octaves_of_an_interface = BLOCKS * Method::ALL.len() * 2;
-        assert!(blocks(RESERVED_SERIES) as usize > 50 * octaves_of_an_interface);
+        assert!(block_count(RESERVED_SERIES) as usize > 50 * octaves_of_an_interface);
     }
 }

@@ -21,7 +21,7 @@ const FLOWS_PER_BUCKET: u32 = 4;
 const SPARE_BUCKETS: u32 = 8;
 
 /// Returns the number of buckets for this many flows.
-pub const fn buckets(flows: u32) -> u32 {
+pub const fn bucket_count(flows: u32) -> u32 {
     flows.div_ceil(FLOWS_PER_BUCKET) + SPARE_BUCKETS
 }
 
@@ -71,7 +71,7 @@ impl Table {
     pub fn of(max_flows: u32, max_pending: u32) -> Self {
         Self {
             seed: 0,
-            buckets: buckets(max_flows),
+            buckets: bucket_count(max_flows),
             flows: 0,
             entries: Numbers::up_to(max_flows),
             pending: Numbers::up_to(max_pending),
@@ -102,21 +102,21 @@ impl Bucket {
 
 /// Returns the slot of a bucket that has this tag. For tag 0, returns a free slot.
 #[inline(always)]
-pub fn way(mut tags: impl Iterator<Item = u32>, tag: u32) -> Option<usize> {
+pub fn find_way(mut tags: impl Iterator<Item = u32>, tag: u32) -> Option<usize> {
     tags.position(|other| other == tag)
 }
 
 /// Counts the occupied slots of a bucket by their tags. Tags are odd, so no branch is needed, which saves the verifier
 /// work.
 #[inline(always)]
-pub fn taken(tags: impl Iterator<Item = u32>) -> u32 {
+pub fn occupied(tags: impl Iterator<Item = u32>) -> u32 {
     tags.map(|tag| tag & 1).sum()
 }
 
 /// Returns the number of sweeps since a flow's last packet, by its [`Bucket::seen`]. If `seen` is ahead of `sweep`,
 /// returns 0: the packet saw the next sweep already.
 #[inline(always)]
-pub fn idle(sweep: u32, seen: u16) -> u32 {
+pub fn idle_sweeps(sweep: u32, seen: u16) -> u32 {
     let idle = (sweep as u16).wrapping_sub(seen);
     if idle > u16::MAX / 2 { 0 } else { u32::from(idle) }
 }

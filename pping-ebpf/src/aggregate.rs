@@ -26,8 +26,8 @@ pub(crate) fn sample(
     target: &mut Target,
     rtt: u64,
 ) {
-    match known(reference, selector, counters, target) {
-        Some((series, phase)) => take(series, phase, counters, target, rtt, hosts(selector)),
+    match series_of_flow(reference, selector, counters, target) {
+        Some((series, phase)) => add_sample(series, phase, counters, target, rtt, hosts(selector)),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
@@ -40,8 +40,8 @@ pub(crate) fn sample_without_flow(
     target: &mut Target,
     rtt: u64,
 ) {
-    match without_flow(selector, counters, target) {
-        Some((series, phase)) => take(series, phase, counters, target, rtt, hosts(selector)),
+    match series_without_flow(selector, counters, target) {
+        Some((series, phase)) => add_sample(series, phase, counters, target, rtt, hosts(selector)),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option
     write_key(control, selector, target);
     let mut index = maps::series_index(&target.key, seed);
     if index.is_none() && maps::has_group(&target.key.group) {
-        index = make(control, target, seed);
+        index = insert_series(control, target, seed);
     }
     if index.is_none() {
         target.key.group = GroupKey::OTHER;
@@ -71,11 +71,13 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option
 #[inline(always)]
 pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &mut Target, time: u64) {
     let Some(control) = maps::control() else { return };
+    // The phase is read before the life, as for samples: a series is freed only two phases after its life ended.
+    let phase = control.at(field!(Control, phase)).read();
     let Some(series) = maps::series(reference.index()) else { return };
     if reference.is_alive(life(series)) {
         target.index = reference.index();
         let no_hosts = 0;
-        take(series, control.at(field!(Control, phase)).read(), counters, target, time, no_hosts);
+        add_sample(series, phase, counters, target, time, no_hosts);
     }
 }
 
@@ -91,7 +93,7 @@ fn hosts(selector: &SeriesSelector) -> u64 {
 
 /// Counts a sample of `hosts` as a whole, or not at all.
 #[inline(always)]
-fn take(
+fn add_sample(
     series: Shared<Series>,
     phase: u32,
     counters: Shared<Counters>,
@@ -127,7 +129,7 @@ pub(crate) fn traffic(
     target: &mut Target,
     (sent, received): (&Traffic, &Traffic),
 ) {
-    let Some((series, _)) = known(reference, selector, counters, target) else { return };
+    let Some((series, _)) = series_of_flow(reference, selector, counters, target) else { return };
     let traffic = series.at(field!(Series, traffic));
     add(traffic.element(0), sent);
     add(traffic.element(1), received);
@@ -143,7 +145,7 @@ fn add(sum: Shared<Traffic>, traffic: &Traffic) {
 
 /// Returns the series and the present phase. The flow remembers the index, so only its first sample needs a hash.
 #[inline(always)]
-fn known(
+fn series_of_flow(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: Shared<Counters>,
@@ -167,7 +169,7 @@ fn known(
 
 /// Returns the series and the present phase for a sample that belongs to no flow.
 #[inline(always)]
-fn without_flow(
+fn series_without_flow(
     selector: &SeriesSelector,
     counters: Shared<Counters>,
     target: &mut Target,
@@ -216,7 +218,7 @@ fn find_series(
     }
     if config::grouping().is_on() {
         if is_admitted(&target.key.group)
-            && let Some(index) = make(control, target, seed)
+            && let Some(index) = insert_series(control, target, seed)
         {
             return Some(index);
         }
@@ -249,10 +251,10 @@ fn is_admitted(group: &GroupKey) -> bool {
 /// Gives a new series an index, and inserts it. The maps read key and index from `target`. On the stack, these would
 /// make the verifier tell states apart by what was there before.
 #[inline(always)]
-fn make(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32> {
+fn insert_series(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32> {
     target.index = match maps::take_free_series() {
         Some(index) => index,
-        None => unused(control)?,
+        None => take_unused_index(control)?,
     };
     let series = maps::series(target.index)?;
     // No other program can find the series yet.
@@ -268,7 +270,7 @@ fn make(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32>
 
 /// Takes the next index that was never used.
 #[inline(always)]
-fn unused(control: Shared<Control>) -> Option<u32> {
+fn take_unused_index(control: Shared<Control>) -> Option<u32> {
     let unused = control.at(field!(Control, unused));
     // Checked first, so that the counter does not grow for ever.
     if unused.read() >= config::max_series() {

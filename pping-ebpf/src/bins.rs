@@ -35,7 +35,7 @@ fn find(chain: Shared<u32>, tag: BinTag) -> u32 {
     for _ in 0..MAX_CHAIN {
         // The chain ends with 0, and no block is at `0 - 1`.
         let Some(block) = maps::bin_block(next.wrapping_sub(1)) else { return 0 };
-        if tag.is(block.at(field!(BinBlock, tag)).read()) {
+        if tag.matches(block.at(field!(BinBlock, tag)).read()) {
             return next;
         }
         next = block.at(field!(BinBlock, next)).read();

@@ -58,7 +58,7 @@ impl Bytes for Linear {
     }
 
     #[inline(always)]
-    fn below<const N: usize>(value: usize) -> usize {
+    fn bounded<const N: usize>(value: usize) -> usize {
         within::<N>(value)
     }
 
@@ -156,7 +156,7 @@ impl Bytes for Scattered<'_> {
     }
 
     #[inline(always)]
-    fn below<const N: usize>(value: usize) -> usize {
+    fn bounded<const N: usize>(value: usize) -> usize {
         within::<N>(value)
     }
 

@@ -30,7 +30,7 @@ impl Shared<Counters> {
         packets.write(count);
         line.at(field!(PacketCounters, bytes)).count(len as u64);
         if Timed::is_next(count) {
-            cost::time_next(program);
+            cost::schedule_next(program);
         }
     }
 

@@ -36,13 +36,13 @@ pub(crate) fn message<A: Flows>(
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     if frame.transport.datagram.dns.is_response {
-        if let Some(query) = answered(counters, &key, now) {
+        if let Some(query) = take_query(counters, &key, now) {
             report::<A>(direction, interface_id, counters, scratch, query, now);
         }
     } else {
         counters.at(field!(Counters, dns_queries)).element(direction as usize).count(1);
         if config::rules().include_local || !maps::is_local(frame.destination) {
-            ask(counters, &key, now);
+            record_query(counters, &key, now);
         }
     }
     Ok(())
@@ -50,30 +50,30 @@ pub(crate) fn message<A: Flows>(
 
 /// Records a query. If the same query is already pending, that one becomes void.
 #[inline(always)]
-fn ask<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) {
+fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) {
     if let Some(entry) = A::queries().get_ptr_mut(key) {
         // SAFETY: a map value, valid for the program's run. A query is one number, so it is never read half-written.
         let query = unsafe { entry.read_volatile() };
         if !is_unanswered(query.since(), now) {
             // SAFETY: as above.
-            unsafe { entry.write_volatile(Query::asked_again(now)) };
+            unsafe { entry.write_volatile(Query::repeated(now)) };
             return;
         }
         let is_removed = A::queries().remove(key).is_ok();
         counters.at(field!(Counters, dns_unanswered)).count(u64::from(is_removed));
     }
-    if A::queries().insert(key, &Query::asked(now), u64::from(BPF_NOEXIST)).is_err()
+    if A::queries().insert(key, &Query::sent(now), u64::from(BPF_NOEXIST)).is_err()
         && let Some(entry) = A::queries().get_ptr_mut(key)
     {
         // Another CPU recorded the same query first.
         // SAFETY: as above.
-        unsafe { entry.write_volatile(Query::asked_again(now)) };
+        unsafe { entry.write_volatile(Query::repeated(now)) };
     }
 }
 
 /// Removes and returns the query that a response answers, if one is pending.
 #[inline(always)]
-fn answered<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) -> Option<Query> {
+fn take_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) -> Option<Query> {
     let entry = A::queries().get_ptr_mut(key)?;
     // SAFETY: a map value, valid for the program's run. A query is one number, so it is never read half-written.
     let query = unsafe { entry.read_volatile() };

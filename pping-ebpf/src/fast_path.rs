@@ -21,7 +21,7 @@ use crate::{
     table, track,
 };
 
-/// The offset of the EtherType in an Ethernet header, and two of its values.
+/// The offset of the `EtherType` in an Ethernet header, and two of its values.
 const ETHERTYPE: usize = 12;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -69,14 +69,14 @@ pub(crate) fn has_no_udp() -> bool {
 
 /// Counts a packet by its first headers only, because the slow path is not loaded.
 #[inline(always)]
-pub(crate) fn count_alone(
+pub(crate) fn count_not_loaded(
     program: PacketProgram,
     direction: Direction,
     interface: Shared<Interface>,
     packet: &Linear,
 ) {
     let Some(counters) = maps::counters(id(interface)) else { return };
-    let (protocol, traffic_class) = Frame::glance(packet, link_type(interface));
+    let (protocol, traffic_class) = Frame::peek_protocol(packet, link_type(interface));
     counters.packet(program, direction, protocol, packet.frame_len(), traffic_class);
     counters.untracked(Untracked::NotLoaded);
 }
@@ -99,8 +99,8 @@ pub(crate) fn count(
 ) -> Handled {
     let methods = config::rules().methods;
     // If timestamps and sequence numbers are both timed, most packets record something.
-    let is_worth = methods.has_tcp() && !methods.has_both();
-    if !is_worth || link_type(interface) != LinkType::Ethernet {
+    let has_fast_path = methods.has_tcp() && !methods.has_both();
+    if !has_fast_path || link_type(interface) != LinkType::Ethernet {
         return Handled::No;
     }
     let Some(ethertype) = packet.read(ETHERTYPE) else { return Handled::No };

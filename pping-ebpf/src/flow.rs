@@ -9,7 +9,7 @@ use pping_common::{
         Latest, LockedFlow, PendingLookup, PendingNumber, Sent, Totals, is_expired,
     },
     parse::{Kind, Transport},
-    rtt::{self, Pending, PendingEntry, PendingRange, Waiting},
+    rtt::{self, Pending, PendingEntry, PendingIdentifiers, PendingRange},
     table::Table,
 };
 
@@ -77,13 +77,13 @@ impl<A: Flows> FlowRef<A> {
             reverse: reverse.at(field!(HotDirection, state)).read(),
             latest: hot.at(field!(Hot, latest)).of(from).read(),
             contended: hot.at(field!(Hot, contended)).read(),
-            mode: hot.at(field!(Hot, mode)).read(),
+            protocol_state: hot.at(field!(Hot, protocol_state)).read(),
         }
     }
 
     /// The pending timestamps of an endpoint, if the flow has an entry of the pool.
     #[inline(always)]
-    pub(crate) fn waiting(self, endpoint: Endpoint) -> Option<SharedPending> {
+    pub(crate) fn pending(self, endpoint: Endpoint) -> Option<SharedPending> {
         let number = self.cold()?.at(field!(Cold, locked.pending)).read().get();
         let directions = A::pending(number)?.at(field!(PendingEntry, directions));
         Some(SharedPending(directions.of(endpoint)))
@@ -132,14 +132,14 @@ impl<A: Flows> FlowRef<A> {
 
     /// Whether any identifier is pending.
     #[inline(always)]
-    pub(crate) fn is_waiting(self) -> bool {
+    pub(crate) fn has_pending(self) -> bool {
         let directions = self.hot().at(field!(Hot, directions));
-        directions.iter().any(|direction| direction.at(field!(HotDirection, state)).read().is_waiting())
+        directions.iter().any(|direction| direction.at(field!(HotDirection, state)).read().has_pending())
     }
 
     /// Whether the flow has an entry of the pool.
     #[inline(always)]
-    pub(crate) fn has_pending(self) -> bool {
+    pub(crate) fn has_pool_entry(self) -> bool {
         self.cold().is_some_and(|cold| cold.at(field!(Cold, locked.pending)).read().is_some())
     }
 
@@ -154,20 +154,20 @@ impl<A: Flows> FlowRef<A> {
     pub(crate) fn fold(self, cold: Shared<Cold>, endpoint: Endpoint, has_segments: bool) -> Traffic {
         let totals = cold.at(field!(Cold, totals)).of(endpoint);
         let events = cold.at(field!(Cold, events)).of(endpoint);
-        let (before, seldom) = (totals.load(), events.load());
-        let traffic = flow::fold(&before, &seldom, self.traffic(endpoint).read(), has_segments);
+        let (before, rare) = (totals.load(), events.load());
+        let traffic = flow::fold(&before, &rare, self.traffic(endpoint).read(), has_segments);
         totals.at(field!(Totals, packets)).write(before.packets.wrapping_add(traffic.packets));
         totals.at(field!(Totals, bytes)).write(before.bytes.wrapping_add(traffic.bytes));
         if has_segments {
-            events.at(field!(Events, folded_retransmissions)).write(seldom.retransmissions);
+            events.at(field!(Events, folded_retransmissions)).write(rare.retransmissions);
         }
-        events.at(field!(Events, folded_ce_packets)).write(seldom.ce_packets);
+        events.at(field!(Events, folded_ce_packets)).write(rare.ce_packets);
         traffic
     }
 
     /// Notes a packet that did not get the lock.
     #[inline(always)]
-    pub(crate) fn miss(self, from: Endpoint, transport: &Transport) {
+    pub(crate) fn note_contended(self, from: Endpoint, transport: &Transport) {
         let newest = self.newest_tsval(from);
         let known = newest.read();
         let state = self.hot().at(field!(Hot, directions)).of(from).at(field!(HotDirection, state)).read();
@@ -201,24 +201,24 @@ impl<A: Flows> FlowRef<A> {
 
     /// The same, but gives up sooner.
     #[inline(always)]
-    pub(crate) fn lock_rare(self) -> Option<FlowGuard<A>> {
+    pub(crate) fn lock_briefly(self) -> Option<FlowGuard<A>> {
         let cold = self.cold()?;
-        sync::lock_rare(self.hot().at(field!(Hot, busy))).then(|| FlowGuard { flow: self, cold })
+        sync::lock_briefly(self.hot().at(field!(Hot, busy))).then(|| FlowGuard { flow: self, cold })
     }
 
     /// Turns a removed flow into a new one; `false` if another CPU still has the lock of the removed one.
     #[inline(always)]
-    pub(crate) fn renew(self, key: &FlowKey<A>) -> bool {
+    pub(crate) fn reset(self, key: &FlowKey<A>) -> bool {
         /// Stored field by field, without `busy`: that is the lock, which is held.
         static EMPTY_HOT: Hot = Hot::EMPTY;
         static EMPTY_COLD: Cold = Cold::EMPTY;
-        let Some(mut guard) = self.lock_rare() else { return false };
+        let Some(mut guard) = self.lock_briefly() else { return false };
         guard.release_pending();
         self.entry.at(field!(HotEntry<A>, key)).store(key);
         let hot = self.hot();
         hot.at(field!(Hot, latest)).store(&EMPTY_HOT.latest);
         hot.at(field!(Hot, contended)).write(EMPTY_HOT.contended);
-        hot.at(field!(Hot, mode)).write(EMPTY_HOT.mode);
+        hot.at(field!(Hot, protocol_state)).write(EMPTY_HOT.protocol_state);
         hot.at(field!(Hot, traffic)).store(&EMPTY_HOT.traffic);
         hot.at(field!(Hot, directions)).store(&EMPTY_HOT.directions);
         guard.cold.store(&EMPTY_COLD);
@@ -233,7 +233,7 @@ pub(crate) fn series(cold: Shared<Cold>, timed: Endpoint) -> Shared<SeriesRef> {
 }
 
 /// A flow direction to count a packet for, as other CPUs do at the same time.
-pub(crate) struct Counted<A: Flows> {
+pub(crate) struct DirectionCounter<A: Flows> {
     pub(crate) flow: FlowRef<A>,
     pub(crate) from: Endpoint,
     /// Whether the packet comes in or goes out.
@@ -242,7 +242,7 @@ pub(crate) struct Counted<A: Flows> {
     pub(crate) counters: Shared<Counters>,
 }
 
-impl<A: Flows> DirectionCounts for Counted<A> {
+impl<A: Flows> DirectionCounts for DirectionCounter<A> {
     #[inline(always)]
     fn add_traffic(&mut self, more: u64) {
         sync::add(self.flow.traffic(self.from), more);
@@ -289,12 +289,16 @@ impl<A: Flows> DirectionCounts for Counted<A> {
 /// checked again under the lock.
 pub(crate) struct SharedPending(Shared<Pending>);
 
-impl Waiting for SharedPending {
+impl PendingIdentifiers for SharedPending {
     #[inline(always)]
     fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
         let (times, identifiers) =
             (self.0.at(field!(Pending, times)), self.0.at(field!(Pending, identifiers)));
-        rtt::any(|slot| (times.element(slot).read(), identifiers.element(slot).read()), range, condition)
+        rtt::any_pending(
+            |slot| (times.element(slot).read(), identifiers.element(slot).read()),
+            range,
+            condition,
+        )
     }
 }
 
@@ -349,7 +353,7 @@ impl<A: Flows> FlowGuard<A> {
         if copies.hot.contended != 0 {
             hot.at(field!(Hot, contended)).write(0);
         }
-        copies.hot.mode = hot.at(field!(Hot, mode)).read();
+        copies.hot.protocol_state = hot.at(field!(Hot, protocol_state)).read();
         hot.at(field!(Hot, directions)).load_to(&mut copies.hot.directions);
         copies.before = copies.hot.directions;
         if is_udp {
@@ -362,7 +366,7 @@ impl<A: Flows> FlowGuard<A> {
     #[inline(always)]
     pub(crate) fn copy_from(&self, copies: &Copies, is_udp: bool) {
         let hot = self.flow.hot();
-        hot.at(field!(Hot, mode)).write(copies.hot.mode);
+        hot.at(field!(Hot, protocol_state)).write(copies.hot.protocol_state);
         for (direction, (new, old)) in
             hot.at(field!(Hot, directions)).iter().zip(copies.hot.directions.iter().zip(&copies.before))
         {

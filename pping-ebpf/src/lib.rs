@@ -1,8 +1,9 @@
 //! The kernel half of pping. `main.rs` defines the programs, and this library does their work. In the order in which a
-//! packet meets them: [`hook`] has the packet, [`observe`] the stages that it goes through, [`bytes`] reads it,
-//! [`fast_path`] counts common packets, [`track`] finds the flow of the others in its [`table`] and lets `pping-common`
-//! decide ([`dns`] does the same with queries), [`aggregate`] adds a sample to its series, and [`emit`] puts it on the
-//! ring for the agent. [`sweep`] adds up what flows sent, and removes idle flows. [`cost`] times a packet now and then.
+//! packet meets them: [`packet_context`] has the packet, [`observe`] the stages that it goes through, [`bytes`] reads
+//! it, [`fast_path`] counts common packets, [`track`] finds the flow of the others in its [`table`] and lets
+//! `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a sample to its series, and [`emit`]
+//! puts it on the ring for the agent. [`sweep`] adds up what flows sent, and removes idle flows. [`cost`] times a packet
+//! now and then.
 //! [`residence`] times packets in this host, if the user asks for that. [`lease`] stops programs that outlive a killed
 //! agent. See docs/architecture.md, the life of a packet.
 //!
@@ -27,12 +28,12 @@ mod dns;
 mod emit;
 mod fast_path;
 mod flow;
-mod hook;
 mod launder;
 mod lease;
 mod maps;
 mod numbers;
 mod observe;
+mod packet_context;
 mod residence;
 mod shared;
 mod sweep;

@@ -17,7 +17,7 @@ pub(crate) fn take(free: &Stack<u32>, numbers: Shared<Numbers>) -> Option<u32> {
     }
     let (busy, used) = (numbers.at(field!(Numbers, busy)), numbers.at(field!(Numbers, used)));
     let max = numbers.at(field!(Numbers, max)).read();
-    if used.read() >= max || !sync::lock_rare(busy) {
+    if used.read() >= max || !sync::lock_briefly(busy) {
         return None;
     }
     let number = used.read();

@@ -11,40 +11,46 @@ use pping_common::{
 use crate::{
     config, cost, dns,
     fast_path::{self, Handled},
-    hook::Hook,
     launder::launder,
     lease,
     maps::{self, Flows, Scratch},
+    packet_context::PacketContext,
     shared::{Shared, field},
     track::{self, track},
 };
 
 /// Watches a packet: counts it if it is a common one, and calls the stage that any other packet needs.
 #[inline(always)]
-pub fn watch(hook: &impl Hook, direction: Direction) {
-    let program = hook.program(direction);
+pub fn watch(context: &impl PacketContext, direction: Direction) {
+    let program = context.program(direction);
     cost::begin(program);
-    let Some(interface) = maps::interface(hook.ifindex()).filter(|&it| lease::is_good(it)) else { return };
-    handle(hook, program, direction, interface);
+    let Some(interface) = maps::interface(context.ifindex()).filter(|&it| lease::is_good(it)) else { return };
+    handle(context, program, direction, interface);
     cost::end(program, || interface.at(field!(Interface, id)).read());
 }
 
 #[inline(always)]
-fn handle(hook: &impl Hook, program: PacketProgram, direction: Direction, interface: Shared<Interface>) {
-    if fast_path::has_no_udp() && fast_path::count_datagram(program, direction, interface, &hook.linear()) {
+fn handle(
+    context: &impl PacketContext,
+    program: PacketProgram,
+    direction: Direction,
+    interface: Shared<Interface>,
+) {
+    if fast_path::has_no_udp() && fast_path::count_datagram(program, direction, interface, &context.linear())
+    {
         return;
     }
-    let handled = fast_path::count(program, direction, interface, &hook.linear());
+    let handled = fast_path::count(program, direction, interface, &context.linear());
     if let Handled::Done = handled {
         return;
     }
     let Some(scratch) = maps::scratch() else { return };
     scratch.direction = direction;
     scratch.interface_id = interface.at(field!(Interface, id)).read();
-    scratch.frame.vlan = hook.vlan();
+    scratch.frame.vlan = context.vlan();
     match handled {
         Handled::Done => {}
-        Handled::MatchDue(family) => call_step(hook, family, scratch.interface_id),
+        Handled::MatchDue(family) => call_step(context, family, scratch.interface_id),
         Handled::No => {
             scratch.link_type = interface.at(field!(Interface, link_type)).read();
             scratch.sweep = interface.at(field!(Interface, sweep)).read();
@@ -52,57 +58,57 @@ fn handle(hook: &impl Hook, program: PacketProgram, direction: Direction, interf
                 scratch.buckets[family] = interface.at(field!(Interface, buckets)).element(family).read();
                 scratch.seeds[family] = interface.at(field!(Interface, seeds)).element(family).read();
             }
-            hook.call(Stage::Slow);
-            fast_path::count_alone(program, direction, interface, &hook.linear());
+            context.call(Stage::Slow);
+            fast_path::count_not_loaded(program, direction, interface, &context.linear());
         }
     }
 }
 
 /// The stage [`Stage::Slow`].
 #[inline(always)]
-pub fn slow(hook: &impl Hook) {
+pub fn slow(context: &impl PacketContext) {
     let Some(scratch) = maps::scratch() else { return };
     let vlan = scratch.frame.vlan;
     let link = Interface::link_type_of(scratch.link_type);
-    scratch.parsed = parse(&hook.bytes(), link, vlan, &mut scratch.frame);
+    scratch.parsed = parse(&context.bytes(), link, vlan, &mut scratch.frame);
     launder(scratch);
-    let direction = hook.direction(scratch.direction);
-    let (program, interface_id) = (hook.program(direction), scratch.interface_id);
-    if let Some(family) = count(program, direction, hook.linear().frame_len(), scratch) {
-        call_step(hook, family, interface_id);
+    let direction = context.direction(scratch.direction);
+    let (program, interface_id) = (context.program(direction), scratch.interface_id);
+    if let Some(family) = count(program, direction, context.linear().frame_len(), scratch) {
+        call_step(context, family, interface_id);
     }
     cost::end(program, || interface_id);
 }
 
 /// The stage [`Stage::StepV4`].
 #[inline(always)]
-pub fn step_v4(hook: &impl Hook) {
-    step::<Ipv4>(hook);
+pub fn step_v4(context: &impl PacketContext) {
+    step::<Ipv4>(context);
 }
 
 /// The stage [`Stage::StepV6`].
 #[inline(always)]
-pub fn step_v6(hook: &impl Hook) {
-    step::<Ipv6>(hook);
+pub fn step_v6(context: &impl PacketContext) {
+    step::<Ipv6>(context);
 }
 
 #[inline(always)]
-fn step<A: Flows>(hook: &impl Hook) {
+fn step<A: Flows>(context: &impl PacketContext) {
     let Some(scratch) = maps::scratch() else { return };
-    let direction = hook.direction(scratch.direction);
+    let direction = context.direction(scratch.direction);
     let interface_id = scratch.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
     track::step::<A>(direction, interface_id, counters, scratch);
-    cost::end(hook.program(direction), || interface_id);
+    cost::end(context.program(direction), || interface_id);
 }
 
 /// Calls the stage that matches and records in a flow of this family.
 #[inline(always)]
-fn call_step(hook: &impl Hook, family: Family, interface_id: u16) {
+fn call_step(context: &impl PacketContext, family: Family, interface_id: u16) {
     // Each call has a constant number: so the kernel makes it a jump.
     match family {
-        Family::V4 => hook.call(Stage::StepV4),
-        Family::V6 => hook.call(Stage::StepV6),
+        Family::V4 => context.call(Stage::StepV4),
+        Family::V6 => context.call(Stage::StepV6),
     }
     fast_path::count_unmatched(interface_id);
 }
@@ -122,7 +128,7 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
         launder(frame);
         frame.parse_network(packet)?;
         launder(frame);
-        frame.refuse_tunnel(packet, decap)?;
+        frame.reject_nested_tunnel(packet, decap)?;
     }
     launder(frame);
     let parsed = frame.parse_transport(packet, config::scope());

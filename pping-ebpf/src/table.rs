@@ -41,7 +41,7 @@ fn lookup_in<A: Flows>(
     occupant: &mut Occupant,
 ) -> Option<FlowRef<A>> {
     let bucket = A::bucket(number)?;
-    *slot = Slot::new(number, table::way(tags(bucket), tag)?);
+    *slot = Slot::new(number, table::find_way(tags(bucket), tag)?);
     // So the verifier follows what comes next once, not once per slot.
     launder(slot);
     let entry = bucket.at(field!(Bucket, entries)).get(slot.way())?.read();
@@ -104,18 +104,18 @@ pub(crate) fn insert<A: Flows>(
         return Inserted::Full;
     }
     let (first_busy, second_busy) = (first.at(field!(Bucket, busy)), second.at(field!(Bucket, busy)));
-    if !sync::lock_rare(first_busy) {
+    if !sync::lock_briefly(first_busy) {
         return Inserted::Contended;
     }
     // The other bucket is emptier.
-    let is_second = table::taken(tags(second)) < table::taken(tags(first));
-    let has_tag = |bucket| table::way(tags(bucket), candidates.tag).is_some();
+    let is_second = table::occupied(tags(second)) < table::occupied(tags(first));
+    let has_tag = |bucket| table::find_way(tags(bucket), candidates.tag).is_some();
     let made = if let Some(flow) = lookup(key, candidates, slot, occupant) {
         Inserted::Existing(flow)
     } else if has_tag(first) || has_tag(second) {
         // Another key has the same tag, by a chance of one in 2^31 per slot: the two could not be distinguished.
         Inserted::Full
-    } else if is_second && !sync::lock_rare(second_busy) {
+    } else if is_second && !sync::lock_briefly(second_busy) {
         Inserted::Contended
     } else {
         let (bucket, number) =
@@ -145,7 +145,7 @@ fn fill<A: Flows>(
     occupant: &mut Occupant,
     seen: u32,
 ) -> Inserted<A> {
-    let Some(way) = table::way(tags(bucket), 0) else { return Inserted::Full };
+    let Some(way) = table::find_way(tags(bucket), 0) else { return Inserted::Full };
     *slot = Slot::new(number, way);
     let Some(free) = numbers::take(A::free(), table.at(field!(Table, entries))) else {
         return Inserted::Contended;
@@ -163,7 +163,7 @@ fn fill<A: Flows>(
         return Inserted::Full;
     };
     // Another CPU may still use the flow that had this entry.
-    if !flow.renew(key) {
+    if !flow.reset(key) {
         numbers::give(A::free(), occupant.entry);
         return Inserted::Contended;
     }
@@ -210,7 +210,7 @@ pub(crate) fn is_present<A: Flows>(slot: Slot, occupant: Occupant) -> bool {
 pub(crate) fn lock<A: Flows>(slot: Slot, occupant: Occupant) -> Option<Shared<Bucket>> {
     let bucket = A::bucket(slot.bucket())?;
     let busy = bucket.at(field!(Bucket, busy));
-    if !sync::lock_rare(busy) {
+    if !sync::lock_briefly(busy) {
         return None;
     }
     if is_present::<A>(slot, occupant) {
@@ -234,7 +234,7 @@ pub(crate) fn remove<A: Flows>(slot: Slot, occupant: Occupant, bucket: Shared<Bu
     }
     unlock(bucket);
     // A CPU that has the lock may still record something. Then the pool entry stays with the number until that is taken again.
-    if let Some(mut guard) = flow.lock_rare() {
+    if let Some(mut guard) = flow.lock_briefly() {
         guard.release_pending();
     }
     if let Some(table) = maps::table(A::FAMILY) {

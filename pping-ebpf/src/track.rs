@@ -14,7 +14,7 @@ use crate::{
     bounds::within,
     config,
     emit::{self, Context},
-    flow::{self, Counted, FlowGuard, FlowRef},
+    flow::{self, DirectionCounter, FlowGuard, FlowRef},
     launder::launder,
     maps::{self, Flows, RecentFlow, Scratch},
     residence::forwarding,
@@ -37,7 +37,7 @@ pub(crate) fn track<A: Flows>(
     let candidates = Candidates::of(&key, scratch.seeds[family], scratch.buckets[family]);
     let flow = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
         Some(flow) => flow,
-        None => match begin(counters, &key, &candidates, scratch)? {
+        None => match insert_flow(counters, &key, &candidates, scratch)? {
             Some(flow) => flow,
             None => return Ok(None),
         },
@@ -49,13 +49,13 @@ pub(crate) fn track<A: Flows>(
     scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
     launder(scratch);
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
-    let is_over = scratch.effect == Effect::Nothing
+    let is_done = scratch.effect == Effect::Nothing
         || is_rate_limited(flow, &scratch.glance, from, scratch.effect, &scratch.frame.transport, is_present);
     // Segments without timestamps are counted as such, but a RST or FIN among them still closes its flow.
     if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
         counters.untracked(Untracked::NoTimestamp);
     }
-    if is_over {
+    if is_done {
         return Ok(None);
     }
     scratch.from = from;
@@ -64,7 +64,7 @@ pub(crate) fn track<A: Flows>(
 
 /// Inserts a flow, if this packet may begin one and there is room. `None` if other CPUs hold the locks.
 #[inline(always)]
-fn begin<A: Flows>(
+fn insert_flow<A: Flows>(
     counters: Shared<Counters>,
     key: &FlowKey<A>,
     candidates: &Candidates,
@@ -136,9 +136,9 @@ pub(crate) fn count<A: Flows>(
     counters: Shared<Counters>,
 ) -> (Glance, Progress) {
     let glance = flow.glance(from);
-    let mut counted = Counted { flow, from, direction, counters };
+    let mut counter = DirectionCounter { flow, from, direction, counters };
     let progress =
-        flows::count(&mut counted, &glance, &frame.transport, frame.traffic_class, direction as u8);
+        flows::count(&mut counter, &glance, &frame.transport, frame.traffic_class, direction as u8);
     (glance, progress)
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn effect<A: Flows>(
     transport: &Transport,
     progress: Progress,
 ) -> Effect {
-    glance.effect(from, transport, progress, config::rules(), |endpoint| flow.waiting(endpoint))
+    glance.effect(from, transport, progress, config::rules(), |endpoint| flow.pending(endpoint))
 }
 
 /// True if the rate limit forbids recording this packet, so that the locked step can be skipped. That is so for most
@@ -221,7 +221,7 @@ pub(crate) fn step<A: Flows>(
     let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
     let Some(mut guard) = flow.lock() else {
         counters.at(field!(Counters, contended)).count(1);
-        flow.miss(from, &scratch.frame.transport);
+        flow.note_contended(from, &scratch.frame.transport);
         return;
     };
     // Another flow may have taken the slot.
@@ -239,9 +239,9 @@ pub(crate) fn step<A: Flows>(
     // the next CPU with the lock invalidates what this one records.
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    guard.view(&mut scratch.copies).settle(scratch.is_udp != 0);
+    guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
     launder(scratch);
-    scratch.changes = guard.view(&mut scratch.copies).follow(from, &scratch.frame.transport, now);
+    scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, &scratch.frame.transport, now);
     launder(scratch);
     measure(&mut guard, from, now, Pass::First, counters, scratch);
     if config::rules().methods.has_both() {
@@ -258,7 +258,7 @@ pub(crate) fn step<A: Flows>(
     let pending_full = counters.at(field!(Counters, pending_full));
     pending_full.count(u64::from(scratch.measured.pending_full));
     if config::rules().methods.has_both() {
-        pending_full.count(u64::from(scratch.second.pending_full));
+        pending_full.count(u64::from(scratch.measured_second.pending_full));
     }
     if scratch.changes.opened {
         let opened = counters.at(field!(Counters, opened)).element(scratch.changes.opened_by as usize);
@@ -269,7 +269,7 @@ pub(crate) fn step<A: Flows>(
     }
     report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     if config::rules().methods.has_both() {
-        scratch.measured = scratch.second;
+        scratch.measured = scratch.measured_second;
         launder(scratch);
         report::<A>(direction, interface_id, counters, scratch, flow, from, now);
     }
@@ -309,14 +309,14 @@ fn measure<A: Flows>(
         &mut scratch.plan,
     );
     launder(scratch);
-    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
+    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
     guard.view(&mut scratch.copies).find(from, now, rules, pass, &mut scratch.plan, measured);
     launder(scratch);
     if scratch.plan.records() && !guard.ensure_pending() {
         counters.at(field!(Counters, no_pending)).count(1);
     }
     launder(scratch);
-    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.second };
+    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
     guard.view(&mut scratch.copies).record(from, now, rules, pass, &scratch.plan, measured);
     launder(scratch);
 }

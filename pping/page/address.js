@@ -5,6 +5,9 @@ const DEFAULTS = { sort: "p95", order: "desc", filter: "", interface: "", side: 
 /** How many groups are shown until the user asks for more. */
 const LIMIT = 100;
 
+/** The highest number of groups that pping lists at once. */
+export const MAX_LIMIT = 1000;
+
 const MATCHED = { beyond: "ingress", behind: "egress" };
 
 /** Returns the state that an address describes. Unknown parts are left out. */
@@ -15,7 +18,7 @@ export function parse(hash) {
     for (const [name, value] of Object.entries(DEFAULTS)) state[name] = given.get(name) ?? value;
     if (!(state.side in MATCHED)) state.side = "";
     const limit = Number(given.get("limit"));
-    if (Number.isInteger(limit) && limit > LIMIT) state.limit = limit;
+    if (Number.isInteger(limit) && limit > LIMIT) state.limit = Math.min(limit, MAX_LIMIT);
     return state;
 }
 
@@ -31,13 +34,13 @@ export function format(state) {
 }
 
 /** Returns a URL below that of this page, without a password that it may contain. */
-export function below(path) {
+export function relativeUrl(path) {
     return new URL(path, location.origin + location.pathname);
 }
 
 /** Returns the question for the groups of a state. */
 export function groupsUrl(state) {
-    const url = below("api/v1/groups");
+    const url = relativeUrl("api/v1/groups");
     for (const name of ["sort", "order", "limit"]) url.searchParams.set(name, state[name]);
     if (state.filter) url.searchParams.set("filter", state.filter);
     return narrowed(url, state, state.method);
@@ -45,12 +48,12 @@ export function groupsUrl(state) {
 
 /** Returns the question for a group and its last 15 minutes. */
 export function groupUrl(state) {
-    return below(`api/v1/groups/${state.group}`);
+    return relativeUrl(`api/v1/groups/${state.group}`);
 }
 
 /** Returns the question for the last 15 minutes of the interfaces, by one method. */
 export function historyUrl(state, method) {
-    return narrowed(below("api/v1/history"), state, method);
+    return narrowed(relativeUrl("api/v1/history"), state, method);
 }
 
 function narrowed(url, state, method) {

@@ -1,6 +1,6 @@
 // Receives data from pping: summaries by server-sent events, or by asking once a second, and answers to questions.
 
-import { below } from "./address.js";
+import { relativeUrl } from "./address.js";
 
 /** How often to ask while there are no events, ms. */
 const PACE = 1000;
@@ -61,7 +61,7 @@ export class Feed {
 
     #stream() {
         this.#timer = null;
-        const source = new EventSource(below("api/v1/events"));
+        const source = new EventSource(relativeUrl("api/v1/events"));
         this.#source = source;
         let events = 0;
         source.addEventListener("summary", (event) => {
@@ -82,7 +82,7 @@ export class Feed {
         const wasAway = this.reason !== null;
         try {
             const headers = this.#tag ? { "If-None-Match": this.#tag } : {};
-            const response = await fetch(below("api/v1/summary"), { headers, signal: AbortSignal.timeout(TIME_OUT) });
+            const response = await fetch(relativeUrl("api/v1/summary"), { headers, signal: AbortSignal.timeout(TIME_OUT) });
             if (response.status === 304) {
                 this.#hear();
             } else if (response.ok) {

@@ -4,7 +4,7 @@
 const HARMFUL = /[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u206f]/gu;
 
 /** Makes foreign text fit to be shown: question marks replace characters that control or are invisible. */
-export function shown(text) {
+export function sanitized(text) {
     return String(text).replace(HARMFUL, "?");
 }
 

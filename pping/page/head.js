@@ -1,7 +1,7 @@
 // The head of the page: the interfaces with their rates, the health of pping, and whether it answers.
 
 import { Keyed, el, mark, write } from "./dom.js";
-import { amount, clock, share, shown, side, time } from "./format.js";
+import { amount, clock, sanitized, share, side, time } from "./format.js";
 import { Health } from "./health.js";
 
 /** The silence after which the page reports that pping does not answer, ms. */
@@ -28,7 +28,7 @@ function ownQueue(residence) {
 /** Makes the card of an interface: a line for each direction of its packets, and one for each side with RTTs. */
 function card(name) {
     const state = el("span", { className: "state" });
-    const title = el("h2", {}, el("bdi", { textContent: shown(name) }));
+    const title = el("h2", {}, el("bdi", { textContent: sanitized(name) }));
     const rates = ["in", "out"].map((term) => line(term, [["", " packets/s"], ["", "bit/s"]]));
     const sides = el("dl", { className: "sides" });
     const lines = new Keyed(sides, (term) => line(term, [["p50 ", ""], ["p95 ", ""], ["", ""]]));
@@ -51,7 +51,7 @@ function card(name) {
         lines.update(series.map((it) => side(it.matched))).forEach(({ figures }, index) => {
             write(figures[0], time(series[index].rtt.p50));
             write(figures[1], time(series[index].rtt.p95));
-            write(figures[2], shown(series[index].method));
+            write(figures[2], sanitized(series[index].method));
         });
         const words = ownQueue(answer.residence);
         write(own, words);
@@ -71,10 +71,10 @@ export class Head {
     #version = null;
 
     /** Shows a summary, with the RTTs of some of its series. */
-    update(summary, foremost) {
+    update(summary, representativeSeries) {
         this.#cards.update(summary.interfaces.map((it) => it.interface)).forEach((card, index) => {
             const it = summary.interfaces[index];
-            card.update(it, foremost.filter((series) => series.interface === it.interface && series.rtt));
+            card.update(it, representativeSeries.filter((series) => series.interface === it.interface && series.rtt));
         });
         this.#health.update(summary);
         document.getElementById("version").textContent = summary.version;
@@ -83,7 +83,7 @@ export class Head {
     }
 
     /** Shows whether pping answers, and whether the screen moves. */
-    tell({ heard, reason }, isFrozen) {
+    showState({ heard, reason }, isFrozen) {
         const silence = Date.now() - heard;
         const isLost = silence > PATIENCE;
         const state = isLost ? "lost" : isFrozen ? "frozen" : "live";

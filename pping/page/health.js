@@ -1,8 +1,8 @@
 // The health of pping: losses, untracked packets, and cost. It is one line, which opens to a table of meanings and advice.
 
-import { below } from "./address.js";
+import { relativeUrl } from "./address.js";
 import { Keyed, el, write } from "./dom.js";
-import { count, share, shown } from "./format.js";
+import { count, sanitized, share } from "./format.js";
 
 /** Describes the cost of pping. */
 function cost({ cpu, memory, programs }) {
@@ -20,7 +20,7 @@ function row() {
 /** Returns numbers by their keys, each with its texts, if they are known. */
 function explained(numbers, reasons) {
     const words = new Map(reasons.map((reason) => [reason.key, reason]));
-    return Object.entries(numbers).map(([key, number]) => ({ key, name: shown(key), what: "", advice: "", ...words.get(key), number }));
+    return Object.entries(numbers).map(([key, number]) => ({ key, name: sanitized(key), what: "", advice: "", ...words.get(key), number }));
 }
 
 /** The line, and the table below it. */
@@ -42,7 +42,7 @@ export class Health {
     /** Asks for the texts, which do not change while pping runs. Without them, the page shows the numbers. */
     async #learn() {
         try {
-            const response = await fetch(below("assets/reasons.json"));
+            const response = await fetch(relativeUrl("assets/reasons.json"));
             if (response.ok) this.#reasons = await response.json();
         } catch {
             return;

@@ -1,9 +1,9 @@
 // The page of a running pping. It uses only what /api/v1 offers.
 
-import { format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
+import { MAX_LIMIT, format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
-import { count, cut, seriesKey, shown, time } from "./format.js";
+import { count, cut, sanitized, seriesKey, time } from "./format.js";
 import { Head } from "./head.js";
 import { Panels } from "./panels.js";
 import { ALL, ONE, Table, rowsOf } from "./table.js";
@@ -46,7 +46,7 @@ const feed = new Feed((answer) => {
  * Returns one series for each interface and side: that of the chosen method, or else the one with the most samples,
  * since percentiles of several methods cannot be combined.
  */
-function foremost() {
+function representativeSeries() {
     const found = new Map();
     for (const series of summary.interfaces.flatMap((it) => it.series)) {
         if (state.method && series.method !== state.method) continue;
@@ -60,7 +60,7 @@ function foremost() {
 /** Shows a summary, and asks for what goes with it. */
 function show(answer) {
     summary = answer;
-    head.update(summary, foremost());
+    head.update(summary, representativeSeries());
     write(byId("known"), count(summary.groups));
     offer("interface", summary.interfaces.map((it) => it.interface));
     offer("method", [...new Set(summary.interfaces.flatMap((it) => it.series.map((of) => of.method)))]);
@@ -76,12 +76,12 @@ function ask() {
     const worstUrl = worst.url();
     if (worstUrl) ofWorst.want(worstUrl);
     else ofWorst.stop();
-    const methods = new Set(foremost().map((it) => it.method));
+    const methods = new Set(representativeSeries().map((it) => it.method));
     ofPast.want(historyUrl(state, methods.size === 1 ? [...methods][0] : state.method));
 }
 
 function showPast(answer) {
-    const wanted = new Set(foremost().map(seriesKey));
+    const wanted = new Set(representativeSeries().map(seriesKey));
     panels.update({ ...answer, series: answer.series.filter((it) => wanted.has(seriesKey(it))) });
 }
 
@@ -92,7 +92,7 @@ function showGroups(answer) {
     write(byId("found"), `${part}${found}${count(answer.known)} groups in the last minute`);
     byId("none").hidden = answer.groups.length > 0;
     write(byId("none"), answer.known === 0 ? "No group has been seen in the last 15 minutes." : "No group is like this.");
-    byId("more").hidden = answer.groups.length >= answer.found;
+    byId("more").hidden = answer.groups.length >= Math.min(answer.found, MAX_LIMIT);
     document.body.dataset.sequence = answer.sequence;
 }
 
@@ -107,18 +107,18 @@ function showGroup(status, answer) {
             : `pping answered ${status}.`);
         return;
     }
-    const label = shown(answer.group);
+    const label = sanitized(answer.group);
     write(byId("label"), label);
     document.title = `${cut(label, 60)} - pping`;
     const queues = answer.queues.map(({ interface: name, p50, p95 }) =>
         [`own queue at ${name ?? "-"}`, `p50 ${time(p50)}, p95 ${time(p95)}`]);
     const facts = [["prefix", answer.prefix], ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...queues];
     const known = facts.filter(([, value]) => value !== null);
-    const texts = known.flatMap(([name, value]) => [shown(name), shown(value)]);
+    const texts = known.flatMap(([name, value]) => [sanitized(name), sanitized(value)]);
     if (byId("facts").dataset.texts !== JSON.stringify(texts)) {
         byId("facts").dataset.texts = JSON.stringify(texts);
         byId("facts").replaceChildren(...known.map(([name, value]) =>
-            el("div", {}, el("dt", {}, el("bdi", { textContent: shown(name) })), el("dd", {}, el("bdi", { textContent: shown(value) })))));
+            el("div", {}, el("dt", {}, el("bdi", { textContent: sanitized(name) })), el("dd", {}, el("bdi", { textContent: sanitized(value) })))));
     }
     const narrow = (of) => of.filter((it) =>
         (!state.interface || it.interface === state.interface) &&
@@ -135,7 +135,7 @@ function offer(name, values) {
     const all = [...values, ...(state[name] && !values.includes(state[name]) ? [state[name]] : [])];
     const present = [...choice.options].slice(1).map((option) => option.value);
     if (all.join("\0") !== present.join("\0")) {
-        const options = all.map((value) => el("option", { value, textContent: cut(shown(value), 40) }));
+        const options = all.map((value) => el("option", { value, textContent: cut(sanitized(value), 40) }));
         choice.replaceChildren(choice.options[0], ...options);
     }
     choice.value = state[name];
@@ -180,7 +180,7 @@ function freeze() {
     if (isFrozen) [ofGroups, ofGroup, ofPast, ofWorst].forEach((question) => question.stop());
     else if (latest) show(latest);
     mark(byId("freeze"), "aria-pressed", isFrozen);
-    head.tell(feed, isFrozen);
+    head.showState(feed, isFrozen);
 }
 
 function listen() {
@@ -199,7 +199,7 @@ function listen() {
         clear();
         byId("filter").focus();
     });
-    byId("more").addEventListener("click", () => change({ limit: state.limit + 100 }));
+    byId("more").addEventListener("click", () => change({ limit: Math.min(state.limit + 100, MAX_LIMIT) }));
     byId("freeze").addEventListener("click", freeze);
     byId("controls").addEventListener("submit", (event) => event.preventDefault());
     addEventListener("hashchange", () => {
@@ -234,4 +234,4 @@ byId("without").hidden = Boolean(globalThis.uPlot);
 listen();
 arrange();
 feed.start();
-setInterval(() => head.tell(feed, isFrozen), 500);
+setInterval(() => head.showState(feed, isFrozen), 500);

@@ -2,7 +2,7 @@
 // share.
 
 import { Keyed, el, mark, write } from "./dom.js";
-import { clock, count, seriesKey, shown, side, tick, time } from "./format.js";
+import { clock, count, sanitized, seriesKey, side, tick, time } from "./format.js";
 import { draw } from "./heatmap.js";
 
 /** The number of cells that are shown: 15 minutes. */
@@ -159,12 +159,12 @@ class Panel {
         this.#window = window;
         this.#cells = series.cells.map((cell) => ({ ...cell, number: Math.round(cell.time / (1e9 * window.cell)) }));
         this.#byNumber = new Map(this.#cells.map((cell) => [cell.number, cell]));
-        const name = `${shown(series.interface ?? "-")} ${side(series.matched)}`;
+        const name = `${sanitized(series.interface ?? "-")} ${side(series.matched)}`;
         if (this.#title.childElementCount === 0) {
-            const method = el("span", { className: "method", textContent: shown(series.method) });
-            const at = el("bdi", { textContent: shown(series.interface ?? "-") });
+            const method = el("span", { className: "method", textContent: sanitized(series.method) });
+            const at = el("bdi", { textContent: sanitized(series.interface ?? "-") });
             this.#title.append(at, ` ${side(series.matched)} `, method);
-            mark(this.#heat, "aria-label", `${name}, ${shown(series.method)}: round-trip times of the last 15 minutes`);
+            mark(this.#heat, "aria-label", `${name}, ${sanitized(series.method)}: round-trip times of the last 15 minutes`);
         }
         this.repaint();
         this.#fill();

@@ -1,7 +1,7 @@
 // The table of groups, and the table of one group: a row for each interface, method and side.
 
 import { Keyed, el, mark, write } from "./dom.js";
-import { count, cut, seriesKey, share, shown, side, time } from "./format.js";
+import { count, cut, sanitized, seriesKey, share, side, time } from "./format.js";
 
 /** The longest label in a row, characters. Its title and the group's own page have all of it. */
 const LABEL = 120;
@@ -12,7 +12,7 @@ const rtt = (name, more) => ({
     name, title: name, sort: name === "mean" || name === "max" ? null : name,
     value: (row) => row.series.rtt?.[name] ?? null, text: time, ...more,
 });
-const words = (name, title, value) => ({ name, title, isText: true, value, text: shown });
+const words = (name, title, value) => ({ name, title, isText: true, value, text: sanitized });
 
 /** Every column: the sort order if it has one, the value, and the value as text. */
 const COLUMNS = [
@@ -41,8 +41,8 @@ export const ONE = [
     "received", "again", "quality",
 ];
 
-/** The first sort order of a column that does not begin with the highest value. */
-const FIRST = { group: "asc" };
+/** The first sort order of a column that does not begin with the highest value: the lowest score is the worst. */
+const FIRST = { group: "asc", quality: "asc" };
 
 /** Returns the group and the series of each row, in the order of the answer. */
 export function rowsOf(groups) {
@@ -125,7 +125,7 @@ export class Table {
 
     #show(column, parts, row, scale) {
         if (column.name === "group") {
-            const label = shown(row.group.group);
+            const label = sanitized(row.group.group);
             write(parts.label, cut(label, LABEL));
             mark(parts.link, "title", label);
             // A label that several rows repeat stands out once.
@@ -150,7 +150,7 @@ export class Table {
 
 /** Returns the score by each profile, in words. */
 function scores({ quality }) {
-    return Object.entries(quality).map(([profile, score]) => `${shown(profile)} ${score ?? "unknown"}`).join(", ");
+    return Object.entries(quality).map(([profile, score]) => `${sanitized(profile)} ${score ?? "unknown"}`).join(", ");
 }
 
 /** Returns the scale of the range column, from ns to per cent: logarithmic, from the shortest p50 to the longest p99. */

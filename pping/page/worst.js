@@ -1,8 +1,8 @@
 // The worst flows and groups, by one of their figures. They are asked for only while they are visible.
 
-import { below } from "./address.js";
+import { relativeUrl } from "./address.js";
 import { Keyed, el, mark, write } from "./dom.js";
-import { count, cut, share, shown, side, time } from "./format.js";
+import { count, cut, sanitized, share, side, time } from "./format.js";
 
 /** The highest number of each. */
 const LIMIT = 20;
@@ -47,11 +47,11 @@ function row() {
             write(cell, value === null ? "-" : TEXTS[index](value));
             mark(cell, "data-value", value);
         });
-        words.forEach((cell, index) => write(cell, shown(of.words[index])));
-        write(name, cut(shown(of.name), LABEL));
-        mark(link, "title", shown(of.name));
+        words.forEach((cell, index) => write(cell, sanitized(of.words[index])));
+        write(name, cut(sanitized(of.name), LABEL));
+        mark(link, "title", sanitized(of.name));
         mark(link, "href", of.link ?? null);
-        write(group, of.group ? cut(shown(of.group), LABEL) : "");
+        write(group, of.group ? cut(sanitized(of.group), LABEL) : "");
     };
     return { element, update };
 }
@@ -74,7 +74,7 @@ export class Worst {
 
     /** Returns what to ask, or null while the tables are closed. */
     url() {
-        return this.#element.open ? below(`api/v1/worst?by=${this.#by.value}&limit=${LIMIT}`) : null;
+        return this.#element.open ? relativeUrl(`api/v1/worst?by=${this.#by.value}&limit=${LIMIT}`) : null;
     }
 
     /** Shows an answer. */

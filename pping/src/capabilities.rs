@@ -5,9 +5,9 @@ use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 /// Capabilities are missing.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "missing {missing}: run as root, or grant what is needed with\n  \
+    "missing {missing}: run as root, or grant the capabilities with\n  \
      sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}\n\
-     (kernels before 5.8 want CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
+     (kernels before 5.8 need CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
 )]
 pub struct Missing {
     /// Their names.
@@ -55,7 +55,7 @@ fn check_for(needed: &[Capability]) -> Result<(), Missing> {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub(crate) fn renounce() -> Result<(), CapsError> {
+pub(crate) fn drop_all() -> Result<(), CapsError> {
     // The kernel drops ambient capabilities with the permitted ones.
     [CapSet::Inheritable, CapSet::Effective, CapSet::Permitted]
         .into_iter()
@@ -66,7 +66,7 @@ pub(crate) fn renounce() -> Result<(), CapsError> {
 ///
 /// # Errors
 /// If the kernel refuses.
-pub(crate) fn gain_no_more() -> std::io::Result<()> {
+pub(crate) fn set_no_new_privs() -> std::io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
@@ -81,7 +81,7 @@ pub(crate) const FOR_FILES: [Capability; 1] = [Capability::CAP_DAC_OVERRIDE];
 ///
 /// # Errors
 /// If the kernel refuses.
-pub(crate) fn keep(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsError> {
+pub(crate) fn restrict_to(capabilities: &[Capability]) -> Result<Vec<Capability>, CapsError> {
     let permitted = caps::read(None, CapSet::Permitted)?;
     let kept: CapsHashSet = capabilities.iter().copied().filter(|it| permitted.contains(it)).collect();
     if permitted.contains(&Capability::CAP_SETPCAP) {

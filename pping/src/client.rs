@@ -26,10 +26,10 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::trust::{self, Fault, Identity};
+use crate::trust::{self, Identity, TlsError};
 
 /// How long an answer may take.
-const TIME_OUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest answer that is read, bytes: enough for all groups that a screen can show.
 const MAX_ANSWER: usize = 16 << 20;
@@ -72,15 +72,18 @@ pub enum Error {
         reason: String,
     },
     /// A password is missing, or wrong.
-    #[error("--connect {0}: this pping wants a password: give --user NAME:PASSWORD, of its --web-config")]
+    #[error(
+        "--connect {0}: this pping requires a password; give --user NAME:PASSWORD, as in its --web-config"
+    )]
     Password(String),
     /// The server has no `/api/v1`.
     #[error(
-        "--connect {0}: what answers has no /api/v1; it is no pping, or an older one: upgrade it, or give another URL"
+        "--connect {0}: the server there has no /api/v1: it is not pping, or an older version; upgrade it \
+         or give another URL"
     )]
     TooOld(String),
     /// The answer cannot be decoded.
-    #[error("the answer is not one of this version's: {0}")]
+    #[error("cannot decode the answer, which may come from another version of pping: {0}")]
     Answer(String),
     /// The system failed.
     #[error(transparent)]
@@ -119,7 +122,7 @@ impl Client {
             _ => return Err(wrong("it has to begin with http:// or https://")),
         };
         if uri.path() != "/" || uri.query().is_some() {
-            return Err(wrong("it has a path, which pping top knows itself"));
+            return Err(wrong("it has a path; leave that out, pping top adds it"));
         }
         let authority = uri.authority().ok_or_else(|| wrong("there is no host in it"))?;
         if authority.as_str().contains('@') {
@@ -155,9 +158,9 @@ impl Client {
     /// # Errors
     /// If there is no answer, or it cannot be decoded.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        let body = timeout(TIME_OUT, self.fetch(path))
+        let body = timeout(TIMEOUT, self.fetch(path))
             .await
-            .unwrap_or_else(|_| Err(self.failed(format!("no answer within {} s", TIME_OUT.as_secs()))))?;
+            .unwrap_or_else(|_| Err(self.failed(format!("no answer within {} s", TIMEOUT.as_secs()))))?;
         serde_json::from_slice(&body).map_err(|error| Error::Answer(error.to_string()))
     }
 
@@ -170,16 +173,16 @@ impl Client {
             .await
             .map_err(|error| self.failed(error.to_string()))?;
         match &self.tls {
-            None => self.talk(stream, path).await,
+            None => self.exchange(stream, path).await,
             Some((config, name)) => {
                 let connector = TlsConnector::from(Arc::clone(config));
                 let stream = connector.connect(name.clone(), stream).await;
-                self.talk(stream.map_err(|error| self.failed(format!("TLS: {error}")))?, path).await
+                self.exchange(stream.map_err(|error| self.failed(format!("TLS: {error}")))?, path).await
             }
         }
     }
 
-    async fn talk(
+    async fn exchange(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         path: &str,
@@ -226,17 +229,17 @@ fn tls(source: &Source) -> Result<Arc<ClientConfig>, Error> {
         .certificate
         .as_deref()
         .map(|certificate| Identity { certificate, key: source.key.as_deref().unwrap_or(certificate) });
-    trust::client(source.authorities.as_deref(), identity).map_err(|fault| match fault {
-        Fault::Authorities(reason) => {
+    trust::client(source.authorities.as_deref(), identity).map_err(|error| match error {
+        TlsError::Authorities(reason) => {
             let path = source.authorities.as_deref().unwrap_or(Path::new(""));
             Error::Certificates(format!("--cacert {}: {reason}", path.display()))
         }
-        Fault::NoAuthorities(reason) => Error::Certificates(format!(
-            "--connect {}: this system has no certificates of authorities{reason}; install them (ca-certificates), or name a \
-             file by --cacert",
+        TlsError::NoAuthorities(reason) => Error::Certificates(format!(
+            "--connect {}: this system has no CA certificates{reason}; install ca-certificates, or give a \
+             file with --cacert",
             source.url
         )),
-        Fault::Identity(reason) => Error::Certificates(format!("--cert {reason}")),
+        TlsError::Identity(reason) => Error::Certificates(format!("--cert {reason}")),
     })
 }
 

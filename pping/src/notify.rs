@@ -12,7 +12,7 @@ pub(crate) struct Notify {
     /// The interval of keep-alives, if the manager wants them.
     interval: Option<Duration>,
     /// When the last keep-alive was sent.
-    said: Cell<Option<Instant>>,
+    last_keepalive: Cell<Option<Instant>>,
     has_warned: Cell<bool>,
 }
 
@@ -21,7 +21,7 @@ impl Notify {
     pub(crate) fn from_environment() -> Self {
         // systemd asks for two keep-alives in that time. Four leave room for a busy machine.
         let interval = sd_notify::watchdog_enabled().map(|watchdog| watchdog / 4);
-        Self { interval, said: Cell::default(), has_warned: Cell::default() }
+        Self { interval, last_keepalive: Cell::default(), has_warned: Cell::default() }
     }
 
     /// Reports that everything is attached, or that a reload is done.
@@ -53,8 +53,8 @@ impl Notify {
     pub(crate) fn alive(&self) {
         let Some(interval) = self.interval else { return };
         let now = Instant::now();
-        if self.said.get().is_none_or(|said| now.duration_since(said) >= interval) {
-            self.said.set(Some(now));
+        if self.last_keepalive.get().is_none_or(|last| now.duration_since(last) >= interval) {
+            self.last_keepalive.set(Some(now));
             self.send(&[NotifyState::Watchdog]);
         }
     }
@@ -63,7 +63,7 @@ impl Notify {
         if let Err(error) = sd_notify::notify(state)
             && !self.has_warned.replace(true)
         {
-            tracing::warn!("the service manager (NOTIFY_SOCKET) cannot be told anything: {error}");
+            tracing::warn!("cannot notify the service manager (NOTIFY_SOCKET): {error}");
         }
     }
 }

@@ -50,7 +50,7 @@ impl Times {
     }
 
     /// Whether times of a part are measured.
-    pub fn has(&self, part: Part) -> bool {
+    pub fn is_measured(&self, part: Part) -> bool {
         part == Part::Forwarding || self.every != 0
     }
 
@@ -111,12 +111,12 @@ pub fn mean(residence: &Residence) -> Option<u64> {
     residence.sum.checked_div(count(residence))
 }
 
-/// Returns quantiles, ns; `None` if there are no times. A part of 0.5 is the median. Each quantile is the middle of its
-/// bin.
-pub fn quantiles<const N: usize>(residence: &Residence, parts: [f64; N]) -> Option<[u64; N]> {
+/// Returns quantiles, ns; `None` if there are no times. A probability of 0.5 is the median. Each quantile is the middle
+/// of its bin.
+pub fn quantiles<const N: usize>(residence: &Residence, probabilities: [f64; N]) -> Option<[u64; N]> {
     let count = count(residence);
-    let rank = |part: f64| ((part * count as f64).ceil() as u64).clamp(1, count);
-    (count > 0).then(|| parts.map(|part| quantile_at(residence, rank(part))))
+    let rank = |probability: f64| ((probability * count as f64).ceil() as u64).clamp(1, count);
+    (count > 0).then(|| probabilities.map(|probability| quantile_at(residence, rank(probability))))
 }
 
 fn quantile_at(residence: &Residence, rank: u64) -> u64 {
@@ -124,7 +124,7 @@ fn quantile_at(residence: &Residence, rank: u64) -> u64 {
 }
 
 /// Returns the upper bound, ns, and the count of each bin that is not empty.
-pub fn filled(residence: &Residence) -> impl Iterator<Item = (u64, u64)> {
+pub fn nonempty_bins(residence: &Residence) -> impl Iterator<Item = (u64, u64)> {
     (0..BINS).map(|bin| (hist::upper_bound(bin), residence.bins[bin])).filter(|&(_, count)| count > 0)
 }
 
@@ -175,6 +175,6 @@ mod tests {
         assert_eq!(of(before).since(&of(now)), of(before));
         assert_eq!((mean(&before), mean(&Residence::ZERO)), (Some(3 * MS / 2), None));
         assert_eq!(quantiles(&Residence::ZERO, [0.5]), None);
-        assert_eq!(filled(&now).map(|(_, count)| count).sum::<u64>(), 3);
+        assert_eq!(nonempty_bins(&now).map(|(_, count)| count).sum::<u64>(), 3);
     }
 }

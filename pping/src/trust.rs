@@ -10,7 +10,7 @@ use rustls::{
 
 /// What is wrong with certificates.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub(crate) enum TlsError {
     /// The file of authorities cannot be used.
     Authorities(String),
     /// The system has no authorities. The text is a colon and the reason, or empty.
@@ -33,8 +33,8 @@ pub(crate) struct Identity<'a> {
 pub(crate) fn client(
     authorities: Option<&Path>,
     identity: Option<Identity<'_>>,
-) -> Result<Arc<ClientConfig>, Fault> {
-    let roots = authorities.map_or_else(of_system, listed)?;
+) -> Result<Arc<ClientConfig>, TlsError> {
+    let roots = authorities.map_or_else(from_system, from_file)?;
     #[expect(clippy::expect_used, reason = "ring is known to have the ciphers of the default versions")]
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -46,7 +46,7 @@ pub(crate) fn client(
             let (certificates, key) = identity.read()?;
             builder
                 .with_client_auth_cert(certificates, key)
-                .map_err(|error| Fault::Identity(format!("certificate and key: {error}")))?
+                .map_err(|error| TlsError::Identity(format!("certificate and key: {error}")))?
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -54,33 +54,33 @@ pub(crate) fn client(
 }
 
 /// The authorities in a file.
-fn listed(path: &Path) -> Result<RootCertStore, Fault> {
-    let certificates = certificates(path).map_err(Fault::Authorities)?;
+fn from_file(path: &Path) -> Result<RootCertStore, TlsError> {
+    let certificates = certificates(path).map_err(TlsError::Authorities)?;
     let mut roots = RootCertStore::empty();
     for certificate in certificates {
         roots.add(certificate).map_err(|error| {
-            Fault::Authorities(format!("certificate {} cannot be used: {error}", roots.len() + 1))
+            TlsError::Authorities(format!("certificate {} cannot be used: {error}", roots.len() + 1))
         })?;
     }
     Ok(roots)
 }
 
 /// The authorities of the system, or those that `SSL_CERT_FILE` names.
-fn of_system() -> Result<RootCertStore, Fault> {
+fn from_system() -> Result<RootCertStore, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     // Skips certificates that are too old for rustls, which a system may have.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let reason = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
-        return Err(Fault::NoAuthorities(reason));
+        return Err(TlsError::NoAuthorities(reason));
     }
     Ok(roots)
 }
 
 impl Identity<'_> {
-    fn read(self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Fault> {
-        let wrong = |path: &Path, reason: String| Fault::Identity(format!("{}: {reason}", path.display()));
+    fn read(self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+        let wrong = |path: &Path, reason: String| TlsError::Identity(format!("{}: {reason}", path.display()));
         let certificates =
             certificates(self.certificate).map_err(|reason| wrong(self.certificate, reason))?;
         let bytes = fs::read(self.key).map_err(|error| wrong(self.key, error.to_string()))?;

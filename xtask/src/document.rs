@@ -7,10 +7,10 @@ use anyhow::{Context as _, Result};
 use crate::environment;
 
 /// Returns the text between the markers of a file.
-pub(crate) fn part(file: &str, marker: &str) -> Result<String> {
+pub(crate) fn read_section(file: &str, marker: &str) -> Result<String> {
     let document = read(file)?;
-    let (_, part, _) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
-    Ok(part.to_owned())
+    let (_, section, _) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
+    Ok(section.to_owned())
 }
 
 /// Replaces the text between the markers of a file.
@@ -28,8 +28,8 @@ fn read(file: &str) -> Result<String> {
 /// Splits a document into the part up to and including the begin marker, the text, and the rest from the end marker on.
 fn parts<'a>(document: &'a str, marker: &str) -> Result<(&'a str, &'a str, &'a str)> {
     let (begin, end) = (format!("<!-- {marker} -->\n"), format!("<!-- /{marker} -->\n"));
-    let places = document.find(&begin).map(|place| place + begin.len()).zip(document.find(&end));
-    let (from, to) = places.filter(|(from, to)| from <= to).with_context(|| {
+    let positions = document.find(&begin).map(|position| position + begin.len()).zip(document.find(&end));
+    let (from, to) = positions.filter(|(from, to)| from <= to).with_context(|| {
         format!("there is no `{}` with a `{}` after it", begin.trim_end(), end.trim_end())
     })?;
     Ok((&document[..from], &document[from..to], &document[to..]))

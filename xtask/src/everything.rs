@@ -45,7 +45,7 @@ pub(crate) fn run(from: Option<&str>) -> Result<()> {
     let began = Instant::now();
     for (name, part) in &PARTS[first..] {
         eprintln!("\n==== {name} (at {} min)", began.elapsed().as_secs() / 60);
-        part().with_context(|| format!("{name} failed; once it is mended, go on with --from '{name}'"))?;
+        part().with_context(|| format!("{name} failed; once it is fixed, continue with --from '{name}'"))?;
     }
     if first > 0 {
         eprintln!("passed from {} on; all parts in one run are noted in {PASSED}", PARTS[first].0);
@@ -65,7 +65,7 @@ pub(crate) fn last_passed() -> String {
     match git(&["rev-list", "--count", &format!("{commit}..HEAD")]) {
         Ok(count) => format!("`cargo xtask everything` last passed {count} commits ago: {}", note.trim_end()),
         Err(_) => {
-            format!("`cargo xtask everything` last passed on a commit that is not here: {}", note.trim_end())
+            format!("`cargo xtask everything` last passed on an unknown commit: {}", note.trim_end())
         }
     }
 }
@@ -78,7 +78,7 @@ fn file() -> PathBuf {
 /// the commit.
 fn clean_commit() -> Result<String> {
     if !git(&["status", "--porcelain"])?.is_empty() {
-        bail!("there are changes that are not committed: what passes is to be what a commit has");
+        bail!("there are uncommitted changes; commit them first, because the result is noted for a commit");
     }
     git(&["rev-parse", "--short=12", "HEAD"])
 }

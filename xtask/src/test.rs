@@ -33,7 +33,7 @@ const TESTS_PER_CPU: usize = 2;
 const PYTHON_VARIABLE: &str = "PPING_PYTHON";
 
 /// Names the program that carries records to a database in a test.
-const CARRIER_VARIABLE: &str = "PPING_SYSLOG_NG";
+const SYSLOG_NG_VARIABLE: &str = "PPING_SYSLOG_NG";
 
 /// Makes the tests do what takes long as well: the verifier sees all combinations of settings, not just some.
 const EXHAUSTIVE_VARIABLE: &str = "PPING_EXHAUSTIVE";
@@ -56,7 +56,7 @@ const INTEGRATION_TESTS: &str = "pping/tests/it";
 pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent) -> Result<()> {
     ensure!(
         environment::is_root(),
-        "the tests make network namespaces and load kernel programs, which takes root: run \
+        "the tests make network namespaces and load kernel programs, which needs root; run \
          `sudo env \"PATH=$PATH\" cargo xtask test`"
     );
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
@@ -93,7 +93,7 @@ fn tests(
     }
     cargo.arg("test").args(PACKAGES).args(targets).arg("--no-fail-fast");
     cargo.args(filter).arg("--").args(arguments);
-    cargo.env(PYTHON_VARIABLE, setup::interpreter()).env(CARRIER_VARIABLE, setup::carrier_program());
+    cargo.env(PYTHON_VARIABLE, setup::interpreter()).env(SYSLOG_NG_VARIABLE, setup::syslog_ng_program());
     if env::var_os(THREADS_VARIABLE).is_none() {
         let cpus = thread::available_parallelism()?.get();
         cargo.env(THREADS_VARIABLE, (cpus * TESTS_PER_CPU).to_string());

@@ -1,7 +1,7 @@
 //! The packets that the bench programs make for `cargo xtask bench`.
 
 /// The bytes of a packet that the program writes. Bytes behind them stay as they are.
-pub const MADE: usize = 96;
+pub const TEMPLATE_LEN: usize = 96;
 
 /// A number in a packet that changes each time: `base + (number of the exchange * step & mask)`, in network byte
 /// order.
@@ -32,9 +32,9 @@ impl Field {
 /// A generated packet.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Made {
+pub struct PacketTemplate {
     /// Its first bytes.
-    pub start: [u8; MADE],
+    pub start: [u8; TEMPLATE_LEN],
     /// The numbers that change.
     pub fields: [Field; 2],
 }
@@ -44,7 +44,7 @@ pub struct Made {
 #[repr(C)]
 pub struct Exchange {
     /// The outgoing packet, then the incoming one.
-    pub packets: [Made; 2],
+    pub packets: [PacketTemplate; 2],
 }
 
 /// Connections through a router: a segment of each in turn, and after every second segment an acknowledgement.
@@ -52,7 +52,7 @@ pub struct Exchange {
 #[repr(C)]
 pub struct Traffic {
     /// The first bytes of a segment and of an acknowledgement.
-    pub packets: [[u8; MADE]; 2],
+    pub packets: [[u8; TEMPLATE_LEN]; 2],
     /// The interfaces by which they reach the router.
     pub interfaces: [u32; 2],
     /// The number of connections, a power of two.

@@ -18,7 +18,7 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
     programs::{TcContext, XdpContext},
 };
-use pping_bench_programs::exchange::{Exchange, Made, Traffic};
+use pping_bench_programs::exchange::{Exchange, PacketTemplate, Traffic};
 use pping_common::{
     abi::Direction,
     parse::{Frame, LinkType, Vlan},
@@ -198,9 +198,9 @@ fn exchange_given(ctx: &TcContext, observe: impl Fn(Direction)) {
 }
 
 #[inline(always)]
-fn make(ctx: &TcContext, made: &Made, number: u32) {
-    let _ = ctx.store(0, &made.start, 0);
-    for field in &made.fields {
+fn make(ctx: &TcContext, template: &PacketTemplate, number: u32) {
+    let _ = ctx.store(0, &template.start, 0);
+    for field in &template.fields {
         let _ = ctx.store(field.at as usize, &field.value(number).to_be_bytes(), 0);
     }
 }

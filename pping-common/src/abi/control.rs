@@ -15,7 +15,8 @@ pub struct Control {
     pub epoch: u32,
     /// The lowest index of a series that was never used. The programs count it up.
     pub unused: u32,
-    /// [`Control::OVER`] or [`Control::RESTART`] to have the next sweep report and delete all flows; else 0.
+    /// [`Control::NO_MORE_PACKETS`] or [`Control::PACKETS_MISSED`] to have the next sweep report and delete all flows;
+    /// else 0.
     pub cut_off: u32,
     /// The number of rotations committed to the ledger: all, or all but the last.
     pub committed: u32,
@@ -52,10 +53,10 @@ layout!(Control {
 
 impl Control {
     /// Ends all flows because no more packets will come. Flows that the ring has no room for wait for the next sweep.
-    pub const OVER: u32 = 1;
+    pub const NO_MORE_PACKETS: u32 = 1;
 
     /// Ends all flows because packets were missed, whether or not the ring has room.
-    pub const RESTART: u32 = 2;
+    pub const PACKETS_MISSED: u32 = 2;
 
     /// The `lease_end` of a lease that has run out: a time long ago.
     pub const LAPSED: u64 = 1;

@@ -44,7 +44,7 @@ impl Emit {
 
     /// Adds the events of `other`.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

@@ -60,7 +60,7 @@ impl SeriesSelector {
         Some(Self {
             interface_id: key.interface,
             method: hot.method(key.protocol, rules.methods) as u8,
-            direction: hot.matched_at(timed, has_reply),
+            direction: hot.matching_direction(timed, has_reply),
             dscp: hot.latest(timed.other()).dscp(),
             source: source.to_address(),
             destination: destination.to_address(),

@@ -60,7 +60,7 @@ pub struct Timed {
 impl Timed {
     /// Adds two sums.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn plus(self, other: Self) -> Self {
         Self { packets: self.packets + other.packets, ns: self.ns + other.ns }
     }
 

@@ -125,7 +125,8 @@ impl Contender {
     /// The share of retransmissions, in millionths.
     #[inline(always)]
     pub fn share(retransmissions: u64, packets: u64) -> u64 {
-        (retransmissions * MILLION).checked_div(packets).unwrap_or(0)
+        // The sweep counts packets a moment before it reads the retransmissions.
+        (retransmissions.min(packets) * MILLION).checked_div(packets).unwrap_or(0)
     }
 }
 

@@ -174,7 +174,7 @@ pub struct Locked {
     /// Both directions, by [`Endpoint`].
     pub directions: [LockedDirection; 2],
     /// The identifiers of the legs of the handshake, by [`Endpoint`].
-    leg_numbers: [u32; 2],
+    leg_identifiers: [u32; 2],
     /// The flow's entry in the kernel programs' pool of pending timestamps.
     pub pending: PendingNumber,
     stages: [Stages; 2],
@@ -184,7 +184,7 @@ pub struct Locked {
     pub facts: Facts,
 }
 
-layout!(Locked { directions, leg_numbers, pending, stages, closed_by, facts });
+layout!(Locked { directions, leg_identifiers, pending, stages, closed_by, facts });
 
 impl LockedDirection {
     const EMPTY: Self = Self { opened_at: 0, min_rtt: RttSummary::NO_RTT, smoothed_rtt: 0 };
@@ -200,7 +200,7 @@ impl Locked {
     /// A flow that has had no packet.
     pub const EMPTY: Self = Self {
         directions: [LockedDirection::EMPTY; 2],
-        leg_numbers: [0; 2],
+        leg_identifiers: [0; 2],
         pending: PendingNumber::NONE,
         stages: [Stages::EMPTY; 2],
         closed_by: Reason::Timeout,
@@ -298,8 +298,8 @@ impl Locked {
     #[inline(always)]
     pub(super) fn leg(&self, endpoint: Endpoint) -> Leg {
         let direction = self.direction(endpoint);
-        let (state, number) = (self.leg_state(endpoint), *endpoint.of(&self.leg_numbers));
-        let mut leg = Leg { number, state, ..Leg::UNSEEN };
+        let (state, identifier) = (self.leg_state(endpoint), *endpoint.of(&self.leg_identifiers));
+        let mut leg = Leg { identifier, state, ..Leg::UNSEEN };
         if leg.is_pending() {
             (leg.since, leg.payload) = (direction.smoothed_rtt, direction.min_rtt as u16);
         }
@@ -312,7 +312,7 @@ impl Locked {
         let was_pending = Leg { state: self.leg_state(endpoint), ..Leg::UNSEEN }.is_pending();
         let stages = endpoint.of_mut(&mut self.stages);
         stages.0 = stages.0 & !Stages::LEG | leg.state.0;
-        *endpoint.of_mut(&mut self.leg_numbers) = leg.number;
+        *endpoint.of_mut(&mut self.leg_identifiers) = leg.identifier;
         let direction = self.direction_mut(endpoint);
         if leg.is_pending() {
             (direction.smoothed_rtt, direction.min_rtt) = (leg.since, u64::from(leg.payload));

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     layout::layout,
     parse::Direction,
-    rtt::{Connection, TimestampOption, TsvalState},
+    rtt::{SpinTrust, TimestampOption, TsvalState},
     series::SeriesKey,
 };
 
@@ -65,7 +65,7 @@ impl DirectionState {
     const LEG_IS_PENDING: u32 = 1 << 2;
     const TSVAL_SHIFT: u32 = 3;
     const HAS_SEQUENCE: u32 = 1 << 5;
-    const WAITING: u32 = 1 << 6;
+    const HAS_PENDING: u32 = 1 << 6;
     const ESTABLISHED: u32 = 1 << 7;
     /// The flags of the spin bit. A QUIC flow has them in place of the four above.
     const SPIN_SHIFT: u32 = 3;
@@ -112,7 +112,7 @@ impl DirectionState {
 
     /// Whether the direction's leg of the handshake is pending.
     #[inline(always)]
-    pub(super) fn is_leg_pending(self) -> bool {
+    pub fn is_leg_pending(self) -> bool {
         self.has(Self::LEG_IS_PENDING)
     }
 
@@ -145,13 +145,13 @@ impl DirectionState {
 
     /// Whether anything of this direction is pending.
     #[inline(always)]
-    pub fn is_waiting(self) -> bool {
-        self.has(Self::WAITING)
+    pub fn has_pending(self) -> bool {
+        self.has(Self::HAS_PENDING)
     }
 
     #[inline(always)]
-    pub(super) fn set_waiting(&mut self, is_waiting: bool) {
-        self.set(Self::WAITING, u32::from(is_waiting) << Self::WAITING.trailing_zeros());
+    pub(super) fn set_has_pending(&mut self, has_pending: bool) {
+        self.set(Self::HAS_PENDING, u32::from(has_pending) << Self::HAS_PENDING.trailing_zeros());
     }
 
     /// The flags of the spin bit, in a QUIC flow.
@@ -196,11 +196,11 @@ fn units(time: u64) -> u32 {
 /// unknown. UDP: whether the flow is QUIC, and how far its spin bits are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Mode(pub u8);
+pub struct ProtocolState(pub u8);
 
-layout!(Mode { 0 });
+layout!(ProtocolState { 0 });
 
-impl Mode {
+impl ProtocolState {
     /// Nothing is known yet.
     pub const UNKNOWN: Self = Self(0);
 
@@ -225,13 +225,13 @@ impl Mode {
 
     /// Whether the flow is QUIC, and how far its spin bits are trusted.
     #[inline(always)]
-    pub fn connection(self) -> Connection {
-        Connection(self.0)
+    pub fn spin_trust(self) -> SpinTrust {
+        SpinTrust(self.0)
     }
 
     #[inline(always)]
-    pub(super) fn set_connection(&mut self, connection: Connection) {
-        self.0 = connection.0;
+    pub(super) fn set_spin_trust(&mut self, trust: SpinTrust) {
+        self.0 = trust.0;
     }
 }
 
@@ -247,7 +247,7 @@ pub struct Glance {
     /// Not 0 if a packet was missed.
     pub contended: u8,
     /// What is known of TCP or UDP.
-    pub mode: Mode,
+    pub protocol_state: ProtocolState,
 }
 
 /// The part of a flow direction that most packets read.
@@ -285,14 +285,14 @@ pub struct Hot {
     /// Not 0 if a packet was missed because another CPU had the lock.
     pub contended: u8,
     /// What is known of TCP or UDP.
-    pub mode: Mode,
+    pub protocol_state: ProtocolState,
     /// What each endpoint sent, in the units of [`super::Sent`].
     pub traffic: [u64; 2],
     /// Both directions, by [`Endpoint`].
     pub directions: [HotDirection; 2],
 }
 
-layout!(Hot { busy, latest, contended, mode, traffic, directions });
+layout!(Hot { busy, latest, contended, protocol_state, traffic, directions });
 
 impl Hot {
     /// A flow that has had no packet.
@@ -300,7 +300,7 @@ impl Hot {
         busy: 0,
         latest: [Latest::NONE; 2],
         contended: 0,
-        mode: Mode::UNKNOWN,
+        protocol_state: ProtocolState::UNKNOWN,
         traffic: [0; 2],
         directions: [HotDirection::EMPTY; 2],
     };
@@ -337,7 +337,7 @@ impl Hot {
             reverse: self.state(from.other()),
             latest: self.latest(from),
             contended: self.contended,
-            mode: self.mode,
+            protocol_state: self.protocol_state,
         }
     }
 
@@ -357,7 +357,7 @@ impl Hot {
     /// other endpoint pass. If that has sent none yet (`has_reply` is false), they will pass in the direction opposite to
     /// `timed`'s packets.
     #[inline(always)]
-    pub fn matched_at(&self, timed: Endpoint, has_reply: bool) -> u8 {
+    pub fn matching_direction(&self, timed: Endpoint, has_reply: bool) -> u8 {
         if has_reply {
             return self.latest(timed.other()).direction();
         }

@@ -1,7 +1,7 @@
 //! The key of a flow.
 
 use crate::{
-    bytes::{in_memory, mix},
+    bytes::{mix, pack},
     layout::layout,
     parse::{Address, Frame, Ipv4, Ipv6, Kind},
 };
@@ -122,7 +122,7 @@ impl<A: Address> FlowKey<A> {
     /// Returns the key as words of memory: the addresses, and the rest.
     #[inline(always)]
     fn words(&self) -> ([u64; 4], u64) {
-        let rest = in_memory(&[
+        let rest = pack(&[
             (self.low_port.into(), 16),
             (self.high_port.into(), 16),
             (self.interface.into(), 16),

@@ -68,7 +68,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         if let Some(entry) = self.pending.entry() {
             endpoint.of_mut(&mut entry.directions).clear();
         }
-        self.hot.direction_mut(endpoint).state.set_waiting(false);
+        self.hot.direction_mut(endpoint).state.set_has_pending(false);
     }
 
     /// Notes when an endpoint last recorded.

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     method::Method,
     parse::{Quic, QuicForm},
-    rtt::{Connection, LegState, MatchPlan, Rules, Spin, quic},
+    rtt::{LegState, MatchPlan, Rules, Spin, SpinTrust, quic},
 };
 
 /// Whether a packet could change anything. Long headers are few and most of them do, so all of them count.
@@ -18,7 +18,7 @@ pub(super) fn has_effect(glance: &Glance, quic: &Quic, rules: &Rules) -> bool {
         return true;
     }
     Spin::would_change(glance.forward.state.spin(), u8::from(quic.spin))
-        && glance.mode.connection().is_recognised()
+        && glance.protocol_state.spin_trust().is_recognised()
         && rules.methods.has(Method::QuicSpin)
 }
 
@@ -38,7 +38,7 @@ pub(super) fn plan<P: PendingLookup>(
             recognise(flow, from, quic);
             note_ids(flow, from, quic, now, rules);
         }
-    } else if flow.hot.mode.connection().is_recognised() && rules.methods.has(Method::QuicSpin) {
+    } else if flow.hot.protocol_state.spin_trust().is_recognised() && rules.methods.has(Method::QuicSpin) {
         note_spin(flow, from, u8::from(quic.spin), now, rules, plan);
     }
 }
@@ -52,7 +52,7 @@ fn match_reply<P: PendingLookup>(
     plan: &mut MatchPlan,
 ) {
     let mut leg = flow.leg(from.other());
-    if leg.is_pending() && leg.number == quic.destination_id {
+    if leg.is_pending() && leg.identifier == quic.destination_id {
         leg.state = LegState::DONE;
         plan.method = Method::QuicHandshake;
         plan.recorded_at = leg.since;
@@ -65,17 +65,18 @@ fn match_reply<P: PendingLookup>(
 /// Applies rule 1.
 #[inline(always)]
 fn recognise<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, from: Endpoint, quic: &Quic) {
-    if flow.hot.mode.connection().is_recognised() {
+    if flow.hot.protocol_state.spin_trust().is_recognised() {
         return;
     }
     let [low, _] = &mut *flow.spin;
     let version = &mut low.interval;
     // An end that has sent no long header has no source ID, which counts as an empty one here.
-    let is_answer = quic.destination_id != 0 && quic.destination_id == flow.locked.leg(from.other()).number;
+    let is_answer =
+        quic.destination_id != 0 && quic.destination_id == flow.locked.leg(from.other()).identifier;
     if quic.is_known || is_answer && quic.version == *version {
         // From now on the field has the measure of an interval.
         *version = 0;
-        flow.hot.mode.set_connection(Connection::RECOGNISED);
+        flow.hot.protocol_state.set_spin_trust(SpinTrust::RECOGNISED);
     } else {
         *version = quic.version;
     }
@@ -95,7 +96,7 @@ fn note_ids<P: PendingLookup>(
     let is_initial = quic.form == QuicForm::Initial;
     if leg.is_pending() {
         if is_initial && now.saturating_sub(leg.since) > quic::FLIGHT {
-            leg.state = LegState::VOID;
+            leg.state = LegState::AMBIGUOUS;
             flow.set_leg(from, leg);
         }
         return;
@@ -104,10 +105,10 @@ fn note_ids<P: PendingLookup>(
         let begins = is_initial && flow.leg(from.other()).state == LegState::UNSEEN;
         let waits = begins && timed && rules.methods.has(Method::QuicHandshake);
         leg.since = now;
-        leg.state = if waits { LegState::ASKED } else { LegState::DONE };
+        leg.state = if waits { LegState::FIRST_PENDING } else { LegState::DONE };
     }
-    if leg.number != quic.source_id {
-        leg.number = quic.source_id;
+    if leg.identifier != quic.source_id {
+        leg.identifier = quic.source_id;
         Endpoint::each(|endpoint| {
             let mut spin = flow.spin(endpoint);
             spin.invalidate();
@@ -128,7 +129,7 @@ fn note_spin<P: PendingLookup>(
     plan: &mut MatchPlan,
 ) {
     let timed = flow.is_timed(from.other(), rules.include_local);
-    let mut connection = flow.hot.mode.connection();
+    let mut trust = flow.hot.protocol_state.spin_trust();
     let (mut forward, mut reverse) = (flow.spin(from), flow.spin(from.other()));
     if !forward.is_changed(value) {
         return;
@@ -142,18 +143,18 @@ fn note_spin<P: PendingLookup>(
         if reverse.has(Spin::EARLY) {
             forward = Spin::UNSEEN;
             reverse = Spin::UNSEEN;
-            connection.lose(1);
+            trust.lose(1);
         } else if !forward.has(Spin::EARLY) {
             forward.state |= Spin::EARLY;
-            connection.lose(1);
+            trust.lose(1);
         }
     } else if forward.has(Spin::LATEST) {
-        quic::breach(&mut forward, &mut reverse, &mut connection);
+        quic::reject_out_of_turn(&mut forward, &mut reverse, &mut trust);
     } else {
         if reverse.has(Spin::LATEST) {
-            connection.gain();
+            trust.gain();
         }
-        quic::take_edge(&mut forward, &mut reverse, value, now, connection.is_believed(), plan);
+        quic::take_edge(&mut forward, &mut reverse, value, now, trust.is_believed(), plan);
         if timed && rules.allow(&flow.quic_rtt(from.other()), now) {
             flow.set_quic_recorded_at(from.other(), now);
             forward.state |= Spin::RECORDED;
@@ -161,5 +162,5 @@ fn note_spin<P: PendingLookup>(
     }
     flow.set_spin(from, forward);
     flow.set_spin(from.other(), reverse);
-    flow.hot.mode.set_connection(connection);
+    flow.hot.protocol_state.set_spin_trust(trust);
 }

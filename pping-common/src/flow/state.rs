@@ -169,7 +169,8 @@ impl Hot {
     pub fn method(&self, number: u8, methods: Methods) -> Method {
         match number {
             Segment::NUMBER
-                if methods.has(Method::TcpTs) && self.mode.timestamps() != TimestampOption::ABSENT =>
+                if methods.has(Method::TcpTs)
+                    && self.protocol_state.timestamps() != TimestampOption::ABSENT =>
             {
                 Method::TcpTs
             }
@@ -189,8 +190,8 @@ impl Hot {
 
     /// Whether anything of the flow is pending.
     #[inline(always)]
-    pub fn is_waiting(&self) -> bool {
-        self.state(Endpoint::Low).is_waiting() || self.state(Endpoint::High).is_waiting()
+    pub fn has_pending(&self) -> bool {
+        self.state(Endpoint::Low).has_pending() || self.state(Endpoint::High).has_pending()
     }
 }
 
@@ -222,5 +223,5 @@ pub fn is_pending_idle(hot: &Hot, locked: &Locked, [low, high]: [u64; 2], rules:
         // A leg that completes gives the first RTT, which may limit recording.
         !hot.state(endpoint).is_leg_pending() && rules.allow(&RttSummary { recorded_at, min, smoothed }, now)
     };
-    !hot.is_waiting() && is_free(Endpoint::Low, low) && is_free(Endpoint::High, high)
+    !hot.has_pending() && is_free(Endpoint::Low, low) && is_free(Endpoint::High, high)
 }

@@ -1,4 +1,4 @@
-//! The steps of a packet in its flow: effect, follow, plan, find, record.
+//! The steps of a packet in its flow: effect, lifecycle, plan, find, record.
 
 use super::{
     hot::Glance,
@@ -12,8 +12,8 @@ use super::{
 use crate::{
     parse::{Datagram, Kind, Transport},
     rtt::{
-        self, Effect, MatchPlan, Measured, Pass, PendingRange, Progress, RttSummary, Rules, Waiting,
-        icmp_echo,
+        self, Effect, MatchPlan, Measured, Pass, PendingIdentifiers, PendingRange, Progress, RttSummary,
+        Rules, icmp_echo,
     },
 };
 
@@ -30,22 +30,22 @@ pub struct Outcome {
 
 impl Glance {
     /// Returns what [`LockedFlow::step`] could change for a packet that `from` sent. Most packets have no effect and end
-    /// here, before a lock is taken or a clock is read. `waiting` returns the pending timestamps of a direction. It is
+    /// here, before a lock is taken or a clock is read. `pending` returns the pending timestamps of a direction. It is
     /// called only if the direction's state says that it has some.
     #[inline(always)]
-    pub fn effect<W: Waiting>(
+    pub fn effect<W: PendingIdentifiers>(
         &self,
         from: Endpoint,
         transport: &Transport,
         progress: Progress,
         rules: &Rules,
-        waiting: impl Fn(Endpoint) -> Option<W>,
+        pending: impl Fn(Endpoint) -> Option<W>,
     ) -> Effect {
         if transitions::has_effect(self.forward.state, self.reverse, transport) {
             return Effect::Anything;
         }
         let is_any = match transport.kind {
-            Kind::Tcp => return tcp::effect(self, from, &transport.segment, progress, rules, waiting),
+            Kind::Tcp => return tcp::effect(self, from, &transport.segment, progress, rules, pending),
             // Echoes are so few that a check costs more than it saves.
             Kind::Echo => true,
             Kind::Quic => quic::has_effect(self, &transport.datagram.quic, rules),
@@ -116,8 +116,8 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         now: u64,
         rules: &Rules,
     ) -> Outcome {
-        self.settle(transport.number() == Datagram::NUMBER);
-        let changes = self.follow(from, transport, now);
+        self.invalidate_if_missed(transport.number() == Datagram::NUMBER);
+        let changes = self.update_lifecycle(from, transport, now);
         let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
         let mut plan = MatchPlan::NOTHING;
         for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
@@ -132,7 +132,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
 
     /// Runs the first part of [`LockedFlow::step`]: takes into account that packets were missed, if any were.
     #[inline(always)]
-    pub fn settle(&mut self, is_udp: bool) {
+    pub fn invalidate_if_missed(&mut self, is_udp: bool) {
         if self.hot.contended != 0 {
             self.hot.contended = 0;
             self.invalidate(is_udp);
@@ -141,7 +141,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
 
     /// Runs the second part of [`LockedFlow::step`]: opens and closes directions.
     #[inline(always)]
-    pub fn follow(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
+    pub fn update_lifecycle(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
         transitions::step(self, from, transport, now)
     }
 
@@ -216,13 +216,13 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         // `freed_below` is checked first: a QUIC flow has its spin bit where other flows have the flag for pending
         // timestamps.
         if plan.freed_below != 0
-            && self.hot.state(reverse).is_waiting()
+            && self.hot.state(reverse).has_pending()
             && let Some(entry) = self.pending.entry()
         {
             let pending = reverse.of_mut(&mut entry.directions);
             pending.free_echoed(PendingRange::of(rules.methods, pass), plan);
-            let is_waiting = pending.is_waiting();
-            self.hot.direction_mut(reverse).state.set_waiting(is_waiting);
+            let has_pending = pending.has_pending();
+            self.hot.direction_mut(reverse).state.set_has_pending(has_pending);
         }
         rtt::take_sample(now, plan, measured);
         if measured.has_sample {
@@ -258,9 +258,9 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         let pending = from.of_mut(&mut entry.directions);
         let range = PendingRange::of(rules.methods, pass);
         let is_recorded = rtt::record(pending, &rtt, now, range, rules, plan, measured);
-        let is_waiting = pending.is_waiting();
+        let has_pending = pending.has_pending();
         let state = &mut self.hot.direction_mut(from).state;
-        state.set_waiting(is_waiting);
+        state.set_has_pending(has_pending);
         if is_recorded {
             *from.of_mut(&mut entry.recorded_at) = now;
             state.set_recorded_at(now);

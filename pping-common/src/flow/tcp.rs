@@ -10,8 +10,8 @@ use crate::{
     method::Method,
     parse::Segment,
     rtt::{
-        Effect, MatchPlan, Pass, PendingRange, Progress, Rules, TimestampOption, Waiting, tcp_handshake,
-        tcp_seq, tcp_ts,
+        Effect, MatchPlan, Pass, PendingIdentifiers, PendingRange, Progress, Rules, TimestampOption,
+        tcp_handshake, tcp_seq, tcp_ts,
     },
 };
 
@@ -29,15 +29,15 @@ fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn effect<W: Waiting>(
+pub(super) fn effect<W: PendingIdentifiers>(
     glance: &Glance,
     from: Endpoint,
     segment: &Segment,
     progress: Progress,
     rules: &Rules,
-    waiting: impl Fn(Endpoint) -> Option<W>,
+    pending: impl Fn(Endpoint) -> Option<W>,
 ) -> Effect {
-    let (methods, options) = (rules.methods, glance.mode.timestamps());
+    let (methods, options) = (rules.methods, glance.protocol_state.timestamps());
     let (forward, reverse) = (&glance.forward, glance.reverse);
     // A flow with timestamps may have single segments without them, such as some hosts' keep-alives: they change nothing.
     if segment.has_timestamps {
@@ -54,23 +54,24 @@ pub(super) fn effect<W: Waiting>(
     if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(reverse.is_leg_pending(), segment) {
         return Effect::Anything;
     }
-    let look =
-        |state: DirectionState, endpoint| Look(if state.is_waiting() { waiting(endpoint) } else { None });
+    let view = |state: DirectionState, endpoint| {
+        PendingView(if state.has_pending() { pending(endpoint) } else { None })
+    };
     let pass = if methods.has_both() { Pass::Second } else { Pass::First };
     let mut effect = Effect::Nothing;
     if methods.has(Method::TcpTs) {
         effect = tcp_ts::effect(
             forward.newest_tsval,
             forward.state.tsval_state(),
-            &look(reverse, from.other()),
+            &view(reverse, from.other()),
             PendingRange::of(methods, Pass::First),
             segment,
         );
     }
     if effect == Effect::Nothing && is_by_seq(options, rules, pass) {
         effect = tcp_seq::effect(
-            &look(forward.state, from),
-            &look(reverse, from.other()),
+            &view(forward.state, from),
+            &view(reverse, from.other()),
             PendingRange::of(methods, pass),
             segment,
             progress,
@@ -81,12 +82,12 @@ pub(super) fn effect<W: Waiting>(
 }
 
 /// The pending timestamps of a direction, if it has any.
-struct Look<W>(Option<W>);
+struct PendingView<W>(Option<W>);
 
-impl<W: Waiting> Waiting for Look<W> {
+impl<W: PendingIdentifiers> PendingIdentifiers for PendingView<W> {
     #[inline(always)]
     fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
-        self.0.as_ref().is_some_and(|waiting| waiting.any(range, condition))
+        self.0.as_ref().is_some_and(|pending| pending.any(range, condition))
     }
 }
 
@@ -96,14 +97,14 @@ pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segme
     if segment.flags.rst() {
         return;
     }
-    let known = flow.hot.mode.timestamps();
+    let known = flow.hot.protocol_state.timestamps();
     let options = if segment.has_timestamps {
         TimestampOption::PRESENT
     } else if segment.flags.syn() {
         // An end that does not offer or accept timestamps here must not send them later (RFC 7323, 3.2).
         TimestampOption::ABSENT
     } else if known == TimestampOption::UNKNOWN {
-        if flow.hot.mode.count_without_timestamps() < SEGMENTS_WITHOUT_TIMESTAMPS {
+        if flow.hot.protocol_state.count_without_timestamps() < SEGMENTS_WITHOUT_TIMESTAMPS {
             return;
         }
         TimestampOption::ABSENT
@@ -113,7 +114,7 @@ pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segme
     if options == known {
         return;
     }
-    flow.hot.mode.set_timestamps(options);
+    flow.hot.protocol_state.set_timestamps(options);
     // The pending identifiers are those of the other method.
     if known != TimestampOption::UNKNOWN && !rules.methods.has_both() {
         flow.clear_pending(Endpoint::Low);
@@ -153,7 +154,7 @@ pub(super) fn plan<P: PendingLookup>(
     // A SYN is timed by its leg alone.
     let is_left_to_legs = has_handshake && flags.syn();
     let gives_other = plan.completes_leg == 0;
-    if is_by_seq(flow.hot.mode.timestamps(), rules, pass) {
+    if is_by_seq(flow.hot.protocol_state.timestamps(), rules, pass) {
         if flags.ack() {
             plan.echoed = segment.acknowledgement;
             plan.freed_below = tcp_seq::REACH;

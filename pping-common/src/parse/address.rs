@@ -1,7 +1,7 @@
 //! IP addresses, as they are parsed and as they are in keys.
 
 use super::class::Protocol;
-use crate::{bytes::in_memory, layout::layout};
+use crate::{bytes::pack, layout::layout};
 
 /// An IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl Address for Ipv4 {
 
     #[inline(always)]
     fn words(low: Self, high: Self) -> [u64; 4] {
-        [in_memory(&[(low.0.into(), 32), (high.0.into(), 32)]), 0, 0, 0]
+        [pack(&[(low.0.into(), 32), (high.0.into(), 32)]), 0, 0, 0]
     }
 
     const WORDS: usize = 1;

@@ -10,12 +10,12 @@ use super::{
     frame::Frame,
     ip,
     link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, LinkType},
-    options::USUAL_OPTIONS,
+    options::COMMON_OPTIONS,
     tcp::{Segment, TcpFlags, Timestamps},
     transport::Transport,
     udp::Datagram,
 };
-use crate::bytes::{Bytes, part};
+use crate::bytes::{Bytes, array_at};
 
 /// The offset of the ethertype in an Ethernet header.
 const ETHERTYPE: usize = 12;
@@ -23,7 +23,7 @@ const ETHERNET_HEADER: usize = 14;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const TCP_HEADER: usize = 20;
-const TIMESTAMPS: usize = USUAL_OPTIONS.len() + 8;
+const TIMESTAMPS: usize = COMMON_OPTIONS.len() + 8;
 /// Version 4, and a header of five words.
 const IPV4_START: u8 = 0x45;
 /// The fragment offset of IPv4, without the flag for more fragments.
@@ -47,19 +47,19 @@ impl Frame {
     #[inline(always)]
     fn parse_fast_v4(bytes: &(impl Bytes + ?Sized)) -> Option<Self> {
         let header: [u8; IPV4_HEADER + TCP_HEADER] = bytes.read(ETHERNET_HEADER)?;
-        let fragment = u16::from_be_bytes(part(&header, 6));
+        let fragment = u16::from_be_bytes(array_at(&header, 6));
         if header[0] != IPV4_START || header[9] != Segment::NUMBER || fragment & FRAGMENT_OFFSET != 0 {
             return None;
         }
-        let len = u16::from_be_bytes(part(&header, 2));
-        let mut frame = Self { family: Family::V4, traffic_class: header[1], ..Self::USUAL };
-        frame.source = IpAddress::mapped(part(&header, 12));
-        frame.destination = IpAddress::mapped(part(&header, 16));
+        let len = u16::from_be_bytes(array_at(&header, 2));
+        let mut frame = Self { family: Family::V4, traffic_class: header[1], ..Self::COMMON };
+        frame.source = IpAddress::mapped(array_at(&header, 12));
+        frame.destination = IpAddress::mapped(array_at(&header, 16));
         let options = ETHERNET_HEADER + IPV4_HEADER + TCP_HEADER;
         // A length of 0 stands for one that is too long for the field. It is less than that of the header, so it fails
         // here.
         let len = u32::from(len).checked_sub(IPV4_HEADER as u32)?;
-        frame.transport.segment = segment(bytes, &part(&header, IPV4_HEADER), options, len)?;
+        frame.transport.segment = segment(bytes, &array_at(&header, IPV4_HEADER), options, len)?;
         Some(frame)
     }
 
@@ -69,13 +69,13 @@ impl Frame {
         if header[0] >> 4 != 6 || header[6] != Segment::NUMBER {
             return None;
         }
-        let len = u16::from_be_bytes(part(&header, 4));
+        let len = u16::from_be_bytes(array_at(&header, 4));
         let traffic_class = header[0] << 4 | header[1] >> 4;
-        let mut frame = Self { family: Family::V6, traffic_class, ..Self::USUAL };
-        frame.source = IpAddress::from_bytes(part(&header, 8));
-        frame.destination = IpAddress::from_bytes(part(&header, 24));
+        let mut frame = Self { family: Family::V6, traffic_class, ..Self::COMMON };
+        frame.source = IpAddress::from_bytes(array_at(&header, 8));
+        frame.destination = IpAddress::from_bytes(array_at(&header, 24));
         let options = ETHERNET_HEADER + IPV6_HEADER + TCP_HEADER;
-        frame.transport.segment = segment(bytes, &part(&header, IPV6_HEADER), options, u32::from(len))?;
+        frame.transport.segment = segment(bytes, &array_at(&header, IPV6_HEADER), options, u32::from(len))?;
         Some(frame)
     }
 
@@ -86,18 +86,18 @@ impl Frame {
         match A::FAMILY {
             Family::V4 => {
                 let header: [u8; IPV4_HEADER] = bytes.read(ETHERNET_HEADER)?;
-                let len = u16::from_be_bytes(part(&header, 2));
-                let fragment = u16::from_be_bytes(part(&header, 6));
-                let is_usual = header[0] == IPV4_START
+                let len = u16::from_be_bytes(array_at(&header, 2));
+                let fragment = u16::from_be_bytes(array_at(&header, 6));
+                let is_common = header[0] == IPV4_START
                     && header[9] == Datagram::NUMBER
                     && fragment & FRAGMENT_OFFSET == 0
                     && usize::from(len) >= IPV4_HEADER;
-                is_usual.then_some(header[1])
+                is_common.then_some(header[1])
             }
             Family::V6 => {
                 let header: [u8; IPV6_HEADER] = bytes.read(ETHERNET_HEADER)?;
-                let is_usual = header[0] >> 4 == 6 && header[6] == Datagram::NUMBER;
-                is_usual.then_some(header[0] << 4 | header[1] >> 4)
+                let is_common = header[0] >> 4 == 6 && header[6] == Datagram::NUMBER;
+                is_common.then_some(header[0] << 4 | header[1] >> 4)
             }
         }
     }
@@ -105,7 +105,7 @@ impl Frame {
     /// Returns the protocol and the traffic class of a frame, as read from their usual offsets. It does not look behind
     /// VLAN tags, extension headers and the like.
     #[inline(always)]
-    pub fn glance(bytes: &(impl Bytes + ?Sized), link: LinkType) -> (Protocol, u8) {
+    pub fn peek_protocol(bytes: &(impl Bytes + ?Sized), link: LinkType) -> (Protocol, u8) {
         let (start, version) = match link {
             LinkType::Ethernet => match bytes.read(ETHERTYPE).map(u16::from_be_bytes) {
                 Some(ETHERTYPE_IPV4) => (ETHERNET_HEADER, 4),
@@ -122,19 +122,19 @@ impl Frame {
         }
     }
 
-    const USUAL: Self = Self { protocol: Protocol::Tcp, ..Self::EMPTY };
+    const COMMON: Self = Self { protocol: Protocol::Tcp, ..Self::EMPTY };
 
     /// Copies what matters of a frame that [`Frame::parse_fast`] parsed.
     #[inline(always)]
-    pub fn copy_fast(&mut self, usual: &Self) {
-        self.source = usual.source;
-        self.destination = usual.destination;
-        self.family = usual.family;
-        self.protocol = usual.protocol;
-        self.traffic_class = usual.traffic_class;
+    pub fn copy_fast(&mut self, common: &Self) {
+        self.source = common.source;
+        self.destination = common.destination;
+        self.family = common.family;
+        self.protocol = common.protocol;
+        self.traffic_class = common.traffic_class;
         self.transport.kind = Kind::Tcp;
         // Copied one by one: the kernel programs would copy the options byte by byte, though they do not matter.
-        let (to, from) = (&mut self.transport.segment, &usual.transport.segment);
+        let (to, from) = (&mut self.transport.segment, &common.transport.segment);
         to.source_port = from.source_port;
         to.destination_port = from.destination_port;
         to.flags = from.flags;
@@ -164,21 +164,21 @@ fn segment(
     let mut timestamps = Segment::EMPTY.timestamps;
     if has_timestamps {
         let options: [u8; TIMESTAMPS] = bytes.read(options)?;
-        if part(&options, 0) != USUAL_OPTIONS {
+        if array_at(&options, 0) != COMMON_OPTIONS {
             return None;
         }
         timestamps = Timestamps {
-            tsval: u32::from_be_bytes(part(&options, 4)),
-            tsecr: u32::from_be_bytes(part(&options, 8)),
+            tsval: u32::from_be_bytes(array_at(&options, 4)),
+            tsecr: u32::from_be_bytes(array_at(&options, 8)),
         };
     }
     Some(Segment {
-        source_port: u16::from_be_bytes(part(header, 0)),
-        destination_port: u16::from_be_bytes(part(header, 2)),
+        source_port: u16::from_be_bytes(array_at(header, 0)),
+        destination_port: u16::from_be_bytes(array_at(header, 2)),
         // The check above has made sure that these flags are 0. The mask tells the compiler.
         flags: TcpFlags(header[13] & !SYN_FIN_RST),
-        sequence: u32::from_be_bytes(part(header, 4)),
-        acknowledgement: u32::from_be_bytes(part(header, 8)),
+        sequence: u32::from_be_bytes(array_at(header, 4)),
+        acknowledgement: u32::from_be_bytes(array_at(header, 8)),
         payload: len.checked_sub(u32::from(words) * 4)?,
         has_timestamps,
         timestamps,

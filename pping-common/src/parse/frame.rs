@@ -59,7 +59,7 @@ impl Frame {
 
     /// Notes the version and offset of the IP header.
     #[inline(always)]
-    pub(super) fn found(&mut self, family: Family, offset: usize) {
+    pub(super) fn set_network_header(&mut self, family: Family, offset: usize) {
         self.family = family;
         self.network_offset = offset as u32;
     }
@@ -67,20 +67,20 @@ impl Frame {
     /// The offset of the transport header, with a bound that the verifier sees.
     #[inline(always)]
     pub(super) fn transport_offset<O: Bytes + ?Sized>(&self) -> usize {
-        O::below::<MAX_OFFSET>(self.transport_offset as usize)
+        O::bounded::<MAX_OFFSET>(self.transport_offset as usize)
     }
 
     /// Notes the offset of the IP header. Its first four bits give the version.
     #[inline(always)]
-    pub(super) fn found_by_version<O: Bytes + ?Sized>(
+    pub(super) fn set_network_header_by_version<O: Bytes + ?Sized>(
         &mut self,
         bytes: &O,
         offset: usize,
     ) -> Result<(), Untracked> {
         let [first, _] = bytes.read(offset).ok_or(Untracked::Truncated)?;
         match first >> 4 {
-            4 => self.found(Family::V4, offset),
-            6 => self.found(Family::V6, offset),
+            4 => self.set_network_header(Family::V4, offset),
+            6 => self.set_network_header(Family::V6, offset),
             _ => return Err(Untracked::NonIp),
         }
         Ok(())

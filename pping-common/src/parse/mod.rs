@@ -59,7 +59,7 @@ impl Frame {
         self.parse_network(bytes)?;
         if self.enter_tunnel(bytes, decap)? {
             self.parse_network(bytes)?;
-            self.refuse_tunnel(bytes, decap)?;
+            self.reject_nested_tunnel(bytes, decap)?;
         }
         self.parse_transport(bytes, scope)
     }
@@ -85,7 +85,7 @@ impl Frame {
     /// Runs the second step: the IP header and its extension headers.
     #[inline(always)]
     pub fn parse_network<O: Bytes + ?Sized>(&mut self, bytes: &O) -> Result<(), Untracked> {
-        let offset = O::below::<MAX_OFFSET>(self.network_offset as usize);
+        let offset = O::bounded::<MAX_OFFSET>(self.network_offset as usize);
         match self.family {
             Family::V4 => ip::parse_v4(bytes, offset, self),
             Family::V6 => ip::parse_v6(bytes, offset, self),
@@ -102,9 +102,9 @@ impl Frame {
         tunnel::enter(bytes, self, decap)
     }
 
-    /// Refuses a tunnel inside the tunnel that was entered.
+    /// Rejects a tunnel inside the tunnel that was entered.
     #[inline(always)]
-    pub fn refuse_tunnel<O: Bytes + ?Sized>(&self, bytes: &O, decap: Decap) -> Result<(), Untracked> {
+    pub fn reject_nested_tunnel<O: Bytes + ?Sized>(&self, bytes: &O, decap: Decap) -> Result<(), Untracked> {
         if tunnel::is_tunnel(bytes, self, decap)? { Err(Untracked::NestedTunnel) } else { Ok(()) }
     }
 

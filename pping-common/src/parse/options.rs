@@ -11,7 +11,7 @@ const OPTION_TIMESTAMPS: u8 = 8;
 const OPTION_TIMESTAMPS_LEN: u8 = 10;
 /// Steps within which any option that matters is reached: it has ten bytes itself, and before it any two steps pass at
 /// least three bytes.
-pub(super) const MOST_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
+pub(super) const MAX_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LEN as usize) * 2 / 3 + 1;
 /// The classes of options.
 const CLASSES: usize = 4;
 pub(super) const CLASS_TIMESTAMPS: usize = 1;
@@ -26,7 +26,7 @@ static KINDS: [u8; 256] = {
     kinds
 };
 /// The usual options: two bytes of padding align the values after kind and length.
-pub(super) const USUAL_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
+pub(super) const COMMON_OPTIONS: [u8; 4] = [OPTION_NOP, OPTION_NOP, OPTION_TIMESTAMPS, OPTION_TIMESTAMPS_LEN];
 
 /// The options of a segment while they are parsed. They are copied to memory where any byte can be read, at an offset
 /// that another byte gives. In the packet, the verifier would have to follow each possible offset.
@@ -39,7 +39,7 @@ pub(super) struct Options {
     /// The number of bytes that were copied.
     pub(super) copied: u8,
     /// The offset of the next option to read.
-    looked_at: u8,
+    next_offset: u8,
     /// The offset of the last option of each class, plus 1; 0 if there is none.
     pub(super) last: [u8; CLASSES],
     /// Not 0 if an option of the class is long enough for SACK.
@@ -55,7 +55,7 @@ impl Options {
     pub(super) const NONE: Self = Self {
         len: 0,
         copied: 0,
-        looked_at: 0,
+        next_offset: 0,
         last: [0; CLASSES],
         has_long: [0; CLASSES],
         bytes: [0; Self::ROOM + Self::LONGEST],
@@ -66,7 +66,7 @@ impl Options {
     pub(super) fn copy<O: Bytes + ?Sized>(&mut self, bytes: &O, offset: usize, len: usize) {
         self.len = len as u8;
         self.copied = 0;
-        self.looked_at = 0;
+        self.next_offset = 0;
         self.last = [0; CLASSES];
         self.has_long = [0; CLASSES];
         for at in (0..MAX_TCP_OPTION_BYTES).step_by(4) {
@@ -79,18 +79,18 @@ impl Options {
         }
     }
 
-    /// Reads the option at `looked_at`. Returns `false` if no more options can be read. It has no branch per kind: the
+    /// Reads the option at `next_offset`. Returns `false` if no more options can be read. It has no branch per kind: the
     /// verifier would follow each of them in each step.
     #[inline(always)]
     pub(super) fn step<O: Bytes + ?Sized>(&mut self) -> bool {
-        let at = O::below::<{ Self::ROOM }>(usize::from(self.looked_at));
+        let at = O::bounded::<{ Self::ROOM }>(usize::from(self.next_offset));
         // The last byte alone can only be padding.
         if at + 2 > usize::from(self.copied) {
             return false;
         }
         let (kind, option_len) = (self.bytes[at], u32::from(self.bytes[at + 1]));
         let traits = KINDS[usize::from(kind)];
-        let class = O::below::<CLASSES>(usize::from(traits) % CLASSES);
+        let class = O::bounded::<CLASSES>(usize::from(traits) % CLASSES);
         let is_nop = u32::from(traits >> 2) & 1;
         // The byte after padding is no length but the next option. It is often padding, too; then the step passes both.
         let nops = 1 + ((option_len ^ u32::from(OPTION_NOP)).wrapping_sub(1) >> 31);
@@ -108,14 +108,14 @@ impl Options {
         }
         self.last[class] = at as u8 + 1;
         self.has_long[class] |= (option_len.wrapping_sub(u32::from(OPTION_SACK_MIN_LEN)) >> 31) as u8 ^ 1;
-        self.looked_at = next as u8;
+        self.next_offset = next as u8;
         true
     }
 
     /// Whether the next option lies within the header, but beyond the copied bytes.
     #[inline(always)]
     pub(super) fn is_cut(&self) -> bool {
-        let next = self.looked_at + 2;
+        let next = self.next_offset + 2;
         next > self.copied && next <= self.len
     }
 

@@ -100,9 +100,9 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     if destination_len > LONGEST_ID {
         return Err(Untracked::Unsupported);
     }
-    let destination_len = O::below::<32>(destination_len);
+    let destination_len = O::bounded::<32>(destination_len);
     let behind = BEFORE_IDS + destination_len;
-    let source_at = O::below::<64>(behind + usize::from(!is_packed));
+    let source_at = O::bounded::<64>(behind + usize::from(!is_packed));
     if len < source_at + LONGEST_ID {
         return Err(Untracked::Unsupported);
     }

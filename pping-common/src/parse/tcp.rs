@@ -2,7 +2,7 @@
 
 use super::{
     class::{TCP, Untracked},
-    options::{CLASS_SACK, CLASS_TIMESTAMPS, MOST_STEPS, Options, USUAL_OPTIONS},
+    options::{CLASS_SACK, CLASS_TIMESTAMPS, COMMON_OPTIONS, MAX_STEPS, Options},
 };
 use crate::{
     bytes::Bytes,
@@ -165,17 +165,17 @@ fn parse_options<O: Bytes + ?Sized>(
     segment: &mut Segment,
 ) -> Result<(), Untracked> {
     // Nearly every segment of an established connection has exactly these options (RFC 7323, appendix A).
-    if len == USUAL_OPTIONS.len() + 8 {
+    if len == COMMON_OPTIONS.len() + 8 {
         let start: [u8; 4] = bytes.read(offset).ok_or(Untracked::Truncated)?;
-        if start == USUAL_OPTIONS {
-            return take_timestamps(bytes, offset + USUAL_OPTIONS.len(), segment);
+        if start == COMMON_OPTIONS {
+            return take_timestamps(bytes, offset + COMMON_OPTIONS.len(), segment);
         }
     }
     segment.options.copy(bytes, offset, len);
     // The steps are written out: in a loop the verifier of Linux 6.18 compares states more strictly, and so follows more
     // paths.
     'walk: {
-        const { assert!(MOST_STEPS == 21) };
+        const { assert!(MAX_STEPS == 21) };
         macro_rules! steps {
             ($($step:literal)*) => {$(
                 let _ = $step;
@@ -193,7 +193,7 @@ fn parse_options<O: Bytes + ?Sized>(
     segment.has_sack = options.has_long[CLASS_SACK] != 0;
     let after_kind = usize::from(options.last[CLASS_TIMESTAMPS]);
     if after_kind != 0 {
-        let at = O::below::<{ Options::ROOM }>(after_kind - 1);
+        let at = O::bounded::<{ Options::ROOM }>(after_kind - 1);
         if at + Options::LONGEST > usize::from(options.copied) {
             return Err(Untracked::Truncated);
         }

@@ -44,7 +44,7 @@ impl Decap {
 
     /// Adds the tunnels of `other`.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -87,7 +87,7 @@ pub(super) fn enter<O: Bytes + ?Sized>(
     let offset = frame.transport_offset::<O>();
     let inside = match tunnel(bytes, frame, decap)? {
         Tunnel::None => return Ok(false),
-        Tunnel::Ip => frame.found_by_version(bytes, offset),
+        Tunnel::Ip => frame.set_network_header_by_version(bytes, offset),
         Tunnel::Gre => gre(bytes, offset, frame),
         Tunnel::Vxlan => vxlan(bytes, offset + UDP_HEADER, frame),
         Tunnel::Geneve => geneve(bytes, offset + UDP_HEADER, frame),
@@ -103,7 +103,7 @@ fn tunnel<O: Bytes + ?Sized>(bytes: &O, frame: &Frame, decap: Decap) -> Result<T
         GRE if decap.has(Decap::GRE) => return Ok(Tunnel::Gre),
         _ => {}
     }
-    if frame.protocol != Protocol::Udp || decap.0 & !Decap::IPIP.and(Decap::GRE).0 == 0 {
+    if frame.protocol != Protocol::Udp || decap.0 & !Decap::IPIP.with(Decap::GRE).0 == 0 {
         return Ok(Tunnel::None);
     }
     // Packets of both directions go to the well-known port. The source port only spreads flows.
@@ -190,7 +190,7 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
     }
     let mut offset = offset + HEADER;
     if flags & HAS_OPTIONAL == 0 {
-        return frame.found_by_version(bytes, offset);
+        return frame.set_network_header_by_version(bytes, offset);
     }
     let [_, _, _, mut next] = bytes.read::<OPTIONAL>(offset).ok_or(Untracked::Truncated)?;
     offset += OPTIONAL;
@@ -208,9 +208,9 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
         }
         // The last byte has the type of the next header. The verifier wants offsets that only count up.
         // other.
-        let end = O::below::<MAX_OFFSET>(offset + usize::from(words) * 4 - 2);
+        let end = O::bounded::<MAX_OFFSET>(offset + usize::from(words) * 4 - 2);
         [_, next] = bytes.read(end).ok_or(Untracked::Truncated)?;
         offset = end + 2;
     }
-    if next == 0 { frame.found_by_version(bytes, offset) } else { Err(Untracked::Unsupported) }
+    if next == 0 { frame.set_network_header_by_version(bytes, offset) } else { Err(Untracked::Unsupported) }
 }

@@ -8,11 +8,11 @@ states! {
         /// The packet was not seen.
         UNSEEN = 0,
         /// The first packet of a connection is pending: a SYN, or the Initial of a QUIC client.
-        ASKED = 1,
+        FIRST_PENDING = 1,
         /// A SYN-ACK is pending.
-        ANSWERED = 2,
+        SYN_ACK_PENDING = 2,
         /// The packet was retransmitted, so its reply would be ambiguous (RFC 6298, 3: Karn's rule).
-        VOID = 3,
+        AMBIGUOUS = 3,
         /// The reply was seen, or the leg is not timed.
         DONE = 4,
     }
@@ -24,7 +24,7 @@ pub struct Leg {
     /// When the packet was seen, ns.
     pub(crate) since: u64,
     /// The identifier in the reply: the sequence number after the SYN, or a digest of the connection ID.
-    pub(crate) number: u32,
+    pub(crate) identifier: u32,
     /// Bytes of data in the SYN (RFC 7413), which the reply may acknowledge, too.
     pub(crate) payload: u16,
     /// The stage.
@@ -33,12 +33,12 @@ pub struct Leg {
 
 impl Leg {
     /// Nothing was seen yet.
-    pub const UNSEEN: Self = Self { since: 0, number: 0, payload: 0, state: LegState::UNSEEN };
+    pub const UNSEEN: Self = Self { since: 0, identifier: 0, payload: 0, state: LegState::UNSEEN };
 
     /// Whether the reply is still expected.
     #[inline(always)]
     pub(crate) fn is_pending(&self) -> bool {
-        matches!(self.state, LegState::ASKED | LegState::ANSWERED)
+        matches!(self.state, LegState::FIRST_PENDING | LegState::SYN_ACK_PENDING)
     }
 
     /// Gives the leg up: its reply may have been missed, or will never come.

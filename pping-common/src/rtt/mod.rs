@@ -22,9 +22,9 @@ pub(crate) mod tcp_ts;
 
 pub use leg::Leg;
 pub(crate) use leg::LegState;
-pub use pending::{Pending, PendingEntry, PendingRange, Waiting, any};
+pub use pending::{Pending, PendingEntry, PendingIdentifiers, PendingRange, any_pending};
 pub use plan::{Effect, MatchPlan, Pass};
-pub use quic::{Connection, Spin};
+pub use quic::{Spin, SpinTrust};
 pub use rules::{RttBasis, RttSummary, Rules};
 pub use sample::{Measured, Sample};
 pub(crate) use steps::{record, take_sample};

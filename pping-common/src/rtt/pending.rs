@@ -66,21 +66,21 @@ impl PendingEntry {
 }
 
 /// Access to the pending timestamps of a flow direction, without the lock of the flow.
-pub trait Waiting {
+pub trait PendingIdentifiers {
     /// Whether a condition holds for any pending identifier.
     fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool;
 }
 
-impl Waiting for &Pending {
+impl PendingIdentifiers for &Pending {
     #[inline(always)]
     fn any(&self, range: PendingRange, condition: impl Fn(u32) -> bool) -> bool {
-        any(|slot| (self.times[slot], self.identifiers[slot]), range, condition)
+        any_pending(|slot| (self.times[slot], self.identifiers[slot]), range, condition)
     }
 }
 
 /// Whether a condition holds for any pending identifier. `slots` returns the time and the identifier of a slot.
 #[inline(always)]
-pub fn any(
+pub fn any_pending(
     slots: impl Fn(usize) -> (u64, u32),
     range: PendingRange,
     condition: impl Fn(u32) -> bool,
@@ -102,13 +102,13 @@ impl Pending {
         Self { identifiers: [0; PENDING_PER_DIRECTION], times: [0; PENDING_PER_DIRECTION] };
 
     /// The number of pending timestamps.
-    pub fn waiting(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.times.iter().filter(|&&time| time != 0).count()
     }
 
     /// Whether anything is pending.
     #[inline(always)]
-    pub(crate) fn is_waiting(&self) -> bool {
+    pub(crate) fn has_pending(&self) -> bool {
         self.times.iter().fold(0, |all, time| all | time) != 0
     }
 

@@ -29,17 +29,18 @@
 //! 6. The first packet of a direction sets its value. A packet with another value is an edge if rules 7 and 8 allow it:
 //!    it sets the value and the time of the last edge, and the other end gets the turn. Before the first edge either end
 //!    has the turn.
-//! 7. A packet is early if the last edge of its direction was less than 1 / [`EARLY_SHARE`] of the measure ago: it was
+//! 7. A packet is early if the last edge of its direction was less than 1 / [`EARLY_DIVISOR`] of the measure ago: it was
 //!    reordered. It is ignored. The first early packet of a direction since the latest edge of the flow costs 1 of trust.
 //!    If the other direction had an early packet since that edge, too, the RTT fell, and both directions start over.
 //! 8. Otherwise the packet is also ignored if its end does not have the turn: it was reordered by more than that, or an
 //!    edge was missed, or the last edge was none. If the flow is believed, the last edges of both directions lose their
-//!    times, which costs [`BREACH`] of trust if either had one. If the flow is not believed, it costs [`BREACH`] in any
-//!    case, and both directions start over.
+//!    times, which costs [`OUT_OF_TURN_COST`] of trust if either had one. If the flow is not believed, it costs
+//!    [`OUT_OF_TURN_COST`] in any case, and both directions start over.
 //! 9. An edge gains 1 of trust, unless either end had the turn.
-//! 10. Trust is [`FIRST`] when the flow is recognised, and always stays between [`LEAST`] and [`MOST`]. From [`BELIEVED`]
-//!     on the flow is believed: with its 7th edge if nothing goes wrong, otherwise with the 16th in a row at the latest.
-//!     If one end or both grease the bit, few flows get that far, and not for long.
+//! 10. Trust is [`INITIAL_TRUST`] when the flow is recognised, and always stays between [`MIN_TRUST`] and
+//!     [`MAX_TRUST`]. From [`BELIEVED`] on the flow is believed: with its 7th edge if nothing goes wrong, otherwise
+//!     with the 16th in a row at the latest. If one end or both grease the bit, few flows get that far, and not for
+//!     long.
 //! 11. An edge ends an interval if the last edge of its direction has a time. The interval is a sample if the flow is
 //!     believed by now, and if the interval is at least half the previous measure and at most [`LONGEST`]: in a longer
 //!     one, neither end sent anything for a while. The identifier is the value. The part of the RTT beyond the sender of
@@ -66,18 +67,18 @@ pub(crate) const FLIGHT: u64 = 50_000_000;
 /// The longest interval between two edges that is a sample, ns.
 const LONGEST: u64 = PENDING_LIFETIME;
 /// An edge that comes within one part in this many of the measure is early.
-const EARLY_SHARE: u64 = 8;
+const EARLY_DIVISOR: u64 = 8;
 
 /// The lowest trust of a recognised flow.
-const LEAST: u8 = 1;
+const MIN_TRUST: u8 = 1;
 /// The trust of a flow when it is recognised.
-const FIRST: u8 = 10;
+const INITIAL_TRUST: u8 = 10;
 /// The trust from which samples are taken.
 const BELIEVED: u8 = 16;
 /// The highest trust.
-const MOST: u8 = 24;
+const MAX_TRUST: u8 = 24;
 /// The trust that an edge out of turn costs.
-const BREACH: u8 = 4;
+const OUT_OF_TURN_COST: u8 = 4;
 
 /// The state of the spin bit of a flow direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +133,7 @@ impl Spin {
     /// Whether a packet at `now` is early (rule 7).
     #[inline(always)]
     pub(crate) fn is_early(&self, now: u64) -> bool {
-        self.edge_at != 0 && now.saturating_sub(self.edge_at) < self.measure() / EARLY_SHARE
+        self.edge_at != 0 && now.saturating_sub(self.edge_at) < self.measure() / EARLY_DIVISOR
     }
 
     /// The measure of the interval, ns.
@@ -163,11 +164,11 @@ impl Spin {
 /// The state of a UDP flow: 0 before it is recognised as QUIC, then the trust in its spin bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Connection(pub(crate) u8);
+pub struct SpinTrust(pub(crate) u8);
 
-impl Connection {
+impl SpinTrust {
     /// The flow was just recognised (rule 10).
-    pub(crate) const RECOGNISED: Self = Self(FIRST);
+    pub(crate) const RECOGNISED: Self = Self(INITIAL_TRUST);
 
     /// The flow is not recognised yet.
     pub const UNKNOWN: Self = Self(0);
@@ -186,28 +187,28 @@ impl Connection {
 
     #[inline(always)]
     pub(crate) fn gain(&mut self) {
-        if self.0 < MOST {
+        if self.0 < MAX_TRUST {
             self.0 += 1;
         }
     }
 
     #[inline(always)]
     pub(crate) fn lose(&mut self, trust: u8) {
-        self.0 = if self.0 > LEAST + trust { self.0 - trust } else { LEAST };
+        self.0 = if self.0 > MIN_TRUST + trust { self.0 - trust } else { MIN_TRUST };
     }
 }
 
 /// Applies rule 8 to a packet out of turn.
 #[inline(always)]
-pub(crate) fn breach(spin: &mut Spin, other: &mut Spin, connection: &mut Connection) {
-    if !connection.is_believed() {
+pub(crate) fn reject_out_of_turn(spin: &mut Spin, other: &mut Spin, trust: &mut SpinTrust) {
+    if !trust.is_believed() {
         *spin = Spin::UNSEEN;
         *other = Spin::UNSEEN;
-        connection.lose(BREACH);
+        trust.lose(OUT_OF_TURN_COST);
         return;
     }
     if spin.edge_at != 0 || other.edge_at != 0 {
-        connection.lose(BREACH);
+        trust.lose(OUT_OF_TURN_COST);
     }
     spin.edge_at = 0;
     other.edge_at = 0;

@@ -20,17 +20,17 @@ pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, plan: &mut MatchPlan
         return;
     }
     // A SYN-ACK answers a SYN, also in a simultaneous open.
-    let expected = if segment.flags.syn() { LegState::ASKED } else { LegState::ANSWERED };
+    let expected = if segment.flags.syn() { LegState::FIRST_PENDING } else { LegState::SYN_ACK_PENDING };
     if leg.state != expected {
         return;
     }
-    let beyond = segment.acknowledgement.wrapping_sub(leg.number);
+    let beyond = segment.acknowledgement.wrapping_sub(leg.identifier);
     let payload = u32::from(leg.payload);
     if beyond == 0 || beyond == payload {
         leg.state = LegState::DONE;
         plan.method = Method::TcpHandshake;
         plan.recorded_at = leg.since;
-        plan.matched = leg.number;
+        plan.matched = leg.identifier;
         plan.completes_leg = 1;
     } else if beyond > payload && beyond < 1 << 31 {
         // The segment acknowledges more than the handshake, so a packet was missed.
@@ -44,19 +44,19 @@ pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
     if !segment.flags.syn() {
         return;
     }
-    let number = segment.sequence.wrapping_add(1);
-    if leg.state != LegState::UNSEEN && leg.number == number {
+    let identifier = segment.sequence.wrapping_add(1);
+    if leg.state != LegState::UNSEEN && leg.identifier == identifier {
         if leg.is_pending() {
-            leg.state = LegState::VOID;
+            leg.state = LegState::AMBIGUOUS;
         }
         return;
     }
-    leg.number = number;
+    leg.identifier = identifier;
     leg.since = now;
     leg.payload = if segment.payload < u32::from(u16::MAX) { segment.payload as u16 } else { 0 };
     leg.state = match (timed, segment.flags.ack()) {
         (false, _) => LegState::DONE,
-        (true, false) => LegState::ASKED,
-        (true, true) => LegState::ANSWERED,
+        (true, false) => LegState::FIRST_PENDING,
+        (true, true) => LegState::SYN_ACK_PENDING,
     };
 }

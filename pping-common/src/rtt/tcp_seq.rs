@@ -5,7 +5,7 @@
 //! of its direction. So does the SYN of another connection, whose sequence numbers are unrelated.
 
 use super::{
-    pending::{PendingRange, Waiting},
+    pending::{PendingIdentifiers, PendingRange},
     plan::Effect,
     tcp_ts::is_newer,
 };
@@ -47,8 +47,8 @@ states! {
 
 #[inline(always)]
 pub(crate) fn effect(
-    forward: &impl Waiting,
-    reverse: &impl Waiting,
+    forward: &impl PendingIdentifiers,
+    reverse: &impl PendingIdentifiers,
     range: PendingRange,
     segment: &Segment,
     progress: Progress,

@@ -1,7 +1,7 @@
 //! `tcp-ts`: a `TSval` and the `TSecr` that echoes it (RFC 7323, 3 and 4).
 
 use super::{
-    pending::{PendingRange, Waiting},
+    pending::{PendingIdentifiers, PendingRange},
     plan::Effect,
 };
 use crate::{layout::states, parse::Segment};
@@ -38,7 +38,7 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 pub(crate) fn effect(
     newest: u32,
     state: TsvalState,
-    reverse: &impl Waiting,
+    reverse: &impl PendingIdentifiers,
     range: PendingRange,
     segment: &Segment,
 ) -> Effect {

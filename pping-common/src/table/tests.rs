@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, vec, vec::Vec};
 
-use super::{Bucket, Candidates, Slot, WAYS, buckets, taken, way};
+use super::{Bucket, Candidates, Slot, WAYS, bucket_count, find_way, occupied};
 use crate::{
     flow::{Address, FlowKey, Ipv4, Ipv6},
     parse::IpAddress,
@@ -27,15 +27,15 @@ fn keys<A: Address>(network: [u64; 2]) -> Vec<FlowKey<A>> {
 
 /// Inserts keys, and returns the position of each key that found no slot.
 fn refused<A: Address>(keys: &[FlowKey<A>], seed: u64, flows: u32) -> Vec<usize> {
-    let count = buckets(flows);
+    let count = bucket_count(flows);
     let mut table = vec![Bucket::EMPTY; count as usize];
     let mut refused = Vec::new();
     for (number, key) in keys.iter().enumerate() {
         let candidates = Candidates::of(key, seed, count);
         let [first, second] = [candidates.first, candidates.second].map(|bucket| bucket as usize);
-        let is_second = taken(table[second].tags.into_iter()) < taken(table[first].tags.into_iter());
+        let is_second = occupied(table[second].tags.into_iter()) < occupied(table[first].tags.into_iter());
         let bucket = &mut table[if is_second { second } else { first }];
-        match way(bucket.tags.into_iter(), 0) {
+        match find_way(bucket.tags.into_iter(), 0) {
             Some(free) => bucket.tags[free] = candidates.tag,
             None => refused.push(number),
         }
@@ -44,7 +44,7 @@ fn refused<A: Address>(keys: &[FlowKey<A>], seed: u64, flows: u32) -> Vec<usize>
 }
 
 #[test]
-fn nearly_all_flows_that_a_table_is_for_find_a_place() {
+fn nearly_all_flows_that_a_table_is_for_find_a_slot() {
     for seed in [SEED, 0, 1, u64::MAX] {
         let v4 = refused(&keys::<Ipv4>([0, 0xffff_0a00_0000]), seed, FLOWS);
         let v6 = refused(&keys::<Ipv6>([0x2001_0db8_0000_0001, 0]), seed, FLOWS);
@@ -57,7 +57,7 @@ fn nearly_all_flows_that_a_table_is_for_find_a_place() {
 }
 
 #[test]
-fn few_flows_find_a_place_each() {
+fn few_flows_find_a_slot_each() {
     for flows in [1, 4, 7, 8, 16, 100, 500] {
         let keys = &keys::<Ipv4>([0, 0xffff_c0a8_0000])[..flows as usize];
         assert!(refused(keys, SEED, flows).is_empty(), "of {flows}");
@@ -67,11 +67,11 @@ fn few_flows_find_a_place_each() {
 #[test]
 fn keys_are_told_apart_by_their_tags() {
     let keys = keys::<Ipv4>([0, 0xffff_0a00_0000]);
-    let told: HashSet<_> =
+    let tags: HashSet<_> =
         keys.iter().map(|key| Candidates::of(key, SEED, 1)).map(|candidates| candidates.tag).collect();
     // Tags are odd, so there are 2^31: about four pairs of these keys share one.
-    assert!(told.len() + 16 > keys.len(), "{}", told.len());
-    assert!(!told.contains(&0));
+    assert!(tags.len() + 16 > keys.len(), "{}", tags.len());
+    assert!(!tags.contains(&0));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_bucket_is_one_that_exists() {
 }
 
 #[test]
-fn every_place_is_another() {
+fn every_slot_is_another() {
     let pairs: Vec<_> = (0..3).flat_map(|bucket| (0..WAYS).map(move |way| (bucket, way))).collect();
     let all: HashSet<u32> = pairs
         .iter()
@@ -103,8 +103,11 @@ fn what_is_taken_is_counted() {
     let mut bucket = Bucket::EMPTY;
     for count in 0..WAYS {
         let tags = || bucket.tags.into_iter();
-        assert_eq!((taken(tags()) as usize, way(tags(), 0)), (count, Some(count)));
+        assert_eq!((occupied(tags()) as usize, find_way(tags(), 0)), (count, Some(count)));
         bucket.tags[count] = 2 * count as u32 + 1;
     }
-    assert_eq!((taken(bucket.tags.into_iter()) as usize, way(bucket.tags.into_iter(), 0)), (WAYS, None));
+    assert_eq!(
+        (occupied(bucket.tags.into_iter()) as usize, find_way(bucket.tags.into_iter(), 0)),
+        (WAYS, None)
+    );
 }

@@ -92,7 +92,7 @@ pub(crate) struct Conversation {
 impl Conversation {
     /// Begins a conversation that is measured by TCP timestamps and ICMP echoes only.
     pub(crate) fn new() -> Self {
-        Self::by(Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho))
+        Self::by(Methods::NONE.with(Method::TcpTs).with(Method::IcmpEcho))
     }
 
     /// Begins a conversation that is measured by these methods.
@@ -147,7 +147,7 @@ impl Conversation {
     }
 
     /// The number of pending timestamps of the low endpoint.
-    pub(crate) fn waiting(&self) -> usize {
-        self.flow.pending(Endpoint::Low).waiting()
+    pub(crate) fn pending_count(&self) -> usize {
+        self.flow.pending(Endpoint::Low).count()
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Scratch {
     /// The outcome of the first pass.
     pub(crate) measured: Measured,
     /// The outcome of the second pass, by sequence numbers.
-    pub(crate) second: Measured,
+    pub(crate) measured_second: Measured,
     /// Not 0 if the flow is of UDP.
     pub(crate) is_udp: u32,
     /// Copies of the flow's words while it is locked.

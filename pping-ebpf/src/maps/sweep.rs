@@ -66,7 +66,7 @@ pub(crate) struct Sweep {
     /// How many flows to visit, or the slot of one.
     pub(crate) due: u32,
     /// Not 0 once a flow was found that the second walk has to visit.
-    pub(crate) ends: u32,
+    pub(crate) needs_second_walk: u32,
 }
 
 /// The scratch space of the sweep.

@@ -7,11 +7,16 @@ use pping_common::parse::IpAddress;
 use super::mix;
 use crate::config;
 
-/// How many words of a packet are read, from its network header on: an IPv6 header and 16 bytes.
-const WORDS: usize = 7;
+/// How many words of a packet are read, from its network header on: an IPv6 header, and a TCP header with timestamps.
+const WORDS: usize = 9;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+/// Reserved in the registry of protocol numbers.
+const NOT_IP: u8 = 255;
+
+/// The length of a TCP header with nothing but timestamps, in words of 32 bits.
+const WORDS_WITH_TIMESTAMPS: u8 = 8;
 
 /// What was read from a packet.
 #[derive(Clone, Copy)]
@@ -20,8 +25,10 @@ pub(super) struct Content {
     /// super-packet has the same hash.
     pub(super) hash: u64,
     /// The length by the IP header, bytes; 0 if that field has no room for it.
-    pub(super) len: u16,
-    /// The address that it comes from.
+    len: u16,
+    /// The IP protocol number; [`NOT_IP`] for other packets.
+    protocol: u8,
+    /// The address that it comes from; unspecified for packets that are not IP.
     pub(super) from: IpAddress,
     /// The address that it goes to.
     pub(super) to: IpAddress,
@@ -40,39 +47,61 @@ impl Content {
         let byte = |word: u64, number: usize| word.to_ne_bytes()[number];
         // The hash leaves out the traffic class (where CAKE writes codepoints and CoDel marks congestion), lengths, and
         // the checksum of IPv4. A hop limit does not change in a queue, but would not help either.
-        let is_v6 = byte(words[0], 0) >> 4 == 6;
-        let from_and_to;
-        let (hash, protocol, payload, len) = if is_v6 {
+        let version = byte(words[0], 0) >> 4;
+        let is_v6 = version == 6;
+        let mut from_and_to;
+        let (hash, mut protocol, payload, len) = if is_v6 {
             let addresses = mix(mix(mix(mix(0, words[1]), words[2]), words[3]), words[4]);
             from_and_to = [v6(words[1], words[2]), v6(words[3], words[4])];
-            (addresses, byte(words[0], 6), [words[5], words[6]], [byte(words[0], 4), byte(words[0], 5)])
+            let payload = [words[5], words[6], words[7], words[8]];
+            (addresses, byte(words[0], 6), payload, [byte(words[0], 4), byte(words[0], 5)])
         } else {
             let identification = words[0] >> 32;
             let [_, _, _, _, source @ ..] = words[1].to_ne_bytes();
             let [destination, first] = halves(words[2]);
             let [second, third] = halves(words[3]);
-            let [fourth, _] = halves(words[4]);
+            let [fourth, fifth] = halves(words[4]);
+            let [sixth, seventh] = halves(words[5]);
+            let [eighth, _] = halves(words[6]);
             let addresses = u64::from(u32::from_ne_bytes(source)) | u64::from(destination) << 32;
             from_and_to = [IpAddress::mapped(source), IpAddress::mapped(destination.to_ne_bytes())];
             let hash = mix(mix(0, identification), addresses);
-            let payload = [join(first, second), join(third, fourth)];
+            let payload =
+                [join(first, second), join(third, fourth), join(fifth, sixth), join(seventh, eighth)];
             (hash, byte(words[1], 1), payload, [byte(words[0], 2), byte(words[0], 3)])
         };
+        if !is_v6 && version != 4 {
+            (protocol, from_and_to) = (NOT_IP, [v6(0, 0); 2]);
+        }
         let payload = match protocol {
-            // Ports, sequence and acknowledgement number.
-            TCP => [payload[0], halves(payload[1])[0].into()],
+            TCP => {
+                let [acknowledgement, offset] = halves(payload[1]);
+                // In a shorter header these bytes are payload, which a super-packet has elsewhere.
+                let has_timestamps = offset.to_ne_bytes()[0] >> 4 >= WORDS_WITH_TIMESTAMPS;
+                // Ports, sequence and acknowledgement number, and the timestamps, by which a retransmission differs.
+                [payload[0], acknowledgement.into(), if has_timestamps { payload[3] } else { 0 }]
+            }
             // Ports, and the first bytes after the header.
-            UDP => [halves(payload[0])[0].into(), payload[1]],
-            _ => payload,
+            UDP => [halves(payload[0])[0].into(), payload[1], 0],
+            _ => [payload[0], payload[1], 0],
         };
         let [from, to] = from_and_to;
-        let dscp = if is_v6 {
+        let dscp = if protocol == NOT_IP {
+            0
+        } else if is_v6 {
             (byte(words[0], 0) << 4 | byte(words[0], 1) >> 4) >> 2
         } else {
             byte(words[0], 1) >> 2
         };
-        let hash = mix(mix(hash, payload[0]), payload[1]);
-        Some(Self { hash, len: u16::from_be_bytes(len), from, to, dscp })
+        let hash = mix(mix(mix(hash, payload[0]), payload[1]), payload[2]);
+        Some(Self { hash, len: u16::from_be_bytes(len), protocol, from, to, dscp })
+    }
+
+    /// Whether the packet is a TCP super-packet, which a qdisc may split. The parts of other super-packets cannot be told from
+    /// packets that carry nearly the same.
+    #[inline(always)]
+    pub(super) fn may_be_split(&self, mtu: u32) -> bool {
+        self.protocol == TCP && (self.len == 0 || u32::from(self.len) > mtu)
     }
 }
 

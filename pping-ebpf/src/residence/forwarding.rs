@@ -6,7 +6,7 @@
 
 use pping_common::{
     abi::{Direction, Part, Passing, Residence},
-    limits::MAX_PASSING,
+    limits::{MAX_PASSING, SECOND},
     parse::{Kind, Transport},
 };
 
@@ -15,6 +15,10 @@ use crate::{
     maps,
     shared::{Shared, field},
 };
+
+/// The longest forwarding time, ns; resolving a neighbour's address takes less. After a longer time, this host dropped the
+/// segment that came in, and the segment that leaves is a retransmission that carries the same.
+const MAX_FORWARDING: u64 = 5 * SECOND;
 
 /// Writes the time of an incoming segment that is recorded, or takes the time of an outgoing one.
 #[inline(always)]
@@ -58,6 +62,9 @@ fn leave(entry: Shared<Passing>, interface_id: u16, content: u64, now: u64) {
         return;
     }
     entry.at(field!(Passing, time)).write(0);
+    if now - time > MAX_FORWARDING {
+        return;
+    }
     if let Some(residence) = maps::residence(Part::Forwarding.index(interface_id)) {
         residence.at(field!(Residence, followed)).add(1);
     }

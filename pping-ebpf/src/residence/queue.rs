@@ -6,7 +6,8 @@
 //!
 //! A qdisc that splits super-packets (CAKE, or a token bucket that is too small for one) frees them before the kernel
 //! reports them as enqueued, and dequeues other packets. The first of these carries the same as the super-packet. So
-//! the latest super-packet that is followed is also looked for by what it carries, among all packets that are dequeued.
+//! the latest TCP super-packet that is followed has a second entry, and is also looked for by what it carries, among all
+//! packets that are dequeued. Once the address has another packet, the second entry alone stands for it.
 
 use aya_ebpf::{
     helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns},
@@ -27,7 +28,7 @@ use crate::{
     shared::{Field, Shared, field},
 };
 
-/// How long a super-packet is looked for before another one may replace it, ns.
+/// How long a super-packet is looked for by what it carries, ns.
 const AWAITED_FOR: u64 = SECOND;
 
 /// `qdisc_enqueue(qdisc, txq, skb)`: the root qdisc has taken a packet.
@@ -35,27 +36,30 @@ const AWAITED_FOR: u64 = SECOND;
 pub fn enqueued(ctx: &RawTracePointContext) {
     let (queue, skb) = (ctx.arg::<u64>(1), ctx.arg::<u64>(2));
     // The end of an earlier packet at this address was not seen, and its memory now has another packet.
-    Entry::with(skb, |entry| entry.lose(field!(Residence, replaced)));
-    if !is_due() {
+    Entry::with(skb, |entry, packet| entry.give_up(packet, field!(Residence, replaced)));
+    if !is_chosen() {
         return;
     }
     let Some(Device { interface_id, mtu }) = Device::of(queue) else { return };
     let Some(content) = Content::read(skb) else { return };
     let owner = owner(interface_id, &content);
-    let Content { hash, len, .. } = content;
     let Some(entry) = Entry::vacant(skb) else { return };
     if let Some(residence) = maps::residence(Part::Queue.index(interface_id)) {
         residence.at(field!(Residence, followed)).add(1);
     }
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    entry.follow(skb, hash, owner, now);
-    let is_super_packet = len == 0 || u32::from(len) > mtu;
-    if is_super_packet && let Some(awaited) = Entry::awaited() {
-        let since = awaited.time();
-        if since == 0 || now - since > AWAITED_FOR {
-            awaited.follow(skb, hash, owner, now);
+    entry.follow(skb, content.hash, owner, now);
+    let Some(super_packet) = Entry::super_packet() else { return };
+    let awaited = super_packet.read();
+    if awaited.time != 0 {
+        if now.saturating_sub(awaited.time) < AWAITED_FOR {
+            return;
         }
+        super_packet.forget(awaited);
+    }
+    if content.may_be_split(mtu) {
+        super_packet.follow(skb, content.hash, owner, now);
     }
 }
 
@@ -78,12 +82,12 @@ fn owner(interface_id: u16, content: &Content) -> Owner {
 #[inline(always)]
 pub fn dequeued(ctx: &RawTracePointContext) {
     let (queue, packets, mut skb) = (ctx.arg::<u64>(1), ctx.arg::<u64>(2) as u32, ctx.arg::<u64>(3));
-    let Some(awaited) = Entry::awaited() else { return };
+    let Some(super_packet) = Entry::super_packet() else { return };
     for position in 1..=MAX_BULK {
         if skb == 0 {
             return;
         }
-        hand_over(queue, skb, awaited);
+        hand_over(queue, skb, super_packet);
         if position >= packets {
             return;
         }
@@ -94,25 +98,54 @@ pub fn dequeued(ctx: &RawTracePointContext) {
 
 /// Takes the time of a packet that the qdisc hands over, if it was followed.
 #[inline(always)]
-fn hand_over(queue: u64, skb: u64, awaited: Entry) {
+fn hand_over(queue: u64, skb: u64, super_packet: Entry) {
     let Some([one, other]) = Entry::both(skb) else { return };
-    let (is_one, is_other) = (one.is_of(skb), other.is_of(skb));
-    if !is_one && !is_other && awaited.time() == 0 {
+    let is_one = one.holds(skb);
+    let is_known = is_one || other.holds(skb);
+    if !is_known && super_packet.time() == 0 {
         return;
     }
     let Some(Content { hash, .. }) = Content::read(skb) else { return };
-    if is_one || is_other {
-        if awaited.is_of(skb) {
-            // The super-packet was not split.
-            awaited.free();
+    let entry = if is_one { one } else { other };
+    let (packet, awaited) = (entry.read(), super_packet.read());
+    let is_known = is_known && packet.is_at(skb);
+    let is_whole = is_known && packet.content == hash;
+    if is_known && !is_whole {
+        entry.give_up(packet, field!(Residence, replaced));
+    }
+    let is_part = || awaited.time != 0 && awaited.content == hash && awaited.is_of(queue);
+    if !is_whole && !is_part() {
+        return;
+    }
+    let ended = if is_whole { packet } else { awaited };
+    if awaited.is(ended) {
+        super_packet.free();
+    }
+    // Its own entry, unless another packet has the address of a super-packet by now.
+    Entry::with(ended.skb, |entry, packet| {
+        if packet.is(ended) {
+            entry.free();
         }
-        let entry = if is_one { one } else { other };
-        entry.end(hash);
-    } else if hash == awaited.word(field!(Followed, content)) && awaited.is_at(queue) {
-        // The super-packet is gone, but its own entry has its time.
-        let whole = awaited.word(field!(Followed, skb));
-        awaited.free();
-        Entry::with(whole, |entry| entry.end(hash));
+    });
+    take_time(ended);
+}
+
+/// Takes the time of a packet that leaves now.
+#[inline(always)]
+fn take_time(packet: Packet) {
+    // SAFETY: this helper only reads a clock.
+    let now = unsafe { bpf_ktime_get_ns() };
+    if packet.time > now {
+        return;
+    }
+    let (owner, time) = (packet.owner, now - packet.time);
+    count(Part::Queue, owner.interface_id(), time);
+    if config::grouping().is_on()
+        && owner.has_series()
+        && let Some(counters) = maps::counters(owner.interface_id())
+        && let Some(target) = maps::queue_target()
+    {
+        aggregate::add_to(owner.series(), counters, target, time);
     }
 }
 
@@ -120,19 +153,25 @@ fn hand_over(queue: u64, skb: u64, awaited: Entry) {
 #[inline(always)]
 pub fn freed(ctx: &RawTracePointContext) {
     let skb = ctx.arg::<u64>(0);
-    Entry::with(skb, |entry| {
-        entry.lose(field!(Residence, dropped));
-        if let Some(awaited) = Entry::awaited()
-            && awaited.is_of(skb)
-        {
-            awaited.free();
+    Entry::with(skb, |entry, packet| {
+        let Some(Content { hash, .. }) = Content::read(skb) else { return };
+        if hash != packet.content {
+            // Another packet has the address.
+            entry.give_up(packet, field!(Residence, replaced));
+            return;
         }
+        if let Some(super_packet) = Entry::super_packet()
+            && super_packet.read().is(packet)
+        {
+            super_packet.free();
+        }
+        entry.lose(packet, field!(Residence, dropped));
     });
 }
 
 /// Whether this CPU follows this packet. Packets are chosen at random, so that the choice cannot follow a pattern in the traffic.
 #[inline(always)]
-fn is_due() -> bool {
+fn is_chosen() -> bool {
     let every = config::residence_every();
     let Some(until) = maps::until_followed() else { return false };
     let left = until.read();
@@ -171,34 +210,72 @@ impl Device {
     }
 }
 
-/// The entry of a packet that may be followed.
+/// A packet that is followed, as an entry has it.
+#[derive(Clone, Copy)]
+struct Packet {
+    /// When it was enqueued, ns; 0 in a free entry.
+    time: u64,
+    /// Its address.
+    skb: u64,
+    content: u64,
+    owner: Owner,
+}
+
+impl Packet {
+    /// Whether an entry follows a packet at this address.
+    #[inline(always)]
+    fn is_at(self, skb: u64) -> bool {
+        self.time != 0 && self.skb == skb
+    }
+
+    /// Whether both are the same packet, in two entries.
+    #[inline(always)]
+    fn is(self, other: Self) -> bool {
+        self.time != 0 && self.time == other.time && self.skb == other.skb
+    }
+
+    /// Whether the packet left by the interface that a transmit queue belongs to.
+    #[inline(always)]
+    fn is_of(self, queue: u64) -> bool {
+        Device::of(queue).is_some_and(|device| device.interface_id == self.owner.interface_id())
+    }
+}
+
+/// An entry for a packet that is followed.
 #[derive(Clone, Copy)]
 struct Entry(Shared<Followed>);
 
 impl Entry {
-    /// Calls `then` with the entry of a packet, if the packet is followed. Returns no `Option`, because to the verifier
-    /// the payload of a `None` is not initialised.
+    /// Calls `then` with the entry of a packet, if the packet is followed. An `Option` would not do: where it is `None`,
+    /// its payload does not exist for the verifier.
     #[inline(always)]
-    fn with(skb: u64, then: impl FnOnce(Self)) {
+    fn with(skb: u64, then: impl FnOnce(Self, Packet)) {
         let Some([one, other]) = Self::both(skb) else { return };
-        let is_one = one.is_of(skb);
-        if is_one || other.is_of(skb) {
-            then(if is_one { one } else { other });
+        let is_one = one.holds(skb);
+        if !is_one && !other.holds(skb) {
+            return;
+        }
+        let entry = if is_one { one } else { other };
+        let packet = entry.read();
+        if packet.is_at(skb) {
+            then(entry, packet);
         }
     }
 
-    /// Returns an entry for a packet that is not followed yet. If both of its entries are taken, the older packet is lost.
+    /// Returns an entry for a packet that is not followed yet. If both of its entries are taken, the packet of the older
+    /// one is given up.
     #[inline(always)]
     fn vacant(skb: u64) -> Option<Self> {
         let [one, other] = Self::both(skb)?;
         let older = if one.time() <= other.time() { one } else { other };
-        if older.time() != 0 {
-            older.lose(field!(Residence, replaced));
+        let packet = older.read();
+        if packet.time != 0 {
+            older.give_up(packet, field!(Residence, replaced));
         }
         Some(older)
     }
 
-    /// Returns the two entries in which a packet can be.
+    /// Returns the two entries that a packet can be in.
     #[inline(always)]
     fn both(skb: u64) -> Option<[Self; 2]> {
         // An `sk_buff` begins at a cache line.
@@ -207,13 +284,13 @@ impl Entry {
         Some([Self(pair.element(0)), Self(pair.element(1))])
     }
 
-    /// Returns the entry of the super-packet that is looked for by what it carries. That packet has an entry of its own, too.
+    /// Returns the entry of the super-packet that is looked for by what it carries.
     #[inline(always)]
-    fn awaited() -> Option<Self> {
+    fn super_packet() -> Option<Self> {
         Some(Self(maps::followed(FOLLOWED_PAIRS)?.element(0)))
     }
 
-    /// Writes a packet to the entry.
+    /// Writes a packet into the entry.
     #[inline(always)]
     fn follow(self, skb: u64, content: u64, Owner(owner): Owner, now: u64) {
         let Self(entry) = self;
@@ -229,49 +306,22 @@ impl Entry {
         self.0.at(field!(Followed, time)).read()
     }
 
-    /// Returns a word of the entry, without the time that it is combined with.
+    /// Whether the entry seems to follow a packet at this address: true if [`Packet::is_at`] may be.
     #[inline(always)]
-    fn word(self, field: Field<Followed, u64>) -> u64 {
-        self.0.at(field).read() ^ self.time()
+    fn holds(self, skb: u64) -> bool {
+        self.0.at(field!(Followed, skb)).read() ^ self.time() == skb
     }
 
+    /// Reads the packet in the entry. The time is read once, and the address last, because it is written first and last: while
+    /// another CPU changes the entry, it fits no packet.
     #[inline(always)]
-    fn owner(self) -> Owner {
-        Owner(self.word(field!(Followed, owner)))
-    }
-
-    /// Whether this is the entry of this packet.
-    #[inline(always)]
-    fn is_of(self, skb: u64) -> bool {
-        self.word(field!(Followed, skb)) == skb
-    }
-
-    /// Whether the followed packet belongs to the interface of this transmit queue.
-    #[inline(always)]
-    fn is_at(self, queue: u64) -> bool {
-        Device::of(queue).is_some_and(|device| device.interface_id == self.owner().interface_id())
-    }
-
-    /// Takes the time of the packet, if it still carries `content`, and stops following it.
-    #[inline(always)]
-    fn end(self, content: u64) {
-        // SAFETY: this helper only reads a clock.
-        let now = unsafe { bpf_ktime_get_ns() };
-        let time = self.time();
-        if time > now || content != self.word(field!(Followed, content)) {
-            self.lose(field!(Residence, replaced));
-            return;
-        }
-        let (owner, time) = (self.owner(), now - time);
-        self.free();
-        count(Part::Queue, owner.interface_id(), time);
-        if config::grouping().is_on()
-            && owner.has_series()
-            && let Some(counters) = maps::counters(owner.interface_id())
-            && let Some(target) = maps::queue_target()
-        {
-            aggregate::add_to(owner.series(), counters, target, time);
-        }
+    fn read(self) -> Packet {
+        let Self(entry) = self;
+        let time = entry.at(field!(Followed, time)).read();
+        let content = entry.at(field!(Followed, content)).read() ^ time;
+        let owner = Owner(entry.at(field!(Followed, owner)).read() ^ time);
+        let skb = entry.at(field!(Followed, skb)).read() ^ time;
+        Packet { time, skb, content, owner }
     }
 
     #[inline(always)]
@@ -280,13 +330,37 @@ impl Entry {
         self.0.at(field!(Followed, time)).write(0);
     }
 
-    /// Frees the entry without taking a time, and counts that.
+    /// Frees the entry without a time, and counts the packet as lost.
     #[inline(always)]
-    fn lose(self, counter: Field<Residence, u64>) {
-        let interface_id = self.owner().interface_id();
+    fn lose(self, packet: Packet, counter: Field<Residence, u64>) {
         self.free();
-        if let Some(residence) = maps::residence(Part::Queue.index(interface_id)) {
+        if let Some(residence) = maps::residence(Part::Queue.index(packet.owner.interface_id())) {
             residence.at(counter).add(1);
+        }
+    }
+
+    /// The same, but does not count the packet if the entry of super-packets follows it, too.
+    #[inline(always)]
+    fn give_up(self, packet: Packet, counter: Field<Residence, u64>) {
+        if let Some(super_packet) = Self::super_packet()
+            && super_packet.read().is(packet)
+        {
+            self.free();
+            return;
+        }
+        self.lose(packet, counter);
+    }
+
+    /// Makes room for another super-packet. Counts this one as lost, unless its own entry still follows it.
+    #[inline(always)]
+    fn forget(self, packet: Packet) {
+        if packet.time == 0 {
+            return;
+        }
+        let mut has_entry = false;
+        Self::with(packet.skb, |_, own| has_entry = own.is(packet));
+        if !has_entry {
+            self.lose(packet, field!(Residence, replaced));
         }
     }
 }

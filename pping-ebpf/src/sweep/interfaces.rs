@@ -10,7 +10,7 @@ use pping_common::{
     limits::{MAX_DUE, MAX_INTERFACES},
 };
 
-use super::walk::{END, GO_ON};
+use super::walk::{CONTINUE, END};
 use crate::{
     maps::{self, DUE},
     shared::field,
@@ -29,7 +29,7 @@ pub(super) extern "C" fn update_next(
         return END;
     }
     update(entry as u32);
-    GO_ON
+    CONTINUE
 }
 
 /// Updates the entries of all watched interfaces, on kernels that cannot walk through a map.

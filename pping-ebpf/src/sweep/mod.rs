@@ -16,12 +16,12 @@ use pping_common::{
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::Segment,
     rtt::Method,
-    table::{Slot, idle},
+    table::{Slot, idle_sweeps},
 };
 
 use self::{
     reports::Ending,
-    walk::{END, GO_ON, Visit, walk},
+    walk::{CONTINUE, END, Visit, walk},
 };
 use crate::{
     aggregate, config,
@@ -39,7 +39,7 @@ const IDLE_WITHOUT_PENDING: u32 = 2;
 /// Begins the next sweep or continues the present one, and returns the kind of the agent's request. If the lease has
 /// run out, no sweep begins, and [`Control::lapsed`] is set.
 #[inline(always)]
-fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
+fn begin_or_continue(ctx: &impl EbpfContext) -> Option<u32> {
     let (control, request) = (maps::control()?, maps::request()?);
     // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
     let (kind, due) = unsafe {
@@ -53,7 +53,7 @@ fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
     }
     let number = sweep.read();
     // SAFETY: this helper only reads a clock.
-    let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, ends: 0 };
+    let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, needs_second_walk: 0 };
     // SAFETY: map values, valid for the program's run. Only the sweep uses them, and the agent runs one at a time.
     unsafe {
         maps::sweep()?.write_volatile(sweep);
@@ -70,14 +70,14 @@ fn go_on(ctx: &impl EbpfContext) -> Option<u32> {
 /// flows cost few system calls. One run visits only a share of the flows, because this CPU does nothing else meanwhile.
 #[inline(always)]
 pub fn sweep(ctx: &impl EbpfContext) {
-    let Some(kind) = go_on(ctx) else { return };
+    let Some(kind) = begin_or_continue(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
         SweepRequest::BEGIN => walk((&raw const DUE).cast(), interfaces::update_next),
         SweepRequest::V4 => visit(fold_v4, end_v4),
         SweepRequest::V6 => visit(fold_v6, end_v6),
-        SweepRequest::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::give_up_v4),
-        SweepRequest::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), queries::give_up_v6),
+        SweepRequest::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::expire_query_v4),
+        SweepRequest::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), queries::expire_query_v6),
         _ => {}
     }
 }
@@ -89,7 +89,7 @@ fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
     let due = (&raw const DUE).cast();
     walk(due, fold);
     // SAFETY: a map value, valid for the program's run.
-    if maps::sweep().is_some_and(|sweep| unsafe { (&raw const (*sweep).ends).read_volatile() } != 0) {
+    if maps::sweep().is_some_and(|it| unsafe { (&raw const (*it).needs_second_walk).read_volatile() } != 0) {
         walk(due, end);
     }
 }
@@ -97,7 +97,8 @@ fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
 /// Does the same for a single flow or query.
 #[inline(always)]
 pub fn sweep_one(ctx: &impl EbpfContext) {
-    let (Some(kind), Some(request), Some(sweep)) = (go_on(ctx), maps::request(), maps::sweep()) else {
+    let (Some(kind), Some(request), Some(sweep)) = (begin_or_continue(ctx), maps::request(), maps::sweep())
+    else {
         return;
     };
     // SAFETY: map values, valid for the program's run.
@@ -106,8 +107,8 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
         SweepRequest::BEGIN => interfaces::update_all(),
         SweepRequest::V4 => visit_one::<Ipv4>(slot),
         SweepRequest::V6 => visit_one::<Ipv6>(slot),
-        SweepRequest::QUERY_V4 => queries::look_up(&request.query_v4),
-        SweepRequest::QUERY_V6 => queries::look_up(&request.query_v6),
+        SweepRequest::QUERY_V4 => queries::visit_query(&request.query_v4),
+        SweepRequest::QUERY_V6 => queries::visit_query(&request.query_v6),
         _ => {}
     }
 }
@@ -119,30 +120,30 @@ fn visit_one<A: Flows>(slot: Slot) {
 }
 
 extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    wanted(index, slot).map_or(END, |slot| {
+    due_slot(index, slot).map_or(END, |slot| {
         fold::<Ipv4>(slot);
-        GO_ON
+        CONTINUE
     })
 }
 
 extern "C" fn fold_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    wanted(index, slot).map_or(END, |slot| {
+    due_slot(index, slot).map_or(END, |slot| {
         fold::<Ipv6>(slot);
-        GO_ON
+        CONTINUE
     })
 }
 
 extern "C" fn end_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    wanted(index, slot).map_or(END, finish::<Ipv4>)
+    due_slot(index, slot).map_or(END, finish::<Ipv4>)
 }
 
 extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    wanted(index, slot).map_or(END, finish::<Ipv6>)
+    due_slot(index, slot).map_or(END, finish::<Ipv6>)
 }
 
 /// Returns the slot at an index of [`DUE`]; `None` past the last that the agent asks for.
 #[inline(always)]
-fn wanted(index: *const u32, slot: *const u64) -> Option<Slot> {
+fn due_slot(index: *const u32, slot: *const u64) -> Option<Slot> {
     let sweep = maps::sweep()?;
     // SAFETY: an element of the map, and the sweep has been written.
     let (index, slot, due) = unsafe { (*index, *slot, (&raw const (*sweep).due).read_volatile()) };
@@ -157,7 +158,7 @@ fn fold<A: Flows>(slot: Slot) {
         && let Some(sweep) = maps::sweep()
     {
         // SAFETY: a map value, valid for the program's run.
-        unsafe { (&raw mut (*sweep).ends).write_volatile(1) };
+        unsafe { (&raw mut (*sweep).needs_second_walk).write_volatile(1) };
     }
     let Some(key) = maps::sweep_key::<A>() else { return };
     visit.flow.key_to(key);
@@ -166,28 +167,29 @@ fn fold<A: Flows>(slot: Slot) {
     }
 }
 
-/// Removes a flow that has expired or is cut off. Takes the pool entry back from a flow that is idle. Returns [`GO_ON`] or [`END`].
+/// Removes a flow that has expired or is cut off. Takes the pool entry back from a flow that is idle. Returns
+/// [`CONTINUE`] or [`END`].
 #[inline(always)]
 fn finish<A: Flows>(slot: Slot) -> i64 {
-    let Some(visit) = Visited::<A>::of(slot) else { return GO_ON };
+    let Some(visit) = Visited::<A>::of(slot) else { return CONTINUE };
     if visit.action == Action::Fold {
         if visit.is_reclaimable() {
             reclaim(slot, &visit);
         }
-        return GO_ON;
+        return CONTINUE;
     }
     let Visited { action, occupant, flow, idle } = visit;
-    let Some(key) = maps::sweep_key::<A>() else { return GO_ON };
+    let Some(key) = maps::sweep_key::<A>() else { return CONTINUE };
     flow.key_to(key);
     let (Some(counters), Some(sweep), Some(cold), Some(scratch)) =
         (counters(key), maps::sweep(), flow.cold(), maps::sweep_scratch())
     else {
-        return GO_ON;
+        return CONTINUE;
     };
     // SAFETY: a map value, valid for the program's run, and the sweep has been written.
     let sweep = unsafe { sweep.read_volatile() };
     // If another CPU has the lock, the next sweep tries again.
-    let Some(bucket) = table::lock::<A>(slot, occupant) else { return GO_ON };
+    let Some(bucket) = table::lock::<A>(slot, occupant) else { return CONTINUE };
     flow.hot().load_to(&mut scratch.hot);
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     launder(scratch);
@@ -225,7 +227,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     }
     table::remove(slot, occupant, bucket, flow);
     counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize).add(1);
-    GO_ON
+    CONTINUE
 }
 
 /// The counters of a flow's interface.
@@ -266,7 +268,7 @@ impl<A: Flows> Visited<A> {
         let flow = FlowRef::<A>::new(occupant.entry)?;
         // SAFETY: a map value, valid for the program's run, and the sweep has been written.
         let sweep = unsafe { sweep.read_volatile() };
-        let idle = idle(sweep.number, seen);
+        let idle = idle_sweeps(sweep.number, seen);
         let action = if sweep.cut_off != 0 {
             Action::CutOff
         } else if flow.is_expired(idle) {
@@ -280,7 +282,7 @@ impl<A: Flows> Visited<A> {
     /// Whether the flow has an entry of the pool that it may not need.
     #[inline(always)]
     fn is_reclaimable(&self) -> bool {
-        self.idle >= IDLE_WITHOUT_PENDING && !self.flow.is_waiting() && self.flow.has_pending()
+        self.idle >= IDLE_WITHOUT_PENDING && !self.flow.has_pending() && self.flow.has_pool_entry()
     }
 }
 
@@ -337,7 +339,7 @@ fn add_up_direction<A: Flows>(
 #[inline(always)]
 fn reclaim<A: Flows>(slot: Slot, visit: &Visited<A>) {
     let Some(scratch) = maps::sweep_scratch() else { return };
-    let Some(mut guard) = visit.flow.lock_rare() else { return };
+    let Some(mut guard) = visit.flow.lock_briefly() else { return };
     if table::is_present::<A>(slot, visit.occupant) {
         // SAFETY: this helper only reads a clock.
         guard.reclaim_pending(unsafe { bpf_ktime_get_ns() }, scratch);

@@ -8,7 +8,7 @@ use pping_common::{
     flow::{Ipv4, Ipv6},
 };
 
-use super::walk::GO_ON;
+use super::walk::CONTINUE;
 use crate::{
     maps::{self, Flows},
     shared::field,
@@ -16,35 +16,35 @@ use crate::{
 };
 
 #[inline(always)]
-pub(super) fn look_up<A: Flows>(key: &QueryKey<A>) {
+pub(super) fn visit_query<A: Flows>(key: &QueryKey<A>) {
     if let Some(query) = A::queries().get_ptr_mut(key) {
-        give_up(key, query);
+        expire_query(key, query);
     }
 }
 
-pub(super) extern "C" fn give_up_v4(
+pub(super) extern "C" fn expire_query_v4(
     _: *mut c_void,
     key: *const QueryKey<Ipv4>,
     query: *mut Query,
     _: *mut c_void,
 ) -> i64 {
-    give_up(key, query);
-    GO_ON
+    expire_query(key, query);
+    CONTINUE
 }
 
-pub(super) extern "C" fn give_up_v6(
+pub(super) extern "C" fn expire_query_v6(
     _: *mut c_void,
     key: *const QueryKey<Ipv6>,
     query: *mut Query,
     _: *mut c_void,
 ) -> i64 {
-    give_up(key, query);
-    GO_ON
+    expire_query(key, query);
+    CONTINUE
 }
 
 /// Removes a query if it has waited too long, or if the agent cuts off all flows.
 #[inline(always)]
-fn give_up<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
+fn expire_query<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
     let Some(sweep) = maps::sweep() else { return };
     // SAFETY: an element of the map, and the sweep has been written. A query is one number, so it is never read half-written.
     let (interface, since, sweep) =

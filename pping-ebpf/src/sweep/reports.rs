@@ -48,7 +48,7 @@ impl<A: Flows> Ending<'_, A> {
     #[inline(always)]
     pub(super) fn cut_off(&self, counters: Shared<Counters>) -> bool {
         if config::emit().has(Emit::ENDS) && !self.report(EndEvent::STILL_OPEN) {
-            if self.sweep.cut_off == Control::OVER {
+            if self.sweep.cut_off == Control::NO_MORE_PACKETS {
                 return false;
             }
             counters.at(field!(Counters, lost)).element(Lost::End as usize).add(1);

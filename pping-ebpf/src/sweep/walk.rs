@@ -5,7 +5,7 @@ use core::{ffi::c_void, ptr};
 use aya_ebpf::helpers::bpf_for_each_map_elem;
 
 /// What a callback returns to go on with the next element, and to end the walk.
-pub(super) const GO_ON: i64 = 0;
+pub(super) const CONTINUE: i64 = 0;
 pub(super) const END: i64 = 1;
 
 /// A callback. It gets the map, a key, its value, and the context of the walk, which is null.

@@ -5,6 +5,7 @@ use pping_common::{
     abi::Contender,
     flow::{Cold, Endpoint, Events, FlowKey, Totals},
     parse::Segment,
+    rtt::RttSummary,
 };
 
 use crate::{
@@ -35,7 +36,13 @@ pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Sh
     // Only TCP flows count retransmissions: UDP flows have the times of the spin bit there.
     let retransmissions =
         if key.protocol == Segment::NUMBER { events.at(field!(Events, retransmissions)).read() } else { 0 };
-    let rtts = scratch.locked.rtts(timed);
+    // The copy is made without the flow's lock. While a leg of the handshake is pending, its time is in the fields of the
+    // RTTs. Once the leg is complete, the RTTs are written first and this state after them, and it was copied first.
+    let rtts = if scratch.hot.state(timed).is_leg_pending() {
+        (RttSummary::NO_RTT, 0)
+    } else {
+        scratch.locked.rtts(timed)
+    };
     let since = if IS_HIGH { &scratch.high } else { &scratch.low };
     let figures = Contender::figures(scratch.selector.method, rtts, (sent, retransmissions), since);
     if !bar.is_exceeded(&figures) {

@@ -75,7 +75,7 @@ pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {
             number.write(value);
         }
     }
-    give(busy.as_ptr());
+    release(busy.as_ptr());
 }
 
 /// Sets bits, but not atomically: a bit that another CPU sets meanwhile is lost. Use it only for bits that are set
@@ -88,7 +88,7 @@ pub(crate) fn set_bits(word: Shared<u64>, bits: u64) {
 /// Releases a lock.
 #[inline(always)]
 pub(crate) fn unlock(busy: impl Into<*mut u32>) {
-    give(busy.into());
+    release(busy.into());
 }
 
 /// Writes a word that is 0, after all earlier writes.
@@ -117,7 +117,7 @@ pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
 }
 
 #[inline(always)]
-fn give(busy: *mut u32) {
+fn release(busy: *mut u32) {
     barrier(busy);
     add_32(busy, 1_u32.wrapping_neg());
 }

@@ -23,8 +23,8 @@ pub(crate) fn lock(busy: impl Into<*mut u32>) -> bool {
     with::take::<{ with::ATTEMPTS }>(busy)
 }
 
-/// Takes a lock that is seldom held.
+/// Takes a lock that is held for a moment only, and seldom.
 #[inline(always)]
-pub(crate) fn lock_rare(busy: impl Into<*mut u32>) -> bool {
+pub(crate) fn lock_briefly(busy: impl Into<*mut u32>) -> bool {
     with::take::<{ with::FEW_ATTEMPTS }>(busy)
 }

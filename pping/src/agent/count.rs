@@ -29,10 +29,10 @@ impl Agent {
         if self.is_viewed() {
             let usage = Usage::read();
             let lines_lost = self.output.lines_lost();
-            self.view.reside(times.clone(), clock::wall()?);
-            self.view.count(Reading { snapshot, lines_lost, usage }, clock::wall()?);
+            self.view.set_residence(times.clone(), clock::wall()?);
+            self.view.take_reading(Reading { snapshot, lines_lost, usage }, clock::wall()?);
         }
-        self.metrics.resided(times);
+        self.metrics.set_residence(times);
         let options = &self.kernel.options;
         // Logged once, because a metric counts them.
         if total.groups_refused > 0 && !self.losses.are_groups_logged {
@@ -54,7 +54,7 @@ impl Agent {
         if flows > self.losses.flows {
             let packets = flows - self.losses.flows;
             tracing::warn!(
-                "a flow map is full: {packets} packets of new flows were not measured; raise --max-flows"
+                "a flow table is full: {packets} packets of new flows were not measured; raise --max-flows"
             );
             self.losses.flows = flows;
         }
@@ -62,7 +62,8 @@ impl Agent {
         if unrecorded > self.losses.unrecorded {
             let packets = unrecorded - self.losses.unrecorded;
             tracing::warn!(
-                "too many flows have something pending: {packets} packets were not recorded; raise --max-pending"
+                "too many flows have pending timestamps: {packets} packets were not recorded; \
+                 raise --max-pending"
             );
             self.losses.unrecorded = unrecorded;
         }
@@ -71,7 +72,8 @@ impl Agent {
         if records > self.losses.records {
             let more = records - self.losses.records;
             tracing::warn!(
-                "{more} records were lost: there are more than can be read or written; raise --rate-limit"
+                "{more} records were lost: they come faster than they can be read or written; \
+                 raise --rate-limit"
             );
             self.losses.records = records;
         }
@@ -97,8 +99,8 @@ impl Agent {
             series: series.series as u32,
             max_series: series.max_series as u32,
         };
-        self.metrics.counted(snapshot.clone(), fill);
-        self.metrics.programs(runs(&self.kernel.programs));
+        self.metrics.set_counters(snapshot.clone(), fill);
+        self.metrics.set_program_runs(runs(&self.kernel.programs));
         snapshot
     }
 
@@ -106,6 +108,8 @@ impl Agent {
     fn resolve_refused_groups(&mut self, refused: u64) -> Result<(), Error> {
         let Losses { groups, groups_resolved, .. } = &mut self.losses;
         let since = groups_resolved.get_or_insert(self.started);
+        // The total falls when the counters of an interface are cleared.
+        *groups = refused.min(*groups);
         if refused > *groups && since.elapsed() >= RESOLVE_INTERVAL {
             self.kernel.series.forget_empty_groups()?;
             self.kernel.series.resolve_again();

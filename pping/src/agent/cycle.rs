@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How far the wall clock may be set back without ending the interval, in ns.
-const MAX_SETBACK: u64 = SECOND;
+const MAX_CLOCK_SETBACK: u64 = SECOND;
 
 impl Agent {
     /// Runs until `shutdown` resolves, or the output ends: by an error, or because its reader closed it.
@@ -93,14 +93,14 @@ impl Agent {
     fn until_next_cycle(&self) -> Result<Duration, Error> {
         let now = clock::wall()?;
         let second = now - now % SECOND + SECOND;
-        let next = self.reporter.next().map_or(second, |interval| interval.min(second));
+        let next = self.reporter.interval_end().map_or(second, |interval| interval.min(second));
         Ok(Duration::from_nanos(next.saturating_sub(now)))
     }
 
     /// Returns the records of the interval of `--aggregate` if it is over: at its end, or because the wall clock was
     /// set back.
     fn end_interval(&mut self, last: u64, now: u64) -> Result<Vec<Record>, Error> {
-        if now >= last.saturating_sub(MAX_SETBACK) {
+        if now >= last.saturating_sub(MAX_CLOCK_SETBACK) {
             return Ok(self.reporter.tick(now)?);
         }
         let records = self.reporter.finish(last)?;

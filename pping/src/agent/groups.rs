@@ -57,7 +57,7 @@ impl GroupsFile {
     /// Adds the labels of the previous run, which the file may not have any more.
     pub(super) fn remember(&mut self, labels: &[String]) {
         for label in labels {
-            self.labels.know(label);
+            self.labels.add_labels_of(label);
         }
     }
 
@@ -86,7 +86,7 @@ impl GroupsFile {
     pub(super) fn reload(&mut self, path: &Path, series: &SeriesTable) {
         path.clone_into(&mut self.path);
         let Some(mut map) = self.map.take() else {
-            tracing::warn!("--groups {}: still busy with the last change; ask again", path.display());
+            tracing::warn!("--groups {}: the last change is still in progress; reload again", path.display());
             return;
         };
         let (path, labels) = (self.path.clone(), self.labels.clone());
@@ -124,7 +124,7 @@ impl GroupsFile {
         let old = std::mem::replace(&mut self.prefixes, loaded.prefixes);
         self.labels = loaded.labels;
         tracing::info!(
-            "--groups {}: {} prefixes are in force, {} were",
+            "--groups {}: {} prefixes are in force, instead of {}",
             self.path.display(),
             self.prefixes.len(),
             old.len()

@@ -70,7 +70,15 @@ impl Interfaces {
     ) -> Result<(), kernel::Error> {
         for link in links.iter().filter(|link| self.selection.includes(&link.name)).collect::<Vec<_>>() {
             match self.attach(kernel, pins, link) {
-                Err(error) if self.selection.names(&link.name) => return Err(error),
+                Err(error) if self.selection.names(&link.name) => {
+                    if self.attached.is_empty()
+                        && let Some(pins) = pins
+                    {
+                        // Otherwise each failed start would leave its program arrays pinned.
+                        load::unpin_stages(&kernel.programs, pins)?;
+                    }
+                    return Err(error);
+                }
                 Err(error) => self.log_failure(link, &error),
                 Ok(()) => {}
             }
@@ -165,7 +173,7 @@ impl Interfaces {
         let attachment = match attach::attach(kernel, link, self.ingress, pins, &mut self.owner) {
             Ok(attachment) => attachment,
             Err(error) => {
-                kernel.interface_ids.leave(link.ifindex);
+                kernel.interface_ids.remove(link.ifindex);
                 return Err(error);
             }
         };
@@ -181,7 +189,7 @@ impl Interfaces {
     fn detach(&mut self, kernel: &mut Kernel, ifindex: u32) -> Result<(), kernel::Error> {
         let Some(Attached { name, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
         attachment.detach()?;
-        kernel.interface_ids.leave(ifindex);
+        kernel.interface_ids.remove(ifindex);
         for watched in self.watched.iter_mut().filter(|it| *it.name == *name) {
             watched.is_up = false;
         }

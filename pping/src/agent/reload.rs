@@ -14,8 +14,8 @@ use crate::{
 };
 
 impl Agent {
-    /// Makes the configuration again and follows it, while the attached programs go on measuring. A configuration with
-    /// a mistake changes nothing.
+    /// Makes the configuration again and follows it, while the attached programs go on measuring. If the new
+    /// configuration has a mistake, the present one stays, and the files that it names are still read again.
     pub(super) async fn reload(&mut self, netlink: &Netlink) -> Result<(), Error> {
         self.notify.reloading();
         match self.loader.load() {
@@ -50,9 +50,9 @@ impl Agent {
         let Changes { followed, restart } = self.config.follow(&new);
         if !restart.is_empty() {
             tracing::warn!(
-                "{}: changed, but not while pping runs; restart it for that{}",
+                "{}: the change takes effect only when pping restarts{}",
                 restart.join(", "),
-                if self.pins.is_some() { ", of which no packet will be missed" } else { "" }
+                if self.pins.is_some() { ", which misses no packets" } else { "" }
             );
         }
         self.update_interfaces(netlink).await?;
@@ -104,7 +104,10 @@ impl Agent {
                     let tallies = self.rotate()?;
                     self.commit(&tallies)?;
                 }
-                self.exporter = Some(Exporter::start(&settings, receiver, self.metrics.clone())?);
+                match Exporter::start(&settings, receiver, self.metrics.clone()) {
+                    Ok(exporter) => self.exporter = Some(exporter),
+                    Err(error) => tracing::error!("--otlp: {error}; nothing is pushed until the next reload"),
+                }
             }
             (_, None) => {
                 if let Some(old) = self.exporter.take() {

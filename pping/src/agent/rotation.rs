@@ -60,6 +60,9 @@ impl Agent {
             view.add_queues(&epoch.queues, now);
         }
         metrics.commit(series.rotations());
+        for interface in interface_ids.take_replaced() {
+            metrics.forget_interface(&interface);
+        }
         for key in series.commit()? {
             let interface = interface_ids.name(key.interface).cloned();
             if let Some(name) = names.queue(&key, interface.clone()) {
@@ -71,7 +74,7 @@ impl Agent {
             }
             names.forget(&key.group);
         }
-        Ok(series.expire(idle_rotations(&self.config.aggregation))?)
+        Ok(series.expire(idle_epochs(&self.config.aggregation))?)
     }
 
     /// Continues where the previous run stopped, if its maps are pinned: serves its metrics again, and commits the
@@ -97,7 +100,7 @@ impl Agent {
 }
 
 /// Rotations without traffic after which a series is removed.
-fn idle_rotations(aggregation: &Aggregation) -> u32 {
+fn idle_epochs(aggregation: &Aggregation) -> u32 {
     let rotation = aggregation.interval.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
     let rotations = aggregation.group_timeout.as_nanos() / rotation.as_nanos().max(1);
     u32::try_from(rotations).unwrap_or(u32::MAX).max(1)

@@ -27,7 +27,7 @@ use crate::{
         self,
         attach::AttachPoint,
         clock, counters,
-        features::{Feature, Features, Without},
+        features::{DisabledFeatures, Feature, Features},
         inspect::maps,
         interfaces::{Netlink, set_local_addresses},
         labels,
@@ -51,7 +51,7 @@ pub(super) async fn set_up(
     screen: Option<View>,
 ) -> Result<(Box<Agent>, Inputs), Error> {
     let live = &config.live;
-    capabilities::gain_no_more()?;
+    capabilities::set_no_new_privs()?;
     // Before pping says that it is ready: until it is caught, SIGHUP ends the process.
     let hangup = signal(SignalKind::hangup())?;
     let netlink = Netlink::connect()?;
@@ -63,7 +63,7 @@ pub(super) async fn set_up(
     capabilities::check()?;
 
     let mut options = load_options(&config)?;
-    let pins = take_pins(live, options.without)?;
+    let pins = open_pins(live, options.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
     let has_screen = screen.is_some();
     let view = screen.unwrap_or_else(|| View::new(live.history_memory));
@@ -81,7 +81,7 @@ pub(super) async fn set_up(
     reporter.score_by(profiles.clone());
     metrics.score_by(profiles.clone());
     view.score_by(profiles);
-    view.demand(config.aggregation.worst_evidence);
+    view.set_evidence(config.aggregation.worst_evidence);
     let encoder = format::encoder(config.format);
     let (output, output_ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
 
@@ -91,7 +91,7 @@ pub(super) async fn set_up(
         pins.fit(&mut options)?;
     }
     let hooks = if live.ingress == Ingress::Tc { &[Hook::Tc][..] } else { &Hook::ALL };
-    let mut kernel = load::load_attached(&options, hooks, pins.as_ref())?;
+    let mut kernel = load::load_entry_programs(&options, hooks, pins.as_ref())?;
     if pins.is_some() {
         // Pinned links must continue with programs that measure, and links that outlive the agent must begin with them.
         load::load_stages(&mut kernel, hooks, pins.as_ref())?;
@@ -196,7 +196,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         max_series: None,
         bin_blocks: None,
         residence: config.live.residence,
-        without: Without::from_environment()?,
+        without: DisabledFeatures::from_environment()?,
     })
 }
 
@@ -210,14 +210,14 @@ fn attach_points(ingress: Ingress) -> &'static [AttachPoint] {
 }
 
 /// Takes the directory of `--pin`. Kernels that cannot pin links measure without it.
-fn take_pins(live: &Live, without: Without) -> Result<Option<Pins>, Error> {
+fn open_pins(live: &Live, without: DisabledFeatures) -> Result<Option<Pins>, Error> {
     let Some(directory) = live.pin.as_deref() else { return Ok(None) };
     if Features::probe(without)?.has(Feature::Tcx) {
         return Ok(Some(Pins::take(directory)?));
     }
     tracing::warn!(
-        "going on without --pin {}: only links can be pinned, which at tc takes Linux 6.6 or newer; packets that pass \
-         while pping restarts are not measured",
+        "continuing without --pin {}: pinning needs links at tc, which Linux 6.6 or newer has; packets that \
+         pass while pping restarts are not measured",
         directory.display()
     );
     Ok(None)
@@ -232,16 +232,13 @@ fn packets_before(kernel: &Kernel, interfaces: &Interfaces, pins: Option<&Pins>)
 fn give_up_privileges() {
     let [bpf, net_admin] = capabilities::FOR_INTERFACES;
     let [files] = capabilities::FOR_FILES;
-    match capabilities::keep(&[bpf, net_admin, files]) {
+    match capabilities::restrict_to(&[bpf, net_admin, files]) {
         Ok(kept) => {
             let kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
-            tracing::info!(
-                "keeping {}, for interfaces that come and files that are opened again, and nothing else",
-                kept.join(", ")
-            );
+            tracing::info!("keeping only {}, to attach to new interfaces and reopen files", kept.join(", "));
         }
         // A sandbox may forbid it.
-        Err(error) => tracing::warn!("keeping capabilities that are not needed any more: {error}"),
+        Err(error) => tracing::warn!("cannot drop capabilities that are no longer needed: {error}"),
     }
 }
 

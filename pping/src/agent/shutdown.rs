@@ -31,7 +31,9 @@ impl Agent {
         self.notify.stopping();
         self.interfaces.detach_all();
         let duration = self.started.elapsed();
+        self.rank();
         sweep::sweep_all(&mut self.kernel)?;
+        self.take_worst(clock::wall()?);
         if self.pins.is_none() {
             self.end_open_flows()?;
         }
@@ -43,7 +45,7 @@ impl Agent {
         }
         let times = self.residence()?;
         self.reporter.take_residence(times.clone());
-        self.metrics.resided(times);
+        self.metrics.set_residence(times);
         let records = self.reporter.finish(clock::wall()?)?;
         self.write(&records);
         let counters = self.hand_over_counters().total();
@@ -58,7 +60,7 @@ impl Agent {
         if !self.kernel.options.emit.has(Emit::ENDS) {
             return Ok(());
         }
-        self.kernel.series.cut_off(Control::OVER);
+        self.kernel.series.set_cut_off(Control::NO_MORE_PACKETS);
         let mut left = u64::MAX;
         loop {
             // Each sweep reports as many flows as the ring has room for.

@@ -3,14 +3,14 @@
 use super::state::Agent;
 use crate::{
     kernel::load::Kernel,
-    worst::{SHOWN, WorstFlow},
+    worst::{MAX_SHOWN, WorstFlow},
 };
 
 impl Agent {
     /// Makes the next sweep find the worst flows, if they are shown or written.
     pub(super) fn rank(&mut self) {
         let aggregation = &self.config.aggregation;
-        let shown = if self.is_viewed() { SHOWN } else { 0 };
+        let shown = if self.is_viewed() { MAX_SHOWN } else { 0 };
         let limit = shown.max(aggregation.worst.unwrap_or(0));
         self.kernel.sweeper.rank(limit, aggregation.worst_evidence);
     }

@@ -8,7 +8,7 @@ mod totals;
 pub use distribution::Distribution;
 pub(crate) use flows::FlowSamples;
 pub use flows::Rtts;
-#[cfg(feature = "live")]
-pub(crate) use range::join;
 pub(crate) use range::{Range, rtt_at};
+#[cfg(feature = "live")]
+pub(crate) use range::{add_bins, join};
 pub use totals::Totals;

@@ -1,4 +1,4 @@
-//! Ranges of RTTs, and ranks within bins.
+//! Ranges of RTTs, sums of bins, and ranks within bins.
 
 use pping_common::hist;
 
@@ -10,6 +10,20 @@ pub(crate) fn join(one: Range, other: Range) -> Range {
     match (one, other) {
         (Some((min, max)), Some((lower, higher))) => Some((min.min(lower), max.max(higher))),
         (range, None) | (None, range) => range,
+    }
+}
+
+/// Adds bins to others. Both are pairs of index and count, in order, without bins that are empty.
+#[cfg(feature = "live")]
+pub(crate) fn add_bins(sums: &mut Vec<(u8, u32)>, bins: impl IntoIterator<Item = (u8, u32)>) {
+    let mut at = 0;
+    for (bin, count) in bins {
+        // Both are in order, so each search begins where the last one ended.
+        at += sums[at..].partition_point(|&(known, _)| known < bin);
+        match sums.get_mut(at) {
+            Some((known, sum)) if *known == bin => *sum = sum.saturating_add(count),
+            _ => sums.insert(at, (bin, count)),
+        }
     }
 }
 

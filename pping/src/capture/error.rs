@@ -8,37 +8,40 @@ use super::{buffer::MAX_BLOCK, link};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file is empty.
-    #[error("it is empty")]
+    #[error("the capture is empty")]
     Empty,
     /// The file has another format. Its first bytes, in hexadecimal.
     #[error(
-        "it is no capture: it begins with {0}; a pcap or pcapng file is needed, which may be compressed by gzip or zstd"
+        "not a capture file (it begins with {0}); give a pcap or pcapng file, plain or compressed with gzip \
+         or zstd"
     )]
     UnknownFormat(String),
     /// The file is compressed by a program whose format is not supported.
-    #[error("it is compressed by {0}, which pping cannot decompress; try `{0} -dc FILE | pping -r -`")]
+    #[error("compressed with {0}, which pping cannot decompress; try `{0} -dc FILE | pping -r -`")]
     UnsupportedCompression(&'static str),
     /// The file ends inside a packet or block.
-    #[error("it is cut short: it ends in the middle of a packet or block")]
+    #[error("truncated: the capture ends in the middle of a packet or block")]
     Truncated,
     /// The compressed data end early.
-    #[error("it is cut short: the compressed data end before their end mark")]
+    #[error("truncated: the compressed data end before their end mark")]
     CompressedTruncated,
     /// The compressed data are invalid.
-    #[error("its compressed data are damaged: {0}")]
+    #[error("corrupt compressed data: {0}")]
     CompressedDamaged(io::Error),
     /// This part of the file is invalid.
-    #[error("it is damaged: {0}")]
+    #[error("corrupt capture: {0}")]
     Malformed(&'static str),
     /// A packet or block claims an implausible length, bytes.
-    #[error("it is damaged: a packet or block claims {0} bytes, and at most {MAX_BLOCK} are plausible")]
+    #[error(
+        "corrupt capture: a packet or block claims a length of {0} bytes, but at most {MAX_BLOCK} are plausible"
+    )]
     TooLong(u64),
     /// The major version of the format is unknown.
-    #[error("it is in version {0} of its format, which is not supported")]
+    #[error("version {0} of the file format is not supported")]
     UnsupportedVersion(u16),
     /// No interface of the capture has a supported link type.
     #[error(
-        "its packets are of link type {number}{}, which is not supported; {}", link::name(*number), link::SUPPORTED
+        "link type {number}{} is not supported; {}", link::name(*number), link::SUPPORTED
     )]
     UnsupportedLinkType {
         /// The link type of the first interface.

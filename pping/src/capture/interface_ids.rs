@@ -28,7 +28,7 @@ pub(super) struct InterfaceIds {
 impl InterfaceIds {
     /// The id of an interface of a pcapng file; `None` if there are too many.
     pub(super) fn of_described(&mut self, number: u32, name: Option<&str>, link_type: u32) -> Option<u16> {
-        let identity = Identity { number, name: name.map(shortened), link_type };
+        let identity = Identity { number, name: name.map(harmless), link_type };
         if let Some(&id) = self.described.get(&identity) {
             return Some(id);
         }
@@ -75,8 +75,10 @@ impl InterfaceIds {
     }
 }
 
-fn shortened(name: &str) -> Arc<str> {
-    name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default().into()
+/// Cuts a name, and replaces what would control a terminal that prints it.
+fn harmless(name: &str) -> Arc<str> {
+    let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
+    name.replace(char::is_control, "?").into()
 }
 
 #[cfg(test)]
@@ -93,6 +95,13 @@ mod tests {
         assert_ne!(interface_ids.of_described(0, None, 1), eth0);
         assert_eq!(interface_ids.name(eth0.unwrap()).unwrap().as_ref(), "eth0");
         assert_eq!(interface_ids.name(3).unwrap().as_ref(), "0");
+    }
+
+    #[test]
+    fn names_control_no_terminal() {
+        let mut interface_ids = InterfaceIds::default();
+        let id = interface_ids.of_described(0, Some("eth0\u{1b}[2J\n\u{9b}ü"), 1).unwrap();
+        assert_eq!(interface_ids.name(id).unwrap().as_ref(), "eth0?[2J??ü");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use pping_common::parse::LinkType;
 
 /// The link types that [`of_number`] knows, for messages.
-pub(super) const SUPPORTED: &str = "Ethernet (1), raw IP (101, 12, 14, 228, 229), Linux cooked (113, 276), loopback (0, 108) and PPP (9, 50) are";
+pub(super) const SUPPORTED: &str = "supported are Ethernet (1), raw IP (101, 12, 14, 228, 229), Linux \
+                                    cooked (113, 276), loopback (0, 108) and PPP (9, 50)";
 
 /// The link type of a number, if it is supported.
 pub(super) fn of_number(number: u32) -> Option<LinkType> {

@@ -39,7 +39,7 @@ impl Pcap {
         let header = match parse_pcap_header(data) {
             Ok((_, header)) => header,
             Err(nom::Err::Incomplete(_)) => return Ok(None),
-            Err(_) => return Err(Error::Malformed("its header")),
+            Err(_) => return Err(Error::Malformed("invalid file header")),
         };
         if header.version_major != VERSION {
             return Err(Error::UnsupportedVersion(header.version_major));
@@ -79,7 +79,7 @@ impl Pcap {
                 _ => Ok(None),
             },
             Err(nom::Err::Incomplete(nom::Needed::Unknown)) => Ok(None),
-            Err(_) => Err(Error::Malformed("a packet's header")),
+            Err(_) => Err(Error::Malformed("invalid packet header")),
         }
     }
 }

@@ -138,7 +138,7 @@ impl Pcapng {
     }
 
     fn begin_section(&mut self, block: &[u8]) -> Result<Block, Error> {
-        let header = whole(parse_sectionheaderblock(block), "a section header")?;
+        let header = whole(parse_sectionheaderblock(block), "invalid section header")?;
         if header.major_version != VERSION {
             return Err(Error::UnsupportedVersion(header.major_version));
         }
@@ -152,7 +152,7 @@ impl Pcapng {
         } else {
             parse_interfacedescriptionblock_le(block)
         };
-        let description: InterfaceDescriptionBlock<'_> = whole(parsed, "the description of an interface")?;
+        let description: InterfaceDescriptionBlock<'_> = whole(parsed, "invalid interface description")?;
         let number = description.linktype.0 as u32;
         let link = link::of_number(number).ok_or(number);
         self.has_supported |= link.is_ok();
@@ -182,7 +182,7 @@ impl Pcapng {
         } else {
             parse_enhancedpacketblock_le(block)
         };
-        let packet = whole(parsed, "a packet's lengths")?;
+        let packet = whole(parsed, "invalid packet lengths")?;
         let flags = option(&packet.options, FLAGS).and_then(|bytes| bytes.read(0)).map(|it| self.u32(it));
         let direction = match flags.unwrap_or(0) & 3 {
             1 => Some(Direction::Ingress),
@@ -197,7 +197,7 @@ impl Pcapng {
     /// Parses the packet block from before 2004. It differs from the enhanced one in its first word.
     fn obsolete_packet(&self, block: &[u8]) -> Result<Block, Error> {
         const HEADER: usize = 28;
-        const LENGTHS: Error = Error::Malformed("a packet's lengths");
+        const LENGTHS: Error = Error::Malformed("invalid packet lengths");
         let interface = block.read(8).ok_or(LENGTHS)?;
         let interface =
             if self.is_big_endian { u16::from_be_bytes(interface) } else { u16::from_le_bytes(interface) };

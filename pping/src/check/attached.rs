@@ -52,7 +52,7 @@ impl Attached {
             Native::Yes => "native, by its driver",
             Native::No => "generic only: its driver has none",
             Native::Unknown => {
-                "native or generic: only an attempt shows it (the kernel reports it since Linux 6.3)"
+                "native or generic: unknown until attached (kernels report it since Linux 6.3)"
             }
         };
         let (own, others): (Vec<_>, Vec<_>) = interface.xdp.iter().partition(|(_, id)| self.is_own(*id));
@@ -95,9 +95,9 @@ impl Attached {
 
     fn judge(&self, at: &AtTc) -> Check {
         if let (Some(false), true) = (self.has_tcx, at.ingress_only) {
-            let found = "a queueing discipline of kind ingress is there instead of clsact";
+            let found = "an ingress qdisc is there instead of clsact";
             let remedy =
-                "replace it by clsact, which has ingress as well: otherwise outgoing packets cannot be seen";
+                "replace it with clsact, which also has ingress: otherwise pping cannot see outgoing packets";
             return Check::missing("tc", found, remedy);
         }
         let attach_point = match self.has_tcx {
@@ -109,16 +109,17 @@ impl Attached {
         let found = format!("{attach_point}{order}");
         if !order.before.is_empty() {
             let remedy = if !privileges::has(Capability::CAP_SYS_ADMIN) {
-                "unless they are pping's own: run as root to see their names"
+                "they may be pping's own: run as root to see their names"
             } else if self.has_tcx == Some(false) {
-                "give a filter a pref of 32768 or more to have it after pping, or use --ingress xdp, which is before all"
+                "give a filter a pref of 32768 or more to run it after pping, or use --ingress xdp, which \
+                 runs before all of them"
             } else {
                 "restart pping, which attaches in front of the others, or use --ingress xdp for incoming packets"
             };
             let remedy = format!("pping does not see packets that these drop, redirect or accept; {remedy}");
             return Check::degraded("tc", found, remedy);
         }
-        match &at.unseen {
+        match &at.tcx_error {
             Some(error) => {
                 Check::unknown("tc", format!("{found}; the programs at TCX are not known: {error}"))
             }
@@ -128,7 +129,7 @@ impl Attached {
 
     /// Sorts the programs into those of pping, those that run before it, and those that run after it.
     fn order(&self, at: &AtTc) -> Order {
-        let mut order = Order { is_whole: at.unseen.is_none(), ..Order::default() };
+        let mut order = Order { is_complete: at.tcx_error.is_none(), ..Order::default() };
         for (direction, ids) in &at.tcx {
             let first_own = ids.iter().position(|id| self.is_own(*id));
             for (position, id) in ids.iter().enumerate() {
@@ -185,7 +186,7 @@ fn at_tc(ifindex: u32) -> io::Result<AtTc> {
     for direction in Direction::ALL {
         match bpf::tcx(ifindex, direction) {
             Ok(ids) => at.tcx.push((direction, ids)),
-            Err(error) => at.unseen = Some(error),
+            Err(error) => at.tcx_error = Some(error),
         }
         let mut filters = control.filters(ifindex, direction)?;
         filters.retain(|filter| !filter.is_head());
@@ -199,7 +200,7 @@ fn at_tc(ifindex: u32) -> io::Result<AtTc> {
 struct AtTc {
     tcx: Vec<(Direction, Vec<u32>)>,
     /// The error, if the programs at TCX could not be listed.
-    unseen: Option<io::Error>,
+    tcx_error: Option<io::Error>,
     filters: Vec<(Direction, Vec<Filter>)>,
     ingress_only: bool,
 }
@@ -211,12 +212,12 @@ struct Order {
     before: Vec<String>,
     after: Vec<String>,
     /// Whether all programs at tc are known.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl fmt::Display for Order {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { own, before, after, is_whole } = self;
+        let Self { own, before, after, is_complete } = self;
         for (programs, what) in
             [(own, "a pping measures there"), (before, "before pping"), (after, "after pping")]
         {
@@ -225,14 +226,16 @@ impl fmt::Display for Order {
             }
         }
         let is_alone = own.is_empty() && before.is_empty() && after.is_empty();
-        if is_alone && *is_whole { formatter.write_str("; no other program is attached") } else { Ok(()) }
+        if is_alone && *is_complete { formatter.write_str("; no other program is attached") } else { Ok(()) }
     }
 }
 
 /// The result for XDP if another program is attached there.
 fn occupied(found: &str, ingress: Ingress) -> Check {
     match ingress {
-        Ingress::Xdp => Check::missing("xdp", found, "use --ingress tc: pping replaces no other program"),
+        Ingress::Xdp => {
+            Check::missing("xdp", found, "use --ingress tc: pping does not replace other programs")
+        }
         Ingress::Auto => Check::degraded(
             "xdp",
             found,

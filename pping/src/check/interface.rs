@@ -20,12 +20,12 @@ const LOOPBACK: &str = "lo";
 ///
 /// # Errors
 /// If a pattern is malformed.
-pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>, Vec<Check>), Error> {
+pub(super) fn select(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>, Vec<Check>), Error> {
     if live.interfaces.is_empty() {
         let is_meant = |it: &Interface| it.is_up && it.link.name != LOOPBACK;
         let chosen: Vec<Interface> = all.into_iter().filter(is_meant).collect();
         let none = chosen.is_empty().then(|| {
-            Check::degraded("interfaces", "none is up but loopback", "bring one up, or name one with -i")
+            Check::degraded("interfaces", "only loopback is up", "bring one up, or name one with -i")
         });
         return Ok((chosen, none.into_iter().collect()));
     }
@@ -36,7 +36,8 @@ pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
     for pattern in live.interfaces.iter().filter(|text| text.contains(['*', '?', '['])) {
         let alone = Selection::new(std::slice::from_ref(pattern))?;
         if !links.iter().any(|link| alone.includes(&link.name)) {
-            let remedy = "nothing to do if they come later: pping waits for those of a pattern";
+            let remedy =
+                "nothing to do if they appear later: pping waits for interfaces that match a pattern";
             absent.push(Check::degraded("interface", "no interface matches now", remedy).of(pattern));
         }
     }
@@ -45,7 +46,7 @@ pub(super) fn chosen(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
 
 fn missing(name: &str, links: &[Link], wait: bool) -> Check {
     if wait {
-        let remedy = "nothing to do if it comes later: pping waits for it";
+        let remedy = "nothing to do if it appears later: pping waits for it";
         return Check::degraded("interface", "there is no such interface now", remedy);
     }
     let hint = match Selection::unknown(name, links) {
@@ -55,7 +56,7 @@ fn missing(name: &str, links: &[Link], wait: bool) -> Check {
     Check::missing(
         "interface",
         "there is no such interface here",
-        format!("{hint} (--wait waits for one that comes later)"),
+        format!("{hint} (--wait waits for an interface that appears later)"),
     )
 }
 

@@ -32,7 +32,7 @@ pub(super) fn release() -> Check {
         Some(version) if version < OLDEST => Check::missing(
             "kernel",
             found,
-            format!("boot Linux {}.{} or newer: this one does not load the programs", OLDEST.0, OLDEST.1),
+            format!("boot Linux {}.{} or newer: this kernel cannot load the programs", OLDEST.0, OLDEST.1),
         ),
         Some(_) => Check::ok("kernel", found),
     }
@@ -65,14 +65,16 @@ pub(super) fn clock() -> Check {
     };
     let cost = match source.as_str() {
         "hpet" | "acpi_pm" | "hyperv_clocksource_msr" => "each reading costs a microsecond or more",
-        "jiffies" | "refined-jiffies" => "it moves only some hundred times a second, so RTTs are that coarse",
+        "jiffies" | "refined-jiffies" => {
+            "it advances only a few hundred times a second, so RTTs are that coarse"
+        }
         _ => return Check::ok("clock", source),
     };
     let available = fs::read_to_string(format!("{sources}/available_clocksource")).unwrap_or_default();
     let better = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
     let better = available.split_whitespace().find(|name| better.contains(name));
     let remedy = better.map_or_else(
-        || "the kernel has no better clock here, mostly because it found the TSC unstable: see dmesg".to_owned(),
+        || "the kernel has no better clock here, usually because it found the TSC unstable: see dmesg".to_owned(),
         |name| format!("echo {name} >{sources}/current_clocksource, unless dmesg says that the kernel does not trust it"),
     );
     Check::degraded("clock", format!("{source}: {cost}"), remedy)

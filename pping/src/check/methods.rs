@@ -29,7 +29,7 @@ mod tests {
     fn methods_are_named_whether_on_or_off() {
         let found = |wanted| methods(wanted).found;
         assert_eq!(found(Methods::ALL), "all");
-        assert_eq!(found(Methods::ALL.and_seq_always()), "all; tcp-seq beside tcp-ts");
+        assert_eq!(found(Methods::ALL.with_seq_always()), "all; tcp-seq beside tcp-ts");
         assert_eq!(
             found(Methods::ALL.without(Method::QuicSpin).without(Method::Dns)),
             "tcp-ts, icmp-echo, tcp-seq, tcp-handshake, quic-handshake; not measured: dns, quic-spin"

@@ -86,7 +86,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
         checks.push(otlp::otlp(settings).await);
     }
 
-    let (interfaces, absent) = interface::chosen(live, links::links(&Netlink::connect()?).await?)?;
+    let (interfaces, absent) = interface::select(live, links::links(&Netlink::connect()?).await?)?;
     checks.extend(absent);
     let attached = attached::Attached::new(found);
     for interface in &interfaces {
@@ -105,7 +105,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
 /// # Errors
 /// If the command line is invalid.
 fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), config::Error> {
-    match loader.sourceless() {
+    match loader.load_without_source() {
         Ok((config, file)) => {
             let found = file.map_or_else(
                 || "no file is read".to_owned(),

@@ -16,7 +16,7 @@ pub(super) fn pins(directory: &Path, features: Option<Features>) -> Check {
     if features.is_some_and(|features| !features.has(Feature::Tcx)) {
         return Check::degraded(
             "pin",
-            "only links can be pinned, and this kernel has none at tc (Linux 6.6)",
+            "pinning needs links at tc, which this kernel lacks (Linux 6.6)",
             "pping runs without pins: packets that pass while it restarts are not measured",
         );
     }

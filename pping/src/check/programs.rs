@@ -8,7 +8,7 @@ use crate::{
     config::{Config, Ingress},
     kernel::{
         Error,
-        features::{Feature, Features, Without},
+        features::{DisabledFeatures, Feature, Features},
         inspect::maps,
         load::{self, Kernel, LoadOptions},
     },
@@ -29,19 +29,20 @@ pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
         let names = Feature::ALL.map(Feature::name).into_iter().chain(["ring-buffer"]);
         return (names.map(|name| Check::unknown(name, NOT_WITHOUT)).collect(), None);
     }
-    let (mut checks, features) = match Without::from_environment().and_then(|it| Ok(Features::probe(it)?)) {
-        Ok(features) => (Feature::ALL.map(|it| feature(it, features)).to_vec(), Some(features)),
-        Err(error) => {
-            let unknown = |feature: Feature| Check::unknown(feature.name(), error.to_string());
-            (Feature::ALL.map(unknown).to_vec(), None)
-        }
-    };
+    let (mut checks, features) =
+        match DisabledFeatures::from_environment().and_then(|it| Ok(Features::probe(it)?)) {
+            Ok(features) => (Feature::ALL.map(|it| feature(it, features)).to_vec(), Some(features)),
+            Err(error) => {
+                let unknown = |feature: Feature| Check::unknown(feature.name(), error.to_string());
+                (Feature::ALL.map(unknown).to_vec(), None)
+            }
+        };
     checks.push(match is_map_supported(MapType::RingBuf) {
         Ok(true) => Check::ok("ring-buffer", "in this kernel"),
         Ok(false) => Check::missing(
             "ring-buffer",
             "not in this kernel (Linux 5.8)",
-            "boot a newer kernel: pping gets samples through it",
+            "boot a newer kernel: pping needs the ring buffer to receive samples",
         ),
         Err(error) => Check::unknown("ring-buffer", error.to_string()),
     });
@@ -56,7 +57,7 @@ fn feature(feature: Feature, features: Features) -> Check {
         Feature::Btf => {
             format!("a kernel built with {} has it; until then {}", feature.since(), feature.instead())
         }
-        _ => format!("{} has it; until then pping uses {}", feature.since(), feature.instead()),
+        _ => format!("{} has it; until then {}", feature.since(), feature.instead()),
     };
     Check::degraded(feature.name(), "not in this kernel", remedy)
 }

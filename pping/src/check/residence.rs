@@ -12,12 +12,12 @@ pub(super) fn residence(every: Option<u32>) -> Check {
             let names = TRACEPOINTS.map(|it| it.name).join(", ");
             Check::ok(NAME, format!("the tracepoints {names}, and the types of this kernel"))
         }
-        (Err(_), Some(0)) => Check::ok(NAME, "forwarding only, which any kernel can tell".to_owned()),
+        (Err(_), Some(0)) => Check::ok(NAME, "forwarding only, which works on any kernel".to_owned()),
         (Err(error), Some(_)) => {
             Check::missing(NAME, error.to_string(), "add --residence-every 0, or boot a kernel that has it")
         }
         (Err(error), None) => {
-            Check::degraded(NAME, error.to_string(), "nothing, unless --residence is wanted")
+            Check::degraded(NAME, error.to_string(), "nothing to do, unless you want --residence")
         }
     }
 }

@@ -80,16 +80,18 @@ impl Config {
             residence_every,
         } = arguments;
         let mut found = Vec::new();
-        let group_by = or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
+        let group_by =
+            value_or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
         let methods = methods::listed(&methods);
-        let in_force = or_note(methods::wanted(methods, tcp_method), methods, &mut found);
-        let dns_ports = or_note(methods::dns_ports(&dns_ports, methods), [0; MAX_DNS_PORTS], &mut found);
+        let in_force = value_or_note(methods::wanted(methods, tcp_method), methods, &mut found);
+        let dns_ports =
+            value_or_note(methods::dns_ports(&dns_ports, methods), [0; MAX_DNS_PORTS], &mut found);
         let is_aggregate = aggregate.is_some() || flow_summary;
         found.extend(without_samples(format, is_aggregate && !with_samples));
         found.extend(worst.filter(|_| aggregate.is_none()).map(without_interval));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
         let otlp = otlp::otlp(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
-        let otlp = or_note(otlp, None, &mut found);
+        let otlp = value_or_note(otlp, None, &mut found);
         if !found.is_empty() {
             return Err(found);
         }
@@ -122,7 +124,7 @@ impl Config {
             methods,
             tcp_method,
             dns_ports,
-            decap: decap.into_iter().fold(Decap::NONE, |decap, tunnel| decap.and(tunnel.into())),
+            decap: decap.into_iter().fold(Decap::NONE, |decap, tunnel| decap.with(tunnel.into())),
             aggregation: Aggregation {
                 interval: aggregate,
                 group_by,
@@ -151,7 +153,7 @@ fn format_for(output: Option<&Path>) -> Format {
 }
 
 /// Returns the value. If there is a mistake instead, notes it and returns `otherwise`.
-fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>) -> T {
+fn value_or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>) -> T {
     value.unwrap_or_else(|mistake| {
         found.push(mistake);
         otherwise
@@ -160,13 +162,13 @@ fn or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>)
 
 /// The mistake of a format that has only samples, if samples are not reported.
 fn without_samples(format: Option<Format>, has_none: bool) -> Option<Mistake> {
-    let reason = "it has lines for samples only; add --with-samples";
+    let reason = "it shows samples only; add --with-samples";
     (format == Some(Format::Ppviz) && has_none).then(|| Mistake::contradiction("format", "ppviz", reason))
 }
 
 /// The mistake of `--worst` without `--aggregate`.
 fn without_interval(worst: u32) -> Mistake {
-    let reason = "the worst are those of an interval; give its length by --aggregate";
+    let reason = "the worst are ranked for each interval; give its length with --aggregate";
     Mistake::contradiction("worst", worst.to_string(), reason)
 }
 

@@ -54,7 +54,7 @@ fn warnings(path: &Path, layered: &Layered) -> Vec<String> {
         let Some((setting, file)) = named(layered, key) else { continue };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         if folder.is_some_and(|folder| !folder.is_dir()) {
-            warnings.push(setting.mistake("there is no such directory here and now").to_string());
+            warnings.push(setting.mistake("there is no such directory at present").to_string());
         }
     }
     warnings

@@ -148,7 +148,7 @@ impl Definition {
 
     /// A value as written in a file: an example, or the default.
     pub(crate) fn example(&self) -> String {
-        let default = || self.written(&self.default().unwrap_or_default());
+        let default = || self.to_toml(&self.default().unwrap_or_default());
         self.facts.example.map_or_else(default, ToOwned::to_owned)
     }
 
@@ -163,7 +163,7 @@ impl Definition {
     }
 
     /// Writes a value as in a file.
-    pub(crate) fn written(&self, values: &[impl AsRef<str>]) -> String {
+    pub(crate) fn to_toml(&self, values: &[impl AsRef<str>]) -> String {
         let quoted = |value: &str| serde_json::Value::from(value).to_string();
         match (self.kind, values) {
             (Kind::List, values) => {
@@ -205,7 +205,7 @@ impl Definition {
     }
 
     /// Writes the option with these values as arguments of the command line.
-    pub(crate) fn typed(&self, values: &[OsString]) -> Vec<OsString> {
+    pub(crate) fn to_arguments(&self, values: &[OsString]) -> Vec<OsString> {
         let name = || OsString::from(format!("--{}", self.key));
         let count = |value: &OsString| value.to_str().and_then(|count| count.parse().ok()).unwrap_or(0);
         match (self.kind, values) {
@@ -240,7 +240,7 @@ fn reason(error: &clap::Error) -> String {
             format!("give one of {}", valid.join(", "))
         }
         (ErrorKind::InvalidUtf8, _) => "this is not UTF-8".to_owned(),
-        _ => error.kind().as_str().unwrap_or("this is not a value of it").to_owned(),
+        _ => error.kind().as_str().unwrap_or("this is not a valid value").to_owned(),
     }
 }
 

@@ -32,7 +32,7 @@ const EXAMPLE: &str = "give a URL like http://collector.example:4318";
 pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
     let refused = |reason: &str| Err(format!("{reason}; {EXAMPLE}"));
     if text.contains('#') {
-        return refused("a URL of a receiver has no fragment");
+        return refused("the URL of a receiver cannot have a fragment");
     }
     let uri: Uri = match text.parse() {
         Ok(uri) => uri,
@@ -48,8 +48,8 @@ pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
         return refused("there is no host in it");
     };
     if authority.as_str().contains('@') {
-        return Err("it has a user name or password, which everybody sees who lists processes; \
-             put an authorization header into the file of --otlp-headers instead"
+        return Err("it has a user name or password, which anyone who lists processes can see; put an \
+                    authorization header into the file of --otlp-headers instead"
             .to_owned());
     }
     let port = match (authority.port_u16(), authority.as_str().rsplit_once(':')) {

@@ -28,7 +28,7 @@ pub enum Error {
         was_read: bool,
     },
     /// An option on the command line has no meaning for a capture.
-    #[error("{option}: not with --read: {reason}")]
+    #[error("{option} cannot be used with --read: {reason}")]
     NotForCaptures {
         /// The option as typed, or the command.
         option: String,

@@ -148,7 +148,7 @@ fn texts<'a, 'v>(
         (Kind::List, _) if definition.has_numbers() => {
             vec![(value, Err("give a list of numbers: [1, 2]".to_owned()))]
         }
-        (Kind::List, _) => vec![(value, Err("give a list of texts: [\"...\", \"...\"]".to_owned()))],
+        (Kind::List, _) => vec![(value, Err("give a list of strings: [\"...\", \"...\"]".to_owned()))],
         (Kind::Switch, DeValue::Boolean(is_on)) => vec![(value, Ok(is_on.to_string().into()))],
         (Kind::Switch, _) => vec![(value, Err("give true or false, without quotation marks".to_owned()))],
         _ => vec![(value, scalar(value))],
@@ -163,8 +163,8 @@ fn scalar(value: &Spanned<DeValue<'_>>) -> Result<OsString, String> {
             Err(_) => Ok(number.as_str().into()),
         },
         DeValue::Float(number) => Ok(number.as_str().into()),
-        DeValue::Array(_) => Err("it has one value only; leave the brackets out".to_owned()),
-        DeValue::Table(_) => Err("it has a value, and is no table".to_owned()),
+        DeValue::Array(_) => Err("it takes one value; leave out the brackets".to_owned()),
+        DeValue::Table(_) => Err("it takes a value, not a table".to_owned()),
         DeValue::Boolean(_) | DeValue::Datetime(_) => Err("put the value in quotation marks".to_owned()),
     }
 }

@@ -84,7 +84,7 @@ impl Layered {
     pub(super) fn arguments(&self) -> Result<Arguments, Error> {
         let set = self.all.iter().filter(|setting| setting.origin != Origin::Default);
         let typed = set.flat_map(|setting| match &setting.values {
-            Some(values) => setting.definition.typed(values),
+            Some(values) => setting.definition.to_arguments(values),
             None => Vec::new(),
         });
         let command = <Arguments as clap::CommandFactory>::command().no_binary_name(true);

@@ -72,7 +72,7 @@ impl Loader {
     ///
     /// # Errors
     /// Those of [`Self::load`], except for a missing source.
-    pub fn sourceless(&self) -> Result<(Config, Option<PathBuf>), Error> {
+    pub fn load_without_source(&self) -> Result<(Config, Option<PathBuf>), Error> {
         let (layered, file) = self.settings()?;
         Ok((layered.config()?, file))
     }

@@ -26,7 +26,7 @@ impl From<MethodName> for Method {
 
 /// The methods of a list.
 pub(super) fn listed(names: &[MethodName]) -> Methods {
-    names.iter().fold(Methods::NONE, |methods, &name| methods.and(name.into()))
+    names.iter().fold(Methods::NONE, |methods, &name| methods.with(name.into()))
 }
 
 /// Applies `--tcp-method` to the listed methods.
@@ -37,14 +37,14 @@ pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, 
         TcpMethod::Ts if !has_ts => refused("ts", "tcp-ts is not among --methods; add it there"),
         TcpMethod::Seq if !has_seq => refused("seq", "tcp-seq is not among --methods; add it there"),
         TcpMethod::Both if !(has_ts && has_seq) => {
-            refused("both", "it takes tcp-ts and tcp-seq, which are not both among --methods; add them there")
+            refused("both", "it needs both tcp-ts and tcp-seq among --methods; add them there")
         }
         // Without tcp-ts, sequence numbers measure every flow, even one with timestamps.
-        TcpMethod::Auto if has_seq && !has_ts => Ok(listed.and_seq_always()),
+        TcpMethod::Auto if has_seq && !has_ts => Ok(listed.with_seq_always()),
         TcpMethod::Auto => Ok(listed),
         TcpMethod::Ts => Ok(listed.without(Method::TcpSeq)),
-        TcpMethod::Seq => Ok(listed.without(Method::TcpTs).and_seq_always()),
-        TcpMethod::Both => Ok(listed.and_seq_always()),
+        TcpMethod::Seq => Ok(listed.without(Method::TcpTs).with_seq_always()),
+        TcpMethod::Both => Ok(listed.with_seq_always()),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_
     sorted.dedup();
     let mut ports = [0; MAX_DNS_PORTS];
     let Some(used) = ports.get_mut(..sorted.len()) else {
-        return refused("give seven ports at most");
+        return refused("give at most seven ports");
     };
     used.copy_from_slice(&sorted);
     Ok(ports)
@@ -98,25 +98,25 @@ mod tests {
 
     #[test]
     fn listed_methods_are_on_and_no_others() {
-        assert_eq!(methods("--methods dns,tcp-ts,dns"), Methods::NONE.and(Method::Dns).and(Method::TcpTs));
-        let handshakes = Methods::NONE.and(Method::TcpHandshake).and(Method::QuicHandshake);
+        assert_eq!(methods("--methods dns,tcp-ts,dns"), Methods::NONE.with(Method::Dns).with(Method::TcpTs));
+        let handshakes = Methods::NONE.with(Method::TcpHandshake).with(Method::QuicHandshake);
         assert_eq!(methods("--methods tcp-handshake --methods quic-handshake"), handshakes);
     }
 
     #[test]
     fn tcp_method_chooses_among_the_methods_that_are_on() {
-        let both = Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq);
-        let always = Methods::NONE.and_seq_always();
+        let both = Methods::NONE.with(Method::TcpTs).with(Method::TcpSeq);
+        let always = Methods::NONE.with_seq_always();
         for (given, expected) in [
             ("--methods tcp-ts,tcp-seq", both),
-            ("--methods tcp-ts", Methods::NONE.and(Method::TcpTs)),
+            ("--methods tcp-ts", Methods::NONE.with(Method::TcpTs)),
             ("--methods tcp-seq", always),
             ("--methods tcp-seq --tcp-method seq", always),
-            ("--methods tcp-ts,tcp-seq --tcp-method ts", Methods::NONE.and(Method::TcpTs)),
+            ("--methods tcp-ts,tcp-seq --tcp-method ts", Methods::NONE.with(Method::TcpTs)),
             ("--methods tcp-ts,tcp-seq --tcp-method seq", always),
-            ("--methods tcp-ts,tcp-seq --tcp-method both", both.and_seq_always()),
+            ("--methods tcp-ts,tcp-seq --tcp-method both", both.with_seq_always()),
             ("--tcp-method ts", Methods::ALL.without(Method::TcpSeq)),
-            ("--tcp-method both", Methods::ALL.and_seq_always()),
+            ("--tcp-method both", Methods::ALL.with_seq_always()),
         ] {
             assert_eq!(methods(given), expected, "{given}");
         }
@@ -127,7 +127,7 @@ mod tests {
         for (given, begin, part) in [
             ("--methods tcp-ts --tcp-method seq", "--tcp-method seq: ", "tcp-seq is not among --methods"),
             ("--methods tcp-seq --tcp-method ts", "--tcp-method ts: ", "tcp-ts is not among --methods"),
-            ("--methods dns,tcp-seq --tcp-method both", "--tcp-method both: ", "not both among --methods"),
+            ("--methods dns,tcp-seq --tcp-method both", "--tcp-method both: ", "both tcp-ts and tcp-seq"),
             ("--methods tcp-ts --dns-ports 53,5353", "--dns-ports 53,5353: ", "dns is not among --methods"),
             ("--dns-ports 1,2,3,4,5,6,7,8", "--dns-ports 1,2,3,4,5,6,7,8: ", "seven"),
         ] {

@@ -15,7 +15,7 @@ use super::{
     endpoint::Endpoint,
     values::{Format, Ingress, TcpMethod, Temporality},
 };
-use crate::worst::EVIDENCE;
+use crate::worst::DEFAULT_EVIDENCE;
 
 /// The groups of `pping top` unless others are configured: `/24,/48`.
 #[cfg(feature = "live")]
@@ -92,7 +92,7 @@ impl Aggregation {
         with_samples: false,
         hdr_log: None,
         worst: None,
-        worst_evidence: EVIDENCE,
+        worst_evidence: DEFAULT_EVIDENCE,
     };
 
     /// Whether samples are reported one by one, and flows that open and close.
@@ -109,10 +109,10 @@ impl Config {
             return emit;
         }
         if self.aggregation.reports_individual() {
-            emit = emit.and(Emit::SAMPLES).and(Emit::FLOWS);
+            emit = emit.with(Emit::SAMPLES).with(Emit::FLOWS);
         }
         if self.aggregation.flow_summary {
-            emit = emit.and(Emit::SAMPLES).and(Emit::ENDS);
+            emit = emit.with(Emit::SAMPLES).with(Emit::ENDS);
         }
         emit
     }
@@ -120,7 +120,7 @@ impl Config {
     /// Changes the configuration for looking on only: no records, no metrics, no pins, and groups of networks unless others
     /// are configured.
     #[cfg(feature = "live")]
-    pub(crate) fn looked_at(self) -> Self {
+    pub(crate) fn for_viewing(self) -> Self {
         let has_groups = self.aggregation.grouping() != Grouping::NONE;
         Self {
             format: Format::None,
@@ -140,7 +140,7 @@ impl Config {
     }
 
     /// True unless records go to a terminal on standard output.
-    pub(crate) fn is_quiet_on_terminal(&self) -> bool {
+    pub(crate) fn keeps_terminal_free(&self) -> bool {
         self.output.is_some() || self.format == Format::None || !std::io::stdout().is_terminal()
     }
 }

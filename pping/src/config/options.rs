@@ -75,14 +75,14 @@ options! {
     /// This takes a pcap or pcapng file, plain or compressed by gzip or zstd, and no privileges.
     #[arg(short, long, value_name = "FILE", help_heading = "Source")]
     read: Option<PathBuf> {
-        scope: Scope::CommandLine("a capture is read once, and by hand: give it as -r on the command line"),
+        scope: Scope::CommandLine("a capture is read once; give it with -r on the command line"),
         reload: restart!(capture),
     }
 
     /// Wait for interfaces that do not exist yet, instead of failing
     #[arg(long, help_heading = "Source")]
     wait: bool {
-        capture: Rejected("a capture is there or not"),
+        capture: Rejected("pping does not wait for captures"),
         reload: follow!(Interfaces, live.wait),
         example: "true",
     }
@@ -93,7 +93,7 @@ options! {
     /// it natively and the interface has no other XDP program, else tc.
     #[arg(long, value_enum, value_name = "POINT", default_value = "tc", help_heading = "Source")]
     ingress: Ingress {
-        capture: Rejected("the packets of a capture pass no attach point"),
+        capture: Rejected("the packets of a capture pass through no attach point"),
         reload: restart!(live.ingress),
     }
 
@@ -111,7 +111,7 @@ options! {
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_pending,
         help_heading = "Source")]
     max_pending: u32 {
-        capture: Rejected("each flow of a capture has room for what is pending"),
+        capture: Rejected("each flow of a capture has room for its own pending timestamps"),
         reload: restart!(live.max_pending),
     }
 
@@ -183,7 +183,7 @@ options! {
     /// The queue is that of the root qdisc. See docs/residence.md. Queues take Linux 5.15 or newer.
     #[arg(long, help_heading = "Measuring")]
     residence: bool {
-        capture: Rejected("the packets of a capture pass no queue"),
+        capture: Rejected("the packets of a capture pass through no queue"),
         reload: restart!(live.residence),
         example: "true",
     }
@@ -194,7 +194,7 @@ options! {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = residence_every,
         help_heading = "Measuring")]
     residence_every: u32 {
-        capture: Rejected("the packets of a capture pass no queue"),
+        capture: Rejected("the packets of a capture pass through no queue"),
         reload: restart!(live.residence),
     }
 
@@ -300,7 +300,8 @@ options! {
     #[arg(long, value_name = "ADDRESS", value_parser = address, help_heading = "Output")]
     listen: Option<SocketAddr> {
         capture: Rejected(
-            "a capture is over before anybody can scrape it; see the summary at the end, or --format jsonl"
+            "a capture ends before Prometheus can scrape it; see the summary at the end, or use \
+             --format jsonl"
         ),
         reload: follow!(Listen, live.listen),
         example: r#""127.0.0.1:9464""#,
@@ -333,7 +334,7 @@ options! {
     /// Where that is too little, the groups with the fewest samples are left out.
     #[arg(long, value_name = "MIB", default_value = "16", value_parser = history_memory, help_heading = "Output")]
     history_memory: u32 {
-        capture: Rejected("a capture is over before anybody can look at it; see pping top -r"),
+        capture: Rejected("a capture ends before anyone can look at it; use pping top -r"),
         reload: follow!(HistoryMemory, live.history_memory),
     }
 
@@ -388,7 +389,7 @@ options! {
     /// neither -i nor -r is given. SIGHUP reads it again.
     #[arg(long, value_name = "FILE", help_heading = "Service")]
     config: Option<PathBuf> {
-        scope: Scope::NotInFiles("it is what names the file"),
+        scope: Scope::NotInFiles("it names the file itself"),
         // The process keeps the command line and the environment that it was started with.
         reload: Reload::NEVER,
     }

@@ -35,9 +35,9 @@ impl Setting {
     }
 
     /// The value as a file would have it.
-    pub(crate) fn written(&self) -> Option<String> {
+    pub(crate) fn to_toml(&self) -> Option<String> {
         let texts: Vec<_> = self.values.as_ref()?.iter().map(|value| value.to_string_lossy()).collect();
-        Some(self.definition.written(&texts))
+        Some(self.definition.to_toml(&texts))
     }
 
     /// Makes a mistake at this setting.
@@ -46,6 +46,6 @@ impl Setting {
     }
 
     pub(super) fn assignment(&self) -> (String, String) {
-        (self.definition.key.clone(), self.written().unwrap_or_default())
+        (self.definition.key.clone(), self.to_toml().unwrap_or_default())
     }
 }

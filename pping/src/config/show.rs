@@ -31,5 +31,5 @@ pub(super) fn show(layered: &Layered, file: Option<&Path>) -> String {
 
 fn assignment(setting: &Setting) -> String {
     let key = &setting.definition.key;
-    setting.written().map_or_else(|| format!("# {key} is not set"), |value| format!("{key} = {value}"))
+    setting.to_toml().map_or_else(|| format!("# {key} is not set"), |value| format!("{key} = {value}"))
 }

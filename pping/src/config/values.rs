@@ -16,7 +16,7 @@ const MAX_INTERFACE_NAME: usize = 15;
 const MAX_FLOWS: u32 = 16_777_216;
 
 /// The largest `--residence-every`.
-const MAX_EVERY: u32 = 65_536;
+const MAX_RESIDENCE_EVERY: u32 = 65_536;
 
 /// The most groups: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
@@ -73,11 +73,11 @@ pub(super) fn worst(text: &str) -> Result<u32, &'static str> {
 }
 
 pub(super) fn evidence(text: &str) -> Result<u32, &'static str> {
-    number(text, 1..=u32::MAX).ok_or("give a number from 1 on")
+    number(text, 1..=u32::MAX).ok_or("give a number of 1 or more")
 }
 
 pub(super) fn residence_every(text: &str) -> Result<u32, &'static str> {
-    number(text, 0..=MAX_EVERY).ok_or("give a number from 0 to 65536")
+    number(text, 0..=MAX_RESIDENCE_EVERY).ok_or("give a number from 0 to 65536")
 }
 
 pub(super) fn history_memory(text: &str) -> Result<u32, &'static str> {
@@ -85,7 +85,7 @@ pub(super) fn history_memory(text: &str) -> Result<u32, &'static str> {
 }
 
 pub(super) fn prometheus_groups(text: &str) -> Result<u32, &'static str> {
-    text.parse().map_err(|_| "give a number, and 0 for no groups at all")
+    text.parse().map_err(|_| "give a number; 0 means no groups")
 }
 
 fn number(text: &str, range: std::ops::RangeInclusive<u32>) -> Option<u32> {

@@ -47,7 +47,7 @@ pub(super) fn configuration() -> String {
 fn more(option: &Definition) -> String {
     let default = match option.default() {
         Some(default) if !default.is_empty() => {
-            format!("The default is `{}`.", option.written(&default))
+            format!("The default is `{}`.", option.to_toml(&default))
         }
         _ => format!("It is not set by default. An example: `{}`.", option.example()),
     };

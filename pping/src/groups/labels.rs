@@ -14,20 +14,20 @@ pub const UNLISTED: &str = "unlisted";
 pub const ALL: &str = "all";
 
 /// The other columns that a groups file has for a label: names and values.
-pub type More = Vec<(Arc<str>, Arc<str>)>;
+pub type Columns = Vec<(Arc<str>, Arc<str>)>;
 
 /// Labels and their numbers. A label has the same number in every run, whatever else is loaded, so that its counters go on.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     /// By number, with the other columns.
-    known: HashMap<u32, (Arc<str>, More)>,
+    known: HashMap<u32, (Arc<str>, Columns)>,
 }
 
 impl Labels {
-    /// Returns the number of a label, and gives it one if it has none. `more` replaces its other columns.
-    pub fn number(&mut self, label: &str, more: More) -> u32 {
+    /// Returns the number of a label, and gives it one if it has none. `columns` replaces its other columns.
+    pub fn number(&mut self, label: &str, columns: Columns) -> u32 {
         let number = self.find_number(label);
-        self.known.insert(number, (label.into(), more));
+        self.known.insert(number, (label.into(), columns));
         number
     }
 
@@ -43,19 +43,19 @@ impl Labels {
 
     /// Adds the labels of a group of a previous run, so that its counters can still be named. The name of the group may join two
     /// labels with `+`, and end with a class of service.
-    pub fn know(&mut self, label: &str) {
+    pub fn add_labels_of(&mut self, label: &str) {
         let label = label.rsplit_once(" dscp ").map_or(label, |(label, _)| label);
         for label in label.split('+').chain([label]) {
             let number = self.find_number(label);
-            self.known.entry(number).or_insert_with(|| (label.into(), More::new()));
+            self.known.entry(number).or_insert_with(|| (label.into(), Columns::new()));
         }
     }
 
     /// The label with this number, and its other columns: [`UNLISTED`] for 0, and [`OTHER`] for an unknown number.
-    pub fn get(&self, number: u32) -> (Arc<str>, &More) {
-        const NOTHING: &More = &More::new();
+    pub fn get(&self, number: u32) -> (Arc<str>, &Columns) {
+        const NOTHING: &Columns = &Columns::new();
         match self.known.get(&number) {
-            Some((label, more)) => (Arc::clone(label), more),
+            Some((label, columns)) => (Arc::clone(label), columns),
             None if number == 0 => (UNLISTED.into(), NOTHING),
             None => (OTHER.into(), NOTHING),
         }

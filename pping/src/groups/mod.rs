@@ -6,6 +6,6 @@ mod lookup;
 mod names;
 
 pub use file::{Groups, load};
-pub use labels::{ALL, Labels, More, OTHER, UNLISTED};
+pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use lookup::Lookup;
 pub use names::{GroupName, Names, QueueName, SeriesName};

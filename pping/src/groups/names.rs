@@ -10,7 +10,7 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::labels::{ALL, Labels, More, OTHER, UNLISTED};
+use super::labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 
 /// The name of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub struct GroupName {
     /// The differentiated services codepoint, if groups are separated by it.
     pub dscp: Option<u8>,
     /// The other columns of the groups file.
-    pub more: More,
+    pub columns: Columns,
 }
 
 /// The name of a series.
@@ -91,21 +91,21 @@ impl Names {
 impl GroupName {
     /// The name of a group.
     pub fn new(key: &GroupKey, labels: &Labels) -> Self {
-        let named = |label: &str| Self { label: label.into(), prefix: None, dscp: None, more: Vec::new() };
+        let named = |label: &str| Self { label: label.into(), prefix: None, dscp: None, columns: Vec::new() };
         if *key == GroupKey::ALL {
             return named(ALL);
         }
         if *key == GroupKey::OTHER {
             return named(OTHER);
         }
-        let (mut words, mut prefixes, mut more) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut words, mut prefixes, mut columns) = (Vec::new(), Vec::new(), Vec::new());
         for end in [key.source(), key.destination()] {
             match end {
                 End::Any => {}
                 End::Label(number) => {
                     let (label, known) = labels.get(number);
                     words.push(label.to_string());
-                    add_known(&mut more, known);
+                    add_known(&mut columns, known);
                 }
                 End::Prefix { address, len } => {
                     prefixes.push(prefix(address, len));
@@ -121,7 +121,7 @@ impl GroupName {
             label.extend(["dscp ", &dscp.to_string()]);
         }
         let prefix = (!prefixes.is_empty()).then(|| prefixes.join("+").into());
-        Self { label: label.into(), prefix, dscp: key.dscp(), more }
+        Self { label: label.into(), prefix, dscp: key.dscp(), columns }
     }
 
     /// The group in the record of a sample; `None` if there are no groups, or the host is in no group.
@@ -131,11 +131,11 @@ impl GroupName {
 }
 
 /// Adds the columns of one end to those of the other. The two values of a column are joined as labels are.
-fn add_known(more: &mut More, known: &More) {
+fn add_known(columns: &mut Columns, known: &Columns) {
     for (column, value) in known {
-        match more.iter_mut().find(|(other, _)| other == column) {
+        match columns.iter_mut().find(|(other, _)| other == column) {
             Some((_, first)) => *first = format!("{first}+{value}").into(),
-            None => more.push((Arc::clone(column), Arc::clone(value))),
+            None => columns.push((Arc::clone(column), Arc::clone(value))),
         }
     }
 }
@@ -185,10 +185,10 @@ mod tests {
             assert_eq!(&*names.group(&key).label, label);
         }
         let key = file.key(address("192.0.2.1"), address("::1"), 0, |_| number);
-        assert_eq!(names.group(&key).more, [("site".into(), "berlin".into())]);
+        assert_eq!(names.group(&key).columns, [("site".into(), "berlin".into())]);
         let both = Grouping { by_destination: 1, ..file };
         let key = both.key(address("192.0.2.1"), address("::1"), 0, |_| number);
-        assert_eq!(names.group(&key).more, [("site".into(), "berlin+berlin".into())]);
+        assert_eq!(names.group(&key).columns, [("site".into(), "berlin+berlin".into())]);
         let key = file.key(address("192.0.2.1"), address("::1"), 0, |_| 0);
         assert_eq!(&*names.group(&key).label, "unlisted");
         assert_eq!(&*names.group(&GroupKey::OTHER).label, "other");

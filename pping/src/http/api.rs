@@ -1,7 +1,10 @@
 //! The JSON API: current measurements and those of the last 15 minutes. docs/schema/api.json describes the API, and the
 //! server serves that file too.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
 
 use axum::{
     Router,
@@ -14,96 +17,136 @@ use axum::{
     routing::get,
 };
 use serde::Serialize;
-use tokio::task::spawn_blocking;
 
-use super::events::{Streams, events};
+use super::{
+    events::{Streams, events},
+    workers::Workers,
+};
 use crate::view::{self, View};
+
+/// The highest number of answers that are made at a time.
+pub(super) const AT_ONCE: usize = 2;
 
 const DESCRIPTION: &str = include_str!("../../../docs/schema/api.json");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
+/// What answers are made with.
+#[derive(Clone)]
+struct Api {
+    view: View,
+    workers: Workers,
+    /// A random number that tells this server from earlier ones, whose sequences began at zero too.
+    run: u64,
+}
+
 /// Routes all pages below `/api/v1`.
 pub(super) fn router(view: View) -> Router {
-    let streams = Arc::new(Streams::new(view.clone()));
+    let api = Api::new(view.clone());
+    let streams = Arc::new(Streams::new(view, api.workers.clone()));
     Router::new()
         .route("/summary", get(summary))
         .route("/history", get(history))
         .route("/groups", get(groups))
         .route("/groups/{id}", get(group))
         .route("/worst", get(worst))
-        .with_state(view)
+        .with_state(api)
         .route("/events", get(events).with_state(streams))
         .route("/openapi.json", get(|| async { ([(CONTENT_TYPE, JSON)], DESCRIPTION) }))
 }
 
-async fn summary(State(view): State<View>, headers: HeaderMap) -> Response {
-    answer(view, headers, |view| Some(view.summary())).await
+async fn summary(State(api): State<Api>, headers: HeaderMap) -> Response {
+    api.answer(&headers, |view| Some(view.summary())).await
 }
 
 async fn history(
-    State(view): State<View>,
+    State(api): State<Api>,
     query: Result<Query<view::Query>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(query)) => answer(view, headers, move |view| Some(view.history(&query))).await,
+        Ok(Query(query)) => api.answer(&headers, move |view| Some(view.history(&query))).await,
         Err(rejection) => refused(&rejection),
     }
 }
 
 async fn groups(
-    State(view): State<View>,
+    State(api): State<Api>,
     query: Result<Query<view::Query>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(query)) => answer(view, headers, move |view| Some(view.groups(&query))).await,
+        Ok(Query(query)) => api.answer(&headers, move |view| Some(view.groups(&query))).await,
         Err(rejection) => refused(&rejection),
     }
 }
 
 async fn worst(
-    State(view): State<View>,
+    State(api): State<Api>,
     query: Result<Query<view::WorstQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Response {
     match query {
-        Ok(Query(query)) => answer(view, headers, move |view| Some(view.worst(query))).await,
+        Ok(Query(query)) => api.answer(&headers, move |view| Some(view.worst(query))).await,
         Err(rejection) => refused(&rejection),
     }
 }
 
-async fn group(State(view): State<View>, Path(id): Path<String>, headers: HeaderMap) -> Response {
-    answer(view, headers, move |view| view.group(&id)).await
+async fn group(State(api): State<Api>, Path(id): Path<String>, headers: HeaderMap) -> Response {
+    api.answer(&headers, move |view| view.group(&id)).await
 }
 
-/// Responds with the answer as JSON: 304 if the client has the latest one, 404 if the group does not exist.
-async fn answer<T: Serialize>(
-    view: View,
-    headers: HeaderMap,
-    make: impl FnOnce(&View) -> Option<T> + Send + 'static,
-) -> Response {
-    // With many groups this takes some milliseconds, and must not block other connections.
-    let made = spawn_blocking(move || {
+impl Api {
+    fn new(view: View) -> Self {
+        Self { view, workers: Workers::new(AT_ONCE), run: RandomState::new().hash_one(0) }
+    }
+
+    /// Returns the tag of the present answers. It changes with the sequence, and with each start of pping.
+    fn tag(&self) -> String {
+        format!("\"{:016x}-{}\"", self.run, self.view.sequence())
+    }
+
+    /// Responds with the answer as JSON: 304 if the client has the latest one, 404 if the group does not exist.
+    async fn answer<T: Serialize>(
+        &self,
+        headers: &HeaderMap,
+        make: impl FnOnce(&View) -> Option<T> + Send + 'static,
+    ) -> Response {
         // The tag is read first, so that a change during the answer makes a new tag.
-        let tag = format!("\"{}\"", view.sequence());
+        let tag = self.tag();
         let is_known = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
-        let body = if is_known { None } else { Some(make(&view).map(|answer| serde_json::to_vec(&answer))) };
-        (tag, body)
-    });
-    let Ok((tag, body)) = made.await else { return StatusCode::INTERNAL_SERVER_ERROR.into_response() };
-    let head = [(ETAG, tag), (CACHE_CONTROL, "no-cache".to_owned())];
-    match body {
-        None => (StatusCode::NOT_MODIFIED, head).into_response(),
-        Some(None) => {
-            (StatusCode::NOT_FOUND, "there is no group with this id; see /api/v1/groups\n").into_response()
+        let head = [(ETAG, tag), (CACHE_CONTROL, "no-cache".to_owned())];
+        if is_known {
+            return (StatusCode::NOT_MODIFIED, head).into_response();
         }
-        Some(Some(Ok(body))) => (head, [(CONTENT_TYPE, JSON)], body).into_response(),
-        Some(Some(Err(_))) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        let view = self.view.clone();
+        // With many groups this takes some milliseconds, and must not block other connections.
+        let made = self.workers.run(move || make(&view).map(|answer| serde_json::to_vec(&answer)));
+        match made.await {
+            Some(Some(Ok(body))) => (head, [(CONTENT_TYPE, JSON)], body).into_response(),
+            Some(None) => (StatusCode::NOT_FOUND, "there is no group with this id; see /api/v1/groups\n")
+                .into_response(),
+            Some(Some(Err(_))) | None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
     }
 }
 
 fn refused(rejection: &QueryRejection) -> Response {
     (StatusCode::BAD_REQUEST, format!("{}\n", rejection.body_text())).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_stays_until_something_changes_and_is_no_tag_of_another_run() {
+        let view = View::new(view::MEMORY);
+        let (api, other) = (Api::new(view.clone()), Api::new(View::new(view::MEMORY)));
+        let tag = api.tag();
+        assert_eq!(api.tag(), tag);
+        assert_ne!(other.tag(), tag, "both have changed as often");
+        view.add(&[], 1_800_000_000_000_000_000);
+        assert_ne!(api.tag(), tag);
+    }
 }

@@ -11,7 +11,11 @@ use ring::{
     hmac::{HMAC_SHA256, Key, Tag, sign},
     rand::SystemRandom,
 };
-use tokio::{sync::Semaphore, task::spawn_blocking};
+
+use super::workers::Workers;
+
+/// The highest number of passwords that are checked at a time.
+pub(super) const AT_ONCE: usize = 1;
 
 /// The number of successful logins that are cached.
 const CACHED: usize = 64;
@@ -40,7 +44,7 @@ pub(super) fn is_hash(text: &str) -> bool {
 /// Checks passwords. A check takes some tenths of a second of CPU time, so one runs at a time, and successful logins
 /// are cached.
 pub(super) struct Authenticator {
-    one_at_a_time: Arc<Semaphore>,
+    workers: Workers,
     /// The key of cached tags, which protects passwords should the memory of this process leak. Without it nothing is cached.
     key: Option<Key>,
     cache: Mutex<VecDeque<Tag>>,
@@ -49,7 +53,7 @@ pub(super) struct Authenticator {
 impl Default for Authenticator {
     fn default() -> Self {
         let key = Key::generate(HMAC_SHA256, &SystemRandom::new()).ok();
-        Self { one_at_a_time: Arc::new(Semaphore::new(1)), key, cache: Mutex::default() }
+        Self { workers: Workers::new(AT_ONCE), key, cache: Mutex::default() }
     }
 }
 
@@ -67,15 +71,9 @@ impl Authenticator {
         if user.is_some() && self.is_cached(tag.as_ref()) {
             return true;
         }
-        let Ok(permit) = Arc::clone(&self.one_at_a_time).acquire_owned().await else { return false };
         let hash = Arc::clone(hash);
-        let check = move || {
-            let is_right = bcrypt::verify(&password, &hash).unwrap_or(false);
-            // The permit is held until here even if the client has disconnected.
-            drop(permit);
-            is_right
-        };
-        let is_right = spawn_blocking(check).await.unwrap_or(false) && user.is_some();
+        let check = move || bcrypt::verify(&password, &hash).unwrap_or(false);
+        let is_right = self.workers.run(check).await.unwrap_or(false) && user.is_some();
         if let Some(tag) = tag.filter(|_| is_right) {
             self.cache(tag);
         }

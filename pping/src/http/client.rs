@@ -21,12 +21,12 @@ const STREAM_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The use of a connection: for a response or for a stream. Each request carries it in its extensions.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub(super) struct ConnectionState {
     is_responding: Arc<AtomicBool>,
     is_streaming: Arc<AtomicBool>,
 }
 
-impl Client {
+impl ConnectionState {
     /// `is_responding` is set from the request until the response is written.
     pub(super) fn new(is_responding: Arc<AtomicBool>) -> Self {
         Self { is_responding, is_streaming: Arc::default() }

@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    client::{Client, REQUEST_TIMEOUT},
+    client::{ConnectionState, REQUEST_TIMEOUT},
     readers::Reader,
     site::Site,
 };
@@ -55,12 +55,12 @@ where
 {
     let superseded = Arc::new(Notify::new());
     let reader = Reader(Arc::clone(&superseded));
-    let client = Client::new(Arc::clone(&is_responding));
-    let timed_out = client.clone().timed_out();
+    let state = ConnectionState::new(Arc::clone(&is_responding));
+    let timed_out = state.clone().timed_out();
     let service = service_fn(move |mut request| {
-        client.begin_response();
+        state.begin_response();
         request.extensions_mut().insert(reader.clone());
-        request.extensions_mut().insert(client.clone());
+        request.extensions_mut().insert(state.clone());
         let site = Arc::clone(&site);
         Box::pin(async move { Ok::<_, Infallible>(site.respond(request).await) })
     });
@@ -78,7 +78,7 @@ where
             tracing::debug!("a request or its response failed: {error}");
         },
         () = timed_out => return tracing::debug!("a client took too long to read its response"),
-        () = superseded.notified() => return tracing::debug!("a client was too slow to read its page, and there are too many newer ones"),
+        () = superseded.notified() => return tracing::debug!("closed the connection of a client that read too slowly, for newer ones"),
     }
     is_responding.store(false, Ordering::Relaxed);
     linger(connection.into_parts().io.into_inner()).await;

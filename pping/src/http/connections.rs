@@ -85,19 +85,19 @@ pub(super) async fn serve(
 #[derive(Default)]
 struct Connections {
     tasks: JoinSet<()>,
-    slots: HashMap<Id, Slot>,
+    slots: HashMap<Id, OpenConnection>,
 }
 
-struct Slot {
-    /// The address of the client: see [`origin`].
-    origin: IpAddr,
+struct OpenConnection {
+    /// The address of the client: see [`client_network`].
+    client_network: IpAddr,
     since: Instant,
     /// Set from the request until the response is written.
     is_responding: Arc<AtomicBool>,
     task: AbortHandle,
 }
 
-impl Slot {
+impl OpenConnection {
     fn is_responding(&self) -> bool {
         self.is_responding.load(Ordering::Relaxed)
     }
@@ -114,19 +114,19 @@ impl Connections {
         }
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         for slot in self.slots.values() {
-            *counts.entry(slot.origin).or_default() += 1;
+            *counts.entry(slot.client_network).or_default() += 1;
         }
         let most = counts.values().copied().max();
         let oldest = self
             .slots
             .iter()
-            .filter(|(_, slot)| counts.get(&slot.origin).copied() == most)
+            .filter(|(_, slot)| counts.get(&slot.client_network).copied() == most)
             .filter(|(_, slot)| !slot.is_responding() || slot.since.elapsed() >= MIN_RESPONSE_TIME)
             .min_by_key(|(_, slot)| (slot.is_responding(), slot.since))
             .map(|(&id, _)| id);
         let removed = oldest.and_then(|id| self.slots.remove(&id));
         if let Some(slot) = &removed {
-            tracing::debug!("closed a connection from {} to make room for another", slot.origin);
+            tracing::debug!("closed a connection from {} to make room for another", slot.client_network);
             slot.task.abort();
         }
         removed.is_some()
@@ -135,7 +135,12 @@ impl Connections {
     fn begin(&mut self, stream: TcpStream, peer: SocketAddr, site: &Arc<Site>) {
         let is_responding = Arc::new(AtomicBool::new(false));
         let task = self.tasks.spawn(connection::serve(stream, Arc::clone(site), Arc::clone(&is_responding)));
-        let slot = Slot { origin: origin(peer.ip()), since: Instant::now(), is_responding, task };
+        let slot = OpenConnection {
+            client_network: client_network(peer.ip()),
+            since: Instant::now(),
+            is_responding,
+            task,
+        };
         self.slots.insert(slot.task.id(), slot);
     }
 
@@ -158,7 +163,7 @@ impl Connections {
 }
 
 /// Returns an IPv4 address unchanged, and an IPv6 address as its /64 network, in which one host may have many addresses.
-fn origin(address: IpAddr) -> IpAddr {
+fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
         v4 @ IpAddr::V4(_) => v4,
@@ -171,9 +176,9 @@ mod tests {
 
     #[test]
     fn the_addresses_of_an_ipv6_network_are_one_origin() {
-        let origin = |address: &str| origin(address.parse().unwrap()).to_string();
-        assert_eq!(origin("2001:db8:0:1:2:3:4:5"), "2001:db8:0:1::");
-        assert_eq!(origin("::ffff:192.0.2.1"), "192.0.2.1");
-        assert_eq!(origin("192.0.2.1"), "192.0.2.1");
+        let client_network = |address: &str| client_network(address.parse().unwrap()).to_string();
+        assert_eq!(client_network("2001:db8:0:1:2:3:4:5"), "2001:db8:0:1::");
+        assert_eq!(client_network("::ffff:192.0.2.1"), "192.0.2.1");
+        assert_eq!(client_network("192.0.2.1"), "192.0.2.1");
     }
 }

@@ -51,11 +51,11 @@ impl Error {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "; choose another port, or stop what listens there (ss -ltnp)",
-        io::ErrorKind::AddrNotAvailable => "; give an address of this host",
-        io::ErrorKind::PermissionDenied => {
-            "; choose a port from 1024 on, or grant CAP_NET_BIND_SERVICE for those below"
+        io::ErrorKind::AddrInUse => {
+            "; choose another port, or stop the program that listens there (ss -ltnp)"
         }
+        io::ErrorKind::AddrNotAvailable => "; give an address of this host",
+        io::ErrorKind::PermissionDenied => "; choose port 1024 or higher, or grant CAP_NET_BIND_SERVICE",
         _ => "",
     }
 }

@@ -17,11 +17,10 @@ use axum::{
 use futures_util::stream;
 use tokio::{
     sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch},
-    task::spawn_blocking,
     time::sleep,
 };
 
-use super::client::Client;
+use super::{client::ConnectionState, workers::Workers};
 use crate::view::View;
 
 /// The highest number of streams: half of all connections, so that there is always room for scrapes.
@@ -37,6 +36,7 @@ const RETRY: &str = "10";
 #[derive(Debug)]
 pub(super) struct Streams {
     view: View,
+    workers: Workers,
     free: Arc<Semaphore>,
     /// The latest event and its sequence number. All streams share it.
     latest: Mutex<Option<(u64, Event)>>,
@@ -52,8 +52,8 @@ struct Stream {
 }
 
 impl Streams {
-    pub(super) fn new(view: View) -> Self {
-        Self { view, free: Arc::new(Semaphore::new(MAX_STREAMS)), latest: Mutex::default() }
+    pub(super) fn new(view: View, workers: Workers) -> Self {
+        Self { view, workers, free: Arc::new(Semaphore::new(MAX_STREAMS)), latest: Mutex::default() }
     }
 
     /// Returns the latest event; `None` if it cannot be made.
@@ -64,12 +64,12 @@ impl Streams {
             return Some(event.clone());
         }
         let view = self.view.clone();
-        let made = spawn_blocking(move || {
+        let made = self.workers.run(move || {
             let summary = view.summary();
             let text = serde_json::to_string(&summary).ok()?;
             Some((summary.sequence, text))
         });
-        let (sequence, text) = made.await.ok()??;
+        let (sequence, text) = made.await??;
         let event = Event::default().event("summary").id(sequence.to_string()).data(text);
         *latest = Some((sequence, event.clone()));
         Some(event)
@@ -92,13 +92,13 @@ impl Stream {
 /// Responds with a stream of summaries, which lasts until the client or the server closes it.
 pub(super) async fn events(
     State(streams): State<Arc<Streams>>,
-    Extension(client): Extension<Client>,
+    Extension(connection): Extension<ConnectionState>,
 ) -> Response {
     let Ok(permit) = Arc::clone(&streams.free).try_acquire_owned() else {
         let reason = format!("there are {MAX_STREAMS} streams already; ask /api/v1/summary once a second\n");
         return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, RETRY)], reason).into_response();
     };
-    client.begin_stream();
+    connection.begin_stream();
     let seconds = streams.view.seconds();
     let stream = Stream { streams, seconds, sent: None, _permit: permit };
     Sse::new(stream::unfold(stream, Stream::next)).into_response()

@@ -18,6 +18,7 @@ mod readers;
 mod readiness;
 mod site;
 mod web_config;
+mod workers;
 
 use std::{
     io,
@@ -41,8 +42,9 @@ use self::{
 pub use self::{error::Error, readiness::Readiness};
 use crate::{capabilities, metrics::Metrics, view::View};
 
-/// The highest number of threads that make pages and check passwords.
-const BLOCKING_THREADS: usize = 4;
+/// The highest number of threads that make pages and check passwords. It is as high as the number of [`workers`], so that
+/// none of them waits for a thread.
+const BLOCKING_THREADS: usize = pages::AT_ONCE + api::AT_ONCE + auth::AT_ONCE;
 
 /// A running server. It stops when this is dropped.
 #[derive(Debug)]
@@ -116,9 +118,8 @@ impl Server {
 /// Prepares the thread. Drops all capabilities before it reads the configuration: what it can read now, a reload can
 /// read too.
 fn prepare(address: SocketAddr, web_config: Option<PathBuf>) -> Result<(Runtime, WebConfig), Error> {
-    capabilities::renounce().map_err(io::Error::other)?;
-    let web_config = WebConfig::read(web_config)?;
-    web_config.current().warn_if_exposed(address);
+    capabilities::drop_all().map_err(io::Error::other)?;
+    let web_config = WebConfig::read(address, web_config)?;
     let mut builder = Builder::new_current_thread();
     let runtime =
         builder.enable_all().max_blocking_threads(BLOCKING_THREADS).thread_name("pping-http-work").build()?;

@@ -14,7 +14,6 @@ use axum::{
     routing::get,
 };
 use futures_util::stream;
-use tokio::task::spawn_blocking;
 
 use super::{
     api,
@@ -22,11 +21,15 @@ use super::{
     page,
     readers::{Reader, Readers},
     readiness::Readiness,
+    workers::Workers,
 };
 use crate::{
     metrics::{Encoding, Metrics, PageFormat},
     view::View,
 };
+
+/// The highest number of pages of metrics that are built at a time: with `--pin`, the agent waits for one of them.
+pub(super) const AT_ONCE: usize = 1;
 
 /// Returns the media type of a format.
 const fn content_type(format: PageFormat) -> &'static str {
@@ -41,9 +44,10 @@ const fn content_type(format: PageFormat) -> &'static str {
 
 /// Routes all pages. Each request has a [`Reader`] among its extensions.
 pub(super) fn router(metrics: Metrics, view: View, readiness: Readiness) -> Router {
+    let metrics = (metrics, Arc::<Readers>::default(), Workers::new(AT_ONCE));
     Router::new()
         .nest("/api/v1", api::router(view))
-        .route("/metrics", get(exposition).with_state((metrics, Arc::default())))
+        .route("/metrics", get(exposition).with_state(metrics))
         .route("/readyz", get(ready).with_state(readiness))
         .route("/healthz", get(|| async { "alive\n" }))
         .merge(page::router())
@@ -51,14 +55,14 @@ pub(super) fn router(metrics: Metrics, view: View, readiness: Readiness) -> Rout
 }
 
 async fn exposition(
-    State((metrics, readers)): State<(Metrics, Arc<Readers>)>,
+    State((metrics, readers, workers)): State<(Metrics, Arc<Readers>, Workers)>,
     Extension(reader): Extension<Reader>,
     headers: HeaderMap,
 ) -> Response {
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let (format, encoding) = preferred(value(ACCEPT), value(ACCEPT_ENCODING));
     // With many groups this takes a while, and must not block other connections.
-    let Ok(page) = spawn_blocking(move || metrics.page(format, encoding)).await else {
+    let Some(page) = workers.run(move || metrics.page(format, encoding)).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     };
     readers.add(&page, reader);

@@ -90,7 +90,7 @@ pub(super) fn lift_memory_limit() {
     let unlimited = Rlimit { current: None, maximum: None };
     if let Err(error) = setrlimit(Resource::Memlock, unlimited) {
         // Linux 5.11 and newer have no use for that limit.
-        tracing::debug!("the limit of locked memory stays: {error}");
+        tracing::debug!("cannot raise the limit of locked memory: {error}");
     }
 }
 

@@ -20,7 +20,7 @@ impl CounterMap {
     /// # Errors
     /// If the kernel does not map them.
     pub(super) fn new(map: MapData) -> Result<Self, Error> {
-        Ok(Self { elements: Elements::of(map, len()? as usize)? })
+        Ok(Self { elements: Elements::new(map, len()? as usize)? })
     }
 
     /// Returns the counters of an interface, one set for each CPU.
@@ -67,7 +67,7 @@ fn words(counters: *mut Counters) -> impl Iterator<Item = *mut u64> {
 pub(super) fn len() -> io::Result<u32> {
     const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
     let highest = highest(&fs::read_to_string(POSSIBLE)?);
-    let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{POSSIBLE} has no number of a CPU"));
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{POSSIBLE} does not list any CPU"));
     Ok((highest.ok_or_else(unknown)? + 1) * MAX_INTERFACES)
 }
 

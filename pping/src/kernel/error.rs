@@ -21,8 +21,8 @@ pub enum Error {
     },
     /// An interface carries frames that pping cannot read.
     #[error(
-        "--interface {name}: its link type {number} (ARPHRD in linux/if_arp.h) is not supported; Ethernet, \
-         and interfaces that carry IP alone (tun, WireGuard, ppp, IP tunnels) are"
+        "--interface {name}: its link type {number} (ARPHRD in linux/if_arp.h) is not supported; give one \
+         that carries Ethernet or IP alone (tun, WireGuard, ppp, IP tunnels)"
     )]
     UnsupportedLinkType {
         /// Its name.
@@ -31,7 +31,7 @@ pub enum Error {
         number: u16,
     },
     /// All interface ids are taken.
-    #[error("--interface {name}: no more interfaces can be watched by one pping; start another")]
+    #[error("--interface {name}: one pping cannot watch more interfaces; start another")]
     TooManyInterfaces {
         /// The one too many.
         name: String,
@@ -51,7 +51,7 @@ pub enum Error {
         reason: String,
     },
     /// The list of features to treat as missing has an unknown name.
-    #[error("{variable}={list}: there is no {name}; there are {known}")]
+    #[error("{variable}={list}: there is no feature {name}; known features are {known}")]
     UnknownFeature {
         /// The variable of the environment.
         variable: &'static str,
@@ -63,7 +63,7 @@ pub enum Error {
         known: String,
     },
     /// The kernel rejected a program or a map.
-    #[error("the kernel did not accept {what}: {source}")]
+    #[error("the kernel rejected {what}: {source}")]
     Load {
         /// The program or map.
         what: String,
@@ -81,7 +81,7 @@ pub enum Error {
         reason: String,
     },
     /// Leftovers of a killed pping could not be removed.
-    #[error("removing what a pping that was killed left on {interface} failed: {source}")]
+    #[error("cannot remove leftovers of a killed pping on {interface}: {source}")]
     Cleanup {
         /// The interface.
         interface: String,
@@ -89,10 +89,10 @@ pub enum Error {
         source: io::Error,
     },
     /// A map of the kernel programs could not be read or written.
-    #[error("a map of the kernel programs: {0}")]
+    #[error("cannot access a map of the kernel programs: {0}")]
     Map(Box<dyn std::error::Error + Send + Sync>),
     /// The kernel's routing socket failed.
-    #[error("asking the kernel for its interfaces failed: {0}")]
+    #[error("cannot get the interfaces from the kernel: {0}")]
     Netlink(Box<dyn std::error::Error + Send + Sync>),
     /// A system call failed.
     #[error(transparent)]

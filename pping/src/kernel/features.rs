@@ -56,10 +56,12 @@ impl Feature {
     /// The behaviour of pping without it.
     pub fn instead(self) -> &'static str {
         match self {
-            Self::Fetch => "programs that lock flows by adding",
-            Self::ForEach => "a sweep that is run once for each flow that is due, a system call each",
-            Self::Tcx => "clsact filters, which measure nothing any more a few seconds after pping is killed",
-            Self::Btf => "nothing else: only tools that look at the programs miss it",
+            Self::Fetch => "pping locks flows with atomic additions",
+            Self::ForEach => "pping sweeps with a system call for each flow that is due",
+            Self::Tcx => {
+                "pping uses clsact filters, which stop measuring a few seconds after pping is killed"
+            }
+            Self::Btf => "nothing changes, except for tools that inspect the programs",
         }
     }
 
@@ -108,9 +110,9 @@ const EXCHANGE: [Instruction; 5] = [
 
 /// Features to treat as missing, whether the kernel has them or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Without(u8);
+pub struct DisabledFeatures(u8);
 
-impl Without {
+impl DisabledFeatures {
     /// None.
     pub const NOTHING: Self = Self(0);
 
@@ -124,10 +126,10 @@ impl Without {
     /// # Errors
     /// [`Error::UnknownFeature`] if a name is unknown.
     pub fn from_environment() -> Result<Self, Error> {
-        Self::listed(&env::var(WITHOUT).unwrap_or_default())
+        Self::parse(&env::var(WITHOUT).unwrap_or_default())
     }
 
-    fn listed(list: &str) -> Result<Self, Error> {
+    fn parse(list: &str) -> Result<Self, Error> {
         let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
         let feature = |name: &str| {
             Feature::ALL.into_iter().find(|feature| feature.name() == name).ok_or_else(|| {
@@ -157,7 +159,7 @@ impl Features {
     ///
     /// # Errors
     /// If a feature cannot be probed, for example without the capabilities to load a program.
-    pub fn probe(without: Without) -> io::Result<Self> {
+    pub fn probe(without: DisabledFeatures) -> io::Result<Self> {
         bpf::lift_memory_limit();
         let mut features = Self([false; Feature::ALL.len()]);
         for feature in Feature::ALL {
@@ -189,11 +191,11 @@ mod tests {
 
     #[test]
     fn a_list_is_of_features_and_of_nothing_else() {
-        assert_eq!(Without::listed("").unwrap(), Without::NOTHING);
-        let both = Without::listed("tcx, for-each").unwrap();
-        assert_eq!(both, Without::these(&[Feature::Tcx, Feature::ForEach]));
+        assert_eq!(DisabledFeatures::parse("").unwrap(), DisabledFeatures::NOTHING);
+        let both = DisabledFeatures::parse("tcx, for-each").unwrap();
+        assert_eq!(both, DisabledFeatures::these(&[Feature::Tcx, Feature::ForEach]));
         assert!(both.has(Feature::Tcx) && !both.has(Feature::Fetch));
-        let error = Without::listed("tcx,foreach").unwrap_err().to_string();
+        let error = DisabledFeatures::parse("tcx,foreach").unwrap_err().to_string();
         assert!(error.contains("PPING_WITHOUT=tcx,foreach") && error.contains("fetch, for-each"), "{error}");
     }
 }

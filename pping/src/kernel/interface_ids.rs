@@ -6,6 +6,7 @@
 
 use std::{
     collections::BTreeSet,
+    mem,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -25,16 +26,18 @@ use crate::kernel::Error;
 
 /// How long an interface must be gone before another one may get its id. Until then flows that were seen on it may
 /// exist.
-const REST: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
+const REUSE_AFTER: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
 
 /// The table of interfaces and their ids.
 pub struct InterfaceIds {
     table: Elements<Interface>,
     /// The entries that are not empty.
     taken: BTreeSet<u32>,
-    notes: Array<MapData, InterfaceName>,
+    names: Array<MapData, InterfaceName>,
     /// By id.
     owners: Vec<Option<Owner>>,
+    /// The names whose ids other interfaces got since [`InterfaceIds::take_replaced`].
+    replaced: Vec<Arc<str>>,
     /// The numbers of buckets of the flow tables, by address family.
     buckets: [u32; 2],
     /// The seeds of the flow tables, by address family.
@@ -53,7 +56,7 @@ pub struct Taken {
     /// The id.
     pub id: u16,
     /// Whether another interface had it before.
-    pub is_second_hand: bool,
+    pub is_reused: bool,
 }
 
 impl InterfaceIds {
@@ -64,17 +67,20 @@ impl InterfaceIds {
     /// If they cannot be read.
     pub(super) fn new(
         table: MapData,
-        notes: Array<MapData, InterfaceName>,
+        names: Array<MapData, InterfaceName>,
         [v4, v6]: &[Table; 2],
     ) -> Result<Self, Error> {
         let now = Instant::now();
-        let owners = notes
+        let owners = names
             .iter()
-            .map(|note| Ok(name(&note?).map(|name| Owner { name: name.into(), gone: Some(now) })))
+            .map(
+                |encoded| Ok(decode_name(&encoded?).map(|name| Owner { name: name.into(), gone: Some(now) })),
+            )
             .collect::<Result<_, MapError>>()?;
-        let table = Elements::of(table, INTERFACE_TABLE as usize)?;
+        let table = Elements::new(table, INTERFACE_TABLE as usize)?;
         let (buckets, seeds) = ([v4.buckets, v6.buckets], [v4.seed, v6.seed]);
-        let mut ids = Self { table, taken: BTreeSet::new(), notes, owners, buckets, seeds };
+        let mut ids =
+            Self { table, taken: BTreeSet::new(), names, owners, replaced: Vec::new(), buckets, seeds };
         ids.taken = (0..INTERFACE_TABLE).filter(|&entry| ids.ifindex(entry) != 0).collect();
         Ok(ids)
     }
@@ -104,14 +110,14 @@ impl InterfaceIds {
     /// `None` when all are in use.
     pub(super) fn choose(&self, name: &str) -> Option<Taken> {
         if let Some(id) = self.of(name) {
-            return Some(Taken { id, is_second_hand: false });
+            return Some(Taken { id, is_reused: false });
         }
         if let Some(id) = self.owners.iter().position(Option::is_none) {
-            return Some(Taken { id: id as u16, is_second_hand: false });
+            return Some(Taken { id: id as u16, is_reused: false });
         }
         let gone = (0..).zip(&self.owners).filter_map(|(id, owner)| Some((owner.as_ref()?.gone?, id)));
         let (since, id) = gone.min()?;
-        (since.elapsed() >= REST).then_some(Taken { id, is_second_hand: true })
+        (since.elapsed() >= REUSE_AFTER).then_some(Taken { id, is_reused: true })
     }
 
     /// Makes the kernel programs watch an interface, and gives its entry the buckets and seeds of the flow tables.
@@ -119,17 +125,23 @@ impl InterfaceIds {
     ///
     /// # Errors
     /// If the names cannot be written.
-    pub(super) fn enter(&mut self, interface: Interface, name: &str) -> Result<bool, MapError> {
+    pub(super) fn insert(&mut self, interface: Interface, name: &str) -> Result<bool, MapError> {
         let candidates = (0..INTERFACE_PROBES).map(|probe| entry(interface.ifindex, probe));
         let own = candidates.clone().find(|&entry| self.ifindex(entry) == interface.ifindex);
         let mut candidates = candidates.filter(|&entry| self.ifindex(entry) == 0);
         let Some(entry) = own.or_else(|| candidates.next()) else { return Ok(false) };
         // The name is written first, so that an id with counts always has a name.
-        self.notes.set(u32::from(interface.id), note(name), 0)?;
+        self.names.set(u32::from(interface.id), encode_name(name), 0)?;
         self.write(entry, interface);
         self.taken.insert(entry);
-        self.owners[usize::from(interface.id)] = Some(Owner { name: name.into(), gone: None });
+        let owner = self.owners[usize::from(interface.id)].replace(Owner { name: name.into(), gone: None });
+        self.replaced.extend(owner.map(|owner| owner.name).filter(|replaced| **replaced != *name));
         Ok(true)
+    }
+
+    /// Returns the names whose ids other interfaces got since the last call.
+    pub fn take_replaced(&mut self) -> Vec<Arc<str>> {
+        mem::take(&mut self.replaced)
     }
 
     /// Writes an entry. The ifindex comes last, because the programs ignore an entry without one.
@@ -150,17 +162,19 @@ impl InterfaceIds {
     }
 
     /// Removes an interface that is gone from the table. It keeps its id.
-    pub fn leave(&mut self, ifindex: u32) {
+    pub fn remove(&mut self, ifindex: u32) {
         for entry in (0..INTERFACE_PROBES).map(|probe| entry(ifindex, probe)) {
             if self.ifindex(entry) != ifindex {
                 continue;
             }
-            let Some(there) = self.table.get(entry as usize) else { continue };
-            // SAFETY: inside the mapping, and the programs do not write there.
-            let id = unsafe { (&raw const (*there).id).read_volatile() };
+            let Some(id) = self.id(entry) else { continue };
             self.set_ifindex(entry, 0);
             self.taken.remove(&entry);
-            if let Some(Some(owner)) = self.owners.get_mut(usize::from(id)) {
+            // An interface that was made again while no pping ran has its id in two entries until the old one is removed.
+            let is_in_use = self.taken.iter().any(|&other| self.id(other) == Some(id));
+            if let Some(Some(owner)) = self.owners.get_mut(usize::from(id))
+                && !is_in_use
+            {
                 owner.gone = Some(Instant::now());
             }
         }
@@ -171,7 +185,7 @@ impl InterfaceIds {
         for entry in self.taken.clone() {
             let ifindex = self.ifindex(entry);
             if !is_watched(ifindex) {
-                self.leave(ifindex);
+                self.remove(ifindex);
             }
         }
     }
@@ -179,6 +193,13 @@ impl InterfaceIds {
     /// The ifindex in an entry, 0 if it is empty.
     fn ifindex(&self, entry: u32) -> u32 {
         self.ifindex_of(entry).map_or(0, |ifindex| ifindex.load(Ordering::Acquire))
+    }
+
+    /// The interface id in an entry.
+    fn id(&self, entry: u32) -> Option<u16> {
+        let there = self.table.get(entry as usize)?;
+        // SAFETY: inside the mapping, and the programs do not write there.
+        Some(unsafe { (&raw const (*there).id).read_volatile() })
     }
 
     fn set_ifindex(&mut self, entry: u32, ifindex: u32) {
@@ -194,18 +215,18 @@ impl InterfaceIds {
     }
 }
 
-fn note(name: &str) -> InterfaceName {
-    let mut note = InterfaceName::default();
+fn encode_name(name: &str) -> InterfaceName {
+    let mut encoded = InterfaceName::default();
     // The kernel's names have 15 bytes at most.
-    for (byte, of_name) in note.name.iter_mut().zip(name.bytes()) {
+    for (byte, of_name) in encoded.name.iter_mut().zip(name.bytes()) {
         *byte = of_name;
     }
-    note
+    encoded
 }
 
-fn name(note: &InterfaceName) -> Option<String> {
-    let len = note.name.iter().position(|&byte| byte == 0).unwrap_or(note.name.len());
-    (len > 0).then(|| String::from_utf8_lossy(&note.name[..len]).into_owned())
+fn decode_name(encoded: &InterfaceName) -> Option<String> {
+    let len = encoded.name.iter().position(|&byte| byte == 0).unwrap_or(encoded.name.len());
+    (len > 0).then(|| String::from_utf8_lossy(&encoded.name[..len]).into_owned())
 }
 
 const _: () = assert!(MAX_INTERFACES <= 1 << 16);
@@ -217,7 +238,7 @@ mod tests {
     #[test]
     fn names_are_noted_as_they_are() {
         for text in ["", "eth0", "a-name-of-15-oct"] {
-            let found = name(&note(text));
+            let found = decode_name(&encode_name(text));
             assert_eq!(found.as_deref().unwrap_or_default(), text);
         }
     }

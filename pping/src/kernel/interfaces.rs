@@ -19,7 +19,7 @@ use rtnetlink::{
     },
 };
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
 use super::{interface_ids::Taken, load::Kernel};
 use crate::kernel::Error;
@@ -60,8 +60,8 @@ impl Change {
 pub struct Netlink {
     handle: Handle,
     changes: Changes,
-    /// Whether changes may have been lost.
-    has_missed: bool,
+    /// When to connect again, after the socket failed.
+    reconnect_at: Option<Instant>,
 }
 
 type Changes = std::pin::Pin<Box<dyn futures_util::Stream<Item = Change> + Send>>;
@@ -79,31 +79,34 @@ impl Netlink {
         ])?;
         tokio::spawn(connection);
         let changes = messages.filter_map(|(message, _)| ready(change(&message.payload)));
-        Ok(Self { handle, changes: Box::pin(changes), has_missed: false })
+        Ok(Self { handle, changes: Box::pin(changes), reconnect_at: None })
     }
 
     /// Waits for the next changes, and merges them: the caller reads the present state once for all of them.
     pub async fn changed(&mut self) -> Change {
-        // The caller may drop this future between two awaits, and call again.
-        while !self.has_missed {
-            if let Some(change) = self.changes.next().await {
-                return self.and_more(change);
+        // The caller may drop this future at any await, and call again.
+        loop {
+            if let Some(reconnect_at) = self.reconnect_at {
+                sleep_until(reconnect_at).await;
+                match Self::connect() {
+                    Ok(netlink) => {
+                        *self = netlink;
+                        // Messages may have been lost.
+                        return Change::EVERYTHING;
+                    }
+                    Err(error) => tracing::error!("{error}"),
+                }
+            } else if let Some(change) = self.changes.next().await {
+                return self.merge_arrived(change);
+            } else {
+                tracing::warn!("the kernel's routing socket failed; connecting again");
             }
-            // The socket failed. Messages may have been lost, so everything may have changed.
-            tracing::warn!("the kernel's routing socket failed; connecting again");
-            match Self::connect() {
-                Ok(netlink) => *self = netlink,
-                Err(error) => tracing::error!("{error}"),
-            }
-            self.has_missed = true;
+            self.reconnect_at = Some(Instant::now() + RECONNECT_INTERVAL);
         }
-        sleep(RECONNECT_INTERVAL).await;
-        self.has_missed = false;
-        Change::EVERYTHING
     }
 
     /// Merges a change with those that have arrived already.
-    fn and_more(&mut self, mut change: Change) -> Change {
+    fn merge_arrived(&mut self, mut change: Change) -> Change {
         while let Some(Some(more)) = self.changes.next().now_or_never() {
             change = change.and(more);
         }
@@ -115,11 +118,11 @@ impl Netlink {
     /// # Errors
     /// If the kernel does not list them.
     pub async fn links(&self) -> Result<Vec<Link>, Error> {
-        self.links_by(link).await
+        self.map_links(link).await
     }
 
     /// Returns the interfaces for which `make` returns something, made from the kernel's messages.
-    pub(super) async fn links_by<T>(&self, make: fn(&LinkMessage) -> Option<T>) -> Result<Vec<T>, Error> {
+    pub(super) async fn map_links<T>(&self, make: fn(&LinkMessage) -> Option<T>) -> Result<Vec<T>, Error> {
         let links = self.handle.link().get().execute();
         Ok(links.try_filter_map(|message| ready(Ok(make(&message)))).try_collect().await?)
     }
@@ -158,8 +161,8 @@ impl Link {
     pub fn register(&self, kernel: &mut Kernel) -> Result<u16, Error> {
         let link_type = self.link_type()?;
         let full = || Error::TooManyInterfaces { name: self.name.clone() };
-        let Taken { id, is_second_hand } = kernel.interface_ids.choose(&self.name).ok_or_else(full)?;
-        if is_second_hand {
+        let Taken { id, is_reused } = kernel.interface_ids.choose(&self.name).ok_or_else(full)?;
+        if is_reused {
             kernel.series.remove_interface(id)?;
             kernel.counters.clear(id);
             if let Some(residence) = &mut kernel.residence {
@@ -175,7 +178,7 @@ impl Link {
             sweep: kernel.series.sweep(),
             ..Interface::EMPTY
         };
-        if kernel.interface_ids.enter(interface, &self.name)? { Ok(id) } else { Err(full()) }
+        if kernel.interface_ids.insert(interface, &self.name)? { Ok(id) } else { Err(full()) }
     }
 
     /// The link type: the header at the start of its frames.
@@ -201,10 +204,11 @@ impl Link {
     }
 }
 
-/// Updates the kernel programs' map of this host's addresses, which contains `known`, to contain `addresses`.
+/// Updates the kernel programs' map of this host's addresses, which contains `known`, to contain `addresses`. Addresses
+/// for which the map has no room are left out, and logged.
 ///
 /// # Errors
-/// If the map cannot be written.
+/// If an address cannot be removed from the map.
 pub fn set_local_addresses(
     kernel: &mut Kernel,
     known: &mut BTreeSet<[u8; 16]>,
@@ -213,10 +217,24 @@ pub fn set_local_addresses(
     for address in known.difference(&addresses) {
         kernel.local_addresses.remove(address)?;
     }
-    for address in addresses.difference(known) {
-        kernel.local_addresses.insert(address, 1, 0)?;
+    known.retain(|address| addresses.contains(address));
+    let mut left_out = 0;
+    for address in addresses {
+        if known.contains(&address) {
+            continue;
+        }
+        match kernel.local_addresses.insert(address, 1, 0) {
+            Ok(()) => {
+                known.insert(address);
+            }
+            Err(_) => left_out += 1,
+        }
     }
-    *known = addresses;
+    if left_out > 0 {
+        tracing::warn!(
+            "{left_out} addresses of this host have no room: packets to them are measured as if forwarded"
+        );
+    }
     Ok(())
 }
 

@@ -35,5 +35,5 @@ impl LedgerMap {
 }
 
 fn log(error: &MapError) {
-    tracing::debug!("the ledger: {error}");
+    tracing::debug!("cannot access the ledger: {error}");
 }

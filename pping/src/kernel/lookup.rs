@@ -64,7 +64,7 @@ pub(super) fn take_map(programs: &mut Ebpf, name: &str) -> Result<Map, Error> {
 pub(super) fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
     match take_map(programs, name)? {
         Map::Array(map) => Ok(map),
-        _ => Err(refused(name, "it is no array")),
+        _ => Err(refused(name, "it is not an array")),
     }
 }
 

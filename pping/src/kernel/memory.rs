@@ -23,14 +23,14 @@ pub(super) struct Array<T> {
 
 impl<T> Array<T> {
     /// An array of `len` elements `T`.
-    pub(super) fn of(map: MapData, len: usize) -> Self {
+    pub(super) fn new(map: MapData, len: usize) -> Self {
         Self { map, len, elements: PhantomData }
     }
 
     /// Wraps a map with all its elements.
-    pub(super) fn whole(map: MapData) -> Result<Self, MapError> {
+    pub(super) fn entire(map: MapData) -> Result<Self, MapError> {
         let len = map.info()?.max_entries() as usize;
-        Ok(Self::of(map, len))
+        Ok(Self::new(map, len))
     }
 
     /// The number of elements.
@@ -53,7 +53,7 @@ pub(super) struct Parts<T, const LEN: usize> {
 
 impl<T, const LEN: usize> Parts<T, LEN> {
     /// Wraps an array, and maps no part yet.
-    pub(super) fn of(array: Array<T>) -> Self {
+    pub(super) fn new(array: Array<T>) -> Self {
         let parts = (0..array.len().div_ceil(LEN)).map(|_| OnceCell::new()).collect();
         Self { array, parts }
     }
@@ -93,7 +93,7 @@ unsafe impl<T> Send for Elements<T> {}
 
 impl<T> Elements<T> {
     /// Maps the first `len` elements of an array of `T`, and keeps the map open.
-    pub(super) fn of(map: MapData, len: usize) -> io::Result<Self> {
+    pub(super) fn new(map: MapData, len: usize) -> io::Result<Self> {
         let descriptor = map.fd().as_fd().as_raw_fd();
         Self::map(descriptor, 0..len, Some(map))
     }

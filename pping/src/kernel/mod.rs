@@ -20,6 +20,7 @@ mod memory;
 mod objects;
 pub mod pins;
 pub mod residence;
+mod retry_interrupted;
 mod rtnetlink;
 pub mod runs;
 pub mod selection;
@@ -28,6 +29,5 @@ mod signals;
 pub mod sweep;
 pub(crate) mod traffic_control;
 mod types;
-mod undisturbed;
 
 pub use error::Error;

@@ -8,13 +8,13 @@ static NEWEST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pp
 static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
 
 /// Returns the programs that a kernel with these features accepts.
-pub(super) fn fitting(features: Features) -> &'static [u8] {
+pub(super) fn for_features(features: Features) -> &'static [u8] {
     if features.has(Feature::Fetch) { NEWEST } else { ADD_ONLY }
 }
 
 /// Gives back the memory that loading took, and which would double the agent's: aya reads all types of the kernel, and
 /// the C library keeps freed memory for later. Also gives back the pages of the object, which is not read any more.
-pub(super) fn give_back_memory(object: &'static [u8]) {
+pub(super) fn release_memory(object: &'static [u8]) {
     // SAFETY: it takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let whole_pages = object.as_ptr() as usize..object.as_ptr() as usize + object.len();

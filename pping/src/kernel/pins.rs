@@ -100,8 +100,8 @@ impl Pins {
                 && pinned != *wanted
             {
                 tracing::warn!(
-                    "{option} {wanted}: the maps pinned in {} have room for {pinned}, and keep it; to start over with \
-                     others, stop pping and run `pping unpin {0}`",
+                    "{option} {wanted}: the maps pinned in {} have room for {pinned}, which cannot change; \
+                     to make new ones, stop pping and run `pping unpin {0}`",
                     self.directory.display()
                 );
                 *wanted = pinned;
@@ -112,8 +112,8 @@ impl Pins {
         let has_room = options.max_series.is_none_or(|pinned| pinned >= options.series_wanted());
         if !has_room {
             tracing::warn!(
-                "the maps pinned in {} were made without groups, and have little room for them; to start over with \
-                 more, stop pping and run `pping unpin {0}`",
+                "the maps pinned in {} were made without groups, and have little room for them; to make \
+                 larger ones, stop pping and run `pping unpin {0}`",
                 self.directory.display()
             );
         }
@@ -139,7 +139,7 @@ impl Pins {
     pub fn remove_others(&self, held: &BTreeSet<PathBuf>) -> Result<(), Error> {
         for path in entries(&self.directory.join("links"))? {
             if !held.contains(&path) {
-                tracing::info!("{}: nothing of this run; detaching", path.display());
+                tracing::info!("{}: not used by this run; detaching", path.display());
                 remove(&path)?;
             }
         }
@@ -153,7 +153,8 @@ impl Pins {
             let is_of_maps = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("maps-"));
             if is_of_maps && path != self.maps {
                 tracing::warn!(
-                    "{}: pinned by a pping of another version, with another layout; counters start again from zero",
+                    "{}: pinned by another version of pping, with another layout; counters start again \
+                     from zero",
                     path.display()
                 );
                 remove_all(&path)?;
@@ -212,8 +213,8 @@ fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
         }
         return Err(Error::Pin {
             path: directory.to_owned(),
-            reason: "this is no BPF file system; give a directory under one, like /sys/fs/bpf/pping (mount -t bpf bpf \
-                     /sys/fs/bpf)"
+            reason: "not on a BPF file system; give a directory on one, like /sys/fs/bpf/pping (mount -t \
+                     bpf bpf /sys/fs/bpf)"
                 .to_owned(),
         });
     }
@@ -221,7 +222,7 @@ fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Pin {
             path: directory.to_owned(),
-            reason: "another pping has it; stop that one, or give each a directory of its own".to_owned(),
+            reason: "another pping uses it; stop that one, or give each its own directory".to_owned(),
         }),
         Err(error) => Err(refused(directory, &error.into())),
     }

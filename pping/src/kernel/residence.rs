@@ -14,8 +14,8 @@ use pping_common::{
 
 use super::{
     lookup::{program_mut, refused},
+    retry_interrupted::retry_interrupted,
     types::Types,
-    undisturbed::undisturbed,
 };
 use crate::{kernel::Error, residence::Times};
 
@@ -47,7 +47,8 @@ const FORWARDING_ONLY: &str = "without queues (--residence-every 0) it works her
 pub fn offsets() -> Result<Offsets, Error> {
     let types = Types::read().map_err(|error| {
         let reason = format!(
-            "queues take the types of this kernel, which one built with CONFIG_DEBUG_INFO_BTF has: {error}; {FORWARDING_ONLY}"
+            "timing queues needs this kernel's type information (CONFIG_DEBUG_INFO_BTF): {error}; \
+             {FORWARDING_ONLY}"
         );
         Error::Residence { reason }
     })?;
@@ -55,13 +56,14 @@ pub fn offsets() -> Result<Offsets, Error> {
     {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let reason = format!(
-            "queues take the tracepoint {name}, which {since} has; this is Linux {release}: {FORWARDING_ONLY}"
+            "timing queues needs the tracepoint {name} ({since}), and this is Linux {release}; \
+             {FORWARDING_ONLY}"
         );
         return Err(Error::Residence { reason });
     }
     let offset = |structure: &str, field: &str| {
         types.offset(structure, field).ok_or_else(|| {
-            let reason = format!("this kernel has no {structure}.{field}, which no known kernel lacks");
+            let reason = format!("this kernel has no {structure}.{field}, which all known kernels have");
             Error::Residence { reason }
         })
     };
@@ -86,7 +88,7 @@ pub fn offsets() -> Result<Offsets, Error> {
 pub(super) fn attach(programs: &mut Ebpf) -> Result<(), Error> {
     for Tracepoint { name, program, .. } in TRACEPOINTS {
         let tracepoint: &mut RawTracePoint = program_mut(programs, program)?;
-        undisturbed(|| tracepoint.load()).map_err(|error| refused(program, error))?;
+        retry_interrupted(|| tracepoint.load()).map_err(|error| refused(program, error))?;
         tracepoint.attach(name).map_err(|error| refused(program, error))?;
     }
     Ok(())

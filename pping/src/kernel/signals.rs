@@ -24,7 +24,7 @@ pub(super) fn hold() -> Result<Held, Error> {
 impl Drop for Held {
     fn drop(&mut self) {
         if let Err(error) = self.before.thread_set_mask() {
-            tracing::warn!("signals are still held: {error}");
+            tracing::warn!("cannot unblock signals: {error}");
         }
     }
 }

@@ -91,8 +91,8 @@ impl TrafficControl {
         }
         if self.has_ingress_only(ifindex)? {
             return Err(io::Error::other(
-                "it has an ingress queueing discipline, which leaves no room for the one that sees both directions; \
-                 replace it by clsact (tc qdisc show)",
+                "it has an ingress qdisc, which excludes clsact, the one that sees both directions; replace \
+                 it with clsact (tc qdisc show)",
             ));
         }
         Ok(false)

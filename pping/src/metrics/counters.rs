@@ -246,7 +246,7 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
         ),
         each(
             "pping_tcp_out_of_order_segments",
-            "TCP segments of tracked flows that arrived out of order, as far as TCP timestamps show",
+            "Reordered TCP segments in tracked flows; only TCP timestamps can tell them from retransmissions",
             counter,
             &|counters| each_direction(counters.reordered),
         ),
@@ -269,17 +269,12 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
             counter,
             &|counters| vec![(vec![], counters.dns_unanswered)],
         ),
-        each(
-            "pping_untracked_packets",
-            "Packets whose flow is not measured, by reason",
-            counter,
-            &|counters| {
-                by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
-            },
-        ),
+        each("pping_untracked_packets", "Packets that were not tracked, by reason", counter, &|counters| {
+            by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
+        }),
         each(
             "pping_recordings_skipped",
-            "Timestamps not recorded because all slots of their flow or all of --max-pending were taken, and packets not matched because another CPU had their flow locked",
+            "Packets not recorded because their flow had no room for another pending timestamp (slots_full) or --max-pending was reached (no_pending), and packets neither recorded nor matched because another CPU had locked their flow (contended)",
             counter,
             &|counters| {
                 let values = [
@@ -313,7 +308,7 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
         },
         IntegerFamily {
             name: "pping_map_capacity",
-            help: "Entries for which the maps of the kernel programs have room",
+            help: "Capacity of the maps of the kernel programs, in entries",
             kind: gauge,
             series: maps().map(|(map, _, capacity)| one("map", map.to_owned(), capacity.into())).collect(),
         },
@@ -387,7 +382,7 @@ fn pushed(pushes: &Pushes) -> [IntegerFamily; 4] {
         ),
         counter(
             "pping_otlp_requests_dropped",
-            "Requests with metrics that the receiver of --otlp never got, by reason",
+            "Requests with metrics dropped before the receiver of --otlp accepted them, by reason",
             by_reason(&Dropped::NAMES, &pushes.dropped),
         ),
         counter(

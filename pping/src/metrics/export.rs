@@ -118,13 +118,13 @@ impl Distribution {
 
 /// The measurements of a series for an exporter.
 #[derive(Debug)]
-pub(super) struct Pushed {
+pub(super) struct ExportTotals {
     pub(super) since: SystemTime,
     pub(super) distribution: Box<Distribution>,
     pub(super) traffic: [Traffic; 2],
 }
 
-impl Pushed {
+impl ExportTotals {
     pub(super) fn new(since: SystemTime) -> Self {
         Self { since, distribution: Box::new(Distribution::EMPTY), traffic: [Traffic::default(); 2] }
     }
@@ -138,7 +138,7 @@ impl Pushed {
 
 /// The counts of an exporter.
 #[derive(Debug)]
-pub(super) struct Exports {
+pub(super) struct ExportState {
     /// When counting began.
     began: SystemTime,
     /// The time of the last export with [`Temporality::Delta`].
@@ -149,7 +149,7 @@ pub(super) struct Exports {
     times: HashMap<Arc<str>, Times>,
 }
 
-impl Exports {
+impl ExportState {
     /// Counts since `began`. The counters of `families` count from their values there, all others from 0.
     pub(super) fn new(began: SystemTime, families: &[IntegerFamily]) -> Self {
         let mut exports = Self { began, last: began, base: HashMap::new(), times: HashMap::new() };
@@ -240,7 +240,8 @@ impl Exports {
             let value = Box::new(Distribution { bins, sum: u128::from(sum), range: None });
             Point { attributes: vec![("interface".into(), Arc::clone(interface))], since, value }
         };
-        let measured = Part::ALL.into_iter().filter(|&part| latest.iter().any(|it| it.times.has(part)));
+        let measured =
+            Part::ALL.into_iter().filter(|&part| latest.iter().any(|it| it.times.is_measured(part)));
         let families = measured.map(|part| {
             let (name, help) = residence::histogram(part);
             let is_due =
@@ -298,7 +299,7 @@ mod tests {
         IntegerFamily { name: "pping_packets", help: "", kind: Kind::Counter, series: series.collect() }
     }
 
-    fn taken(exports: &mut Exports, values: &[(&str, u64)], temporality: Temporality) -> Vec<u64> {
+    fn taken(exports: &mut ExportState, values: &[(&str, u64)], temporality: Temporality) -> Vec<u64> {
         let families = exports.take(vec![family(values)], Vec::new(), temporality, SystemTime::now());
         let Points::Counts(points) = &families[0].points else { panic!("no counter") };
         points.iter().map(|point| point.value).collect()
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn counters_count_from_where_the_exporter_began() {
-        let mut exports = Exports::new(SystemTime::now(), &[family(&[("eth0", 100)])]);
+        let mut exports = ExportState::new(SystemTime::now(), &[family(&[("eth0", 100)])]);
         let cumulative = Temporality::Cumulative;
         assert_eq!(taken(&mut exports, &[("eth0", 107), ("eth1", 5)], cumulative), [7, 5]);
         assert_eq!(taken(&mut exports, &[("eth0", 109), ("eth1", 5)], cumulative), [9, 5]);
@@ -316,7 +317,7 @@ mod tests {
 
     #[test]
     fn deltas_count_from_the_export_before_and_add_up() {
-        let mut exports = Exports::new(SystemTime::now(), &[]);
+        let mut exports = ExportState::new(SystemTime::now(), &[]);
         let delta = Temporality::Delta;
         assert_eq!(taken(&mut exports, &[("eth0", 7)], delta), [7]);
         assert_eq!(taken(&mut exports, &[("eth0", 7), ("eth1", 2)], delta), [0, 2]);

@@ -16,7 +16,7 @@ use pping_common::{
 };
 
 use super::{
-    export::{Attributes, Exports, Pushed},
+    export::{Attributes, ExportState, ExportTotals},
     exposition::{Exposition, Kind, MetricFamily, Value},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
@@ -37,7 +37,7 @@ pub(super) struct Groups {
     labelled: LabelledGroups,
     series: IndexMap<SeriesId, Series, RandomState>,
     /// Groups with series under their own label, whether or not these are exposed at present.
-    known: HashMap<Arc<str>, Known, RandomState>,
+    known: HashMap<Arc<str>, NamedGroup, RandomState>,
     other: Arc<str>,
     /// The ledger, if counters outlive this process.
     ledger: Option<Ledger>,
@@ -51,7 +51,7 @@ pub(super) struct Groups {
     /// The profiles that series are scored by.
     pub(super) profiles: Profiles,
     /// The counts for an exporter, if there is one.
-    pub(super) exports: Option<Exports>,
+    pub(super) exports: Option<ExportState>,
 }
 
 /// The beginning of the present epoch. The counters that the epoch creates begin there.
@@ -74,7 +74,7 @@ impl Clock {
 }
 
 #[derive(Debug)]
-struct Known {
+struct NamedGroup {
     name: Arc<GroupName>,
     series: usize,
 }
@@ -144,7 +144,7 @@ impl Groups {
         if let Some(known) = self.known.get_mut(&id.group) {
             known.series += 1;
         } else if name.group.label == id.group {
-            let known = Known { name: Arc::clone(&name.group), series: 1 };
+            let known = NamedGroup { name: Arc::clone(&name.group), series: 1 };
             self.known.insert(Arc::clone(&id.group), known);
         }
         let mut series = Series::new(id, self.clock.since, self.baseline, now);
@@ -157,7 +157,7 @@ impl Groups {
                 series.entry = ledger.open(id.fingerprint(), &id.group, self.committed);
             }
         }
-        series.pushed = self.exports.as_ref().map(|exports| Pushed::new(exports.series_began()));
+        series.pushed = self.exports.as_ref().map(|exports| ExportTotals::new(exports.series_began()));
         let index = entry.index();
         entry.insert(series);
         index
@@ -207,7 +207,7 @@ impl Groups {
 
     /// Adds the times of packets in queues since the last call.
     pub(super) fn add_queues(&mut self, queues: &[(QueueName, Tally)]) {
-        let pushed = self.exports.as_ref().map(Exports::series_began);
+        let pushed = self.exports.as_ref().map(ExportState::series_began);
         for (name, tally) in queues {
             let group = &name.group.label;
             let label = if self.labelled.is_labelled(group) { group } else { &self.other };
@@ -228,28 +228,40 @@ impl Groups {
     /// Removes a series whose group expired, unless its label is reserved.
     pub(super) fn forget(&mut self, name: &SeriesName) {
         let group = &name.group.label;
-        if is_always_labelled(group) {
-            return;
+        if !is_always_labelled(group) {
+            self.remove(&SeriesId::new(name, group));
         }
-        let id = SeriesId::new(name, group);
-        let was_there = self.series.swap_remove(&id).is_some();
+    }
+
+    /// Removes all series of an interface that lost its id. It must follow a commit, as [`Groups::forget`] does.
+    pub(super) fn forget_interface(&mut self, interface: &str) {
+        let is_of_interface = |id: &&SeriesId| id.interface.as_deref() == Some(interface);
+        let gone: Vec<SeriesId> = self.series.keys().filter(is_of_interface).cloned().collect();
+        for id in &gone {
+            self.remove(id);
+        }
+        self.queues.forget_interface(interface);
+    }
+
+    fn remove(&mut self, id: &SeriesId) {
+        let was_there = self.series.swap_remove(id).is_some();
         if let Some(ledger) = &mut self.ledger {
             ledger.close(id.fingerprint());
         }
-        if let Some(known) = self.known.get_mut(group) {
+        if let Some(known) = self.known.get_mut(&id.group) {
             known.series -= usize::from(was_there);
             if known.series > 0 {
                 return;
             }
-            self.known.remove(group);
+            self.known.remove(&id.group);
         }
-        self.labelled.forget(group);
+        self.labelled.forget(&id.group);
     }
 
     /// Counts for an exporter from now on.
-    pub(super) fn begin_exports(&mut self, exports: Exports) {
+    pub(super) fn begin_exports(&mut self, exports: ExportState) {
         for series in self.series.values_mut() {
-            series.pushed = Some(Pushed::new(exports.series_began()));
+            series.pushed = Some(ExportTotals::new(exports.series_began()));
         }
         self.queues.begin_exports(exports.series_began());
         self.exports = Some(exports);
@@ -258,11 +270,11 @@ impl Groups {
     /// Writes the metrics of all groups that have a label.
     pub(super) fn write(&mut self, page: &mut dyn Exposition, now: Instant) {
         let Self { labelled, series, known, profiles, .. } = self;
-        let mut shown: Vec<Shown<'_>> = Vec::with_capacity(series.len());
+        let mut shown: Vec<LabelledSeries<'_>> = Vec::with_capacity(series.len());
         for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
             let inflated = series.inflation.report(now);
             let scores = series.inflation.recent.scores(profiles, id.method);
-            shown.push(Shown { series, has_baseline: has_baseline(id), inflated, scores });
+            shown.push(LabelledSeries { series, has_baseline: has_baseline(id), inflated, scores });
         }
         histogram(page, &shown);
         gauges(page, &shown);
@@ -272,14 +284,14 @@ impl Groups {
         let mut known: Vec<_> = known
             .values()
             .map(|known| &known.name)
-            .filter(|name| !name.more.is_empty() && labelled.is_labelled(&name.label))
+            .filter(|name| !name.columns.is_empty() && labelled.is_labelled(&name.label))
             .collect();
         if !known.is_empty() {
             known.sort_unstable_by(|a, b| a.label.cmp(&b.label));
             page.family(&MetricFamily { name: "pping_group", unit: None, kind: Kind::Info, help: COLUMNS });
             let prefix = page.prefix(&[]);
             for name in known {
-                page.value(&prefix, &information(name), Value::Integer(1));
+                page.value(&prefix, &info_labels(name), Value::Integer(1));
             }
         }
     }
@@ -288,7 +300,7 @@ impl Groups {
 const RTT: &str = "Round-trip times between this host and the host that replied";
 const MIN_RTT: &str = "Lowest round-trip time of the last minute";
 const BASELINE: &str = "Lowest round-trip time of the window that --baseline sets";
-const INFLATION: &str = "Distance of percentiles of the last minute's round-trip times from the baseline";
+const INFLATION: &str = "Excess of a percentile of the last minute's round-trip times over the baseline";
 const QUALITY: &str =
     "Score of the last minute by the requirements of a profile: 1 is optimal, 0 is unacceptable";
 const PACKETS: &str = "Packets of a group's flows, by the role of their sender: timed or replying";
@@ -303,14 +315,14 @@ fn has_baseline(id: &SeriesId) -> bool {
 }
 
 /// A series with a label, and its gauges.
-struct Shown<'a> {
+struct LabelledSeries<'a> {
     series: &'a Series,
     has_baseline: bool,
     inflated: Inflated,
     scores: Scores,
 }
 
-fn histogram(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
+fn histogram(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
     page.family(&MetricFamily {
         name: "pping_rtt_seconds",
         unit: Some("seconds"),
@@ -318,7 +330,7 @@ fn histogram(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
         help: RTT,
     });
     // Skips 30 lines of zeroes for series with traffic but no samples, such as those against the direction of a download.
-    for Shown { series, .. } in shown.iter().filter(|it| it.series.rtts.has_samples()) {
+    for LabelledSeries { series, .. } in shown.iter().filter(|it| it.series.rtts.has_samples()) {
         page.histogram(&series.labels, &series.rtts);
     }
 }
@@ -327,8 +339,8 @@ fn seconds<'a>(name: &'a str, help: &'a str) -> MetricFamily<'a> {
     MetricFamily { name, unit: Some("seconds"), kind: Kind::Gauge, help }
 }
 
-fn gauges(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
-    let mut gauge = |name: &str, help, value: &dyn Fn(&Shown<'_>) -> Option<u64>| {
+fn gauges(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
+    let mut gauge = |name: &str, help, value: &dyn Fn(&LabelledSeries<'_>) -> Option<u64>| {
         page.family(&seconds(name, help));
         let prefix = page.prefix(&[]);
         for it in shown {
@@ -348,7 +360,7 @@ fn gauges(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
     }
 }
 
-fn quality(page: &mut dyn Exposition, profiles: &Profiles, shown: &[Shown<'_>]) {
+fn quality(page: &mut dyn Exposition, profiles: &Profiles, shown: &[LabelledSeries<'_>]) {
     if profiles.is_empty() {
         return;
     }
@@ -369,7 +381,7 @@ fn ratio(score: u8) -> f64 {
     f64::from(score) / 100.0
 }
 
-fn traffic(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
+fn traffic(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
     for (name, help, value) in [
         ("pping_group_packets", PACKETS, (|traffic| traffic.packets) as fn(&Traffic) -> u64),
         ("pping_group_bytes", BYTES, |traffic| traffic.bytes),
@@ -377,7 +389,7 @@ fn traffic(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
     ] {
         page.family(&MetricFamily { name, unit: None, kind: Kind::Counter, help });
         let senders = ["timed", "replying"].map(|sender| page.prefix(&[("sender", sender)]));
-        for Shown { series, .. } in shown {
+        for LabelledSeries { series, .. } in shown {
             for (prefix, traffic) in senders.iter().zip(&series.traffic) {
                 page.value(prefix, &series.labels, Value::Integer(value(traffic)));
             }
@@ -386,7 +398,7 @@ fn traffic(page: &mut dyn Exposition, shown: &[Shown<'_>]) {
 }
 
 /// Returns the columns of a group in the groups file, as labels.
-fn information(name: &GroupName) -> Labels {
+fn info_labels(name: &GroupName) -> Labels {
     let columns = columns(name);
     let labels: Vec<_> = columns.iter().map(|(name, value)| (&**name, &**value)).collect();
     Labels::new(&labels)
@@ -396,7 +408,7 @@ fn information(name: &GroupName) -> Labels {
 fn columns(name: &GroupName) -> Attributes {
     let mut labels: Attributes = vec![("group".into(), Arc::clone(&name.label))];
     let mut taken: HashSet<String> = HashSet::from(["group".to_owned()]);
-    for (column, value) in &name.more {
+    for (column, value) in &name.columns {
         let mut label = label_name(column);
         while !taken.insert(label.clone()) {
             label.push('_');

@@ -8,13 +8,13 @@ use crate::metrics::{Encoding, Metrics, PageFormat, ledger::in_memory, protobuf:
 
 const BASELINE: Duration = Duration::from_mins(10);
 
-fn name(label: &str, more: &[(&str, &str)]) -> SeriesName {
-    let more = more.iter().map(|&(column, value)| (column.into(), value.into())).collect();
+fn name(label: &str, columns: &[(&str, &str)]) -> SeriesName {
+    let columns = columns.iter().map(|&(column, value)| (column.into(), value.into())).collect();
     SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
         matched: Some(Direction::Ingress),
-        group: Arc::new(GroupName { label: label.into(), prefix: None, dscp: None, more }),
+        group: Arc::new(GroupName { label: label.into(), prefix: None, dscp: None, columns }),
     }
 }
 
@@ -150,6 +150,28 @@ fn an_expired_group_is_gone_and_its_label_is_free() {
     assert_eq!(labels(&page(&mut groups, PageFormat::Classic, now)), BTreeSet::from(["b", "other"]));
     groups.forget(&name(OTHER, &[]));
     assert!(labels(&page(&mut groups, PageFormat::Classic, now)).contains("other"), "its label is reserved");
+}
+
+#[test]
+fn an_interface_that_lost_its_id_is_gone_with_all_its_series() {
+    let now = Instant::now();
+    let mut groups = Groups::new(2, BASELINE, now);
+    let of = |interface: &str, label| SeriesName { interface: Some(interface.into()), ..name(label, &[]) };
+    let queue = |interface: &str| {
+        let SeriesName { interface, group, .. } = of(interface, "all");
+        (QueueName { interface, group }, tally(1))
+    };
+    for interface in ["veth1", "veth2"] {
+        groups.add(&[(of(interface, "all"), tally(1)), (of(interface, "a"), tally(1))], now);
+        groups.add_queues(&[queue(interface)]);
+    }
+    groups.forget_interface("veth1");
+    let page = page(&mut groups, PageFormat::Classic, now);
+    assert!(
+        !page.contains("veth1") && page.contains("pping_group_queue_seconds_count{interface=\"veth2\""),
+        "{page}"
+    );
+    assert!(labels(&page).contains("all"), "that of the other interface: {page}");
 }
 
 #[test]

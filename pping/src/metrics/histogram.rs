@@ -15,13 +15,13 @@ use pping_common::{
 pub(super) struct RttHistogram {
     since: SystemTime,
     /// Kept by earlier processes: samples by bucket, not cumulative, and the sum of their RTTs, ns.
-    kept: Option<Box<([u64; BUCKETS], u128)>>,
+    restored: Option<Box<([u64; BUCKETS], u128)>>,
     /// Samples below all octaves.
-    shorter: u64,
+    underflow: u64,
     /// The octaves that have samples, ascending. A series has few.
     octaves: Vec<Octave>,
     /// Samples above all octaves.
-    longer: u64,
+    overflow: u64,
     /// Sum of the RTTs, ns.
     sum: u128,
 }
@@ -36,7 +36,7 @@ struct Octave {
 impl RttHistogram {
     /// Creates a histogram without samples; counting began at `since`.
     pub(super) const fn new(since: SystemTime) -> Self {
-        Self { since, kept: None, shorter: 0, octaves: Vec::new(), longer: 0, sum: 0 }
+        Self { since, restored: None, underflow: 0, octaves: Vec::new(), overflow: 0, sum: 0 }
     }
 
     /// Creates a histogram from the number of times by bin, and their sum, ns; counting began at `since`.
@@ -53,8 +53,8 @@ impl RttHistogram {
 
     fn add_bins<T: Copy + Into<u64>>(&mut self, bins: &[T; BINS], sum: u128) {
         self.sum += sum;
-        self.shorter += bins[UNDERFLOW].into();
-        self.longer += bins[OVERFLOW].into();
+        self.underflow += bins[UNDERFLOW].into();
+        self.overflow += bins[OVERFLOW].into();
         let mut position = 0;
         for (number, bins) in bins[UNDERFLOW + 1..OVERFLOW].chunks_exact(BINS_PER_OCTAVE).enumerate() {
             if bins.iter().all(|&count| count.into() == 0) {
@@ -74,19 +74,19 @@ impl RttHistogram {
 
     /// Whether there are samples, of this process or an earlier one.
     pub(super) fn has_samples(&self) -> bool {
-        let is_kept = || self.kept.as_ref().is_some_and(|kept| kept.0.iter().any(|&count| count > 0));
-        self.shorter > 0 || self.longer > 0 || !self.octaves.is_empty() || is_kept()
+        let has_restored = || self.restored.as_ref().is_some_and(|it| it.0.iter().any(|&count| count > 0));
+        self.underflow > 0 || self.overflow > 0 || !self.octaves.is_empty() || has_restored()
     }
 
     /// Continues from the totals of an earlier process.
     pub(super) fn restore(&mut self, totals: &LedgerTotals) {
         let [low, high] = totals.sum;
-        self.kept = Some(Box::new((totals.buckets, u128::from(high) << 64 | u128::from(low))));
+        self.restored = Some(Box::new((totals.buckets, u128::from(high) << 64 | u128::from(low))));
     }
 
     /// Returns all samples by bucket, not cumulative, and the sum of their RTTs, ns.
     pub(super) fn totals(&self) -> ([u64; BUCKETS], u128) {
-        let (mut buckets, mut sum) = self.kept.as_deref().copied().unwrap_or(([0; BUCKETS], 0));
+        let (mut buckets, mut sum) = self.restored.as_deref().copied().unwrap_or(([0; BUCKETS], 0));
         for (bucket, count) in buckets.iter_mut().zip(self.buckets()) {
             *bucket += count;
         }
@@ -101,7 +101,7 @@ impl RttHistogram {
 
     /// Returns the sum of all RTTs, ns.
     pub(super) fn sum(&self) -> u128 {
-        self.kept.as_ref().map_or(0, |kept| kept.1) + self.sum
+        self.restored.as_ref().map_or(0, |restored| restored.1) + self.sum
     }
 
     /// Returns the part of the histogram that this process counted.
@@ -112,8 +112,8 @@ impl RttHistogram {
     /// Returns the samples of this process by bucket, not cumulative.
     fn buckets(&self) -> [u64; BUCKETS] {
         let mut buckets = [0; BUCKETS];
-        buckets[0] = self.shorter;
-        buckets[BUCKETS - 1] = self.longer;
+        buckets[0] = self.underflow;
+        buckets[BUCKETS - 1] = self.overflow;
         for octave in &self.octaves {
             buckets[1 + octave.number] = octave.bins.iter().sum();
         }
@@ -142,8 +142,8 @@ impl Counted<'_> {
     }
 
     /// Returns the number of samples below all octaves.
-    pub(super) fn shorter(self) -> u64 {
-        self.0.shorter
+    pub(super) fn underflow(self) -> u64 {
+        self.0.underflow
     }
 
     /// Returns the bins with samples, ascending: their index in native histograms of [`hist::SCHEMA`], and their number
@@ -154,7 +154,7 @@ impl Counted<'_> {
             let first = FIRST + (octave.number * BINS_PER_OCTAVE) as i32;
             (first..).zip(octave.bins)
         });
-        let beyond = (FIRST + (OCTAVES * BINS_PER_OCTAVE) as i32, self.0.longer);
+        let beyond = (FIRST + (OCTAVES * BINS_PER_OCTAVE) as i32, self.0.overflow);
         bins.chain([beyond]).filter(|&(_, count)| count > 0)
     }
 }
@@ -218,7 +218,7 @@ mod tests {
             let histogram = histogram(&rtts);
             let counted = histogram.counted();
             prop_assert_eq!(counted.bins().collect::<BTreeMap<_, _>>(), expected);
-            let all = counted.shorter() + counted.bins().map(|(_, count)| count).sum::<u64>();
+            let all = counted.underflow() + counted.bins().map(|(_, count)| count).sum::<u64>();
             prop_assert_eq!(all, rtts.len() as u64);
         }
 

@@ -106,7 +106,7 @@ mod tests {
         inflation.add(&tally([80 * MS]), at(35));
         let [median, p95] = inflation.report(at(59)).above.unwrap();
         assert!(median < 2 * MS && p95 > 55 * MS, "a half each: {median} {p95}");
-        assert_eq!(inflation.report(at(61)).above, Some([60 * MS; 2]), "the first half is over");
+        assert_eq!(inflation.report(at(61)).above, Some([60 * MS; 2]), "the first sample is a minute old");
         let report = inflation.report(at(101));
         assert_eq!((report.minimum, report.baseline, report.above), (None, Some(20 * MS), None));
         assert_eq!(inflation.report(at(600)).baseline, Some(20 * MS));

@@ -33,7 +33,7 @@ use std::{
 };
 
 pub use counters::{Dropped, Failed, Fill, Pushes};
-use export::Exports;
+use export::ExportState;
 pub use export::{Attributes, Distribution, Export, Family, Point, Points, TimeSum};
 use exposition::{Exposition, Kind, MetricFamily, Value};
 use groups::Groups;
@@ -80,6 +80,7 @@ enum Message {
     AddQueues(Vec<(QueueName, Tally)>),
     Forget(SeriesName),
     ForgetQueue(QueueName),
+    ForgetInterface(Arc<str>),
 }
 
 impl Metrics {
@@ -169,6 +170,15 @@ impl Metrics {
         self.changed();
     }
 
+    /// Removes all series of an interface whose id another interface got.
+    pub fn forget_interface(&self, interface: &Arc<str>) {
+        match self.try_pages() {
+            Some(mut pages) => pages.groups.forget_interface(interface),
+            None => lock(&self.0.inbox).push(Message::ForgetInterface(Arc::clone(interface))),
+        }
+        self.changed();
+    }
+
     /// Starts to count for an exporter, or continues if it already does. Returns the counts of the previous exporter.
     pub fn begin_exports(&self) -> Pushes {
         let mut pages = lock(&self.0.pages);
@@ -182,9 +192,9 @@ impl Metrics {
         let exports = if self.0.is_persistent.load(Ordering::Relaxed) {
             let mut counters = counters::families(&latest);
             counters.extend(packet_cost::counters(&latest.snapshot));
-            Exports::new(SystemTime::now(), &counters)
+            ExportState::new(SystemTime::now(), &counters)
         } else {
-            Exports::new(self.0.began, &[])
+            ExportState::new(self.0.began, &[])
         };
         drop(latest);
         pages.groups.begin_exports(exports);
@@ -212,7 +222,7 @@ impl Metrics {
     }
 
     /// Replaces the counts of the exporter.
-    pub fn pushed(&self, pushes: Pushes) {
+    pub fn set_push_counts(&self, pushes: Pushes) {
         if let Some(latest) = &mut lock(&self.0.latest).pushes {
             *latest = pushes;
         }
@@ -220,7 +230,7 @@ impl Metrics {
     }
 
     /// Replaces the counters of the kernel programs.
-    pub fn counted(&self, snapshot: Snapshot, fill: Fill) {
+    pub fn set_counters(&self, snapshot: Snapshot, fill: Fill) {
         let mut latest = lock(&self.0.latest);
         (latest.snapshot, latest.fill) = (snapshot, fill);
         drop(latest);
@@ -228,13 +238,13 @@ impl Metrics {
     }
 
     /// Replaces the residence times of each interface; none without `--residence`.
-    pub fn resided(&self, times: Vec<InterfaceTimes>) {
+    pub fn set_residence(&self, times: Vec<InterfaceTimes>) {
         lock(&self.0.latest).residence = times;
         self.changed();
     }
 
     /// Replaces the run times of the kernel programs; none if the kernel keeps no statistics.
-    pub fn programs(&self, runs: Vec<ProgramRuns>) {
+    pub fn set_program_runs(&self, runs: Vec<ProgramRuns>) {
         lock(&self.0.latest).programs = runs;
         self.changed();
     }
@@ -284,6 +294,7 @@ impl Metrics {
                 Message::AddQueues(queues) => groups.add_queues(&queues),
                 Message::Forget(series) => groups.forget(&series),
                 Message::ForgetQueue(queue) => groups.queues.forget(&queue),
+                Message::ForgetInterface(interface) => groups.forget_interface(&interface),
             }
         }
     }

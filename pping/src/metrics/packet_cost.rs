@@ -12,7 +12,7 @@ use super::{
 };
 use crate::snapshot::Snapshot;
 
-const HELP: &str = "Time that a packet takes in pping's programs, of one packet in 65536";
+const HELP: &str = "Time that pping's kernel programs take for a packet; one packet in 65536 is timed";
 
 /// The name in exports, which give the unit separately.
 pub(super) const NAME: &str = "pping_packet_cost";

@@ -248,7 +248,7 @@ fn fill(message: &mut Histogram, counted: Counted<'_>) {
     }));
     message.schema = hist::SCHEMA;
     message.zero_threshold = 2_f64.powi(hist::FIRST_OCTAVE);
-    message.zero_count = counted.shorter();
+    message.zero_count = counted.underflow();
     message.start_timestamp = counted
         .since()
         .duration_since(UNIX_EPOCH)

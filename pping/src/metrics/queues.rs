@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use pping_common::abi::Tally;
 
 use super::{
-    export::{Family, Point, Points, Pushed},
+    export::{ExportTotals, Family, Point, Points},
     exposition::{Exposition, Kind, MetricFamily},
     histogram::RttHistogram,
     labels::Labels,
@@ -15,7 +15,7 @@ use super::{
 use crate::{config::Temporality, groups::QueueName};
 
 const NAME: &str = "pping_group_queue_seconds";
-const HELP: &str = "Time of followed packets in the queue of the root qdisc, by the group of the round trips that they begin";
+const HELP: &str = "Time that followed packets spent in the queue of the root qdisc, by the group of the round trip that the packet begins";
 
 /// The interface and the label of a group.
 type Id = (Arc<str>, Arc<str>);
@@ -25,7 +25,7 @@ struct Queue {
     labels: Labels,
     times: RttHistogram,
     /// The counts for an exporter, if there is one.
-    pushed: Option<Pushed>,
+    pushed: Option<ExportTotals>,
 }
 
 /// The times of all groups that have, or had, a label.
@@ -47,7 +47,7 @@ impl Queues {
         let new = |id: &Id| Queue {
             labels: Labels::new(&[("interface", &id.0), ("group", &id.1)]),
             times: RttHistogram::new(since),
-            pushed: pushed.map(Pushed::new),
+            pushed: pushed.map(ExportTotals::new),
         };
         let queue = self.0.entry(id.clone()).or_insert_with(|| new(&id));
         queue.times.add(tally);
@@ -61,10 +61,15 @@ impl Queues {
         self.0.swap_remove(&(name.interface.clone().unwrap_or_default(), Arc::clone(&name.group.label)));
     }
 
+    /// Removes the times of all groups of an interface.
+    pub(super) fn forget_interface(&mut self, interface: &str) {
+        self.0.retain(|(of, _), _| **of != *interface);
+    }
+
     /// Counts for an exporter from `since` on.
     pub(super) fn begin_exports(&mut self, since: SystemTime) {
         for queue in self.0.values_mut() {
-            queue.pushed = Some(Pushed::new(since));
+            queue.pushed = Some(ExportTotals::new(since));
         }
     }
 
@@ -97,7 +102,7 @@ impl Queues {
             let (since, value) = (pushed.since, pushed.distribution.clone());
             points.push(Point { attributes, since, value });
             if temporality == Temporality::Delta {
-                *pushed = Pushed::new(at);
+                *pushed = ExportTotals::new(at);
             }
         }
         // Without the unit, like the other names here.

@@ -20,11 +20,11 @@ pub(super) const fn histogram(part: Part) -> (&'static str, &'static str) {
     match part {
         Part::Forwarding => (
             "pping_forwarding_seconds",
-            "Time of recorded TCP segments from the ingress hook of another watched interface to the egress hook of this one",
+            "Time that recorded TCP segments took from ingress at another watched interface to egress at this one",
         ),
         Part::Queue => (
             "pping_queue_seconds",
-            "Time of followed packets from the enqueue to the dequeue of the root qdisc of this interface",
+            "Time that followed packets spent in the queue of the root qdisc of this interface",
         ),
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn write(page: &mut dyn Exposition, times: &[InterfaceTimes], since: 
     }
     for part in Part::ALL {
         let (name, help) = histogram(part);
-        let mut measured = times.iter().filter(|it| it.times.has(part)).peekable();
+        let mut measured = times.iter().filter(|it| it.times.is_measured(part)).peekable();
         if measured.peek().is_none() {
             continue;
         }
@@ -51,7 +51,7 @@ pub(super) fn write(page: &mut dyn Exposition, times: &[InterfaceTimes], since: 
 
 /// Returns the counters of followed packets, and of those that were lost.
 pub(super) fn families(times: &[InterfaceTimes]) -> Vec<IntegerFamily> {
-    if !times.iter().any(|it| it.times.has(Part::Queue)) {
+    if !times.iter().any(|it| it.times.is_measured(Part::Queue)) {
         return Vec::new();
     }
     let counter = |name, help, series: &dyn Fn(&Residence) -> Series| {
@@ -73,7 +73,7 @@ pub(super) fn families(times: &[InterfaceTimes]) -> Vec<IntegerFamily> {
         ),
         counter(
             "pping_queue_lost_packets",
-            "Packets that were followed into the queue of the root qdisc and have no time, by reason",
+            "Followed packets without a time in the queue of the root qdisc, by reason",
             &|queue| vec![(Some("dropped"), queue.dropped), (Some("replaced"), queue.replaced)],
         ),
     ]

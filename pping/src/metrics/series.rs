@@ -11,7 +11,7 @@ use pping_common::{
 };
 
 use super::{
-    export::{Attributes, Pushed},
+    export::{Attributes, ExportTotals},
     histogram::RttHistogram,
     inflation::Inflation,
     labels::Labels,
@@ -26,7 +26,7 @@ use crate::{
 /// The identity of a series in metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SeriesId {
-    interface: Option<Arc<str>>,
+    pub(super) interface: Option<Arc<str>>,
     pub(super) method: Method,
     matched: Option<Direction>,
     pub(super) group: Arc<str>,
@@ -78,7 +78,7 @@ pub(super) struct Series {
     /// Its entry in the ledger, if it has one.
     pub(super) entry: Option<EntryRef>,
     /// The counts for an exporter, if there is one.
-    pub(super) pushed: Option<Pushed>,
+    pub(super) pushed: Option<ExportTotals>,
 }
 
 impl Series {

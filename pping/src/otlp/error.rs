@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{config::Otlp, trust::Fault};
+use crate::{config::Otlp, trust::TlsError};
 
 /// Why the exporter did not start.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum Error {
     },
     /// Everybody may read or change the headers, which may have a password.
     #[error(
-        "--otlp-headers {}: everybody has access to it (mode {mode:03o}); take that away: chmod o= {}",
+        "--otlp-headers {}: every user has access to it (mode {mode:03o}); run chmod o= {}",
         path.display(), path.display()
     )]
     ExposedHeaders {
@@ -46,8 +46,8 @@ pub enum Error {
     },
     /// The system has no authorities.
     #[error(
-        "--otlp {url}: this system has no certificates of authorities{reason}; \
-         install them (ca-certificates), or name a file by --otlp-ca"
+        "--otlp {url}: this system has no CA certificates{reason}; install ca-certificates, or give a file \
+         with --otlp-ca"
     )]
     NoAuthorities {
         /// The receiver.
@@ -70,12 +70,12 @@ pub enum Error {
 
 impl Error {
     /// Returns the error for a fault of certificates.
-    pub(super) fn untrusted(settings: &Otlp, fault: Fault) -> Self {
+    pub(super) fn untrusted(settings: &Otlp, fault: TlsError) -> Self {
         let url = settings.endpoint.to_string();
         match (fault, &settings.authorities) {
-            (Fault::Authorities(reason), Some(path)) => Self::Authorities { path: path.clone(), reason },
-            (Fault::NoAuthorities(reason), _) => Self::NoAuthorities { url, reason },
-            (Fault::Authorities(reason) | Fault::Identity(reason), _) => Self::Host { url, reason },
+            (TlsError::Authorities(reason), Some(path)) => Self::Authorities { path: path.clone(), reason },
+            (TlsError::NoAuthorities(reason), _) => Self::NoAuthorities { url, reason },
+            (TlsError::Authorities(reason) | TlsError::Identity(reason), _) => Self::Host { url, reason },
         }
     }
 

@@ -68,7 +68,7 @@ fn header(line: &[u8]) -> Result<(HeaderName, HeaderValue), String> {
     };
     let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
     let name = HeaderName::from_bytes(name)
-        .map_err(|_| "what is before the colon is not the name of a header".to_owned())?;
+        .map_err(|_| "the text before the colon is not the name of a header".to_owned())?;
     if RESERVED.contains(&name) {
         return Err(format!("pping sets `{name}` itself; remove this line"));
     }
@@ -76,7 +76,7 @@ fn header(line: &[u8]) -> Result<(HeaderName, HeaderValue), String> {
         return Err(format!("`{name}` has no value"));
     }
     let mut value = HeaderValue::from_bytes(value)
-        .map_err(|_| format!("the value of `{name}` has characters that a header cannot have"))?;
+        .map_err(|_| format!("the value of `{name}` has characters that are not allowed in a header"))?;
     value.set_sensitive(true);
     Ok((name, value))
 }

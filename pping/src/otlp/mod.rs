@@ -18,7 +18,7 @@ use tokio::{
 };
 
 pub use self::error::Error;
-use self::pusher::{Command, LAST, Pusher};
+use self::pusher::{Command, FINAL_PUSH_TIMEOUT, Pusher};
 pub use self::receiver::Receiver;
 use crate::{capabilities, config::Otlp, metrics::Metrics};
 
@@ -72,12 +72,12 @@ impl Exporter {
     pub async fn stop(self) {
         self.commands.send(Command::Stop).ok();
         // The thread ends by itself.
-        timeout(LAST + Duration::from_secs(1), self.ended).await.ok();
+        timeout(FINAL_PUSH_TIMEOUT + Duration::from_secs(1), self.ended).await.ok();
     }
 }
 
 fn prepare() -> io::Result<Runtime> {
-    capabilities::renounce().map_err(io::Error::other)?;
+    capabilities::drop_all().map_err(io::Error::other)?;
     let mut builder = Builder::new_current_thread();
     builder.enable_all().max_blocking_threads(BLOCKING_THREADS).thread_name("pping-otlp-dns").build()
 }
@@ -88,7 +88,7 @@ fn warn_if_exposed(settings: &Otlp) {
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     if !settings.endpoint.is_tls && settings.headers.is_some() && !is_here {
         tracing::warn!(
-            "--otlp {}: the headers of --otlp-headers can be read on their way; use https",
+            "--otlp {}: the headers of --otlp-headers are sent unencrypted; use https",
             settings.endpoint
         );
     }

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long the last push may take, when pping stops.
-pub(super) const LAST: Duration = Duration::from_secs(3);
+pub(super) const FINAL_PUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The first and the longest pause after a failure. Each is twice the one before, less up to half of it at random.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
@@ -50,7 +50,7 @@ pub(super) struct Pusher {
     next: Instant,
     /// When the receiver began to fail, and the number of requests dropped until then.
     failing: Option<(Instant, u64)>,
-    is_rejection_said: bool,
+    is_rejection_logged: bool,
 }
 
 type Outcome = Result<Accepted, Failure>;
@@ -68,7 +68,7 @@ impl Pusher {
             failures: 0,
             next: Instant::now(),
             failing: None,
-            is_rejection_said: false,
+            is_rejection_logged: false,
         }
     }
 
@@ -99,7 +99,7 @@ impl Pusher {
                 Some(outcome) = attempt.join_next() => {
                     // A task that panicked has no known outcome.
                     if let Ok(outcome) = outcome {
-                        self.judge(std::mem::take(&mut sending), outcome);
+                        self.handle_outcome(std::mem::take(&mut sending), outcome);
                     }
                 }
             }
@@ -113,7 +113,7 @@ impl Pusher {
         for request in message::requests(export, &self.resource) {
             self.drop_requests(Dropped::QueueFull, |queue| queue.push(request));
         }
-        self.metrics.pushed(self.counts);
+        self.metrics.set_push_counts(self.counts);
     }
 
     /// Changes the settings. Queued requests go to the new receiver.
@@ -124,17 +124,17 @@ impl Pusher {
     }
 
     /// Counts the outcome of a request. Warns once when failures begin, and once when they end.
-    fn judge(&mut self, request: Bytes, outcome: Outcome) {
+    fn handle_outcome(&mut self, request: Bytes, outcome: Outcome) {
         match outcome {
             Ok(accepted) => self.accept(&accepted),
             Err(failure) => {
                 self.counts.failed[failure.kind as usize] += 1;
                 let url = self.receiver.endpoint();
                 if self.failing.is_none() {
-                    let remedy =
-                        if failure.may_retry { "it is tried again" } else { "those metrics are dropped" };
+                    let remedy = if failure.may_retry { "trying again" } else { "those metrics are dropped" };
                     tracing::warn!(
-                        "--otlp {url}: {}; {remedy}, and counted, until it accepts some again",
+                        "--otlp {url}: {}; {remedy}; further failures are only counted until it accepts \
+                         metrics again",
                         failure.reason
                     );
                     self.failing = Some((Instant::now(), self.dropped()));
@@ -150,7 +150,7 @@ impl Pusher {
                 }
             }
         }
-        self.metrics.pushed(self.counts);
+        self.metrics.set_push_counts(self.counts);
     }
 
     fn accept(&mut self, Accepted { rejected, message }: &Accepted) {
@@ -165,10 +165,10 @@ impl Pusher {
                 self.dropped() - dropped
             );
         }
-        if (*rejected > 0 || !message.is_empty()) && !self.is_rejection_said {
-            self.is_rejection_said = true;
+        if (*rejected > 0 || !message.is_empty()) && !self.is_rejection_logged {
+            self.is_rejection_logged = true;
             tracing::warn!(
-                "--otlp {url}: it accepts requests, but rejected {rejected} data points of one ({message}); \
+                "--otlp {url}: it accepted a request, but rejected {rejected} of its data points ({message}); \
                  pping_otlp_points_rejected_total counts them"
             );
         }
@@ -185,13 +185,13 @@ impl Pusher {
 
     /// Sends the remaining requests, as far as the receiver accepts them before the deadline.
     async fn finish(mut self, mut attempt: JoinSet<Outcome>, sending: Bytes) {
-        let deadline = Instant::now() + LAST;
+        let deadline = Instant::now() + FINAL_PUSH_TIMEOUT;
         self.take();
         let mut is_fine = true;
         match timeout_at(deadline, attempt.join_next()).await {
             Ok(Some(Ok(outcome))) => {
                 is_fine = outcome.is_ok();
-                self.judge(sending, outcome);
+                self.handle_outcome(sending, outcome);
             }
             Ok(None) => {}
             Ok(Some(Err(_))) | Err(_) => {
@@ -203,7 +203,7 @@ impl Pusher {
             let outcome = timeout_at(deadline, self.receiver.send(request.clone())).await;
             is_fine = matches!(outcome, Ok(Ok(_)));
             match outcome {
-                Ok(outcome) => self.judge(request, outcome),
+                Ok(outcome) => self.handle_outcome(request, outcome),
                 Err(_) => self.drop_requests(Dropped::Stopped, |_| 1),
             }
         }

@@ -177,23 +177,24 @@ impl Receiver {
         *request.uri_mut() =
             self.0.endpoint.path.parse().map_err(|error| Failure::new(Failed::Connection, error))?;
         *request.headers_mut() = self.0.headers.clone();
-        judge(sender.send_request(request).await.map_err(broken)?).await
+        read_answer(sender.send_request(request).await.map_err(broken)?).await
     }
 }
 
 /// Reads an answer.
-async fn judge(answer: Response<Incoming>) -> Result<Accepted, Failure> {
+async fn read_answer(answer: Response<Incoming>) -> Result<Accepted, Failure> {
     let (head, body) = answer.into_parts();
     let content_type =
         head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default().to_owned();
     let read = Limited::new(body, MAX_ANSWER).collect().await;
     if !head.status.is_success() {
-        let message = read.map(|body| words(&content_type, &body.to_bytes())).unwrap_or_default();
+        let message = read.map(|body| refusal_message(&content_type, &body.to_bytes())).unwrap_or_default();
         return Err(refusal(head.status, &head.headers, &message));
     }
     // A receiver that answers with success has the metrics, so they are not sent again.
     let garbage = |reason: String| {
-        let reason = format!("it answered {}, but {reason}; is this URL one of OTLP?", head.status);
+        let reason =
+            format!("it answered {}, but {reason}; is this the URL of an OTLP receiver?", head.status);
         Failure { may_retry: false, ..Failure::new(Failed::Answer, reason) }
     };
     let body = match read {
@@ -212,7 +213,7 @@ async fn judge(answer: Response<Incoming>) -> Result<Accepted, Failure> {
     let partial = answer.partial_success.unwrap_or_default();
     Ok(Accepted {
         rejected: partial.rejected_data_points.try_into().unwrap_or(0),
-        message: shown(&partial.error_message),
+        message: fit_for_log(&partial.error_message),
     })
 }
 
@@ -241,15 +242,15 @@ fn after(value: &str) -> Option<Duration> {
 }
 
 /// Returns the message in the body of a refusal.
-fn words(content_type: &[u8], body: &Bytes) -> String {
+fn refusal_message(content_type: &[u8], body: &Bytes) -> String {
     if content_type.starts_with(b"application/x-protobuf") {
-        return Status::decode(body.clone()).map(|status| shown(&status.message)).unwrap_or_default();
+        return Status::decode(body.clone()).map(|status| fit_for_log(&status.message)).unwrap_or_default();
     }
-    shown(String::from_utf8_lossy(body).trim())
+    fit_for_log(String::from_utf8_lossy(body).trim())
 }
 
 /// Makes a receiver's text fit for the log.
-fn shown(text: &str) -> String {
+fn fit_for_log(text: &str) -> String {
     let text = text.chars().take(MAX_MESSAGE);
     text.flat_map(|it| if it.is_control() { it.escape_default().collect() } else { vec![it] }).collect()
 }
@@ -284,9 +285,9 @@ mod tests {
         let text = "no\nway\u{1b}[2J";
         let status = Status { message: text.to_owned() }.encode_to_vec();
         for (content_type, body) in [(&b"text/plain"[..], text.into()), (b"application/x-protobuf", status)] {
-            assert_eq!(words(content_type, &body.into()), "no\\nway\\u{1b}[2J");
+            assert_eq!(refusal_message(content_type, &body.into()), "no\\nway\\u{1b}[2J");
         }
-        assert_eq!(words(b"application/x-protobuf", &Bytes::from_static(b"\xff")), "");
-        assert_eq!(shown(&"a".repeat(5_000)).len(), MAX_MESSAGE);
+        assert_eq!(refusal_message(b"application/x-protobuf", &Bytes::from_static(b"\xff")), "");
+        assert_eq!(fit_for_log(&"a".repeat(5_000)).len(), MAX_MESSAGE);
     }
 }

@@ -18,8 +18,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError},
     },
-    thread,
-    time::Duration,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use tokio::sync::oneshot;
@@ -35,6 +35,10 @@ use crate::capabilities;
 
 /// The length of the queue to the writer, batches.
 const WAITING_BATCHES: usize = 256;
+
+/// The size of the batches in the queue, bytes, beyond which it takes no more. A batch may be a whole interval: an empty queue
+/// takes one of any size.
+const MAX_WAITING_BYTES: usize = 16 << 20;
 
 /// The interval of checking whether the queue has room again, or the writer is done.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -74,6 +78,7 @@ pub(crate) struct Output {
     /// Records dropped because the queue was full.
     lines_refused: u64,
     shared: Arc<Shared>,
+    thread: JoinHandle<()>,
 }
 
 /// Resolves if writing ends early: to `None` if the reader closed its end.
@@ -95,11 +100,11 @@ impl Output {
         let (end, ended) = oneshot::channel();
         let shared = Arc::new(Shared { path: Mutex::new(path.map(Path::to_owned)), ..Shared::default() });
         let of_writer = Arc::clone(&shared);
-        thread::Builder::new().name("pping-output".into()).spawn(move || {
+        let thread = thread::Builder::new().name("pping-output".into()).spawn(move || {
             // The thread needs capabilities only to reopen files.
             #[cfg(feature = "live")]
             if on_failure == OnFailure::Drop
-                && let Err(error) = capabilities::keep(&capabilities::FOR_FILES)
+                && let Err(error) = capabilities::restrict_to(&capabilities::FOR_FILES)
             {
                 tracing::warn!(
                     "the output thread could not drop the capabilities that it does not need: {error}"
@@ -111,11 +116,14 @@ impl Output {
             }
             finish.send(()).ok();
         })?;
-        Ok((Self { sender, finished, lines_refused: 0, shared }, ended))
+        Ok((Self { sender, finished, lines_refused: 0, shared, thread }, ended))
     }
 
     /// Queues records, or drops and counts them when the queue is full.
-    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture waits for its output"))]
+    #[cfg_attr(
+        not(any(feature = "live", test)),
+        expect(dead_code, reason = "a capture waits for its output")
+    )]
     pub(crate) fn write(&mut self, batch: Batch) {
         let lines = batch.records();
         if self.offer(batch).is_err() {
@@ -137,15 +145,22 @@ impl Output {
 
     /// Queues records, or returns them when the queue is full. Once the writer has ended, they are discarded.
     fn offer(&self, batch: Batch) -> Result<(), Batch> {
-        let lines = batch.records();
+        let (lines, bytes) = (batch.records(), batch.len());
         if lines == 0 {
             return Ok(());
         }
+        // A writer that has ended takes nothing out of the queue any more.
+        if self.shared.waiting_bytes.load(Ordering::Relaxed) > MAX_WAITING_BYTES && !self.thread.is_finished()
+        {
+            return Err(batch);
+        }
         // Counted first, since the writer subtracts them.
         self.shared.waiting.fetch_add(lines, Ordering::Relaxed);
+        self.shared.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
         match self.sender.try_send(Message::Batch(batch)) {
             Err(TrySendError::Full(Message::Batch(batch))) => {
                 self.shared.waiting.fetch_sub(lines, Ordering::Relaxed);
+                self.shared.waiting_bytes.fetch_sub(bytes, Ordering::Relaxed);
                 Err(batch)
             }
             _ => Ok(()),
@@ -171,27 +186,34 @@ impl Output {
     /// Waits until all is written. Once `stop` is set, waits only as long as [`Output::finish`]. Returns the number of records
     /// lost in all.
     pub(crate) fn finish_all(self, stop: &AtomicBool) -> u64 {
-        let mut message = Some(Message::End);
-        while !stop.load(Ordering::Relaxed) {
-            message = match message.map(|message| self.sender.try_send(message)) {
-                Some(Err(TrySendError::Full(message))) => Some(message),
-                _ => None,
-            };
-            if self.finished.recv_timeout(POLL_INTERVAL) != Err(RecvTimeoutError::Timeout) {
-                return self.lines_lost();
-            }
+        if self.end(|| stop.load(Ordering::Relaxed)).is_ok() {
+            return self.lines_lost();
         }
         self.finish()
     }
 
     /// Waits up to half a second until all is written. Returns the number of records lost in all.
     pub(crate) fn finish(self) -> u64 {
-        // If the queue is full, the reader is stuck anyway.
-        self.sender.try_send(Message::End).ok();
-        if self.finished.recv_timeout(FLUSH_TIME).is_ok() {
+        let deadline = Instant::now() + FLUSH_TIME;
+        if self.end(|| Instant::now() >= deadline).is_ok() {
             return self.lines_lost();
         }
-        tracing::warn!("the reader of the output does not read; the last records are lost");
+        tracing::warn!("the reader of the output has stopped reading; the last records are lost");
         self.lines_lost() + self.shared.waiting.load(Ordering::Relaxed)
+    }
+
+    /// Tells the writer to end as soon as the queue has room for that, and waits until it has ended or `is_over` returns true.
+    fn end(&self, is_over: impl Fn() -> bool) -> Result<(), RecvTimeoutError> {
+        let mut message = Some(Message::End);
+        loop {
+            message = match message.map(|message| self.sender.try_send(message)) {
+                Some(Err(TrySendError::Full(message))) => Some(message),
+                _ => None,
+            };
+            let ended = self.finished.recv_timeout(POLL_INTERVAL);
+            if ended != Err(RecvTimeoutError::Timeout) || is_over() {
+                return ended;
+            }
+        }
     }
 }

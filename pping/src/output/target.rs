@@ -63,6 +63,11 @@ impl Target {
         self.is_regular
     }
 
+    /// Whether the rest of a record is still to be written.
+    pub(super) fn has_unfinished(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
     /// Writes `bytes`, in which records end at the offsets `ends`.
     ///
     /// # Errors

@@ -1,4 +1,8 @@
-use std::fs;
+use std::{
+    fs,
+    io::{self, PipeReader, Read as _, Write as _},
+    os::fd::AsRawFd as _,
+};
 
 use serde_json::Value;
 
@@ -39,6 +43,41 @@ fn wait_until_written(output: &Output) {
     while output.shared.waiting.load(Ordering::Relaxed) > 0 {
         thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Waits until the queue is empty. The thread may still be writing the last batch.
+fn wait_until_taken(output: &Output) {
+    while output.shared.waiting_bytes.load(Ordering::Relaxed) > 0 {
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// The size of a batch that fills the queue on its own, bytes.
+const LARGE: usize = MAX_WAITING_BYTES + 1;
+
+/// A batch of one record.
+fn large_batch() -> Batch {
+    let mut batch = Batch::default();
+    batch.push(Framing::LINES, |out| out.resize(LARGE, b'\n'));
+    batch
+}
+
+/// An output to a pipe from which nothing is read yet.
+fn open_pipe(format: Format, on_failure: OnFailure) -> (PipeReader, Output, Ended) {
+    let (reader, writer) = io::pipe().unwrap();
+    let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+    let (output, ended) = open(Path::new(&path), format, on_failure);
+    (reader, output, ended)
+}
+
+/// Reads to the end of a pipe, but begins only after a moment.
+fn read_later(mut reader: PipeReader) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        thread::sleep(10 * POLL_INTERVAL);
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
 }
 
 fn elements(path: &Path) -> u64 {
@@ -103,6 +142,73 @@ fn a_full_device_ends_a_replay_but_not_live_monitoring() {
 }
 
 #[test]
+fn records_are_refused_while_many_bytes_wait_for_a_reader() {
+    let (reader, mut output, mut ended) = open_pipe(Format::Jsonl, OnFailure::Drop);
+    // The thread is stuck in the first batch, and the second one fills the queue.
+    output.write(large_batch());
+    wait_until_taken(&output);
+    output.write(large_batch());
+    output.write(large_batch());
+    output.write(batch(Format::Jsonl, 5));
+    assert_eq!(output.lines_refused(), 6);
+    let read = read_later(reader);
+    wait_until_written(&output);
+    output.write(batch(Format::Jsonl, 3));
+    assert_eq!(output.finish_all(&AtomicBool::new(false)), 6);
+    assert!(ended.try_recv().is_err());
+    assert_eq!(read.join().unwrap().len(), 2 * LARGE + batch(Format::Jsonl, 3).len());
+}
+
+#[test]
+fn a_capture_waits_while_many_bytes_wait_for_a_reader() {
+    const BATCHES: usize = 5;
+    let (mut reader, mut output, _ended) = open_pipe(Format::Jsonl, OnFailure::End);
+    let shared = Arc::clone(&output.shared);
+    let writing = thread::spawn(move || {
+        let stop = AtomicBool::new(false);
+        (0..BATCHES).for_each(|_| output.write_all(large_batch(), &stop));
+        output.finish_all(&stop)
+    });
+    thread::sleep(Duration::from_millis(100));
+    let (mut buffer, mut bytes) = (vec![0; 64 << 10], 0);
+    while let more @ 1.. = reader.read(&mut buffer).unwrap() {
+        bytes += more;
+        let waiting = shared.waiting_bytes.load(Ordering::Relaxed);
+        assert!(waiting <= LARGE, "{waiting} bytes wait");
+    }
+    assert_eq!((bytes, writing.join().unwrap()), (BATCHES * LARGE, 0));
+}
+
+#[test]
+fn a_capture_waits_no_longer_once_it_is_stopped_or_its_reader_is_gone() {
+    let (reader, mut output, ended) = open_pipe(Format::Jsonl, OnFailure::End);
+    let stop = AtomicBool::new(false);
+    output.write_all(large_batch(), &stop);
+    wait_until_taken(&output);
+    output.write_all(large_batch(), &stop);
+    output.write_all(large_batch(), &AtomicBool::new(true));
+    assert_eq!(output.lines_refused(), 1);
+    drop(reader);
+    output.write_all(large_batch(), &stop);
+    assert!(ended.blocking_recv().unwrap().is_none());
+}
+
+#[test]
+fn a_json_array_is_closed_although_the_queue_was_full() {
+    let (reader, mut output, _ended) = open_pipe(Format::Json, OnFailure::Drop);
+    // More than a pipe has room for.
+    output.write(batch(Format::Json, 10_000));
+    wait_until_taken(&output);
+    while output.lines_refused() == 0 {
+        output.write(batch(Format::Json, 1));
+    }
+    let read = read_later(reader);
+    assert_eq!(output.finish(), 1);
+    let array: Vec<Value> = serde_json::from_slice(&read.join().unwrap()).unwrap();
+    assert_eq!(array.len(), 10_000 + WAITING_BATCHES);
+}
+
+#[test]
 fn a_record_that_cannot_be_truncated_is_completed_first() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
@@ -113,7 +219,7 @@ fn a_record_that_cannot_be_truncated_is_completed_first() {
     target.write(&bytes[..6], std::iter::empty()).unwrap();
     // Another process writes too, so that nothing may be truncated.
     let mut other = fs::OpenOptions::new().append(true).open(&path).unwrap();
-    std::io::Write::write_all(&mut other, b"!").unwrap();
+    other.write_all(b"!").unwrap();
     assert_eq!(target.repair(bytes, ends(), 6), 8);
     target.write(b"four\n", [5].into_iter()).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntw!o\nfour\n");
@@ -127,8 +233,6 @@ fn a_record_that_cannot_be_truncated_is_completed_first() {
 /// Tests with the feature `live` run as root.
 #[cfg(feature = "live")]
 mod disk {
-    use std::time::Instant;
-
     use pping_lab::on_small_disk;
 
     use super::*;

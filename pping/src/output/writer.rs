@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc::Receiver,
     },
     time::Instant,
@@ -40,8 +40,11 @@ pub(crate) enum OnFailure {
 /// The state that the writer shares with [`super::Output`] and [`super::Reopen`].
 #[derive(Default)]
 pub(super) struct Shared {
-    /// Records in the queue.
+    /// Records in the queue, and those that the writer is writing.
     pub(super) waiting: AtomicU64,
+    /// The size of the batches in the queue, bytes, without the batch that the writer is writing: while a large one is written,
+    /// records can wait.
+    pub(super) waiting_bytes: AtomicUsize,
     /// Records that the writer dropped.
     pub(super) lost: AtomicU64,
     /// Whether the file is to be reopened.
@@ -88,6 +91,7 @@ impl Writer {
         for message in messages {
             match message {
                 Message::Batch(batch) => {
+                    shared.waiting_bytes.fetch_sub(batch.len(), Ordering::Relaxed);
                     let lost = self.write(&batch)?;
                     shared.lost.fetch_add(lost, Ordering::Relaxed);
                     shared.waiting.fetch_sub(batch.records(), Ordering::Relaxed);
@@ -108,7 +112,7 @@ impl Writer {
         let begin = self.framing.begin;
         match self.target.write(begin, [begin.len()].into_iter()) {
             Ok(()) => self.has_begun = true,
-            Err(torn) => self.endure(torn)?,
+            Err(torn) => self.handle_failure(torn)?,
         }
         Ok(())
     }
@@ -141,25 +145,30 @@ impl Writer {
         match torn {
             None => self.outage.succeeded(now, &self.name),
             Some(torn) => {
-                self.endure(torn)?;
+                self.handle_failure(torn)?;
                 self.outage.dropped(dropped);
             }
         }
         Ok(dropped)
     }
 
-    /// Writes [`Framing::end`]. On a full disk, it replaces the last record.
+    /// Writes [`Framing::end`]. On a full disk, it replaces the last record. A record whose rest could not be written until now
+    /// is lost.
     fn end(&mut self, shared: &Shared) -> Result<()> {
         if !self.has_begun {
             self.begin()?;
         }
         let Err(torn) = self.write_end() else { return Ok(()) };
-        self.endure(torn)?;
-        if self.framing.is_closed() && self.last > 0 && self.target.truncate(self.last).is_ok() {
+        // The rest that is still to be written could also be that of the begin or the end of the file.
+        let is_record_torn = self.records > 0 && torn.kept == 0 && self.target.has_unfinished();
+        self.handle_failure(torn)?;
+        if is_record_torn {
+            shared.lost.fetch_add(1, Ordering::Relaxed);
+        } else if self.framing.is_closed() && self.last > 0 && self.target.truncate(self.last).is_ok() {
             self.records -= 1;
             shared.lost.fetch_add(1, Ordering::Relaxed);
             if let Err(torn) = self.write_end() {
-                self.endure(torn)?;
+                self.handle_failure(torn)?;
             }
         }
         Ok(())
@@ -193,7 +202,7 @@ impl Writer {
     }
 
     /// Starts or continues an outage if packets do not wait, else ends the run.
-    fn endure(&mut self, torn: Torn) -> Result<()> {
+    fn handle_failure(&mut self, torn: Torn) -> Result<()> {
         let is_file = self.name.0.is_some() || self.target.is_regular();
         if torn.error.kind() == io::ErrorKind::BrokenPipe {
             return Err(None);
@@ -215,5 +224,25 @@ impl fmt::Display for Name {
             Some(path) => path.display().fmt(f),
             None => f.write_str("standard output"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_still_incomplete_when_the_file_is_reopened_is_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = Shared { path: Mutex::new(Some(directory.path().join("next"))), ..Shared::default() };
+        let mut writer = Writer::open(Some(Path::new("/dev/full")), Framing::LINES, OnFailure::Drop).unwrap();
+        // Two records, but only six bytes: a device cannot be truncated, so the second record counts as kept.
+        assert_eq!(writer.target.repair(b"one\ntwo\n", [4, 8].into_iter(), 6), 8);
+        (writer.has_begun, writer.records, writer.last) = (true, 2, 4);
+        writer.reopen(&shared).unwrap();
+        assert_eq!(shared.lost.load(Ordering::Relaxed), 1);
+        // The new file lacks nothing.
+        writer.end(&shared).unwrap();
+        assert_eq!(shared.lost.load(Ordering::Relaxed), 1);
     }
 }

@@ -17,10 +17,10 @@ const BUILT_IN: &str = include_str!("../../../deploy/quality.toml");
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The most profiles: each is a metric of each series.
-const MOST: usize = 16;
+const MAX_PROFILES: usize = 16;
 
 /// The longest name, in characters.
-const LONGEST_NAME: usize = 40;
+const MAX_NAME_CHARS: usize = 40;
 
 const EXAMPLE: &str = "write `[[profile]]`, `name = \"game\"` and `latency = [{ percentile = 99, optimal = \"50ms\", \
                        unacceptable = \"150ms\" }]`";
@@ -52,8 +52,11 @@ fn read(text: &str) -> Result<Profiles, Mistake> {
                 let reason = format!("there is a profile `{}` already; give this one another name", new.name);
                 return Err(Mistake::at(value, reason));
             }
-            if read.len() == MOST {
-                return Err(Mistake::at(value, format!("there are more than {MOST} profiles; remove some")));
+            if read.len() == MAX_PROFILES {
+                return Err(Mistake::at(
+                    value,
+                    format!("there are more than {MAX_PROFILES} profiles; remove some"),
+                ));
             }
             read.push(new);
         }
@@ -93,14 +96,17 @@ fn threshold(value: &Value<'_>, parse: fn(&Value<'_>) -> Result<f64, Mistake>) -
 
 fn name(value: &Value<'_>) -> Result<Arc<str>, Mistake> {
     match value.get_ref() {
+        // JavaScript moves numeric keys to the front of an object: the page would take another profile for the first.
         DeValue::String(name)
-            if (1..=LONGEST_NAME).contains(&name.chars().count()) && !name.contains(char::is_control) =>
+            if (1..=MAX_NAME_CHARS).contains(&name.chars().count())
+                && name.contains(char::is_alphabetic)
+                && !name.contains(char::is_control) =>
         {
             Ok(Arc::from(&**name))
         }
         _ => Err(Mistake::at(
             value,
-            format!("give a name of 1 to {LONGEST_NAME} characters in quotation marks"),
+            format!("give a quoted name of 1 to {MAX_NAME_CHARS} characters with a letter, like \"game\""),
         )),
     }
 }
@@ -244,6 +250,7 @@ mod tests {
             ("[[profile]]\nlatency = []\n".to_owned(), "1:1", "no latency"),
             (format!("[[profile]]\n{latency}\n"), "1:1", "there is no `name`"),
             (format!("[[profile]]\nname = \"\"\n{latency}\n"), "2:8", "1 to 40 characters"),
+            (format!("[[profile]]\nname = \"2026\"\n{latency}\n"), "2:8", "with a letter, like \"game\""),
             (with("samples = 9").repeat(2), "5:1", "`a` already"),
             (with("colour = 1"), "4:1", "`colour` is not known here"),
             (with("loss = 1"), "4:8", "unacceptable = \"5%\""),

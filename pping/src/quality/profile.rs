@@ -39,14 +39,14 @@ pub struct Threshold {
 }
 
 /// The fewest samples for any percentile.
-const FEWEST: u64 = 30;
+const MIN_SAMPLES: u64 = 30;
 
 impl Latency {
-    /// The number of samples of which one lies above the percentile, on average; at least [`FEWEST`].
+    /// The number of samples of which one lies above the percentile, on average; at least [`MIN_SAMPLES`].
     pub(super) fn samples(&self) -> u64 {
         let above = 100.0 - self.percentile;
         // 100 / (100 - 99.9) is a little more than 1000.
-        if above > 0.0 { ((100.0 / above - 1e-6).ceil() as u64).max(FEWEST) } else { FEWEST }
+        if above > 0.0 { ((100.0 / above - 1e-6).ceil() as u64).max(MIN_SAMPLES) } else { MIN_SAMPLES }
     }
 
     /// The rank of the percentile among this many samples, from 1.

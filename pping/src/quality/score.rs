@@ -36,7 +36,10 @@ impl Profile {
         }
         let rtts = self.latency.iter().map(|it| it.threshold.score(measured.rtt(it, count, range) as f64));
         let loss = self.loss.iter().filter_map(|it| Some(it.score(measured.loss()?)));
-        let throughput = self.throughput.iter().map(|&it| f64::from(u8::from(measured.throughput >= it)));
+        let throughput = self
+            .throughput
+            .iter()
+            .filter_map(|&needed| Some(f64::from(u8::from(measured.throughput()? >= needed))));
         let lowest = rtts.chain(loss).chain(throughput).fold(1.0, f64::min);
         Some((100.0 * lowest).round() as u8)
     }
@@ -54,11 +57,23 @@ impl<B: Iterator<Item = (usize, u64)>, F: Fn() -> B> Measured<F> {
         bin.map_or(max, |(bin, _)| hist::upper_bound(bin).clamp(min, max))
     }
 
-    /// The share of TCP segments that were retransmitted, by the side that has the higher share; `None` for other protocols.
+    /// The share of TCP segments that were retransmitted, by the side that has the higher share; `None` for other protocols
+    /// and without traffic.
     fn loss(&self) -> Option<f64> {
         let is_tcp = matches!(self.method, Method::TcpTs | Method::TcpSeq | Method::TcpHandshake);
         let share = |it: &Traffic| it.retransmissions as f64 / it.packets.max(1) as f64;
-        is_tcp.then(|| self.traffic.iter().map(share).fold(0.0, f64::max))
+        (is_tcp && self.has_traffic()).then(|| self.traffic.iter().map(share).fold(0.0, f64::max))
+    }
+
+    /// The throughput, bits per second; `None` without traffic.
+    fn throughput(&self) -> Option<f64> {
+        self.has_traffic().then_some(self.throughput)
+    }
+
+    /// Whether packets were counted for the series. All packets of a flow count for one method, so the series of
+    /// another method of the flow has samples alone.
+    fn has_traffic(&self) -> bool {
+        self.traffic.iter().any(|it| it.packets > 0)
     }
 }
 
@@ -162,5 +177,21 @@ mod tests {
         assert_eq!(score_of(&profile, Method::TcpTs, &[(1000, 1.0)], 0, 3.9e6), Some(0));
         assert_eq!(score_of(&profile, Method::TcpTs, &[(1000, 1.0)], 50, 4e6), Some(0));
         assert_eq!(score_of(&profile, Method::QuicHandshake, &[(1000, 1.0)], 50, 4e6), Some(100));
+    }
+
+    #[test]
+    fn a_series_without_packets_is_scored_by_latency_alone() {
+        let bins = || std::iter::once((hist::bin(1_000_000), 1000_u64));
+        for method in [Method::Dns, Method::TcpHandshake, Method::QuicHandshake] {
+            let measured = Measured {
+                method,
+                bins,
+                range: Some((1_000_000, 1_000_000)),
+                traffic: [Traffic::default(); 2],
+                throughput: 0.0,
+            };
+            assert_eq!((measured.loss(), measured.throughput()), (None, None), "{method:?}");
+            assert_eq!(example().score(&measured), Some(100), "{method:?}");
+        }
     }
 }

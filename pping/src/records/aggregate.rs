@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use super::names::{serialize_is_egress, serialize_method};
 use crate::{
     aggregate::Distribution,
-    groups::{More, SeriesName},
+    groups::{Columns, SeriesName},
     quality::Scores,
 };
 
@@ -31,8 +31,8 @@ pub struct AggregateRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dscp: Option<u8>,
     /// The other columns of the groups file.
-    #[serde(serialize_with = "serialize_more", skip_serializing_if = "Vec::is_empty")]
-    pub labels: More,
+    #[serde(serialize_with = "serialize_columns", skip_serializing_if = "Vec::is_empty")]
+    pub labels: Columns,
     /// The method that measured the RTTs.
     #[serde(serialize_with = "serialize_method")]
     pub method: Method,
@@ -107,7 +107,7 @@ impl AggregateRecord {
             group: Arc::clone(&name.group.label),
             prefix: name.group.prefix.clone(),
             dscp: name.group.dscp,
-            labels: name.group.more.clone(),
+            labels: name.group.columns.clone(),
             method: name.method,
             matched: name.matched,
             count: distribution.count(),
@@ -134,9 +134,9 @@ impl Quantiles {
     }
 }
 
-fn serialize_more<S: Serializer>(more: &More, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut map = serializer.serialize_map(Some(more.len()))?;
-    for (column, value) in more {
+fn serialize_columns<S: Serializer>(columns: &Columns, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(columns.len()))?;
+    for (column, value) in columns {
         map.serialize_entry(column, value)?;
     }
     map.end()

@@ -25,5 +25,5 @@ pub use self::{
     residence::{FollowedPackets, ResidenceRecord, TimeQuantiles},
     rtt::RttRecord,
     tuple::Tuple,
-    worst::{Place, WorstFlowRecord, WorstGroupRecord},
+    worst::{Rank, WorstFlowRecord, WorstGroupRecord},
 };

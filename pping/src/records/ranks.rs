@@ -7,20 +7,20 @@ use pping_common::abi::Figure;
 use super::{
     aggregate::AggregateRecord,
     record::Record,
-    worst::{Place, WorstFlowRecord, WorstGroupRecord},
+    worst::{Rank, WorstFlowRecord, WorstGroupRecord},
 };
-use crate::worst::{By, Hosts, Measured, Ranked, Ranking, WorstFlow, expected_rtt, share};
+use crate::worst::{By, Hosts, Measured, Ranked, Ranking, WorstFlow, expected_rtt, from_millionths};
 
 /// A series of a group, with the figures that rank it.
 #[derive(Clone)]
-struct Rank<'a> {
+struct RankedSeries<'a> {
     record: &'a AggregateRecord,
     hosts: &'a Hosts,
     baseline: u64,
     figures: [u64; Figure::COUNT],
 }
 
-impl<'a> Rank<'a> {
+impl<'a> RankedSeries<'a> {
     fn new(record: &'a AggregateRecord, hosts: &'a Hosts, evidence: u64) -> Self {
         let rtts = record.rtts.as_ref();
         let lowest = rtts.map_or(0, |rtts| rtts.min);
@@ -38,11 +38,11 @@ impl<'a> Rank<'a> {
         Self { record, hosts, baseline, figures: measured.figures(evidence) }
     }
 
-    fn record(&self, place: Place) -> WorstGroupRecord {
+    fn record(&self, rank: Rank) -> WorstGroupRecord {
         let Self { record, hosts, baseline, figures: [rtt, inflation, again, bytes] } = *self;
         let has_rtt = rtt > 0;
         WorstGroupRecord {
-            place,
+            rank,
             group: Arc::clone(&record.group),
             count: record.count,
             hosts: hosts.count(),
@@ -50,7 +50,7 @@ impl<'a> Rank<'a> {
             ranked_rtt: has_rtt.then_some(rtt),
             baseline: has_rtt.then_some(baseline),
             inflation: has_rtt.then_some(inflation),
-            retransmission_ratio: share(again),
+            retransmission_ratio: from_millionths(again),
             bytes,
             method: record.method,
             matched: record.matched,
@@ -59,7 +59,7 @@ impl<'a> Rank<'a> {
     }
 }
 
-impl Ranked for Rank<'_> {
+impl Ranked for RankedSeries<'_> {
     fn figures(&self) -> &[u64; Figure::COUNT] {
         &self.figures
     }
@@ -90,6 +90,11 @@ impl Worst {
         }
     }
 
+    /// Forgets the flows.
+    pub(super) fn clear(&mut self) {
+        self.flows.clear();
+    }
+
     /// Makes the records of the worst for the interval of `window` ns that ended at `timestamp`, and forgets its flows. `aggregates`
     /// are its aggregates, with their hosts.
     pub(super) fn records<'a>(
@@ -99,20 +104,21 @@ impl Worst {
     ) -> Vec<Record> {
         let mut groups = Ranking::new(self.limit);
         for (record, hosts) in aggregates {
-            groups.add(&Rank::new(record, hosts, self.evidence));
+            groups.add(&RankedSeries::new(record, hosts, self.evidence));
         }
         let mut records = Vec::new();
         for by in By::ALL {
-            let place = |index| Place { timestamp, window, worst: by, rank: index + 1 };
+            let rank_of = |index| Rank { timestamp, window, worst: by, rank: index + 1 };
             let flows = self.flows.worst(by.figure()).iter().enumerate();
             records.extend(flows.filter_map(|(index, flow)| {
-                Some(Record::WorstFlow(Box::new(WorstFlowRecord::new(flow, place(index))?)))
+                Some(Record::WorstFlow(Box::new(WorstFlowRecord::new(flow, rank_of(index))?)))
             }));
             let groups = groups.worst(by.figure()).iter().enumerate();
-            records
-                .extend(groups.map(|(index, rank)| Record::WorstGroup(Box::new(rank.record(place(index))))));
+            records.extend(
+                groups.map(|(index, series)| Record::WorstGroup(Box::new(series.record(rank_of(index))))),
+            );
         }
-        self.flows.clear();
+        self.clear();
         records
     }
 }

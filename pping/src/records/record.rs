@@ -38,8 +38,8 @@ impl Record {
             Self::Flow(record) => record.timestamp,
             Self::FlowSummary(record) => record.timestamp,
             Self::Aggregate(record) => record.timestamp,
-            Self::WorstFlow(record) => record.place.timestamp,
-            Self::WorstGroup(record) => record.place.timestamp,
+            Self::WorstFlow(record) => record.rank.timestamp,
+            Self::WorstGroup(record) => record.rank.timestamp,
             Self::Residence(record) => record.timestamp,
         }
     }

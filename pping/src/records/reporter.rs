@@ -83,7 +83,7 @@ impl Reporter {
 
     /// Prepares for live interfaces: from now on the caller calls [`Reporter::take`] at least once a second, and log lines that cannot
     /// be written are dropped instead of being an error.
-    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture can be read again"))]
+    #[cfg_attr(not(any(feature = "live", test)), expect(dead_code, reason = "a capture can be read again"))]
     pub(crate) fn go_live(&mut self) {
         self.is_live = true;
         if let Some(log) = &mut self.log {
@@ -176,7 +176,7 @@ impl Reporter {
     }
 
     /// The end of the present interval, if there are intervals.
-    pub fn next(&self) -> Option<u64> {
+    pub fn interval_end(&self) -> Option<u64> {
         (self.began / self.interval.max(1))
             .checked_add(1)?
             .checked_mul(self.interval)
@@ -185,7 +185,7 @@ impl Reporter {
 
     /// Whether the present interval is over. Call [`Reporter::take`] before [`Reporter::tick`].
     pub fn is_due(&self, now: u64) -> bool {
-        self.next().is_some_and(|next| now >= next)
+        self.interval_end().is_some_and(|next| now >= next)
     }
 
     /// Ends the present interval if it is over, and returns its records. Several intervals that passed at once become one.
@@ -236,6 +236,10 @@ impl Reporter {
         let residence = residence.map(|record| Record::Residence(Box::new(record)));
         let mut series: Vec<_> = self.series.drain().collect();
         if series.is_empty() {
+            // The flows must not rank in a later interval.
+            if let Some(worst) = &mut self.worst {
+                worst.clear();
+            }
             return Ok(residence.collect());
         }
         series.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
@@ -258,8 +262,9 @@ impl Reporter {
 
     fn scores(&self, method: Method, distribution: &Distribution, interval: u64) -> Scores {
         let Distribution { bins, range, sent, received, busiest, .. } = distribution;
-        // The time that one tally covers.
-        let length = if self.is_live { interval.min(SECOND) } else { interval };
+        // The time that the traffic of one tally covers. The sweep counts traffic at full seconds, even if intervals are
+        // shorter.
+        let length = if self.is_live { SECOND } else { interval };
         let measured = Measured {
             method,
             bins: || bins.iter().copied().enumerate(),
@@ -278,10 +283,17 @@ fn order(name: &SeriesName) -> impl Ord {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::{abi::Direction, group::GroupKey};
+    use pping_common::{
+        abi::{Contender, Direction, Endpoints, SeriesRef},
+        group::GroupKey,
+        parse::Protocol,
+    };
 
     use super::*;
-    use crate::groups::{GroupName, Labels};
+    use crate::{
+        groups::{GroupName, Labels},
+        quality::{Latency, Profile, Threshold},
+    };
 
     fn name(matched: Direction) -> SeriesName {
         let group = Arc::new(GroupName::new(&GroupKey::ALL, &Labels::default()));
@@ -311,7 +323,7 @@ mod tests {
     #[test]
     fn intervals_end_at_multiples_of_their_length() {
         let mut reporter = reporter(1_003 * SECOND);
-        assert_eq!(reporter.next(), Some(1_010 * SECOND));
+        assert_eq!(reporter.interval_end(), Some(1_010 * SECOND));
         reporter.take(&name(Direction::Ingress), &tally(5));
         reporter.take(&name(Direction::Ingress), &tally(7));
         reporter.take(&name(Direction::Egress), &tally(9));
@@ -333,6 +345,67 @@ mod tests {
         assert_eq!((records[0].timestamp, records[0].interval), (1_044 * SECOND, 4 * SECOND));
         let counts: Vec<_> = reporter.totals().series().map(|(.., it)| it.count()).collect();
         assert_eq!(counts, [2, 2]);
+    }
+
+    #[test]
+    fn throughput_is_that_of_a_second_even_if_intervals_are_shorter() {
+        const INTERVAL: Duration = Duration::from_millis(10);
+        let aggregation = Aggregation { interval: Some(INTERVAL), ..Aggregation::NONE };
+        let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
+        reporter.go_live();
+        let threshold = Threshold { optimal: 1e6, unacceptable: 1e9 };
+        let latency = vec![Latency { percentile: 50.0, threshold }];
+        let profile = Profile { name: "busy".into(), latency, loss: None, throughput: Some(4e6), samples: 1 };
+        reporter.score_by([profile].into());
+        let mut score = |bytes: u64, intervals: u32| {
+            let mut tally = tally(5);
+            tally.sent.bytes = bytes;
+            reporter.take(&name(Direction::Egress), &tally);
+            let end = (INTERVAL * intervals).as_nanos() as u64;
+            aggregates(reporter.tick(end).unwrap())[0].quality["busy"]
+        };
+        // 0.4 and 4 Mbit/s.
+        assert_eq!((score(50_000, 1), score(500_000, 2)), (Some(0), Some(100)));
+    }
+
+    fn worst_flow() -> WorstFlow {
+        let endpoints = Endpoints {
+            source: [1; 16],
+            destination: [2; 16],
+            source_port: 1,
+            destination_port: 2,
+            interface: 0,
+            protocol: Protocol::Tcp as u8,
+            reserved: 0,
+        };
+        let contender = Contender {
+            endpoints,
+            figures: [9, 1, 0, 70],
+            min_rtt: 8,
+            packets: 50,
+            series: SeriesRef::NONE,
+            method: Method::TcpTs as u8,
+            direction: Direction::Ingress as u8,
+            reserved: [0; 6],
+        };
+        WorstFlow { contender, interface: None, group: None }
+    }
+
+    #[test]
+    fn worst_flows_do_not_outlive_an_interval_without_series() {
+        let interval = Some(Duration::from_secs(10));
+        let aggregation = Aggregation { interval, worst: Some(5), ..Aggregation::NONE };
+        let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
+        let flows = |records: Vec<Record>| {
+            records.iter().filter(|record| matches!(record, Record::WorstFlow(_))).count()
+        };
+        reporter.rank(&[worst_flow()]);
+        assert!(reporter.tick(10 * SECOND).unwrap().is_empty());
+        reporter.take(&name(Direction::Ingress), &tally(5));
+        assert_eq!(flows(reporter.tick(20 * SECOND).unwrap()), 0);
+        reporter.rank(&[worst_flow()]);
+        reporter.take(&name(Direction::Ingress), &tally(5));
+        assert_eq!(flows(reporter.tick(30 * SECOND).unwrap()), 3, "by RTT, inflation and bytes");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub struct FollowedPackets {
     pub followed: u64,
     /// Followed packets that were dropped in the queue.
     pub dropped: u64,
-    /// Followed packets that were lost from sight: another packet took their entry or their memory.
+    /// Followed packets that pping lost track of: another packet took their entry or their memory.
     pub replaced: u64,
 }
 
@@ -76,7 +76,7 @@ impl ResidenceRecord {
             residence: part_name(part),
             count: residence::count(found),
             times: TimeQuantiles::of(found),
-            histogram: residence::filled(found).collect(),
+            histogram: residence::nonempty_bins(found).collect(),
             packets: Some(FollowedPackets {
                 followed: found.followed,
                 dropped: found.dropped,

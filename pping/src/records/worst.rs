@@ -16,7 +16,7 @@ use crate::worst::{By, WorstFlow};
 
 /// The rank of a record among the worst of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct Rank {
     /// The end of the interval, ns since the Unix epoch.
     pub timestamp: u64,
     /// The length of the interval, ns. It is not called `interval`, because readers recognise aggregates by that field.
@@ -32,7 +32,7 @@ pub struct Place {
 pub struct WorstFlowRecord {
     /// The rank.
     #[serde(flatten)]
-    pub place: Place,
+    pub rank: Rank,
     /// The flow direction.
     #[serde(flatten)]
     pub tuple: Tuple,
@@ -74,7 +74,7 @@ pub struct WorstFlowRecord {
 pub struct WorstGroupRecord {
     /// The rank.
     #[serde(flatten)]
-    pub place: Place,
+    pub rank: Rank,
     /// The label of the group.
     pub group: Arc<str>,
     /// The number of samples.
@@ -115,11 +115,11 @@ pub struct WorstGroupRecord {
 
 impl WorstFlowRecord {
     /// The record of a flow direction; `None` for one that pping's programs do not report.
-    pub(super) fn new(flow: &WorstFlow, place: Place) -> Option<Self> {
+    pub(super) fn new(flow: &WorstFlow, rank: Rank) -> Option<Self> {
         let contender = &flow.contender;
         let rtts = flow.rtts();
         Some(Self {
-            place,
+            rank,
             tuple: Tuple::new(&contender.endpoints)?,
             smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
             min_rtt: rtts.map(|rtts| rtts.min),

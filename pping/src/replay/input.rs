@@ -42,7 +42,7 @@ impl Input {
         let file = if path == Path::new("-") {
             let stdin = io::stdin();
             if stdin.is_terminal() {
-                return Err(refused("standard input is a terminal; have a capture written there"));
+                return Err(refused("standard input is a terminal; pipe a capture into it"));
             }
             let descriptor: OwnedFd = stdin.as_fd().try_clone_to_owned().map_err(failed)?;
             File::from(descriptor)

@@ -38,7 +38,7 @@ pub(super) struct Intervals {
 }
 
 /// The tallies and the worst flow directions of an interval that is over.
-pub(super) struct Over {
+pub(super) struct FinishedInterval {
     slices: Vec<(SeriesKey, Tally)>,
     worst: Vec<(Contender, Option<SeriesKey>)>,
     ended: Ended,
@@ -62,23 +62,23 @@ impl Intervals {
 
     /// Ends the present interval if a packet of this time belongs to another, and returns what it measured.
     #[inline]
-    pub(super) fn before(&mut self, time: u64, engine: &mut Engine) -> Option<Over> {
+    pub(super) fn end_before_packet(&mut self, time: u64, engine: &mut Engine) -> Option<FinishedInterval> {
         let newest = self.newest.unwrap_or(0);
         if time < self.next && newest.saturating_sub(time) <= SETBACK {
             self.newest = Some(newest.max(time));
             return None;
         }
-        self.end_before(time, engine)
+        self.end_interval(time, engine)
     }
 
     #[cold]
-    fn end_before(&mut self, time: u64, engine: &mut Engine) -> Option<Over> {
+    fn end_interval(&mut self, time: u64, engine: &mut Engine) -> Option<FinishedInterval> {
         let Some(newest) = self.newest.replace(time) else {
             self.reporter.restart(time);
-            self.next = self.reporter.next().unwrap_or(u64::MAX);
+            self.next = self.reporter.interval_end().unwrap_or(u64::MAX);
             return None;
         };
-        let next = self.reporter.next()?;
+        let next = self.reporter.interval_end()?;
         let (end, ended) = if time < next {
             let end = newest.saturating_add(1);
             (end, Ended::SetBack(end, time))
@@ -88,18 +88,22 @@ impl Intervals {
         engine.fold(end);
         // The worst refer to series by index, and taking the series may give an index to another.
         let worst = engine.tracker.take_worst();
-        Some(Over { slices: engine.tracker.take_series(end, self.timeout), worst, ended })
+        Some(FinishedInterval { slices: engine.tracker.take_series(end, self.timeout), worst, ended })
     }
 
     /// Takes the tallies so far without ending an interval, because bins count only to 2^32.
-    pub(super) fn now(engine: &mut Engine) -> Over {
-        Over { slices: engine.tracker.take_series(0, u64::MAX), worst: Vec::new(), ended: Ended::NotYet }
+    pub(super) fn take_tallies(engine: &mut Engine) -> FinishedInterval {
+        FinishedInterval {
+            slices: engine.tracker.take_series(0, u64::MAX),
+            worst: Vec::new(),
+            ended: Ended::NotYet,
+        }
     }
 
     /// Makes the records of an interval that is over.
     pub(super) fn records(
         &mut self,
-        Over { slices, worst, ended }: Over,
+        FinishedInterval { slices, worst, ended }: FinishedInterval,
         interface: impl Fn(u16) -> Option<Arc<str>>,
     ) -> Result<Vec<Record>, output::Error> {
         self.take(&slices, &interface);
@@ -119,7 +123,7 @@ impl Intervals {
                 records
             }
         };
-        self.next = self.reporter.next().unwrap_or(u64::MAX);
+        self.next = self.reporter.interval_end().unwrap_or(u64::MAX);
         Ok(records)
     }
 

@@ -35,7 +35,7 @@ pub use tracker::Tracker;
 
 use self::{
     input::Input,
-    intervals::{Intervals, Over},
+    intervals::{FinishedInterval, Intervals},
     progress::Progress,
 };
 use crate::{
@@ -185,10 +185,10 @@ impl Replay {
         let mut taken = 0;
         loop {
             while let Some(packet) = capture.next_packet().map_err(Ending::Capture)? {
-                let over = self.intervals.before(packet.time, &mut self.engine);
+                let finished = self.intervals.end_before_packet(packet.time, &mut self.engine);
                 self.engine.packet(&packet);
-                if let Some(over) = over {
-                    self.aggregate(over, capture).map_err(Ending::Failure)?;
+                if let Some(finished) = finished {
+                    self.aggregate(finished, capture).map_err(Ending::Failure)?;
                 }
                 if !self.engine.tracker.report.events.is_empty() {
                     self.record(capture);
@@ -202,8 +202,8 @@ impl Replay {
             }
             if capture.packets() - taken > PACKETS_TAKEN {
                 taken = capture.packets();
-                let over = Intervals::now(&mut self.engine);
-                self.aggregate(over, capture).map_err(Ending::Failure)?;
+                let finished = Intervals::take_tallies(&mut self.engine);
+                self.aggregate(finished, capture).map_err(Ending::Failure)?;
             }
             if !capture.fill().map_err(Ending::Capture)? {
                 return Ok(());
@@ -212,8 +212,12 @@ impl Replay {
     }
 
     /// Writes the records of an interval that is over.
-    fn aggregate(&mut self, over: Over, capture: &Capture<impl io::Read>) -> Result<(), Error> {
-        let records = self.intervals.records(over, |id| capture.interface_name(id))?;
+    fn aggregate(
+        &mut self,
+        finished: FinishedInterval,
+        capture: &Capture<impl io::Read>,
+    ) -> Result<(), Error> {
+        let records = self.intervals.records(finished, |id| capture.interface_name(id))?;
         self.push(records);
         Ok(())
     }
@@ -237,17 +241,17 @@ impl Replay {
             };
             if let Some(record) = self.intervals.event(&event, series, interface) {
                 self.encoder.append(&record, &mut self.batch);
+                self.write_enough();
             }
         }
         self.engine.tracker.report.events = events;
-        self.write_enough();
     }
 
     fn push(&mut self, records: Vec<Record>) {
         for record in records {
             self.encoder.append(&record, &mut self.batch);
+            self.write_enough();
         }
-        self.write_enough();
     }
 
     fn write_enough(&mut self) {

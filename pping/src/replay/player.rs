@@ -20,6 +20,7 @@ use crate::{
     capture::{self, Capture, FileError},
     config::Config,
     groups::Names,
+    quality,
     snapshot::{InterfaceCounters, Snapshot, Usage},
     view::{Reading, View},
 };
@@ -65,7 +66,7 @@ impl Player {
     /// Opens a capture and begins to play it into `view`; all of it at once if `is_at_once`.
     ///
     /// # Errors
-    /// If the file cannot be opened or cannot be a capture, or the groups file has a mistake.
+    /// If the file cannot be opened or cannot be a capture, or the groups file or the file of profiles has a mistake.
     pub(crate) fn start(config: Config, path: PathBuf, view: View, is_at_once: bool) -> Result<Self, Error> {
         let (commands, inbox) = channel();
         let (reports, position) = watch::channel(Position { speed: 1.0, ..Position::default() });
@@ -75,7 +76,9 @@ impl Player {
         let target = is_at_once.then_some(u64::MAX);
         // The groups file is read here, so that a mistake in it is known at once.
         settings(&config)?;
-        let mut play = Play {
+        view.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
+        view.set_evidence(config.aggregation.worst_evidence);
+        let mut player = PlayerThread {
             config,
             path,
             view,
@@ -90,7 +93,7 @@ impl Player {
             len: None,
             read: Arc::default(),
         };
-        thread::Builder::new().name("pping-play".into()).spawn(move || play.run(input))?;
+        thread::Builder::new().name("pping-play".into()).spawn(move || player.run(input))?;
         Ok(Self { commands, position, stop })
     }
 
@@ -150,7 +153,7 @@ impl Pace {
 }
 
 /// The state of the player's thread.
-struct Play {
+struct PlayerThread {
     config: Config,
     path: PathBuf,
     view: View,
@@ -174,12 +177,12 @@ enum Ending {
     /// The player was dropped.
     Stopped,
     /// The capture is to be played again from its beginning.
-    Again,
+    Restart,
     /// Something is wrong with the capture.
     Fault(Error),
 }
 
-impl Play {
+impl PlayerThread {
     fn run(&mut self, input: Input) {
         let mut input = Some(input);
         loop {
@@ -191,13 +194,13 @@ impl Play {
             let fault = match played {
                 Ok(()) => None,
                 Err(Ending::Stopped) => return,
-                Err(Ending::Again) => continue,
+                Err(Ending::Restart) => continue,
                 Err(Ending::Fault(error)) => Some(error.to_string()),
             };
             self.is_over = true;
             self.report(fault.as_deref());
             match self.rest(fault.as_deref()) {
-                Ending::Again => {}
+                Ending::Restart => {}
                 _ => return,
             }
         }
@@ -209,31 +212,31 @@ impl Play {
         self.view.clear();
         let (settings, names) = settings(&self.config).map_err(Ending::Fault)?;
         let timeout = self.config.aggregation.group_timeout.as_nanos() as u64;
-        let mut stage =
-            Stage { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };
+        let mut played_view =
+            PlayedView { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };
         let source = capture::decompress(input).map_err(|error| self.fault(error, 0))?;
         let mut capture = Capture::new(source);
         let mut due = 0;
         loop {
             while let Some(packet) =
-                capture.next_packet().map_err(|error| self.fault(error, stage.packets))?
+                capture.next_packet().map_err(|error| self.fault(error, played_view.packets))?
             {
                 if packet.time >= due {
-                    stage.show(due, &self.view);
+                    played_view.show(due, &self.view);
                     self.begin(packet.time);
                     due = packet.time - packet.time % SECOND + SECOND;
                     self.wait(packet.time)?;
                 }
                 self.newest = self.newest.max(packet.time);
-                stage.engine.packet(&packet);
-                stage.packets += 1;
+                played_view.engine.packet(&packet);
+                played_view.packets += 1;
             }
             if !capture.fill().map_err(|error| self.fault(error, capture.packets()))? {
                 break;
             }
         }
-        stage.engine.tracker.finish();
-        stage.show(due, &self.view);
+        played_view.engine.tracker.finish();
+        played_view.show(due, &self.view);
         Ok(())
     }
 
@@ -321,7 +324,7 @@ impl Play {
                 } else if self.len.is_some() {
                     // What has been played cannot be undone, so the capture is played again up to there.
                     self.target = Some(target);
-                    return Err(Ending::Again);
+                    return Err(Ending::Restart);
                 }
             }
         }
@@ -343,7 +346,7 @@ impl Play {
 }
 
 /// The engine that measures the capture, and the names to show its results.
-struct Stage {
+struct PlayedView {
     engine: Engine,
     packets: u64,
     names: Names,
@@ -351,7 +354,7 @@ struct Stage {
     name: Arc<str>,
 }
 
-impl Stage {
+impl PlayedView {
     /// Shows the second that ends at `time`, ns. Does nothing if `time` is 0.
     fn show(&mut self, time: u64, view: &View) {
         if time == 0 {
@@ -372,6 +375,6 @@ impl Stage {
         };
         let snapshot = Snapshot { interfaces: vec![interface] };
         view.add(&slices, time - 1);
-        view.count(Reading { snapshot, lines_lost: 0, usage: Usage::read() }, time - 1);
+        view.take_reading(Reading { snapshot, lines_lost: 0, usage: Usage::read() }, time - 1);
     }
 }

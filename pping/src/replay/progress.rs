@@ -35,7 +35,7 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(config: &Config, input: &Input) -> Self {
-        let (started, is_quiet) = (Instant::now(), config.is_quiet_on_terminal());
+        let (started, is_quiet) = (Instant::now(), config.keeps_terminal_free());
         Self {
             is_shown: is_quiet && io::stderr().is_terminal(),
             has_line: false,

@@ -38,7 +38,7 @@ impl Elapsed {
 }
 
 /// A pending query.
-struct Waiting {
+struct PendingQuery {
     query: Query,
     /// When it was last sent, by [`Elapsed`], ns.
     asked: u64,
@@ -48,7 +48,7 @@ struct Waiting {
 
 /// The queries of an address family. The hash has a seed of its own, so no capture can be made to collide.
 pub(super) struct Queries<A> {
-    waiting: HashMap<QueryKey<A>, Waiting, RandomState>,
+    pending: HashMap<QueryKey<A>, PendingQuery, RandomState>,
     /// Queries in the order in which they were sent, the oldest first. Queries that are no longer pending may still be in it.
     asked: VecDeque<(u64, QueryKey<A>)>,
     numbers: u64,
@@ -56,45 +56,45 @@ pub(super) struct Queries<A> {
 
 impl<A> Default for Queries<A> {
     fn default() -> Self {
-        Self { waiting: HashMap::default(), asked: VecDeque::new(), numbers: 0 }
+        Self { pending: HashMap::default(), asked: VecDeque::new(), numbers: 0 }
     }
 }
 
 impl<A: Address + Eq + Hash> Queries<A> {
     /// Adds a query from a packet at `now`, ns. If the same query is pending already, it is void from now on: its response gives no
     /// RTT. Returns how many queries turned out to be unanswered.
-    pub(super) fn ask(&mut self, key: QueryKey<A>, now: u64, elapsed: Elapsed) -> u64 {
+    pub(super) fn insert(&mut self, key: QueryKey<A>, now: u64, elapsed: Elapsed) -> u64 {
         let elapsed = elapsed.elapsed;
-        let before = self.waiting.get(&key).map(|waiting| is_unanswered(waiting.asked, elapsed));
-        let query = if before == Some(false) { Query::asked_again(now) } else { Query::asked(now) };
-        if before.is_none() && self.waiting.len() >= MAX_QUERIES as usize {
+        let before = self.pending.get(&key).map(|pending| is_unanswered(pending.asked, elapsed));
+        let query = if before == Some(false) { Query::repeated(now) } else { Query::sent(now) };
+        if before.is_none() && self.pending.len() >= MAX_QUERIES as usize {
             self.make_room();
         }
         self.numbers += 1;
-        self.waiting.insert(key, Waiting { query, asked: elapsed, number: self.numbers });
+        self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers });
         self.asked.push_back((self.numbers, key));
         if self.asked.len() > 2 * MAX_QUERIES as usize {
-            let waiting = &self.waiting;
-            self.asked.retain(|(number, key)| waiting.get(key).is_some_and(|it| it.number == *number));
+            let pending = &self.pending;
+            self.asked.retain(|(number, key)| pending.get(key).is_some_and(|it| it.number == *number));
         }
         u64::from(before == Some(true))
     }
 
     /// Removes the query that a response answers. Returns it, and whether it has waited too long.
-    pub(super) fn answer(&mut self, key: &QueryKey<A>, elapsed: Elapsed) -> Option<(Query, bool)> {
-        let waiting = self.waiting.remove(key)?;
-        Some((waiting.query, is_unanswered(waiting.asked, elapsed.elapsed)))
+    pub(super) fn take(&mut self, key: &QueryKey<A>, elapsed: Elapsed) -> Option<(Query, bool)> {
+        let pending = self.pending.remove(key)?;
+        Some((pending.query, is_unanswered(pending.asked, elapsed.elapsed)))
     }
 
     /// Removes the queries that have waited too long, and returns their number.
-    pub(super) fn give_up(&mut self, elapsed: Elapsed) -> u64 {
+    pub(super) fn expire(&mut self, elapsed: Elapsed) -> u64 {
         let mut unanswered = 0;
         while let Some((number, key)) = self.asked.front() {
-            if let Some(waiting) = self.waiting.get(key).filter(|waiting| waiting.number == *number) {
-                if !is_unanswered(waiting.asked, elapsed.elapsed) {
+            if let Some(pending) = self.pending.get(key).filter(|pending| pending.number == *number) {
+                if !is_unanswered(pending.asked, elapsed.elapsed) {
                     break;
                 }
-                self.waiting.remove(key);
+                self.pending.remove(key);
                 unanswered += 1;
             }
             self.asked.pop_front();
@@ -105,8 +105,8 @@ impl<A: Address + Eq + Hash> Queries<A> {
     /// Removes the query that was sent the longest ago.
     fn make_room(&mut self) {
         while let Some((number, key)) = self.asked.pop_front() {
-            if self.waiting.get(&key).is_some_and(|waiting| waiting.number == number) {
-                self.waiting.remove(&key);
+            if self.pending.get(&key).is_some_and(|pending| pending.number == number) {
+                self.pending.remove(&key);
                 return;
             }
         }
@@ -123,8 +123,8 @@ pub(super) struct BothQueries {
 
 impl BothQueries {
     /// Removes the queries that have waited too long by the time of the newest packet, and returns their number.
-    pub(super) fn give_up(&mut self) -> u64 {
-        self.v4.give_up(self.elapsed) + self.v6.give_up(self.elapsed)
+    pub(super) fn expire(&mut self) -> u64 {
+        self.v4.expire(self.elapsed) + self.v6.expire(self.elapsed)
     }
 }
 
@@ -168,45 +168,45 @@ mod tests {
     fn who_was_asked_about_least_recently_makes_room() {
         let mut queries = Queries::default();
         for number in 0..MAX_QUERIES {
-            queries.ask(key(number), 1, at(u64::from(number)));
+            queries.insert(key(number), 1, at(u64::from(number)));
         }
         // This query is no longer the oldest.
-        queries.ask(key(0), 2, at(50_000));
-        queries.answer(&key(5), at(50_000)).unwrap();
+        queries.insert(key(0), 2, at(50_000));
+        queries.take(&key(5), at(50_000)).unwrap();
         for number in 0..4 {
-            queries.ask(key(100_000 + number), 3, at(60_000));
+            queries.insert(key(100_000 + number), 3, at(60_000));
         }
-        assert_eq!(queries.waiting.len(), MAX_QUERIES as usize);
+        assert_eq!(queries.pending.len(), MAX_QUERIES as usize);
         for (number, is_there) in [(0, true), (1, false), (2, false), (3, false), (4, true), (5, false)] {
-            assert_eq!(queries.waiting.contains_key(&key(number)), is_there, "{number}");
+            assert_eq!(queries.pending.contains_key(&key(number)), is_there, "{number}");
         }
     }
 
     #[test]
     fn what_is_remembered_is_bounded_however_much_is_asked_and_answered() {
         let mut queries = Queries::default();
-        queries.ask(key(1 << 31), 0, at(0));
+        queries.insert(key(1 << 31), 0, at(0));
         for number in 0..5 * MAX_QUERIES {
-            queries.ask(key(number), 1, at(1));
-            queries.answer(&key(number), at(1)).unwrap();
+            queries.insert(key(number), 1, at(1));
+            queries.take(&key(number), at(1)).unwrap();
         }
-        assert_eq!(queries.waiting.len(), 1);
+        assert_eq!(queries.pending.len(), 1);
         assert!(queries.asked.len() <= 2 * MAX_QUERIES as usize);
-        assert_eq!(queries.give_up(at(TIMEOUT)), 1);
-        assert!(queries.asked.is_empty() && queries.waiting.is_empty());
+        assert_eq!(queries.expire(at(TIMEOUT)), 1);
+        assert!(queries.asked.is_empty() && queries.pending.is_empty());
     }
 
     #[test]
     fn each_query_is_given_up_once() {
         let mut queries = Queries::default();
         for number in 0..4 {
-            assert_eq!(queries.ask(key(number), 0, at(u64::from(number))), 0);
+            assert_eq!(queries.insert(key(number), 0, at(u64::from(number))), 0);
         }
-        assert_eq!(queries.give_up(at(TIMEOUT - 1)), 0);
-        assert_eq!(queries.ask(key(0), 0, at(TIMEOUT)), 1, "it is pending again");
-        assert_eq!(queries.ask(key(2), 0, at(TIMEOUT + 1)), 0, "it is void, and waits from then");
-        assert!(queries.answer(&key(1), at(TIMEOUT + 1)).unwrap().1, "answered too late");
-        assert_eq!(queries.give_up(at(TIMEOUT + 5)), 1);
-        assert_eq!(queries.give_up(at(2 * TIMEOUT + 1)), 2);
+        assert_eq!(queries.expire(at(TIMEOUT - 1)), 0);
+        assert_eq!(queries.insert(key(0), 0, at(TIMEOUT)), 1, "it is pending again");
+        assert_eq!(queries.insert(key(2), 0, at(TIMEOUT + 1)), 0, "it is void, and waits from then");
+        assert!(queries.take(&key(1), at(TIMEOUT + 1)).unwrap().1, "answered too late");
+        assert_eq!(queries.expire(at(TIMEOUT + 5)), 1);
+        assert_eq!(queries.expire(at(2 * TIMEOUT + 1)), 2);
     }
 }

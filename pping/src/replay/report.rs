@@ -17,7 +17,7 @@ use crate::{event::Event, worst::Ranking};
 
 /// The facts about a packet beside its bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct PacketMetadata {
     pub(super) direction: Option<Direction>,
     pub(super) interface_id: u16,
     /// Its time plus 1, ns: to a flow, 0 means no time.
@@ -26,7 +26,7 @@ pub(super) struct Seen {
     pub(super) second: u32,
 }
 
-impl Seen {
+impl PacketMetadata {
     /// The number of its direction, or [`SeriesKey::NO_DIRECTION`].
     pub(super) fn direction_number(self) -> u8 {
         self.direction.map_or(SeriesKey::NO_DIRECTION, |direction| direction as u8)
@@ -60,8 +60,8 @@ impl Report {
     }
 
     /// Counts a segment that was retransmitted or reordered.
-    pub(super) fn noted(&mut self, noted: Noted, seen: Seen) {
-        let direction = seen.direction.unwrap_or(Direction::Ingress) as usize;
+    pub(super) fn noted(&mut self, noted: Noted, metadata: PacketMetadata) {
+        let direction = metadata.direction.unwrap_or(Direction::Ingress) as usize;
         let counters = &mut self.counters;
         counters.retransmissions[direction] += u64::from(noted.behind == Some(Behind::Retransmitted));
         counters.reordered[direction] += u64::from(noted.behind == Some(Behind::Reordered));
@@ -88,18 +88,23 @@ impl Report {
         sample: &Sample,
         (flow, from): (&mut Flow, Endpoint),
         frame: &Frame,
-        seen: Seen,
+        metadata: PacketMetadata,
     ) {
         let timed = from.other();
-        let series = self.count(sample, &mut flow.totals[timed as usize].series, frame, seen);
+        let series = self.count(sample, &mut flow.totals[timed as usize].series, frame, metadata);
         let state = FlowState::of(flow.locked.rtts(timed), flow.sent(timed), flow.sent(from));
-        self.rtt::<A>(sample, &state, frame, seen, series);
+        self.rtt::<A>(sample, &state, frame, metadata, series);
     }
 
     /// Reports a sample of a packet that belongs to no flow.
-    pub(super) fn sample_without_flow<A: Address>(&mut self, sample: &Sample, frame: &Frame, seen: Seen) {
-        let series = self.count(sample, &mut { SeriesRef::NONE }, frame, seen);
-        self.rtt::<A>(sample, &FlowState::without_flow(sample.rtt), frame, seen, series);
+    pub(super) fn sample_without_flow<A: Address>(
+        &mut self,
+        sample: &Sample,
+        frame: &Frame,
+        metadata: PacketMetadata,
+    ) {
+        let series = self.count(sample, &mut { SeriesRef::NONE }, frame, metadata);
+        self.rtt::<A>(sample, &FlowState::without_flow(sample.rtt), frame, metadata, series);
     }
 
     /// Adds a sample to its series, and returns the index of the series.
@@ -108,12 +113,16 @@ impl Report {
         sample: &Sample,
         reference: &mut SeriesRef,
         frame: &Frame,
-        seen: Seen,
+        metadata: PacketMetadata,
     ) -> Option<u32> {
-        let direction = seen.direction.unwrap_or(Direction::Ingress);
+        let direction = metadata.direction.unwrap_or(Direction::Ingress);
         self.counters.samples[direction as usize][sample.method as usize] += 1;
-        let selector =
-            SeriesSelector::of_sample(seen.interface_id, sample.method, seen.direction_number(), frame);
+        let selector = SeriesSelector::of_sample(
+            metadata.interface_id,
+            sample.method,
+            metadata.direction_number(),
+            frame,
+        );
         self.series.sample(reference, &selector, sample.rtt, &mut self.counters)
     }
 
@@ -122,13 +131,13 @@ impl Report {
         sample: &Sample,
         state: &FlowState,
         frame: &Frame,
-        seen: Seen,
+        metadata: PacketMetadata,
         series: Option<u32>,
     ) {
         if self.emit.has(Emit::SAMPLES) {
-            let packet = (seen.interface_id, seen.direction_number(), frame);
+            let packet = (metadata.interface_id, metadata.direction_number(), frame);
             let series = series.unwrap_or(RttEvent::NO_SERIES);
-            self.events.push(Event::Rtt(RttEvent::new::<A>(packet, seen.now - 1, sample, state, series)));
+            self.events.push(Event::Rtt(RttEvent::new::<A>(packet, metadata.now - 1, sample, state, series)));
         }
     }
 
@@ -163,7 +172,7 @@ impl Report {
     }
 
     /// Reports a flow that is still open at the end of the capture.
-    pub(super) fn cut_off<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
+    pub(super) fn still_open<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
         self.fold(key, flow);
         self.end(key, flow, newest, EndEvent::STILL_OPEN);
     }

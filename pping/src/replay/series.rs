@@ -18,7 +18,7 @@ use crate::groups::Lookup;
 const HOST_SEED: u64 = 1;
 
 /// The tally of a series, and when it was last taken, ns.
-struct Kept {
+struct Entry {
     tally: Tally,
     taken_at: u64,
 }
@@ -33,7 +33,7 @@ pub(super) struct Series {
     groups: HashMap<GroupKey, usize, RandomState>,
     /// Changes when indices change, so that flows look up their series again.
     generation: u32,
-    kept: IndexMap<SeriesKey, Kept, RandomState>,
+    entries: IndexMap<SeriesKey, Entry, RandomState>,
 }
 
 impl Series {
@@ -44,32 +44,32 @@ impl Series {
             max_groups: max_groups as usize,
             groups: HashMap::default(),
             generation: 0,
-            kept: IndexMap::default(),
+            entries: IndexMap::default(),
         }
     }
 
     /// The series with this index.
     pub(super) fn key(&self, index: u32) -> Option<&SeriesKey> {
-        self.kept.get_index(index as usize).map(|(key, _)| key)
+        self.entries.get_index(index as usize).map(|(key, _)| key)
     }
 
     /// The series that are not empty.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&SeriesKey, &Tally)> {
-        self.kept.iter().map(|(key, kept)| (key, &kept.tally)).filter(|(_, tally)| !tally.is_empty())
+        self.entries.iter().map(|(key, entry)| (key, &entry.tally)).filter(|(_, tally)| !tally.is_empty())
     }
 
     /// Takes what was added to the series since the last call, at `now`. A series to which nothing was added for `timeout` ns is
     /// removed.
     pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
         let mut taken = Vec::new();
-        let before = self.kept.len();
+        let before = self.entries.len();
         let groups = &mut self.groups;
-        self.kept.retain(|key, kept| {
-            if !kept.tally.is_empty() {
-                taken.push((*key, std::mem::replace(&mut kept.tally, Tally::EMPTY)));
-                kept.taken_at = now;
+        self.entries.retain(|key, entry| {
+            if !entry.tally.is_empty() {
+                taken.push((*key, std::mem::replace(&mut entry.tally, Tally::EMPTY)));
+                entry.taken_at = now;
             }
-            let is_kept = now.saturating_sub(kept.taken_at) < timeout;
+            let is_kept = now.saturating_sub(entry.taken_at) < timeout;
             if !is_kept && let Some(series) = groups.get_mut(&key.group) {
                 *series -= 1;
                 if *series == 0 {
@@ -78,7 +78,7 @@ impl Series {
             }
             is_kept
         });
-        if self.kept.len() != before {
+        if self.entries.len() != before {
             self.generation = self.generation.wrapping_add(1);
         }
         taken
@@ -132,7 +132,7 @@ impl Series {
     }
 
     fn tally(&mut self, index: u32) -> Option<&mut Tally> {
-        self.kept.get_index_mut(index as usize).map(|(_, kept)| &mut kept.tally)
+        self.entries.get_index_mut(index as usize).map(|(_, entry)| &mut entry.tally)
     }
 
     /// Returns the index of a series, or that of the group `other` if there is no room for its own.
@@ -173,14 +173,14 @@ impl Series {
 
     /// Returns the index of a series. A new series gets one if there is room for its group.
     fn index_of(&mut self, key: SeriesKey) -> Option<u32> {
-        if let Some(index) = self.kept.get_index_of(&key) {
+        if let Some(index) = self.entries.get_index_of(&key) {
             return Some(index as u32);
         }
-        if !self.is_admitted(&key.group) || self.kept.len() >= SeriesRef::MAX_SERIES as usize {
+        if !self.is_admitted(&key.group) || self.entries.len() >= SeriesRef::MAX_SERIES as usize {
             return None;
         }
         *self.groups.entry(key.group).or_default() += 1;
-        let (index, _) = self.kept.insert_full(key, Kept { tally: Tally::EMPTY, taken_at: 0 });
+        let (index, _) = self.entries.insert_full(key, Entry { tally: Tally::EMPTY, taken_at: 0 });
         Some(index as u32)
     }
 }

@@ -53,7 +53,7 @@ impl Settings {
             labels: Arc::default(),
             max_groups: DEFAULT_MAX_GROUPS,
             exclude: Vec::new(),
-            emit: Emit::SAMPLES.and(Emit::FLOWS),
+            emit: Emit::SAMPLES.with(Emit::FLOWS),
             worst: None,
         }
     }

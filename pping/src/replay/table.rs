@@ -169,7 +169,7 @@ impl<A: Address + Eq + Hash> Table<A> {
     /// Removes all flows: the capture is over.
     pub(super) fn finish(&mut self, report: &mut Report) {
         for (key, mut entry) in self.flows.drain(..) {
-            report.cut_off(&key, &mut entry.flow, entry.newest);
+            report.still_open(&key, &mut entry.flow, entry.newest);
         }
     }
 }

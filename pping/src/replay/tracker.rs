@@ -13,7 +13,7 @@ use pping_common::{
 
 use super::{
     queries::{BothQueries, Elapsed, Queries},
-    report::{Report, Seen},
+    report::{PacketMetadata, Report},
     settings::Settings,
     table::{Entry, Table, Tables},
 };
@@ -65,14 +65,14 @@ impl Tracker {
         let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
         let (direction, protocol) = (packet.direction.unwrap_or(Direction::Ingress), frame.protocol as usize);
         report.counters.packet(direction, protocol, packet.bytes.frame_len, frame.traffic_class);
-        let seen = Seen {
+        let metadata = PacketMetadata {
             direction: packet.direction,
             interface_id: packet.interface,
             now: packet.time.saturating_add(1),
             second,
         };
         let family = frame.family;
-        let mut packet = Tracked { frame, seen, settings, local, excluded, report };
+        let mut packet = Tracked { frame, metadata, settings, local, excluded, report };
         let is_dns = packet.frame.transport.kind == Kind::Dns;
         let tracked = parsed.and_then(|()| match family {
             Family::V4 if is_dns => packet.message(&mut queries.v4, queries.elapsed),
@@ -92,7 +92,7 @@ impl Tracker {
         self.tables.v4.sweep(now, second, &mut self.report);
         self.tables.v6.sweep(now, second, &mut self.report);
         self.queries.elapsed.advance(time);
-        self.give_up();
+        self.expire_queries();
     }
 
     /// Adds the traffic of all flows since the last call to their series.
@@ -103,13 +103,13 @@ impl Tracker {
 
     /// Removes all flows, since the capture is over, and reports their end.
     pub fn finish(&mut self) {
-        self.give_up();
+        self.expire_queries();
         self.tables.v4.finish(&mut self.report);
         self.tables.v6.finish(&mut self.report);
     }
 
-    fn give_up(&mut self) {
-        self.report.counters.dns_unanswered += self.queries.give_up();
+    fn expire_queries(&mut self) {
+        self.report.counters.dns_unanswered += self.queries.expire();
     }
 
     /// The series that are not empty, in the order in which they began.
@@ -137,7 +137,7 @@ impl Tracker {
 /// A packet on its way to its flow.
 struct Tracked<'a> {
     frame: &'a Frame,
-    seen: Seen,
+    metadata: PacketMetadata,
     settings: &'a Settings,
     local: &'a HashSet<[u8; 16]>,
     excluded: &'a Lookup,
@@ -149,8 +149,8 @@ impl Tracked<'_> {
     #[inline]
     fn track<A: Address + Eq + Hash>(&mut self, table: &mut Table<A>) -> Result<(), Untracked> {
         let transport = &self.frame.transport;
-        let Seen { now, second, .. } = self.seen;
-        let (key, from) = FlowKey::<A>::new(self.seen.interface_id, self.frame);
+        let PacketMetadata { now, second, .. } = self.metadata;
+        let (key, from) = FlowKey::<A>::new(self.metadata.interface_id, self.frame);
         let index = match table.lookup(&key, now, second, self.report) {
             Some(index) => index,
             None => self.begin(table, key)?,
@@ -158,8 +158,8 @@ impl Tracked<'_> {
         let entry = table.get(index).ok_or(Untracked::MapFull)?;
         entry.touch(key.protocol, now, second);
         let flow = &mut entry.flow;
-        let noted = flow.count(from, transport, self.frame.traffic_class, self.seen.direction_number());
-        self.report.noted(noted, self.seen);
+        let noted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
+        self.report.noted(noted, self.metadata);
         if flow.is_fold_due() {
             self.report.fold(&key, flow);
         }
@@ -183,7 +183,7 @@ impl Tracked<'_> {
             return Err(Untracked::Excluded);
         }
         self.frame.transport.begins_flow(self.settings.rules.methods)?;
-        let Seen { now, second, .. } = self.seen;
+        let PacketMetadata { now, second, .. } = self.metadata;
         let facts = Facts::of_ends(self.is_local(key.low.to_address()), self.is_local(key.high.to_address()));
         let entry = Entry::new(facts, now, second);
         let max_flows = self.settings.max_flows as usize;
@@ -203,17 +203,17 @@ impl Tracked<'_> {
         if self.is_excluded() {
             return Err(Untracked::Excluded);
         }
-        let (frame, Seen { direction, interface_id, now, .. }) = (self.frame, self.seen);
+        let (frame, PacketMetadata { direction, interface_id, now, .. }) = (self.frame, self.metadata);
         let dns = frame.transport.datagram.dns;
         let key = QueryKey::<A>::new(interface_id, frame);
         if !dns.is_response {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
-                self.report.counters.dns_unanswered += queries.ask(key, now, elapsed);
+                self.report.counters.dns_unanswered += queries.insert(key, now, elapsed);
             }
             return Ok(());
         }
-        let Some((query, is_late)) = queries.answer(&key, elapsed) else { return Ok(()) };
+        let Some((query, is_late)) = queries.take(&key, elapsed) else { return Ok(()) };
         let counters = &mut self.report.counters;
         if is_late {
             counters.dns_unanswered += 1;
@@ -222,7 +222,7 @@ impl Tracked<'_> {
         counters.dns_responses[usize::from(dns.rcode)] += 1;
         if let Some(rtt) = query.rtt(now) {
             let sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
-            self.report.sample_without_flow::<A>(&sample, frame, self.seen);
+            self.report.sample_without_flow::<A>(&sample, frame, self.metadata);
         }
         Ok(())
     }
@@ -237,14 +237,14 @@ impl Tracked<'_> {
 
     /// Handles the rare packet that may match, record, open or close.
     fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, noted: Noted) {
-        let (frame, now) = (self.frame, self.seen.now);
+        let (frame, now) = (self.frame, self.metadata.now);
         let outcome = flow.step(from, &frame.transport, noted.progress, now, &self.settings.rules);
-        let endpoints = Endpoints::of_packet::<A>(self.seen.interface_id, frame);
+        let endpoints = Endpoints::of_packet::<A>(self.metadata.interface_id, frame);
         self.report.opened(&outcome.changes, endpoints);
         for measured in [outcome.measured, outcome.second] {
             self.report.counters.pending_full += u64::from(measured.pending_full);
             if let Some(sample) = measured.sample() {
-                self.report.sample::<A>(&sample, (flow, from), frame, self.seen);
+                self.report.sample::<A>(&sample, (flow, from), frame, self.metadata);
             }
         }
         self.report.closed(&outcome.changes, endpoints, now);

@@ -58,8 +58,8 @@ impl Colors {
         let style = match self {
             Self::None => Style::new(),
             Self::Indexed => {
-                let (before, behind) = INDEXED[shade];
-                Style::new().fg(Color::Indexed(before)).bg(Color::Indexed(behind))
+                let (foreground, background) = INDEXED[shade];
+                Style::new().fg(Color::Indexed(foreground)).bg(Color::Indexed(background))
             }
             Self::True => {
                 let (red, green, blue) = mixed(part);

@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
 
-use super::watched::Origin;
+use super::watched::Target;
 use crate::{
     Error,
     cli::{NOT_FOR_TOP, TopArguments},
@@ -14,12 +14,12 @@ use crate::{
 ///
 /// # Errors
 /// If there is a mistake in the options.
-pub(super) fn origin(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<Origin, Error> {
+pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<Target, Error> {
     let TopArguments { connect, user, cacert, cert, key, arguments, .. } = asked;
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
     refuse(typed, is_service)?;
     if is_service {
-        return Ok(Origin::Service(Source {
+        return Ok(Target::Service(Source {
             url: connect,
             user: user.map(with_password).transpose()?,
             authorities: cacert,
@@ -27,10 +27,10 @@ pub(super) fn origin(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -
             key,
         }));
     }
-    let config = Box::new(loader.load()?.config.looked_at());
+    let config = Box::new(loader.load()?.config.for_viewing());
     Ok(match config.capture.clone() {
-        Some(path) => Origin::Capture(config, path),
-        None => Origin::Interfaces(config, loader.clone()),
+        Some(path) => Target::Capture(config, path),
+        None => Target::Interfaces(config, loader.clone()),
     })
 }
 
@@ -50,9 +50,9 @@ fn refuse(typed: &ArgMatches, is_service: bool) -> Result<(), Error> {
             continue;
         }
         let reason = if NOT_FOR_TOP.contains(&option.get_id().as_str()) {
-            "pping top shows what is measured and does nothing else with it; leave this out"
+            "pping top only shows measurements; leave this out"
         } else if is_service {
-            "this goes with -i or -r; the running pping that is looked at has its own"
+            "use this with -i or -r; a running pping has its own setting"
         } else {
             continue;
         };

@@ -84,13 +84,13 @@ fn fitting(hints: &[String], room: usize) -> String {
 fn first_line(state: &State, status: &Status<'_>) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let reversed = Style::new().add_modifier(Modifier::REVERSED);
-    let version = |latest: &Latest| text::shown(&latest.summary.version);
+    let version = |latest: &Latest| text::sanitized(&latest.summary.version);
     let version = state.shown().latest.as_ref().map(version).unwrap_or_default();
     let mut spans =
-        vec![Span::styled(format!("pping {version} "), bold), Span::raw(text::shown(status.source))];
+        vec![Span::styled(format!("pping {version} "), bold), Span::raw(text::sanitized(status.source))];
     if let Some((since, reason)) = &state.failure {
         let seconds = status.now.saturating_duration_since(*since).as_secs();
-        let text = format!(" no answer for {seconds} s: {} ", text::shown(reason));
+        let text = format!(" no answer for {seconds} s: {} ", text::sanitized(reason));
         spans.extend([Span::raw(" "), Span::styled(text, reversed)]);
     } else if state.is_frozen {
         spans.extend([Span::raw("  "), Span::styled(" frozen ", reversed)]);

@@ -1,7 +1,7 @@
 //! The lines above every pane: each interface with its rates and its round-trip times on either side, the cost of
 //! pping, and what was lost.
 
-use super::text::{amount, bytes, counted, padded, percent, right, shown, side, time, width};
+use super::text::{amount, bytes, counted, padded, percent, right, sanitized, side, time, width};
 use crate::view::{Cost, Interface, Losses, OwnQueue, ResidenceAnswer, SeriesAnswer, Summary};
 
 /// The longest name of an interface in Linux. Names are aligned up to this width.
@@ -48,11 +48,11 @@ pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
 /// others.
 fn interfaces(summary: &Summary) -> Vec<Vec<String>> {
     let all = &summary.interfaces;
-    let name = all.iter().map(|it| width(&shown(&it.interface))).max().unwrap_or(0).min(NAME) + 1;
+    let name = all.iter().map(|it| width(&sanitized(&it.interface))).max().unwrap_or(0).min(NAME) + 1;
     let times: Vec<[String; 3]> = all.iter().map(times).collect();
     let widest = [0, 1, 2].map(|side| times.iter().map(|it| width(&it[side])).max().unwrap_or(0));
     let block = |(interface, times): (&Interface, &[String; 3])| {
-        let title = padded(&shown(&interface.interface), name - 1);
+        let title = padded(&sanitized(&interface.interface), name - 1);
         let title = padded(&format!("{}:", title.trim_end()), name);
         if !interface.is_up {
             return vec![format!("{title} is gone")];
@@ -101,17 +101,17 @@ fn own_queue(residence: &ResidenceAnswer) -> Option<String> {
 /// Returns the round-trip times beyond an interface, behind it, and of both sides together.
 fn times(interface: &Interface) -> [String; 3] {
     [Some("ingress"), Some("egress"), None].map(|matched| {
-        let series = if interface.is_up { telling(&interface.series, matched) } else { None };
+        let series = if interface.is_up { busiest_series(&interface.series, matched) } else { None };
         let rtt = series.and_then(|it| Some((it, it.rtt?)));
         rtt.map_or(String::new(), |(series, rtt)| {
             let (p50, p95) = (time(rtt.p50), time(rtt.p95));
-            format!("{} p50 {p50} p95 {p95} {}", side(matched), shown(&series.method))
+            format!("{} p50 {p50} p95 {p95} {}", side(matched), sanitized(&series.method))
         })
     })
 }
 
 /// Returns the series of a side with the most samples. Percentiles of several series cannot be combined.
-fn telling<'a>(series: &'a [SeriesAnswer], matched: Option<&str>) -> Option<&'a SeriesAnswer> {
+fn busiest_series<'a>(series: &'a [SeriesAnswer], matched: Option<&str>) -> Option<&'a SeriesAnswer> {
     let side = series.iter().filter(|it| it.matched.as_deref() == matched && it.rtt.is_some());
     side.max_by_key(|it| it.rtt.map_or(0, |rtt| rtt.count))
 }

@@ -4,7 +4,7 @@ use ratatui::layout::{Constraint, Layout, Position, Rect};
 
 use super::{
     header,
-    panes::{Pane, Shown},
+    panes::{Pane, PaneData},
 };
 
 /// The areas of a screen.
@@ -20,7 +20,7 @@ pub(super) struct Areas {
 
 impl Areas {
     /// Divides a screen. On a screen with few lines, the areas around the pane are left out first.
-    pub(super) fn new(screen: Rect, shown: &Shown) -> Self {
+    pub(super) fn new(screen: Rect, shown: &PaneData) -> Self {
         let height = usize::from(screen.height);
         let head = if height < 8 { 0 } else { head(shown, (screen.width.into(), height / 4)).len() as u16 };
         // On a high screen, empty lines set the pane off.
@@ -54,7 +54,7 @@ impl Areas {
 }
 
 /// Returns the lines above the pane that fit.
-pub(super) fn head(shown: &Shown, room: (usize, usize)) -> Vec<String> {
+pub(super) fn head(shown: &PaneData, room: (usize, usize)) -> Vec<String> {
     shown.latest.as_ref().map(|it| header::fitting(&it.summary, room)).unwrap_or_default()
 }
 

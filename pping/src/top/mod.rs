@@ -27,7 +27,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use clap::ArgMatches;
 use colors::Colors;
 use state::State;
-use watched::{Origin, Watched};
+use watched::{Target, Watched};
 
 use crate::{Error, cli::TopArguments, config::Loader};
 
@@ -38,19 +38,20 @@ use crate::{Error, cli::TopArguments, config::Loader};
 /// If there is nothing to show, or no terminal.
 pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<(), Error> {
     let (interval, is_once) = (asked.interval, asked.once);
-    let origin = command::origin(typed, loader, asked)?;
+    let target = command::target(typed, loader, asked)?;
     let has_terminal =
         io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
-    let is_service = matches!(origin, Origin::Service(_));
+    let is_service = matches!(target, Target::Service(_));
     if !is_once && !is_service && !has_terminal {
         return Err(Error::NoTerminal);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut watched = Watched::begin(origin, is_once)?;
+        let mut watched = Watched::begin(target, is_once)?;
         watched.ready(is_once.then_some(interval)).await?;
         let mut state = State::new(Colors::of_environment());
-        let answers = watched.asked().answer(state.question()).await?;
+        state.set_capture(watched.player.is_some());
+        let answers = watched.backend().answer(state.question()).await?;
         let shown = if is_once {
             write(&table::text(&answers.summary, &answers.groups))
         } else if has_terminal {

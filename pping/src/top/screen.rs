@@ -28,10 +28,10 @@ use super::{
 use crate::client;
 
 /// How long to wait for a key before checking whether the screen still exists.
-const PATIENCE: Duration = Duration::from_millis(200);
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The longest time between two questions to this pping itself. They cost next to nothing.
-const MOST: Duration = Duration::from_millis(250);
+const MAX_LOCAL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Shows the state until a key or a signal ends it. Restores the terminal in every case.
 pub(super) async fn run(
@@ -40,7 +40,7 @@ pub(super) async fn run(
     every: Duration,
 ) -> Result<(), crate::Error> {
     watched.hold_log();
-    let every = if watched.is_here() { every.min(MOST) } else { every };
+    let every = if watched.is_here() { every.min(MAX_LOCAL_INTERVAL) } else { every };
     let mut terminal = Terminal::new()?;
     show(watched, state, every, &mut terminal.0).await
 }
@@ -92,7 +92,7 @@ async fn show(
                         Effect::Quit => return Ok(()),
                         Effect::Ask => {
                             asking.abort_all();
-                            asking.spawn(watched.asked().answer(state.question()));
+                            asking.spawn(watched.backend().answer(state.question()));
                         }
                         Effect::Draw => {}
                     }
@@ -103,7 +103,7 @@ async fn show(
             ended = watched.ended() => return ended,
             // This runs in a task of its own, so that the screen reacts to keys however long an answer takes.
             _ = ticks.tick() => if asking.is_empty() {
-                asking.spawn(watched.asked().answer(state.question()));
+                asking.spawn(watched.backend().answer(state.question()));
             },
         }
     }
@@ -114,7 +114,7 @@ fn keys() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(16);
     thread::spawn(move || {
         while !sender.is_closed() {
-            match event::poll(PATIENCE) {
+            match event::poll(KEY_POLL_INTERVAL) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(_) => break,

@@ -11,7 +11,7 @@ use super::{
     ask::{Answers, Question},
     colors::Colors,
     layout::Areas,
-    panes::{Effect, Latest, Pane, Shown, groups::Groups, health::Health, heatmap::Heatmap, worst::Worst},
+    panes::{Effect, Latest, Pane, PaneData, groups::Groups, health::Health, heatmap::Heatmap, worst::Worst},
 };
 
 /// The rows by which one step of the wheel moves a table.
@@ -25,10 +25,10 @@ pub(super) struct State {
     pub(super) worst: Worst,
     pub(super) heatmap: Heatmap,
     pub(super) health: Health,
-    shown: Shown,
+    shown: PaneData,
     pub(super) is_frozen: bool,
     /// Whether the user asked for something else while the screen is frozen. It then shows the next answer, and no later one.
-    is_awaited: bool,
+    takes_next_answer: bool,
     pub(super) has_help: bool,
     /// Since when pping does not answer, and why.
     pub(super) failure: Option<(Instant, String)>,
@@ -37,7 +37,12 @@ pub(super) struct State {
 impl State {
     /// Creates an empty state, for a terminal with these colours.
     pub(super) fn new(colors: Colors) -> Self {
-        Self { shown: Shown { colors, ..Shown::default() }, ..Self::default() }
+        Self { shown: PaneData { colors, ..PaneData::default() }, ..Self::default() }
+    }
+
+    /// Sets whether a capture is played.
+    pub(super) fn set_capture(&mut self, is_capture: bool) {
+        self.shown.is_capture = is_capture;
     }
 
     /// Returns the question for what the pane shows, and no more.
@@ -53,7 +58,7 @@ impl State {
     }
 
     /// Returns what the panes show.
-    pub(super) fn shown(&self) -> &Shown {
+    pub(super) fn shown(&self) -> &PaneData {
         &self.shown
     }
 
@@ -69,10 +74,10 @@ impl State {
 
     fn take_at(&mut self, Answers { summary, groups, past, worst, history }: Answers, now: Instant) {
         self.failure = None;
-        if self.is_frozen && !self.is_awaited {
+        if self.is_frozen && !self.takes_next_answer {
             return;
         }
-        self.is_awaited = false;
+        self.takes_next_answer = false;
         self.groups.take(&groups, past);
         self.worst.take(worst);
         self.heatmap.take(history);
@@ -93,11 +98,11 @@ impl State {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Effect::Quit;
         }
-        let effect = self.do_key(key, screen);
+        let effect = self.handle_key(key, screen);
         self.asked(effect)
     }
 
-    fn do_key(&mut self, key: KeyEvent, screen: Rect) -> Effect {
+    fn handle_key(&mut self, key: KeyEvent, screen: Rect) -> Effect {
         let area = Areas::new(screen, &self.shown).body;
         if self.groups.is_typing() {
             return self.groups.key(key, area);
@@ -137,11 +142,11 @@ impl State {
 
     /// Handles an event of the mouse, on a screen of this size.
     pub(super) fn mouse(&mut self, event: MouseEvent, screen: Rect) -> Effect {
-        let effect = self.do_mouse(event, screen);
+        let effect = self.handle_mouse(event, screen);
         self.asked(effect)
     }
 
-    fn do_mouse(&mut self, event: MouseEvent, screen: Rect) -> Effect {
+    fn handle_mouse(&mut self, event: MouseEvent, screen: Rect) -> Effect {
         let areas = Areas::new(screen, &self.shown);
         let at = Position::new(event.column, event.row);
         match event.kind {
@@ -184,7 +189,7 @@ impl State {
     }
 
     fn asked(&mut self, effect: Effect) -> Effect {
-        self.is_awaited |= self.is_frozen && effect == Effect::Ask;
+        self.takes_next_answer |= self.is_frozen && effect == Effect::Ask;
         effect
     }
 }

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use super::{
     header,
-    text::{padded, percent, shown, side, time},
+    text::{padded, percent, sanitized, side, time},
 };
 use crate::view::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
@@ -50,11 +50,11 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
     let of =
         |value: fn(&RttAnswer) -> u64| series.rtt.as_ref().map_or("-".to_owned(), |rtt| time(value(rtt)));
     let packets = series.sent.packets + series.received.packets;
-    let again = series.sent.retransmissions + series.received.retransmissions;
-    let share = if packets == 0 { "-".to_owned() } else { percent(again as f64 / packets as f64) };
+    let retransmissions = series.sent.retransmissions + series.received.retransmissions;
+    let share = if packets == 0 { "-".to_owned() } else { percent(retransmissions as f64 / packets as f64) };
     Row {
         cells: [
-            shown(&group.group),
+            sanitized(&group.group),
             series.rtt.map_or("0".to_owned(), |rtt| rtt.count.to_string()),
             of(|rtt| rtt.min),
             of(|rtt| rtt.p50),
@@ -64,9 +64,13 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
             share,
             quality(series),
         ],
-        prefix: group.prefix.as_ref().filter(|prefix| **prefix != group.group).map(|prefix| shown(prefix)),
-        interface: shown(series.interface.as_deref().unwrap_or("-")),
-        method: shown(&series.method),
+        prefix: group
+            .prefix
+            .as_ref()
+            .filter(|prefix| **prefix != group.group)
+            .map(|prefix| sanitized(prefix)),
+        interface: sanitized(series.interface.as_deref().unwrap_or("-")),
+        method: sanitized(&series.method),
         side: side(series.matched.as_deref()),
         id: group.id.clone(),
         series: key(series),

@@ -106,9 +106,9 @@ fn network() -> View {
 fn measured() -> View {
     let view = View::new(MEMORY);
     view.score_by(quality::load(None).unwrap());
-    let group = |label: &str, prefix: Option<&str>, more: &[(&str, &str)]| {
-        let more = more.iter().map(|&(column, value)| (column.into(), value.into())).collect();
-        Arc::new(GroupName { label: label.into(), prefix: prefix.map(Into::into), dscp: None, more })
+    let group = |label: &str, prefix: Option<&str>, columns: &[(&str, &str)]| {
+        let columns = columns.iter().map(|&(column, value)| (column.into(), value.into())).collect();
+        Arc::new(GroupName { label: label.into(), prefix: prefix.map(Into::into), dscp: None, columns })
     };
     let groups = [
         group("customer-7", Some("10.11.2.0/24"), &[("site", "Åre")]),
@@ -161,7 +161,7 @@ fn measured() -> View {
         &[(QueueName { interface: Some("wan0".into()), group: Arc::clone(&groups[0]) }, queue)],
         END,
     );
-    let flow = |port: u16, smoothed: u64, again: u64| {
+    let flow = |port: u16, smoothed: u64, retransmissions: u64| {
         let [source, destination] =
             [[10, 11, 2, 7], [192, 0, 2, 44]].map(|it| Ipv4Addr::from(it).to_ipv6_mapped().octets());
         let endpoints = Endpoints {
@@ -174,7 +174,7 @@ fn measured() -> View {
             reserved: 0,
         };
         let min = 18_000_000;
-        let figures = [smoothed, smoothed - min, again, 1_400_000 / u64::from(port)];
+        let figures = [smoothed, smoothed - min, retransmissions, 1_400_000 / u64::from(port)];
         let (series, method, direction) = (SeriesRef::NONE, Method::TcpTs as u8, Direction::Ingress as u8);
         let contender = Contender {
             endpoints,
@@ -192,7 +192,7 @@ fn measured() -> View {
     for (seconds, factor) in [(1, 1), (0, 2)] {
         let usage = Usage { cpu: Duration::from_millis(13) * factor as u32, memory: 85 << 20 };
         let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage };
-        view.count(reading, END - seconds * SECOND);
+        view.take_reading(reading, END - seconds * SECOND);
     }
     view
 }
@@ -297,6 +297,36 @@ fn each_pane_as_it_is_at_first() {
     assert_screen("worst", &after(&view, &[letter('2'), letter('s')]));
     assert_screen("heatmap", &after(&view, &[letter('3')]));
     assert_screen("health", &after(&view, &[letter('4')]));
+}
+
+#[test]
+fn the_worst_flows_of_a_capture_are_elsewhere() {
+    let view = View::new(MEMORY);
+    let mut state = after(&view, &[letter('2')]);
+    let hint = "flows of a capture are ranked by --worst";
+    let text = screen(&state, 80, 24);
+    assert!(text.contains("none") && !text.contains(hint), "{text}");
+    state.set_capture(true);
+    let text = screen(&state, 80, 24);
+    assert!(text.contains(hint), "{text}");
+}
+
+#[test]
+fn a_group_without_packets_has_no_share_of_retransmitted_ones() {
+    let view = View::new(MEMORY);
+    let columns = Vec::new();
+    let name = SeriesName {
+        interface: Some("wan0".into()),
+        method: Method::Dns,
+        matched: Some(Direction::Ingress),
+        group: Arc::new(GroupName { label: "resolver".into(), prefix: None, dscp: None, columns }),
+    };
+    let mut tally = Tally::EMPTY;
+    (0..30).for_each(|_| tally.sample(4_000_000, 0));
+    view.add(&[(name, tally)], END);
+    let text = screen(&after(&view, &[letter('2')]), 80, 24);
+    let row = text.lines().find(|line| line.ends_with("resolver")).unwrap_or_default();
+    assert!(row.contains("0 us        -       0 beyond "), "{text}");
 }
 
 #[test]

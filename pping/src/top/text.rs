@@ -49,7 +49,7 @@ pub(super) fn counted(number: usize, what: &str) -> String {
 
 /// Makes foreign text fit for a terminal: question marks replace characters that move the cursor or change the order of
 /// letters.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn sanitized(text: &str) -> String {
     let is_harmless = |it: char| {
         !it.is_control()
             && !matches!(it, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
@@ -141,8 +141,8 @@ mod tests {
 
     #[test]
     fn texts_of_others_cannot_move_the_cursor_or_turn_letters() {
-        assert_eq!(shown("a\u{1b}[2Jb\u{202e}c\n\u{200b}d"), "a?[2Jb?c??d");
-        assert_eq!(shown("Åre 東京"), "Åre 東京");
+        assert_eq!(sanitized("a\u{1b}[2Jb\u{202e}c\n\u{200b}d"), "a?[2Jb?c??d");
+        assert_eq!(sanitized("Åre 東京"), "Åre 東京");
     }
 
     #[test]

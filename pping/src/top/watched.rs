@@ -19,7 +19,7 @@ use crate::{
 
 /// What to watch.
 #[derive(Clone, Debug)]
-pub(super) enum Origin {
+pub(super) enum Target {
     /// Another pping.
     Service(Source),
     /// Interfaces, which are watched as long as the screen exists.
@@ -31,7 +31,7 @@ pub(super) enum Origin {
 /// What is watched, until this is dropped.
 pub(super) struct Watched {
     name: String,
-    asked: Asked,
+    backend: Backend,
     agent: Option<Agent>,
     pub(super) player: Option<Player>,
     /// Holds the log back, which would otherwise be written over the screen.
@@ -40,12 +40,12 @@ pub(super) struct Watched {
 
 /// Where to send questions.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
+pub(super) enum Backend {
     Service(Arc<Client>),
     View(View),
 }
 
-impl Asked {
+impl Backend {
     /// Returns all that a screen shows.
     pub(super) async fn answer(self, question: Question) -> Result<Answers, client::Error> {
         match self {
@@ -60,28 +60,28 @@ impl Watched {
     ///
     /// # Errors
     /// If the interfaces, the capture or the options for another pping cannot be used.
-    pub(super) fn begin(origin: Origin, is_once: bool) -> Result<Self, crate::Error> {
-        let (name, view) = match &origin {
-            Origin::Service(source) => {
-                let asked = Asked::Service(Arc::new(Client::new(source)?));
-                return Ok(Self { name: source.url.clone(), asked, agent: None, player: None, held: None });
+    pub(super) fn begin(target: Target, is_once: bool) -> Result<Self, crate::Error> {
+        let (name, view) = match &target {
+            Target::Service(source) => {
+                let backend = Backend::Service(Arc::new(Client::new(source)?));
+                return Ok(Self { name: source.url.clone(), backend, agent: None, player: None, held: None });
             }
-            Origin::Interfaces(config, _) => {
+            Target::Interfaces(config, _) => {
                 (config.live.interfaces.join(" "), View::new(config.live.history_memory))
             }
-            Origin::Capture(config, path) => {
+            Target::Capture(config, path) => {
                 (path.display().to_string(), View::new(config.live.history_memory))
             }
         };
         let (mut agent, mut player) = (None, None);
-        match origin {
-            Origin::Interfaces(config, loader) => agent = Some(Agent::start(*config, loader, view.clone())?),
-            Origin::Capture(config, path) => {
+        match target {
+            Target::Interfaces(config, loader) => agent = Some(Agent::start(*config, loader, view.clone())?),
+            Target::Capture(config, path) => {
                 player = Some(Player::start(*config, path, view.clone(), is_once)?);
             }
-            Origin::Service(_) => {}
+            Target::Service(_) => {}
         }
-        Ok(Self { name, asked: Asked::View(view), agent, player, held: None })
+        Ok(Self { name, backend: Backend::View(view), agent, player, held: None })
     }
 
     /// Waits until there is something to show. For one screen as text it waits for as long as `once` says, or until the
@@ -90,7 +90,7 @@ impl Watched {
     /// # Errors
     /// If there is nothing to show.
     pub(super) async fn ready(&mut self, once: Option<Duration>) -> Result<(), crate::Error> {
-        if let (Some(agent), Asked::View(view)) = (&mut self.agent, &self.asked) {
+        if let (Some(agent), Backend::View(view)) = (&mut self.agent, &self.backend) {
             let mut seconds = view.seconds();
             tokio::select! {
                 ended = &mut agent.ended => return ended_early(ended),
@@ -118,7 +118,7 @@ impl Watched {
 
     /// Whether this process does the measuring.
     pub(super) fn is_here(&self) -> bool {
-        matches!(self.asked, Asked::View(_))
+        matches!(self.backend, Backend::View(_))
     }
 
     /// Holds the log back until the screen is gone.
@@ -127,8 +127,8 @@ impl Watched {
     }
 
     /// Returns where to send questions.
-    pub(super) fn asked(&self) -> Asked {
-        self.asked.clone()
+    pub(super) fn backend(&self) -> Backend {
+        self.backend.clone()
     }
 
     /// Returns the name of what is watched, and the position in a capture.
@@ -190,7 +190,7 @@ impl Agent {
         };
         thread::Builder::new().name("pping-agent".into()).spawn(move || over.send(run()).ok())?;
         // Each thread has its own capabilities, and this one only draws.
-        capabilities::renounce().map_err(io::Error::other)?;
+        capabilities::drop_all().map_err(io::Error::other)?;
         Ok(Self { ended, stop })
     }
 }

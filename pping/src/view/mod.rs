@@ -16,7 +16,10 @@ pub mod reasons;
 mod residence;
 mod worst;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use pping_common::abi::Tally;
 use tokio::sync::watch;
@@ -53,6 +56,8 @@ struct Shared {
     model: Mutex<Model>,
     /// Messages that arrived while an answer was being made.
     inbox: Mutex<Vec<Message>>,
+    /// The number of changes so far, those in the inbox included.
+    sequence: AtomicU64,
     /// The end of the latest second, ns.
     seconds: watch::Sender<u64>,
 }
@@ -61,9 +66,9 @@ struct Shared {
 enum Message {
     Add(Vec<(SeriesName, Tally)>, u64),
     AddQueues(Vec<(QueueName, Tally)>, u64),
-    Count(Reading, u64),
+    TakeReading(Reading, u64),
     Rank(Vec<WorstFlow>, u64),
-    Reside(Vec<InterfaceTimes>, u64),
+    SetResidence(Vec<InterfaceTimes>, u64),
     Forget(SeriesName),
     ForgetQueue(QueueName),
     Limit(usize),
@@ -75,31 +80,38 @@ impl View {
     pub fn new(memory: usize) -> Self {
         let model = Model::new(memory);
         let seconds = watch::Sender::new(0);
-        Self(Arc::new(Shared { model: Mutex::new(model), inbox: Mutex::default(), seconds }))
+        Self(Arc::new(Shared {
+            model: Mutex::new(model),
+            inbox: Mutex::default(),
+            sequence: AtomicU64::new(0),
+            seconds,
+        }))
     }
 
     /// Adds the measurements of series in the second before `at`, ns. Does not wait for an answer that is being made.
     pub fn add(&self, slices: &[(SeriesName, Tally)], at: u64) {
         match self.try_model() {
             Some(mut model) => model.add(slices, at),
-            None => self.later(Message::Add(slices.to_vec(), at)),
+            None => self.enqueue(Message::Add(slices.to_vec(), at)),
         }
+        self.changed();
     }
 
     /// Adds the times that packets of groups spent in queues in the second before `at`, ns. It comes after [`Self::add`].
     pub fn add_queues(&self, queues: &[(QueueName, Tally)], at: u64) {
         match self.try_model() {
             Some(mut model) => model.add_queues(queues, at),
-            None => self.later(Message::AddQueues(queues.to_vec(), at)),
+            None => self.enqueue(Message::AddQueues(queues.to_vec(), at)),
         }
     }
 
     /// Takes the reading at the end of a second, at `at`, ns. It comes last in a second, and announces its end.
-    pub fn count(&self, reading: Reading, at: u64) {
+    pub fn take_reading(&self, reading: Reading, at: u64) {
         match self.try_model() {
-            Some(mut model) => model.count(reading, at),
-            None => self.later(Message::Count(reading, at)),
+            Some(mut model) => model.take_reading(reading, at),
+            None => self.enqueue(Message::TakeReading(reading, at)),
         }
+        self.changed();
         self.0.seconds.send_replace(at);
     }
 
@@ -107,20 +119,20 @@ impl View {
     pub fn rank(&self, flows: &[WorstFlow], at: u64) {
         match self.try_model() {
             Some(mut model) => model.rank(flows, at),
-            None => self.later(Message::Rank(flows.to_vec(), at)),
+            None => self.enqueue(Message::Rank(flows.to_vec(), at)),
         }
     }
 
     /// Sets how many samples or packets a group needs to rank among the worst.
-    pub fn demand(&self, evidence: u64) {
+    pub fn set_evidence(&self, evidence: u64) {
         self.model().evidence = evidence;
     }
 
-    /// Takes the residence times of each interface, read at `at`, ns. It comes before [`Self::count`].
-    pub fn reside(&self, times: Vec<InterfaceTimes>, at: u64) {
+    /// Takes the residence times of each interface, read at `at`, ns. It comes before [`Self::take_reading`].
+    pub fn set_residence(&self, times: Vec<InterfaceTimes>, at: u64) {
         match self.try_model() {
             Some(mut model) => model.residence.take(times, at),
-            None => self.later(Message::Reside(times, at)),
+            None => self.enqueue(Message::SetResidence(times, at)),
         }
     }
 
@@ -128,7 +140,7 @@ impl View {
     pub fn limit(&self, memory: usize) {
         match self.try_model() {
             Some(mut model) => model.memory = memory,
-            None => self.later(Message::Limit(memory)),
+            None => self.enqueue(Message::Limit(memory)),
         }
     }
 
@@ -136,20 +148,21 @@ impl View {
     pub fn score_by(&self, profiles: Profiles) {
         match self.try_model() {
             Some(mut model) => model.profiles = profiles,
-            None => self.later(Message::ScoreBy(profiles)),
+            None => self.enqueue(Message::ScoreBy(profiles)),
         }
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&self) {
         self.model().clear();
+        self.changed();
     }
 
     /// Forgets a series whose group expired.
     pub fn forget(&self, series: &SeriesName) {
         match self.try_model() {
             Some(mut model) => model.forget(series),
-            None => self.later(Message::Forget(series.clone())),
+            None => self.enqueue(Message::Forget(series.clone())),
         }
     }
 
@@ -157,7 +170,7 @@ impl View {
     pub fn forget_queue(&self, queue: &QueueName) {
         match self.try_model() {
             Some(mut model) => model.forget_queue(queue),
-            None => self.later(Message::ForgetQueue(queue.clone())),
+            None => self.enqueue(Message::ForgetQueue(queue.clone())),
         }
     }
 
@@ -166,9 +179,10 @@ impl View {
         self.0.seconds.subscribe()
     }
 
-    /// Returns the number of changes so far.
+    /// Returns the number of changes so far, without waiting for an answer that is being made. An answer from now on has
+    /// this sequence or a later one.
     pub fn sequence(&self) -> u64 {
-        self.model().sequence
+        self.0.sequence.load(Ordering::Acquire)
     }
 
     /// Returns everything at a glance.
@@ -212,7 +226,12 @@ impl View {
         Some(model)
     }
 
-    fn later(&self, message: Message) {
+    /// Counts a change, after the model or the inbox has it.
+    fn changed(&self) {
+        self.0.sequence.fetch_add(1, Ordering::Release);
+    }
+
+    fn enqueue(&self, message: Message) {
         lock(&self.0.inbox).push(message);
     }
 
@@ -220,9 +239,9 @@ impl View {
         for message in std::mem::take(&mut *lock(&self.0.inbox)) {
             match message {
                 Message::Add(slices, at) => model.add(&slices, at),
-                Message::Count(reading, at) => model.count(reading, at),
+                Message::TakeReading(reading, at) => model.take_reading(reading, at),
                 Message::Rank(flows, at) => model.rank(&flows, at),
-                Message::Reside(times, at) => model.residence.take(times, at),
+                Message::SetResidence(times, at) => model.residence.take(times, at),
                 Message::AddQueues(queues, at) => model.add_queues(&queues, at),
                 Message::Forget(series) => model.forget(&series),
                 Message::ForgetQueue(queue) => model.forget_queue(&queue),

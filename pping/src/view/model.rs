@@ -29,7 +29,7 @@ use crate::{
     groups::{GroupName, QueueName, SeriesName},
     quality::Profiles,
     records::{direction_name, method_name, untracked_name},
-    worst::{EVIDENCE, WorstFlow},
+    worst::{DEFAULT_EVIDENCE, WorstFlow},
 };
 
 /// The key of a series within its group.
@@ -48,7 +48,8 @@ pub(super) struct Model {
     pub(super) profiles: Profiles,
     /// The number of samples or packets that a group needs to be among the worst.
     pub(super) evidence: u64,
-    pub(super) sequence: u64,
+    /// The number of changes so far.
+    sequence: u64,
     /// The time of the latest change, ns.
     time: u64,
     /// The series of interfaces, over all groups.
@@ -87,7 +88,7 @@ impl Model {
         Self {
             memory,
             profiles: Profiles::default(),
-            evidence: EVIDENCE,
+            evidence: DEFAULT_EVIDENCE,
             sequence: 0,
             time: 0,
             totals: HashMap::default(),
@@ -175,7 +176,7 @@ impl Model {
         }
     }
 
-    pub(super) fn count(&mut self, reading: Reading, at: u64) {
+    pub(super) fn take_reading(&mut self, reading: Reading, at: u64) {
         let total = reading.snapshot.total();
         let untracked = |reason: Untracked| (untracked_name(reason).into(), total.untracked[reason as usize]);
         self.losses = Losses {
@@ -188,7 +189,7 @@ impl Model {
             unaggregated: total.unaggregated,
             events_lost: total.lost.iter().sum::<u64>() + reading.lines_lost,
         };
-        self.rates.count(reading, at);
+        self.rates.take(reading, at);
         self.changed(at);
     }
 
@@ -214,7 +215,13 @@ impl Model {
         }
     }
 
+    /// Notes a change at `at`, ns. Forgets the past if the clock was set back by more than a cell. Otherwise the cells of
+    /// the later time would count as recent until the clock catches up, and would take all new samples.
     fn changed(&mut self, at: u64) {
+        if at / CELL + 1 < self.number() {
+            self.totals.clear();
+            self.groups.clear();
+        }
         self.sequence += 1;
         self.time = at;
     }
@@ -240,18 +247,23 @@ impl Model {
             sequence: self.sequence,
             time: self.time,
             interfaces: interfaces.collect(),
-            groups: self.groups.len(),
+            groups: self.known(),
             losses: self.losses.clone(),
             cost: self.rates.cost(),
         }
     }
 
+    /// Returns the number of groups with series. Only these are listed: a group like `other` may have queues alone.
+    fn known(&self) -> usize {
+        self.groups.values().filter(|group| !group.series.is_empty()).count()
+    }
+
     /// Returns the median round trip beyond an interface in the last minute, less the lowest known one, ns, by the
-    /// method with the most samples.
+    /// method with the most samples of those that [show queues](shows_queues).
     fn inflation_beyond(&self, interface: &Arc<str>) -> Option<u64> {
         let is_beyond =
             |key: &Key| key.interface.as_ref() == Some(interface) && key.matched == Some(Direction::Ingress);
-        let beyond = self.totals.iter().filter(|(key, _)| is_beyond(key));
+        let beyond = self.totals.iter().filter(|(key, _)| is_beyond(key) && shows_queues(key.method));
         let recent = beyond.filter_map(|(_, it)| Some((it, it.recent(self.number()).rtts()?)));
         let (history, rtts) = recent.max_by_key(|(_, rtts)| rtts.count)?;
         let lowest = history.cells().filter_map(|cell| Some(cell.rtts()?.min)).min()?;
@@ -309,7 +321,7 @@ impl Model {
             .collect();
         let found = groups.len();
         query.sort(&mut groups);
-        GroupsAnswer { sequence: self.sequence, time: self.time, known: self.groups.len(), found, groups }
+        GroupsAnswer { sequence: self.sequence, time: self.time, known: self.known(), found, groups }
     }
 
     pub(super) fn group(&self, asked: &str) -> Option<GroupDetail> {
@@ -318,13 +330,13 @@ impl Model {
     }
 
     fn answer(&self, group: &Group, is_asked_for: impl Fn(&Key) -> bool) -> GroupAnswer {
-        let GroupName { label, prefix, dscp, more } = &*group.name;
+        let GroupName { label, prefix, dscp, columns } = &*group.name;
         GroupAnswer {
             id: id(label),
             group: Arc::clone(label),
             prefix: prefix.clone(),
             dscp: *dscp,
-            labels: more.iter().cloned().collect(),
+            labels: columns.iter().cloned().collect(),
             series: self.series(group.series.iter().filter(|(key, _)| is_asked_for(key))),
             queues: self.queues(group),
         }
@@ -363,6 +375,17 @@ impl Group {
 
     fn count(&self) -> u64 {
         self.series.values().map(History::count).sum()
+    }
+}
+
+/// Whether inflation of a method's RTTs is the work of queues. Resolvers take time to ask other servers, and the pauses of
+/// an application lengthen the RTTs of spin bits.
+const fn shows_queues(method: Method) -> bool {
+    match method {
+        Method::TcpTs | Method::IcmpEcho | Method::TcpSeq | Method::TcpHandshake | Method::QuicHandshake => {
+            true
+        }
+        Method::Dns | Method::QuicSpin => false,
     }
 }
 

@@ -1,6 +1,12 @@
 //! Which groups a query asks for, and in what order.
 
+use serde::{Deserialize as _, Deserializer, de::Error as _};
+
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
+
+/// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read
+/// it.
+const MAX_LIMIT: usize = 1_000;
 
 /// The column that groups are sorted by. A group has the RTTs of its worst series, and the traffic of all its series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
@@ -58,7 +64,8 @@ pub struct Query {
     pub method: Option<String>,
     /// Only series that matched in this direction.
     pub matched: Option<String>,
-    /// The highest number of groups.
+    /// The highest number of groups; a client may ask for a thousand.
+    #[serde(deserialize_with = "limit")]
     pub limit: usize,
     /// How many groups to skip at the beginning.
     pub offset: usize,
@@ -77,6 +84,17 @@ impl Default for Query {
             offset: 0,
         }
     }
+}
+
+/// Reads the highest number of groups.
+fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let limit = usize::deserialize(deserializer)?;
+    if limit > MAX_LIMIT {
+        return Err(D::Error::custom(format_args!(
+            "at most {MAX_LIMIT} groups can be listed at once; ask for the next ones with offset"
+        )));
+    }
+    Ok(limit)
 }
 
 impl Query {
@@ -135,8 +153,9 @@ fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
         Column::Bytes => sum(|series| series.sent.bytes + series.received.bytes),
         Column::Retransmissions => {
             let packets = sum(|series| series.sent.packets + series.received.packets)?;
-            let again = sum(|series| series.sent.retransmissions + series.received.retransmissions)?;
-            return (packets > 0).then(|| again as f64 / packets as f64);
+            let retransmissions =
+                sum(|series| series.sent.retransmissions + series.received.retransmissions)?;
+            return (packets > 0).then(|| retransmissions as f64 / packets as f64);
         }
         Column::Quality => {
             let scores = group.series.iter().filter_map(|it| *it.quality.first()?.1);

@@ -24,7 +24,7 @@ pub(super) struct Rates {
 
 impl Rates {
     /// Takes a reading at a time, ns.
-    pub(super) fn count(&mut self, reading: Reading, at: u64) {
+    pub(super) fn take(&mut self, reading: Reading, at: u64) {
         // Other readings come when interfaces change. Their interval is too short for a rate.
         if at.abs_diff(self.latest.0) >= SECOND / 2 {
             self.earlier = std::mem::take(&mut self.latest);
@@ -32,7 +32,7 @@ impl Rates {
         }
         let interfaces = &reading.snapshot.interfaces;
         let timed = interfaces.iter().map(|interface| interface.counters.timed());
-        self.packets.take(timed.fold(Timed::default(), Timed::and));
+        self.packets.take(timed.fold(Timed::default(), Timed::plus));
         self.latest.1 = reading;
     }
 

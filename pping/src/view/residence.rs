@@ -25,9 +25,10 @@ pub struct ResidenceAnswer {
     pub followed: u64,
     /// Followed packets that were dropped there.
     pub dropped: u64,
-    /// Followed packets that were lost from sight.
+    /// Followed packets that pping lost track of.
     pub replaced: u64,
-    /// The queue's part in the inflation of round trips beyond the interface; absent if no RTTs were measured, or no queue.
+    /// The queue's part in the inflation of round trips beyond the interface; absent without RTTs that show queues, and
+    /// until a packet was followed through the queue.
     pub beyond: Option<OwnQueue>,
 }
 
@@ -102,7 +103,7 @@ impl Recent {
             dropped: queue.dropped,
             replaced: queue.replaced,
             beyond: inflation
-                .filter(|_| times.has(Part::Queue))
+                .filter(|_| last.times.part(Part::Queue).followed > 0)
                 .map(|inflation| OwnQueue::new(inflation, times.median_wait(sent))),
         })
     }
@@ -161,5 +162,21 @@ mod tests {
         assert!((own(20 * MS).share.unwrap() - 0.5).abs() < 0.03, "{:?}", own(20 * MS));
         assert_eq!(own(5 * MS).share, Some(1.0));
         assert_eq!(own(0).share, None);
+    }
+
+    #[test]
+    fn an_interface_has_no_own_queue_until_a_packet_was_in_it() {
+        let mut recent = Recent::default();
+        for second in 0..2 {
+            let mut times = read(0, MS);
+            times[0].sent = 1000 * second;
+            recent.take(times, second * SECOND);
+        }
+        let own = |recent: &Recent| recent.answer("wan0", Some(20 * MS)).unwrap().beyond;
+        assert_eq!(own(&recent), None, "as on a bridge, whose packets never wait");
+        for second in 2..200 {
+            recent.take(read(1, 10 * MS), second * SECOND);
+        }
+        assert_eq!(own(&recent).unwrap().queue, 0, "as in a queue that was empty for a minute");
     }
 }

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use pping_common::{
-    abi::{Counters, Direction},
+    abi::{Counters, Direction, Residence},
+    hist,
     rtt::Method,
 };
 use proptest::prelude::*;
@@ -9,6 +10,7 @@ use proptest::prelude::*;
 use super::{model::Group, *};
 use crate::{
     groups::{GroupName, QueueName},
+    residence::Times,
     snapshot::{InterfaceCounters, Snapshot, Usage},
 };
 
@@ -17,9 +19,9 @@ const MS: u64 = 1_000_000;
 /// A time at the start of a cell.
 const START: u64 = 1_800_000_000 * SECOND;
 
-fn name(group: &str, more: &[(&str, &str)], matched: Direction) -> SeriesName {
-    let more = more.iter().map(|&(column, value)| (column.into(), value.into())).collect();
-    let group = GroupName { label: group.into(), prefix: None, dscp: None, more };
+fn name(group: &str, columns: &[(&str, &str)], matched: Direction) -> SeriesName {
+    let columns = columns.iter().map(|&(column, value)| (column.into(), value.into())).collect();
+    let group = GroupName { label: group.into(), prefix: None, dscp: None, columns };
     SeriesName {
         interface: Some("wan0".into()),
         method: Method::TcpTs,
@@ -64,10 +66,10 @@ fn reading(packets: u64, samples: u64) -> Reading {
 #[test]
 fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     let view = View::new(MEMORY);
-    view.count(reading(100, 7), START);
+    view.take_reading(reading(100, 7), START);
     view.add(&[slice("a", [5 * MS, 6 * MS]), slice("b", [90 * MS])], START);
     assert!(view.summary().interfaces[0].rates.samples <= 0.0, "one time gives no rate");
-    view.count(Reading { lines_lost: 4, ..reading(300, 17) }, START + 2 * SECOND);
+    view.take_reading(Reading { lines_lost: 4, ..reading(300, 17) }, START + 2 * SECOND);
     let summary = view.summary();
     let [interface] = &summary.interfaces[..] else { panic!("{summary:?}") };
     assert_eq!((interface.rates.ingress.packets, interface.rates.ingress.bits), (100.0, 100_000.0));
@@ -81,7 +83,7 @@ fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     let thousandths = programs.map(|share| (1e3 * share).round());
     assert_eq!(thousandths, Some(5.0), "100 packets a second of 50 us each");
     // Later, no samples of the last minute are left.
-    view.count(reading(300, 17), START + 90 * SECOND);
+    view.take_reading(reading(300, 17), START + 90 * SECOND);
     assert_eq!(view.summary().interfaces[0].series[0].rtt, None);
 }
 
@@ -93,6 +95,9 @@ fn a_sequence_goes_up_with_each_change_and_not_without() {
     assert_eq!(view.groups(&Query::default()).sequence, before);
     view.add(&[], START + SECOND);
     assert!(view.summary().sequence > before);
+    view.take_reading(reading(1, 1), START + SECOND);
+    view.clear();
+    assert_eq!(view.summary().sequence, view.sequence());
 }
 
 #[test]
@@ -121,6 +126,17 @@ fn groups_are_sorted_by_their_worst_series_and_filtered_by_any_text() {
     assert_eq!((labels(&answer), answer.known, answer.found), (vec!["fast"], 3, 1));
     let nowhere = Query { interface: Some("eth7".to_owned()), ..Query::default() };
     assert_eq!(ask(nowhere).groups.len(), 0);
+}
+
+#[test]
+fn a_query_for_too_many_groups_is_rejected() {
+    let limit = |limit: usize| {
+        let query: Result<Query, _> = serde_json::from_str(&format!("{{\"limit\": {limit}}}"));
+        query.map(|query| query.limit)
+    };
+    assert_eq!(limit(1000).unwrap(), 1000);
+    let rejection = limit(1001).unwrap_err().to_string();
+    assert!(rejection.contains("at most 1000") && rejection.contains("offset"), "{rejection}");
 }
 
 #[test]
@@ -188,11 +204,46 @@ fn a_group_has_the_last_minute_of_its_queues_until_they_expire() {
     view.forget_queue(&queue("lan0"));
     assert_eq!(queues(START + 5 * CELL), [wan]);
     assert_eq!(queues(START + 6 * CELL), []);
-    // A group is known as long as it has a series or a queue.
+    // A group is kept as long as it has a series or a queue, but with queues alone it is not listed and does not count.
+    let counts = || {
+        let answer = view.groups(&Query::default());
+        assert_eq!((answer.known, answer.groups.len()), (view.summary().groups, answer.known));
+        (answer.known, view.model().groups.len())
+    };
+    assert_eq!(counts(), (1, 1));
     view.forget(&self::slice("a", []).0);
-    assert_eq!(view.summary().groups, 1);
+    assert_eq!(counts(), (0, 1));
     view.forget_queue(&queue("wan0"));
-    assert_eq!(view.summary().groups, 0);
+    assert_eq!(counts(), (0, 0));
+}
+
+/// Returns the times of packets that all waited in the queue of `wan0` for 5 ms.
+fn queued(packets: u64) -> Vec<InterfaceTimes> {
+    let mut queue = Residence { sum: packets * 5 * MS, followed: packets, ..Residence::ZERO };
+    queue.bins[hist::bin(5 * MS)] = packets;
+    let times = Box::new(Times::new(Residence::ZERO, queue, 1));
+    vec![InterfaceTimes { interface: "wan0".into(), times, sent: packets }]
+}
+
+#[test]
+fn the_own_queue_is_compared_with_the_methods_that_show_queues() {
+    let view = View::new(MEMORY);
+    view.set_residence(queued(0), START);
+    view.set_residence(queued(100), START + SECOND);
+    view.take_reading(reading(1, 1), START + SECOND);
+    let add = |method, rtts: &[u64]| {
+        let name = SeriesName { method, ..name("a", &[], Direction::Ingress) };
+        view.add(&[(name, tally(rtts.iter().copied()))], START + SECOND);
+    };
+    let own = || view.summary().interfaces[0].residence.unwrap().beyond;
+    add(Method::QuicSpin, &[MS, 900 * MS, 900 * MS, 900 * MS, 900 * MS]);
+    add(Method::Dns, &[MS, 300 * MS, 300 * MS, 300 * MS, 300 * MS]);
+    assert_eq!(own(), None, "pauses and resolvers are no queues");
+    add(Method::IcmpEcho, &[20 * MS]);
+    add(Method::TcpTs, &[20 * MS, 30 * MS, 30 * MS]);
+    let own = own().unwrap();
+    assert!(own.inflation.abs_diff(10 * MS) < 2 * MS, "{own:?}");
+    assert!((own.share.unwrap() - 0.5).abs() < 0.1, "{own:?}");
 }
 
 /// Returns a view of this memory after some minutes of 200 groups, the last of them the busiest.
@@ -238,29 +289,64 @@ fn the_least_busy_groups_lose_their_past_first_and_then_leave() {
 fn what_comes_while_an_answer_is_made_is_added_later() {
     let view = View::new(MEMORY);
     let busy = view.model();
+    let before = view.sequence();
     view.add(&[slice("a", [MS])], START);
-    view.count(reading(1, 1), START);
+    view.take_reading(reading(1, 1), START);
     view.forget(&slice("b", []).0);
+    let sequence = view.sequence();
+    assert!(sequence > before, "streams learn of a change while an answer is being made");
     drop(busy);
     let summary = view.summary();
     assert_eq!((summary.groups, summary.interfaces.len()), (1, 1));
+    assert_eq!(summary.sequence, sequence);
 }
 
 proptest! {
     #[test]
-    fn any_order_and_any_times_keep_every_sample_of_the_last_quarter_of_an_hour(
-        seconds in prop::collection::vec((0_u64..800, 0_usize..5), 1..60),
+    fn every_sample_of_the_last_quarter_of_an_hour_is_kept_if_the_clock_goes_back_by_no_more_than_a_cell(
+        steps in prop::collection::vec((-10_i64..25, 0_usize..5), 1..35),
     ) {
         let view = View::new(usize::MAX);
-        let mut count = 0;
-        for &(second, samples) in &seconds {
-            view.add(&[slice("a", vec![MS; samples])], START + second * SECOND);
+        let (mut at, mut count) = (START, 0);
+        for &(step, samples) in &steps {
+            at = at.saturating_add_signed(step * SECOND as i64);
+            view.add(&[slice("a", vec![MS; samples])], at);
             count += samples as u64;
         }
         let history = view.history(&Query::default());
         let found: u64 = history.series.iter().flat_map(|it| &it.cells).filter_map(|it| it.rtt).map(|it| it.count).sum();
         prop_assert_eq!(found, count);
     }
+}
+
+#[test]
+fn a_group_with_too_few_packets_has_no_share_of_retransmitted_ones() {
+    let view = View::new(MEMORY);
+    view.add(&[slice("a", [MS; 30])], START);
+    let share = || view.worst(WorstQuery::default()).groups[0].retransmissions;
+    assert_eq!(share(), None, "there are only 10 packets");
+    view.set_evidence(10);
+    assert_eq!(share(), Some(0.0));
+}
+
+#[test]
+fn a_clock_that_is_set_back_further_begins_a_new_past() {
+    let view = View::new(MEMORY);
+    let hour = 3600 * SECOND;
+    let recent = || {
+        let rtt = view.groups(&Query::default()).groups[0].series[0].rtt.unwrap();
+        (rtt.count, rtt.max)
+    };
+    view.add(&[slice("a", [90 * MS]), slice("b", [90 * MS])], START);
+    view.add(&[slice("a", [5 * MS])], START - hour);
+    assert_eq!((recent(), view.summary().groups), ((1, 5 * MS), 1));
+    view.add(&[slice("a", [7 * MS])], START - hour + 60 * SECOND);
+    assert_eq!(recent(), (1, 7 * MS), "a minute passes as ever");
+    assert_eq!(view.history(&Query::default()).series[0].cells.len(), 2);
+    // A reading may be the first to have the new time.
+    view.take_reading(reading(1, 1), START - 2 * hour);
+    view.add(&[slice("a", [6 * MS])], START - 2 * hour);
+    assert_eq!(recent(), (1, 6 * MS));
 }
 
 #[test]

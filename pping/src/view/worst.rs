@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::answers::SeriesAnswer;
 use crate::{
     records::{Tuple, direction_name, method_name},
-    worst::{By, Ranking, SHOWN, WorstFlow},
+    worst::{By, MAX_SHOWN, Ranking, WorstFlow},
 };
 
 /// How the worst are ranked, and how many are asked for.
@@ -78,7 +78,7 @@ pub struct WorstFlowAnswer {
     pub retransmissions: f64,
     /// Packets that `dest` sent since the flow began.
     pub packets: u64,
-    /// Bytes that `dest` sent in its busiest second.
+    /// Bytes that `dest` sent in the second in which the figure that ranks the flow was highest.
     pub bytes: u64,
 }
 
@@ -101,8 +101,8 @@ pub struct WorstGroupAnswer {
     pub baseline: Option<u64>,
     /// The difference of the two, ns.
     pub inflation: Option<u64>,
-    /// The share of packets that were retransmitted.
-    pub retransmissions: f64,
+    /// The share of packets that were retransmitted; null with too few packets.
+    pub retransmissions: Option<f64>,
     /// The series that ranks the group.
     pub series: SeriesAnswer,
 }
@@ -143,7 +143,7 @@ pub(super) struct WorstFlows {
 
 impl Default for WorstFlows {
     fn default() -> Self {
-        Self { number: 0, present: Ranking::new(SHOWN), before: Ranking::new(SHOWN) }
+        Self { number: 0, present: Ranking::new(MAX_SHOWN), before: Ranking::new(MAX_SHOWN) }
     }
 }
 
@@ -170,7 +170,7 @@ impl WorstFlows {
 
     /// Returns the worst by a figure, when the present cell has this number.
     pub(super) fn worst(&self, WorstQuery { by, limit }: WorstQuery, number: u64) -> Vec<WorstFlowAnswer> {
-        let mut both = Ranking::new(SHOWN);
+        let mut both = Ranking::new(MAX_SHOWN);
         for (age, ranking) in [&self.present, &self.before].into_iter().enumerate() {
             if self.number + 1 >= number + age as u64 {
                 for flow in ranking.worst(by.figure()) {

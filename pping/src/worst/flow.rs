@@ -37,12 +37,12 @@ impl WorstFlow {
 
     /// The share of packets that were retransmitted.
     pub fn retransmissions(&self) -> f64 {
-        share(self.contender.figures[Figure::Retransmissions as usize])
+        from_millionths(self.contender.figures[Figure::Retransmissions as usize])
     }
 }
 
 /// Converts millionths to a share.
-pub fn share(millionths: u64) -> f64 {
+pub fn from_millionths(millionths: u64) -> f64 {
     millionths as f64 / MILLION as f64
 }
 

@@ -37,7 +37,7 @@ impl Measured<'_> {
     /// The value of each [`Figure`]; 0 if there is none, or less than this evidence.
     pub fn figures(&self, evidence: u64) -> [u64; Figure::COUNT] {
         let has_rtt = self.count >= evidence.max(1) && Contender::has_rtts(self.method as u8);
-        let rtt = if has_rtt { self.hosts.supported(self.p95) } else { 0 };
+        let rtt = if has_rtt { self.hosts.supported_p95(self.p95) } else { 0 };
         let inflation = rtt.saturating_sub(self.baseline);
         if self.packets < evidence.max(1) {
             return [rtt, inflation, 0, 0];

@@ -7,10 +7,10 @@ use pping_common::{
 };
 
 /// One host in this many must have had samples as long as the RTT that ranks the group.
-const ONE_OF: u64 = 20;
+const HOSTS_PER_SUPPORTER: u64 = 20;
 
 /// In a group of this many hosts or more, at least this many must have had them.
-const AT_LEAST: u64 = 2;
+const MIN_SUPPORTERS: u64 = 2;
 
 /// The hosts that replied with the samples of a group, by octave of RTT. A set of hosts is a mask of
 /// [`host_bit`](pping_common::series::host_bit)s.
@@ -50,18 +50,18 @@ impl Hosts {
         (all != 0).then(|| estimate(all))
     }
 
-    /// The 95th percentile of the samples, ns, limited to an RTT that enough hosts had: one in [`ONE_OF`], and at least
-    /// [`AT_LEAST`] if the group has that many. The limit is the end of the highest octave in or above which enough hosts had
-    /// samples.
-    pub fn supported(&self, p95: u64) -> u64 {
+    /// The 95th percentile of the samples, ns, limited to an RTT that enough hosts had: one in [`HOSTS_PER_SUPPORTER`],
+    /// and at least [`MIN_SUPPORTERS`] if the group has that many. The limit is the end of the highest octave in or above
+    /// which enough hosts had samples.
+    pub fn supported_p95(&self, p95: u64) -> u64 {
         let Some(all) = self.count() else { return p95 };
-        let needed = (all / ONE_OF).max(all.min(AT_LEAST));
+        let needed = (all / HOSTS_PER_SUPPORTER).max(all.min(MIN_SUPPORTERS));
         let mut above = 0;
         let supported = self.octaves.iter().rev().find(|&(_, hosts)| {
             above |= hosts;
             estimate(above) >= needed
         });
-        supported.map_or(p95, |&(octave, _)| p95.min(end(octave)))
+        supported.map_or(p95, |&(octave, _)| p95.min(octave_upper_bound(octave)))
     }
 
     /// The memory that it has allocated, bytes.
@@ -81,7 +81,7 @@ fn estimate(hosts: u64) -> u64 {
 }
 
 /// The highest RTT of an octave, ns.
-fn end(octave: u8) -> u64 {
+fn octave_upper_bound(octave: u8) -> u64 {
     let next = (usize::from(octave) + 1) * BINS_PER_BLOCK;
     upper_bound(next.min(BINS) - 1)
 }
@@ -112,7 +112,7 @@ mod tests {
 
     fn supported(hosts: impl IntoIterator<Item = (u64, u64)>, seed: u64) -> u64 {
         let (p95, hosts) = group(hosts, seed);
-        hosts.supported(p95)
+        hosts.supported_p95(p95)
     }
 
     /// Some hosts with the same number of samples, all of one RTT.
@@ -129,7 +129,7 @@ mod tests {
             prop_assume!(hosts.count() > Some(1));
             prop_assert!(p95 > 400 * MS);
             // The sets tell only octaves apart.
-            let supported = hosts.supported(p95);
+            let supported = hosts.supported_p95(p95);
             prop_assert!((20 * MS..40 * MS).contains(&supported), "{supported}");
         }
 
@@ -138,7 +138,7 @@ mod tests {
             let (p95, hosts) = group(some(tens, 100, 500).chain(some(9 * tens, 10, 20)), seed);
             // Where the slow hosts share a bit, they count as one.
             prop_assume!(tens > 4 || hosts.octaves.last().unwrap().1.count_ones() > 1);
-            prop_assert_eq!(hosts.supported(p95), p95);
+            prop_assert_eq!(hosts.supported_p95(p95), p95);
         }
 
         #[test]
@@ -151,7 +151,7 @@ mod tests {
             hosts.add(&tally);
             prop_assert_eq!(hosts.count(), Some(1));
             let longest = *rtts.iter().max().unwrap();
-            prop_assert_eq!(hosts.supported(longest), longest);
+            prop_assert_eq!(hosts.supported_p95(longest), longest);
         }
 
         #[test]
@@ -160,7 +160,7 @@ mod tests {
             seed: u64,
         ) {
             let (p95, hosts) = group(rtts.iter().copied(), seed);
-            let supported = hosts.supported(p95);
+            let supported = hosts.supported_p95(p95);
             let least = rtts.iter().map(|&(_, rtt)| rtt).min().unwrap();
             prop_assert!(supported <= p95 && supported >= least.min(p95), "{} {} {}", supported, p95, least);
         }
@@ -194,7 +194,7 @@ mod tests {
         // The number of hosts is an estimate, which is close with these seeds.
         assert_eq!(supported(some(1, 1000, 500).chain(some(19, 10, 20)), 1), end_of(20));
         let (p95, hosts) = group(some(2, 1000, 500).chain(some(38, 10, 20)), 1);
-        assert_eq!(hosts.supported(p95), p95);
+        assert_eq!(hosts.supported_p95(p95), p95);
     }
 
     #[test]
@@ -205,19 +205,19 @@ mod tests {
             (0..2).for_each(|_| tally.sample(900 * MS, host));
         }
         hosts.add(&tally);
-        assert_eq!(hosts.supported(20 * MS), 20 * MS);
+        assert_eq!(hosts.supported_p95(20 * MS), 20 * MS);
     }
 
     #[test]
     fn two_hosts_speak_for_each_other() {
         assert_eq!(supported(some(1, 1000, 500).chain(some(1, 10, 20)), 1), end_of(20));
         let (p95, hosts) = group(some(2, 10, 500), 1);
-        assert_eq!((hosts.count(), hosts.supported(p95)), (Some(2), p95));
+        assert_eq!((hosts.count(), hosts.supported_p95(p95)), (Some(2), p95));
     }
 
     #[test]
     fn without_hosts_the_percentile_is_as_it_is() {
-        assert_eq!((Hosts::NONE.supported(5), Hosts::NONE.count()), (5, None));
+        assert_eq!((Hosts::NONE.supported_p95(5), Hosts::NONE.count()), (5, None));
     }
 
     #[test]
@@ -225,16 +225,16 @@ mod tests {
         let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
         (0..3).for_each(|number| tally.sample(70_000 * MS, 1 << number));
         hosts.add(&tally);
-        assert_eq!(hosts.supported(70_000 * MS), 70_000 * MS);
+        assert_eq!(hosts.supported_p95(70_000 * MS), 70_000 * MS);
         // More hosts than bits.
         tally.sample(MS, u64::MAX);
         hosts.add(&tally);
         assert_eq!(hosts.count(), Some(266));
-        assert_eq!(hosts.supported(70_000 * MS), end_of(1));
+        assert_eq!(hosts.supported_p95(70_000 * MS), end_of(1));
     }
 
     /// The end of the octave of an RTT.
     fn end_of(ms: u64) -> u64 {
-        end((hist::bin(ms * MS) / BINS_PER_BLOCK) as u8)
+        octave_upper_bound((hist::bin(ms * MS) / BINS_PER_BLOCK) as u8)
     }
 }

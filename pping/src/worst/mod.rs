@@ -8,14 +8,14 @@ mod ranking;
 
 pub use self::{
     by::By,
-    flow::{FlowRtts, WorstFlow, share},
+    flow::{FlowRtts, WorstFlow, from_millionths},
     group::{EXPECTED_RTT, Measured, expected_rtt},
     hosts::Hosts,
     ranking::{Ranked, Ranking},
 };
 
 /// The highest number of the worst that a screen can show.
-pub const SHOWN: usize = 100;
+pub const MAX_SHOWN: usize = 100;
 
 /// The default evidence to be among the worst: packets that each end of a flow has sent, or samples or packets of a group.
-pub const EVIDENCE: u64 = 20;
+pub const DEFAULT_EVIDENCE: u64 = 20;

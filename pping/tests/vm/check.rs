@@ -1,6 +1,6 @@
 //! `pping check` reports the features of this kernel.
 
-use pping::kernel::features::{Feature, Features, Without};
+use pping::kernel::features::{DisabledFeatures, Feature, Features};
 use pping_lab::{Topology, run};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ fn reports_what_the_kernel_has_and_that_pping_can_run() {
         let check = checks.iter().find(|check| check["name"] == name);
         check.unwrap_or_else(|| panic!("nothing of {name}: {said}"))["status"].as_str().unwrap()
     };
-    let features = Features::probe(Without::NOTHING).unwrap();
+    let features = Features::probe(DisabledFeatures::NOTHING).unwrap();
     for feature in Feature::ALL {
         let expected = if features.has(feature) { "ok" } else { "degraded" };
         assert_eq!(status(feature.name()), expected, "{said}");

@@ -92,7 +92,7 @@ fn everything_at_once(ingress: &str, length: Duration, fewest_fills: usize) {
     let mut pping = watch_with(pping(&cable.near, &arguments), NEAR);
     println!("pping watches after {:.1} s", began.elapsed().as_secs_f64());
     let capture = ok(Capture::start(&cable.near, NEAR, &directory.path().join("witness.pcap")));
-    let before = Counted::quietly(&cable, None);
+    let before = Counted::once_quiet(&cable, None);
     let _steering = cable.steer(cpus, ingress);
     let servers = [&cable.near, &cable.far].map(|host| ok(Server::start(host, 0, Behaviour::Echo)));
 
@@ -134,7 +134,7 @@ fn everything_at_once(ingress: &str, length: Duration, fewest_fills: usize) {
     });
     drop(servers);
     assert!(fills.filled.load(Relaxed) >= fewest_fills, "{fills:?}");
-    let after = Counted::quietly(&cable, Some(&before));
+    let after = Counted::once_quiet(&cable, Some(&before));
     let file = ok(capture.finish());
     ok(pping.stop(Signal::SIGINT, PATIENCE));
     let (samples, summaries) = records(&ok(pping.stdout()));

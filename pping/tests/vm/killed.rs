@@ -19,7 +19,7 @@ fn watch(net: &Net) -> Process {
 }
 
 /// Returns the counters in the only run's map.
-fn counted() -> String {
+fn counter_dump() -> String {
     let (is_there, dump) = tool("bpftool", &["map", "dump", "name", "COUNTERS"]);
     assert!(is_there, "{dump}");
     dump
@@ -31,16 +31,16 @@ fn measures_nothing_once_its_lease_has_expired_and_is_cleaned_up() {
     let mut killed = watch(&net);
     // Waits longer than the first lease.
     thread::sleep(Duration::from_secs(LEASE_SECONDS + 2));
-    let before = counted();
+    let before = counter_dump();
     ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");
-    assert_ne!(counted(), before);
+    assert_ne!(counter_dump(), before);
 
     ok(killed.signal(Signal::SIGKILL));
     ok(killed.wait_timeout(ENDING));
     thread::sleep(Duration::from_secs(LEASE_SECONDS + 1));
-    let before = counted();
+    let before = counter_dump();
     ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");
-    assert_eq!(counted(), before);
+    assert_eq!(counter_dump(), before);
 
     let removed = ok(run(&mut pping(&net.router, "cleanup")));
     assert!(removed.contains(&format!("{}: removed 2 filters of 1 run", Topology::WAN)), "{removed}");
@@ -56,7 +56,7 @@ fn is_replaced_by_the_next_run_which_keeps_living_ones() {
     ok(killed.wait_timeout(ENDING));
     let next = watch(&net);
     let said = ok(next.stderr());
-    assert!(said.contains("removed what a pping that was killed left on"), "{said}");
+    assert!(said.contains("removed leftovers of a killed pping on"), "{said}");
     ping(&net.client, Topology::SERVER_IPV4, "-c3 -i0.1");
     for pping in [living, next] {
         assert_eq!(Records::parse(&interrupt(pping)).samples.len(), 3);

@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 use pping::kernel::{
     drain::{Event, drain},
-    features::{Feature, Without},
+    features::{DisabledFeatures, Feature},
     interfaces::Link,
     load::{self, Hook, LoadOptions},
 };
@@ -70,9 +70,9 @@ fn unread_events_are_counted() {
     /// More samples than the ring holds.
     const SAMPLES: u32 = 60_000;
     let (object, without) = if features::has_fetch() {
-        (BASELINE, Without::NOTHING)
+        (BASELINE, DisabledFeatures::NOTHING)
     } else {
-        (BASELINE_ADD_ONLY, Without::these(&[Feature::Fetch]))
+        (BASELINE_ADD_ONLY, DisabledFeatures::these(&[Feature::Fetch]))
     };
     let mut kernel =
         load::open(object, &LoadOptions { max_flows: 16, without, ..LoadOptions::DEFAULT }).unwrap();

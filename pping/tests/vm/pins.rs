@@ -26,7 +26,7 @@ fn a_restart_loses_no_sample() {
         let mut pping = watch(&net.router, Topology::WAN, &arguments);
         if !features::has_tcx() {
             let said = ok(pping.stderr());
-            assert!(said.contains("going on without --pin"), "{said}");
+            assert!(said.contains("continuing without --pin"), "{said}");
             interrupt(pping);
             return super::report::skip(
                 "links at tc, without which nothing can be pinned, came with Linux 6.6",

@@ -34,8 +34,10 @@ const EVERYTHING: LoadOptions = LoadOptions {
     log: true,
     ..SMALL
 };
-const EVERYTHING_BOTH: LoadOptions =
-    LoadOptions { rules: Rules { methods: Methods::ALL.and_seq_always(), ..RARELY_AND_LOCAL }, ..EVERYTHING };
+const EVERYTHING_BOTH: LoadOptions = LoadOptions {
+    rules: Rules { methods: Methods::ALL.with_seq_always(), ..RARELY_AND_LOCAL },
+    ..EVERYTHING
+};
 
 /// The default settings, and the most expensive ones.
 const EXTREMES: [(&str, LoadOptions); 3] =
@@ -53,8 +55,8 @@ const SETS: [(&str, LoadOptions); 12] = [
     ("excludes", LoadOptions { excludes: true, ..SMALL }),
     ("decap", LoadOptions { decap: Decap::ALL, ..SMALL }),
     ("log", LoadOptions { log: true, ..SMALL }),
-    ("tcp-ts-only", LoadOptions { rules: measured_by(Methods::NONE.and(Method::TcpTs)), ..SMALL }),
-    ("tcp-both", LoadOptions { rules: measured_by(Methods::ALL.and_seq_always()), ..SMALL }),
+    ("tcp-ts-only", LoadOptions { rules: measured_by(Methods::NONE.with(Method::TcpTs)), ..SMALL }),
+    ("tcp-both", LoadOptions { rules: measured_by(Methods::ALL.with_seq_always()), ..SMALL }),
 ];
 
 const fn measured_by(methods: Methods) -> Rules {

@@ -7,10 +7,10 @@ its kind of content, at a second of the clock. `pass_time(now)` of the DNS famil
 from rules_base import Clock, Limits
 from rules_dns import Message, Queries
 from rules_icmp import Echo, Echoes
-from rules_quic import QuicPacket, Talks
+from rules_quic import QuicFlows, QuicPacket
 from rules_tcp import Connections, Segment
 
-FAMILIES = {Segment: Connections, Echo: Echoes, Message: Queries, QuicPacket: Talks}
+FAMILIES = {Segment: Connections, Echo: Echoes, Message: Queries, QuicPacket: QuicFlows}
 
 
 def families_of(limits):

@@ -102,7 +102,7 @@ class Direction:
         return True
 
 
-class Talk(Flow):
+class QuicFlow(Flow):
     """A flow of QUIC, or of packets that may be QUIC."""
 
     def __init__(self, packet):
@@ -134,7 +134,7 @@ class Talk(Flow):
             how(direction)
 
 
-class Talks:
+class QuicFlows:
     """All packets of QUIC."""
 
     def __init__(self, limits):
@@ -152,7 +152,7 @@ class Talks:
         if is_new:
             if packet.content.form not in (LONG, INITIAL):
                 return []
-            flow = self.flows[packet.key()] = Talk(packet)
+            flow = self.flows[packet.key()] = QuicFlow(packet)
         flow.see(packet.time, second)
         if is_long:
             matches = self.reply(flow, packet)

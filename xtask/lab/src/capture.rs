@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Error, Namespace, Process, Result, Signal, error::Doing};
+use crate::{Error, Namespace, Process, Result, Signal, error::Context};
 
 /// Enough for the headers of everything that pping parses, without payload.
 const SNAP_LENGTH: &str = "128";
@@ -73,7 +73,8 @@ impl Capture {
     /// On SIGINT tcpdump drops what it has not read yet: let it catch up first.
     fn settle(&self) -> Result<()> {
         let size = || {
-            let metadata = fs::metadata(&self.file).doing(|| format!("read {}", self.file.display()))?;
+            let metadata =
+                fs::metadata(&self.file).while_doing(|| format!("read {}", self.file.display()))?;
             Ok(metadata.len())
         };
         let mut before = size()?;

@@ -3,7 +3,7 @@ use nix::{
     unistd::Pid,
 };
 
-use crate::{Result, error::Doing as _};
+use crate::{Result, error::Context as _};
 
 /// Pins the calling thread to a CPU.
 ///
@@ -15,5 +15,5 @@ pub fn stay_on(cpu: usize) -> Result<()> {
     cpus.set(cpu)
         .and_then(|()| sched_setaffinity(THIS_THREAD, &cpus))
         .map_err(std::io::Error::from)
-        .doing(|| format!("stay on CPU {cpu}"))
+        .while_doing(|| format!("stay on CPU {cpu}"))
 }

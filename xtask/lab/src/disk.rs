@@ -5,7 +5,7 @@ use nix::{
     sched::{CloneFlags, unshare},
 };
 
-use crate::{Error, Result, error::Doing};
+use crate::{Error, Result, error::Context};
 
 /// Runs `work` on a new thread with a directory on a disk of this size. Only that thread and its children see the disk,
 /// which disappears with them. A panic in `work` goes on in the caller.
@@ -16,17 +16,17 @@ pub fn on_small_disk<T: Send>(kibibytes: u32, work: impl FnOnce(&Path) -> T + Se
     if !nix::unistd::geteuid().is_root() {
         return Err(Error::NotRoot);
     }
-    let directory = tempfile::tempdir().doing(|| "make a temporary directory".to_owned())?;
+    let directory = tempfile::tempdir().while_doing(|| "make a temporary directory".to_owned())?;
     let path = directory.path();
     let inside = || {
-        unshare(CloneFlags::CLONE_NEWNS).doing(|| "make a mount namespace".to_owned())?;
+        unshare(CloneFlags::CLONE_NEWNS).while_doing(|| "make a mount namespace".to_owned())?;
         let none: Option<&str> = None;
         // Otherwise the mount would be visible everywhere.
         mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
-            .doing(|| "keep mounts private".to_owned())?;
+            .while_doing(|| "keep mounts private".to_owned())?;
         let options = format!("size={kibibytes}k");
         mount(Some("tmpfs"), path, Some("tmpfs"), MsFlags::empty(), Some(options.as_str()))
-            .doing(|| format!("mount a disk of {kibibytes} KiB"))?;
+            .while_doing(|| format!("mount a disk of {kibibytes} KiB"))?;
         Ok(work(path))
     };
     match thread::scope(|scope| scope.spawn(inside).join()) {

@@ -63,12 +63,12 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Adds what the lab was doing to an error of the kernel.
-pub(crate) trait Doing<T> {
-    fn doing(self, action: impl FnOnce() -> String) -> Result<T>;
+pub(crate) trait Context<T> {
+    fn while_doing(self, action: impl FnOnce() -> String) -> Result<T>;
 }
 
-impl<T, E: Into<io::Error>> Doing<T> for std::result::Result<T, E> {
-    fn doing(self, action: impl FnOnce() -> String) -> Result<T> {
+impl<T, E: Into<io::Error>> Context<T> for std::result::Result<T, E> {
+    fn while_doing(self, action: impl FnOnce() -> String) -> Result<T> {
         self.map_err(|error| Error::System { action: action(), reason: error.into() })
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use signal_hook::{SigId, consts::SIGINT, flag, low_level};
 
-use crate::{Result, error::Doing};
+use crate::{Result, error::Context};
 
 /// Turns Ctrl-C into a flag: a process killed by SIGINT runs no guards, and would leave its namespaces behind.
 #[derive(Debug)]
@@ -24,7 +24,8 @@ impl Interrupt {
     /// If the kernel refuses the handler.
     pub fn catch() -> Result<Self> {
         let raised = Arc::default();
-        let registration = flag::register(SIGINT, Arc::clone(&raised)).doing(|| "catch SIGINT".to_owned())?;
+        let registration =
+            flag::register(SIGINT, Arc::clone(&raised)).while_doing(|| "catch SIGINT".to_owned())?;
         Ok(Self { raised, registration })
     }
 

@@ -15,7 +15,7 @@ use std::{
 
 use nix::sched::{CloneFlags, setns};
 
-use crate::{Error, Result, error::Doing, run::ip};
+use crate::{Error, Result, error::Context, run::ip};
 
 /// Where `ip netns` keeps its namespaces.
 const NETNS_DIR: &str = "/run/netns";
@@ -56,7 +56,7 @@ impl Namespace {
         let name = format!("{PREFIX}{}-{number}-{role}", process::id());
         ip(&format!("netns add {name}"))?;
         let path = Path::new(NETNS_DIR).join(&name);
-        let handle = match File::open(&path).doing(|| format!("open {}", path.display())) {
+        let handle = match File::open(&path).while_doing(|| format!("open {}", path.display())) {
             Ok(file) => Arc::new(file),
             Err(error) => {
                 remove(&name);
@@ -106,7 +106,7 @@ impl Namespace {
     /// If the kernel does not let the thread in.
     pub fn enter<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T> {
         let inside = || {
-            setns(&*self.handle, CloneFlags::CLONE_NEWNET).doing(|| format!("enter {}", self.name))?;
+            setns(&*self.handle, CloneFlags::CLONE_NEWNET).while_doing(|| format!("enter {}", self.name))?;
             Ok(work())
         };
         match thread::scope(|scope| scope.spawn(inside).join()) {
@@ -122,7 +122,8 @@ impl Namespace {
     /// If the sysctl does not exist, or does not exist per namespace.
     pub fn sysctl(&self, key: &str, value: &str) -> Result<()> {
         let path = Path::new("/proc/sys").join(key.replace('.', "/"));
-        self.enter(|| fs::write(path, value))?.doing(|| format!("set {key} to {value} in {}", self.name))
+        self.enter(|| fs::write(path, value))?
+            .while_doing(|| format!("set {key} to {value} in {}", self.name))
     }
 
     /// Makes the host forward packets between its interfaces, IPv4 and IPv6.
@@ -142,7 +143,7 @@ impl Namespace {
     pub fn sweep() -> Result<usize> {
         let entries = match fs::read_dir(NETNS_DIR) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            entries => entries.doing(|| format!("list {NETNS_DIR}"))?,
+            entries => entries.while_doing(|| format!("list {NETNS_DIR}"))?,
         };
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         let stale: Vec<_> = names.filter(|name| maker(name).is_some_and(is_gone)).collect();

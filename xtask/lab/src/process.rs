@@ -13,7 +13,7 @@ use nix::{
 
 use crate::{
     Error, Result,
-    error::Doing,
+    error::Context,
     run::{command_line, start_error},
 };
 
@@ -37,9 +37,9 @@ impl Process {
     /// # Errors
     /// [`Error::Start`] if there is no such program.
     pub fn spawn(mut command: Command) -> Result<Self> {
-        let file = || tempfile::tempfile().doing(|| "make a temporary file".to_owned());
+        let file = || tempfile::tempfile().while_doing(|| "make a temporary file".to_owned());
         let (stdout, stderr) = (file()?, file()?);
-        let share = |file: &File| file.try_clone().doing(|| "share a temporary file".to_owned());
+        let share = |file: &File| file.try_clone().while_doing(|| "share a temporary file".to_owned());
         command.stdin(Stdio::null()).stdout(share(&stdout)?).stderr(share(&stderr)?);
         let child = command.spawn().map_err(|reason| start_error(&command, reason))?;
         Ok(Self { command: command_line(&command), child, stdout, stderr })
@@ -76,7 +76,7 @@ impl Process {
             return Ok(());
         }
         let pid = Pid::from_raw(self.child.id() as i32);
-        kill(pid, signal).doing(|| format!("send {signal} to `{}`", self.command))
+        kill(pid, signal).while_doing(|| format!("send {signal} to `{}`", self.command))
     }
 
     /// How it ended, or `None` while it runs.
@@ -84,7 +84,7 @@ impl Process {
     /// # Errors
     /// If the kernel refuses.
     pub fn status(&mut self) -> Result<Option<ExitStatus>> {
-        self.child.try_wait().doing(|| format!("wait for `{}`", self.command))
+        self.child.try_wait().while_doing(|| format!("wait for `{}`", self.command))
     }
 
     /// Waits for its end.
@@ -163,7 +163,10 @@ fn read(file: &File) -> Result<String> {
     let mut content = Vec::new();
     let mut part = [0; 8192];
     loop {
-        match file.read_at(&mut part, content.len() as u64).doing(|| "read a temporary file".to_owned())? {
+        match file
+            .read_at(&mut part, content.len() as u64)
+            .while_doing(|| "read a temporary file".to_owned())?
+        {
             0 => return Ok(String::from_utf8_lossy(&content).into_owned()),
             length => content.extend_from_slice(&part[..length]),
         }

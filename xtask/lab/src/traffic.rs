@@ -18,7 +18,7 @@ use nix::{
     sys::time::TimeSpec,
 };
 
-use crate::{Error, Namespace, Result, error::Doing};
+use crate::{Error, Namespace, Result, error::Context};
 
 /// How often a server checks whether to stop.
 const POLL: Duration = Duration::from_millis(2);
@@ -55,9 +55,9 @@ impl Server {
         // On Linux the unspecified IPv6 address takes IPv4 connections too.
         let listener = namespace
             .enter(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)))?
-            .doing(|| format!("listen on port {port} in {}", namespace.name()))?;
-        let port = listener.local_addr().doing(|| "read a port".to_owned())?.port();
-        listener.set_nonblocking(true).doing(|| "listen without blocking".to_owned())?;
+            .while_doing(|| format!("listen on port {port} in {}", namespace.name()))?;
+        let port = listener.local_addr().while_doing(|| "read a port".to_owned())?.port();
+        listener.set_nonblocking(true).while_doing(|| "listen without blocking".to_owned())?;
         let shared = Arc::new(Shared::default());
         let server = Arc::clone(&shared);
         let thread = Some(thread::spawn(move || accept(&listener, behaviour, &server)));
@@ -162,7 +162,7 @@ pub struct TcpInfo {
 /// [`Error::System`] if the connection fails.
 pub fn send(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Result<Sent> {
     transfer(client, server.into(), pace, |mut stream| {
-        let end = stream.read(&mut [0]).doing(|| "read from the sink".to_owned())?;
+        let end = stream.read(&mut [0]).while_doing(|| "read from the sink".to_owned())?;
         if end == 0 { Ok(()) } else { Err(Error::Corrupt { offset: 0 }) }
     })
 }
@@ -177,7 +177,7 @@ pub fn echo(client: &Namespace, server: impl Into<SocketAddr>, pace: Pace) -> Re
         let mut buffer = vec![0; 65_536];
         let mut offset = 0;
         loop {
-            match stream.read(&mut buffer).doing(|| "read the echo".to_owned())? {
+            match stream.read(&mut buffer).while_doing(|| "read the echo".to_owned())? {
                 0 if offset == expected => return Ok(()),
                 0 => return Err(Error::Corrupt { offset }),
                 length => {
@@ -199,14 +199,15 @@ fn transfer(
     pace: Pace,
     read: impl FnOnce(TcpStream) -> Result<()> + Send,
 ) -> Result<Sent> {
-    let mut stream = client.enter(|| TcpStream::connect(server))?.doing(|| format!("connect to {server}"))?;
-    stream.set_nodelay(true).doing(|| "switch Nagle's algorithm off".to_owned())?;
-    let local = stream.local_addr().doing(|| "read a port".to_owned())?;
-    let reader = stream.try_clone().doing(|| "share a connection".to_owned())?;
+    let mut stream =
+        client.enter(|| TcpStream::connect(server))?.while_doing(|| format!("connect to {server}"))?;
+    stream.set_nodelay(true).while_doing(|| "switch Nagle's algorithm off".to_owned())?;
+    let local = stream.local_addr().while_doing(|| "read a port".to_owned())?;
+    let reader = stream.try_clone().while_doing(|| "share a connection".to_owned())?;
     let start = Instant::now();
     thread::scope(|scope| {
         let reader = scope.spawn(move || read(reader));
-        let written = write_paced(&mut stream, pace).doing(|| format!("send to {server}"));
+        let written = write_paced(&mut stream, pace).while_doing(|| format!("send to {server}"));
         // On failure, shut down both directions, or the reader would wait for ever.
         let end = if written.is_ok() { Shutdown::Write } else { Shutdown::Both };
         stream.shutdown(end).ok();
@@ -214,7 +215,7 @@ fn transfer(
         let bytes = written?;
         read?;
         let elapsed = start.elapsed();
-        let tcp_info = tcp_info(&stream).doing(|| "ask the kernel about a connection".to_owned())?;
+        let tcp_info = tcp_info(&stream).while_doing(|| "ask the kernel about a connection".to_owned())?;
         Ok(Sent { local, bytes, elapsed, tcp_info })
     })
 }

@@ -14,7 +14,7 @@ use nix::{
     sys::{prctl, time::TimeSpec},
 };
 
-use crate::{Namespace, Result, error::Doing, packet::PacketSocket, queue::Queue};
+use crate::{Namespace, Result, error::Context, packet::PacketSocket, queue::Queue};
 
 /// How often an idle wire checks whether to stop.
 const IDLE: Duration = Duration::from_millis(20);
@@ -87,17 +87,19 @@ impl Wire {
     /// If an interface does not exist or the kernel refuses packet sockets.
     pub fn new(namespace: &Namespace, first: &str, second: &str, hold: Duration) -> Result<Self> {
         let open = |interface: &str| {
-            PacketSocket::open(interface).doing(|| format!("open a packet socket on {interface}"))
+            PacketSocket::open(interface).while_doing(|| format!("open a packet socket on {interface}"))
         };
         let (first, second) = namespace.enter(|| Ok((open(first)?, open(second)?)))??;
-        let share = |socket: &PacketSocket| socket.try_clone().doing(|| "share a packet socket".to_owned());
+        let share =
+            |socket: &PacketSocket| socket.try_clone().while_doing(|| "share a packet socket".to_owned());
         let ends = [(share(&first)?, share(&second)?), (second, first)];
         let mut wire = Self { lanes: Default::default(), threads: Vec::new() };
         for (lane, (from, to)) in wire.lanes.iter().zip(ends) {
             lane.set_hold(hold);
             let lane = Arc::clone(lane);
             let thread = thread::Builder::new().name("wire".to_owned());
-            let handle = thread.spawn(move || lane.carry(from, &to)).doing(|| "start a wire".to_owned())?;
+            let handle =
+                thread.spawn(move || lane.carry(from, &to)).while_doing(|| "start a wire".to_owned())?;
             wire.threads.push(handle);
         }
         Ok(wire)

@@ -33,7 +33,7 @@ pub(super) fn run(mut bench: Command) -> Result<()> {
     let machine = tables.lines().next().unwrap_or_default();
     let directory = directory(&today()?, machine);
     fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
-    let run = free(&directory);
+    let run = next_suffix(&directory);
     let kept = directory.join(format!("tables{run}.txt"));
     fs::write(&kept, &tables)?;
     fs::copy(&figures, directory.join(format!("figures{run}.json"))).context("keeping the figures")?;
@@ -42,7 +42,7 @@ pub(super) fn run(mut bench: Command) -> Result<()> {
 }
 
 /// Returns the suffix that tells the next run in a directory from earlier ones: empty, `-2`, `-3`...
-fn free(directory: &Path) -> String {
+fn next_suffix(directory: &Path) -> String {
     let mut run = String::new();
     let mut number = 1;
     while directory.join(format!("tables{run}.txt")).exists() {
@@ -58,12 +58,12 @@ fn today() -> Result<String> {
 }
 
 fn directory(date: &str, machine: &str) -> PathBuf {
-    environment::repository().join(RUNS).join(format!("{date}-{}", short(machine)))
+    environment::repository().join(RUNS).join(format!("{date}-{}", machine_slug(machine)))
 }
 
 /// Shortens a machine's description for a file name: `AMD EPYC 7B13, 2 cores, Linux 6.18` becomes
 /// `amd-epyc-7b13-2-cores`.
-fn short(machine: &str) -> String {
+fn machine_slug(machine: &str) -> String {
     let (hardware, _) = machine.split_once(", Linux").unwrap_or((machine, ""));
     let words =
         hardware.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -72,23 +72,23 @@ fn short(machine: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{free, short};
+    use super::{machine_slug, next_suffix};
 
     #[test]
     fn a_machine_makes_a_name_of_a_file() {
-        assert_eq!(short("AMD EPYC 7B13, 2 cores, Linux 6.18.44"), "amd-epyc-7b13-2-cores");
+        assert_eq!(machine_slug("AMD EPYC 7B13, 2 cores, Linux 6.18.44"), "amd-epyc-7b13-2-cores");
         assert_eq!(
-            short("Intel(R) Xeon(R) CPU @ 2.20GHz, 1 cores, Linux 5.10"),
+            machine_slug("Intel(R) Xeon(R) CPU @ 2.20GHz, 1 cores, Linux 5.10"),
             "intel-r-xeon-r-cpu-2-20ghz-1-cores"
         );
-        assert_eq!(short(""), "");
+        assert_eq!(machine_slug(""), "");
     }
 
     #[test]
     fn no_run_replaces_another_that_lives() {
         let directory = tempfile::tempdir().unwrap();
         for expected in ["", "-2", "-3"] {
-            let run = free(directory.path());
+            let run = next_suffix(directory.path());
             assert_eq!(run, expected);
             std::fs::write(directory.path().join(format!("tables{run}.txt")), "").unwrap();
         }

@@ -3,10 +3,10 @@
 use std::fmt;
 
 /// Width of the column of names; the figures follow.
-const NAME: usize = 52;
+const NAME_WIDTH: usize = 52;
 
 /// Lower figures are within the machine's noise, so no ratio is computed from them.
-const LEAST: f64 = 10.0;
+const NOISE_FLOOR: f64 = 10.0;
 
 /// The medians of each line, one per turn, in the order in which the lines were printed.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Figures {
 
 /// The name and the median of a line that has three figures.
 fn figure(line: &str) -> Option<(&str, f64)> {
-    let (name, figures) = line.split_at_checked(NAME)?;
+    let (name, figures) = line.split_at_checked(NAME_WIDTH)?;
     let figures: Vec<f64> = figures.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     let name = name.trim_end();
     (figures.len() == 3 && !name.is_empty()).then(|| (name, figures[0]))
@@ -66,8 +66,8 @@ fn median(figures: &[f64]) -> f64 {
 impl fmt::Display for Line {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, before, now, ratios: (least, most) } = self;
-        write!(formatter, "{name:<NAME$} {before:>8.1} {now:>8.1}")?;
-        if *before < LEAST {
+        write!(formatter, "{name:<NAME_WIDTH$} {before:>8.1} {now:>8.1}")?;
+        if *before < NOISE_FLOOR {
             return Ok(());
         }
         write!(formatter, " {:>6.2}  {least:>5.2}-{most:.2}", now / before)

@@ -40,8 +40,8 @@ pub(super) fn lintian(package: &Path) -> Result<()> {
 /// Installs, configures, upgrades, removes, installs again and purges.
 pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     let root = Root::new()?;
-    root.bring(package, "/srv/pping.deb")?;
-    root.bring(newer, "/srv/newer.deb")?;
+    root.copy_in(package, "/srv/pping.deb")?;
+    root.copy_in(newer, "/srv/newer.deb")?;
     let before = root.listing()?;
     // apt checks the dependencies, which are installed already.
     root.run("apt-get install --yes /srv/pping.deb")?;
@@ -54,7 +54,7 @@ pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     root.run("logrotate --debug /etc/logrotate.d/pping")?;
     ensure!(
         !root.path("/etc/systemd/system/multi-user.target.wants/pping.service").exists(),
-        "it is enabled by itself"
+        "the installation enabled the service"
     );
     root.run("systemctl enable pping.service pping@wan.service")?;
     let configuration = root.path("/etc/pping/pping.toml");
@@ -63,16 +63,16 @@ pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     root.run("mkdir /var/log/pping && touch /var/log/pping/records.jsonl && chown -R pping: /var/log/pping")?;
 
     root.run("apt-get install --yes /srv/newer.deb")?;
-    ensure!(installed(&root)? != version, "it was not upgraded");
+    ensure!(installed(&root)? != version, "the package was not upgraded");
     ensure!(fs::read_to_string(&configuration)? == edited, "an upgrade changed the configuration");
     root.run("systemctl is-enabled pping.service pping@wan.service")?;
 
     root.run("apt-get remove --yes pping")?;
-    ensure!(!root.path("/usr/bin/pping").exists(), "a program that was removed is there");
+    ensure!(!root.path("/usr/bin/pping").exists(), "the program is still there after removal");
     ensure!(fs::read_to_string(&configuration)? == edited, "removing changed the configuration");
-    ensure!(root.path("/var/log/pping/records.jsonl").exists(), "removing took records away");
+    ensure!(root.path("/var/log/pping/records.jsonl").exists(), "removing deleted the records");
     root.run("apt-get install --yes /srv/pping.deb")?;
-    ensure!(installed(&root)? == version, "it is not what was installed");
+    ensure!(installed(&root)? == version, "the version is not the one that was installed");
     ensure!(fs::read_to_string(&configuration)? == edited, "installing again changed the configuration");
 
     root.run("apt-get purge --yes pping")?;
@@ -80,7 +80,7 @@ pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     let left: Vec<_> = after.lines().filter(|line| !before.lines().any(|it| it == *line)).collect();
     ensure!(left.is_empty(), "a purge leaves or changes:\n{}", left.join("\n"));
     let missing: Vec<_> = before.lines().filter(|line| !after.lines().any(|it| it == *line)).collect();
-    ensure!(missing.is_empty(), "a purge takes away or changes:\n{}", missing.join("\n"));
+    ensure!(missing.is_empty(), "a purge removes or changes:\n{}", missing.join("\n"));
     Ok(())
 }
 

@@ -26,7 +26,7 @@ use crate::{command, environment, everything, setup};
 pub(crate) fn run(check: bool) -> Result<()> {
     ensure!(
         !check || environment::is_root(),
-        "trying a package in a system of its own takes root: run `sudo env \"PATH=$PATH\" cargo xtask dist --check`"
+        "checking a package needs root; run `sudo env \"PATH=$PATH\" cargo xtask dist --check`"
     );
     setup::for_packaging(check)?;
     let dist = environment::target_directory().join("dist");

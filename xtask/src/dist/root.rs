@@ -15,7 +15,7 @@ use crate::{command, environment};
 const CODENAME: &str = "bookworm";
 
 /// Packages that pping's depends on or works with, so that later changes come from pping's package.
-const INCLUDED: &str = "--include=systemd,procps,man-db,logrotate";
+const INCLUDE_OPTION: &str = "--include=systemd,procps,man-db,logrotate";
 
 /// The directory of a Debian system.
 pub(super) struct Root {
@@ -32,7 +32,7 @@ impl Root {
             clear(&base)?;
             fs::create_dir_all(&parent)?;
             let mut debootstrap = Command::new("debootstrap");
-            debootstrap.args(["--variant=minbase", INCLUDED, CODENAME]).arg(&base).arg(source()?);
+            debootstrap.args(["--variant=minbase", INCLUDE_OPTION, CODENAME]).arg(&base).arg(source()?);
             command::run(debootstrap.stdout(std::io::stderr()))?;
         }
         clear(&directory)?;
@@ -46,7 +46,7 @@ impl Root {
     }
 
     /// Copies a file into the system.
-    pub(super) fn bring(&self, file: &Path, to: &str) -> Result<()> {
+    pub(super) fn copy_in(&self, file: &Path, to: &str) -> Result<()> {
         fs::copy(file, self.path(to)).with_context(|| format!("copying {}", file.display()))?;
         Ok(())
     }
@@ -68,7 +68,7 @@ impl Root {
     /// Runs a command line in the system, and returns its standard output.
     pub(super) fn run(&self, line: &str) -> Result<String> {
         eprintln!("# {line}");
-        pping_lab::run(&mut self.command(line)).with_context(|| format!("`{line}` in the system of its own"))
+        pping_lab::run(&mut self.command(line)).with_context(|| format!("`{line}` in the test system"))
     }
 
     /// Lists every file with its checksum, and every directory and link, except the records of apt and dpkg.

@@ -13,18 +13,18 @@ const READY: &str =
 /// Starts the service, reloads it, lets it hang, upgrades it, breaks its configuration, and purges it.
 pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     let root = Root::new()?;
-    root.bring(package, "/srv/pping.deb")?;
-    root.bring(newer, "/srv/newer.deb")?;
+    root.copy_in(package, "/srv/pping.deb")?;
+    root.copy_in(newer, "/srv/newer.deb")?;
     let machine = Machine::boot(&root)?;
     let property =
         |name: &str| machine.run(&format!("systemctl show --property={name} --value pping.service"));
 
     machine.run("apt-get install --yes /srv/pping.deb")?;
-    ensure!(property("ActiveState")? == "inactive\n", "it is started by itself");
+    ensure!(property("ActiveState")? == "inactive\n", "the installation started the service");
     // `systemctl start` returns once pping is ready, so pping answers at once.
     machine.run("systemctl start pping.service")?;
     machine.run(READY)?;
-    ensure!(property("StatusText")? == "watching eth0\n", "systemd has not heard of what it watches");
+    ensure!(property("StatusText")? == "watching eth0\n", "systemd does not show what pping watches");
     let status = machine.run("cat /proc/$(systemctl show --property=MainPID --value pping)/status")?;
     for line in ["CapEff:\t0000008000001000", "CapBnd:\t000000c000001000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
         ensure!(status.contains(line), "no `{line}` in\n{status}");
@@ -57,7 +57,7 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     let before = property("MainPID")?;
     machine.run("apt-get install --yes /srv/newer.deb")?;
     machine.run(READY)?;
-    ensure!(property("MainPID")? != before, "what was upgraded still runs");
+    ensure!(property("MainPID")? != before, "the old version still runs after the upgrade");
 
     // An invalid configuration is an error in the journal, and systemd tries again.
     machine.run("sed -i 's/^rate-limit/#&/; $ a rate-limit = \"fast\"' /etc/pping/pping.toml")?;
@@ -67,7 +67,7 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
         "journalctl --unit=pping --priority=err | grep 'rate-limit = \"fast\"'",
     )?;
     machine.run("sed -i '$ d' /etc/pping/pping.toml")?;
-    machine.wait_for("it was tried again", "systemctl is-active pping.service")?;
+    machine.wait_for("systemd started it again", "systemctl is-active pping.service")?;
 
     machine.run("apt-get purge --yes pping")?;
     let left = machine.run(

@@ -20,7 +20,7 @@ pub(super) fn count(program: &Path) -> Result<Vec<(String, u64)>> {
     let printed = pping_lab::run(valgrind.arg(program))?;
     let mut lines = printed.lines();
     let times = lines.next().and_then(|line| line.parse().ok()).filter(|times| *times > 0);
-    let times: u64 = times.context("the program does not say how often it does each thing")?;
+    let times: u64 = times.context("the program does not print how often it does each thing")?;
     let named = lines.zip(1..).map(|(name, number)| {
         let dump = dumps.with_extension(number.to_string());
         let dump = fs::read_to_string(&dump).with_context(|| {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 const LEEWAY: u64 = 3;
 
 /// The same, if the earlier counts are from another compiler or for another processor. It catches gross growth only.
-const LEEWAY_OF_OTHERS: u64 = 25;
+const CROSS_COMPILER_LEEWAY: u64 = 25;
 
 /// What precedes the compiler's version in a document.
 const COMPILER: &str = "Counted with ";
@@ -17,12 +17,12 @@ const COMPILER: &str = "Counted with ";
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     compiler: String,
-    of: Vec<(String, u64)>,
+    cases: Vec<(String, u64)>,
 }
 
 impl Counts {
-    pub(super) fn new(compiler: String, of: Vec<(String, u64)>) -> Self {
-        Self { compiler, of }
+    pub(super) fn new(compiler: String, cases: Vec<(String, u64)>) -> Self {
+        Self { compiler, cases }
     }
 
     /// Reads the counts of a document.
@@ -32,7 +32,7 @@ impl Counts {
             if let Some(compiler) = line.strip_prefix(COMPILER) {
                 compiler.trim_end_matches(':').clone_into(&mut counts.compiler);
             } else if let Some((name, count)) = row(line) {
-                counts.of.push((name.to_owned(), count));
+                counts.cases.push((name.to_owned(), count));
             }
         }
         counts
@@ -40,13 +40,13 @@ impl Counts {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.of.is_empty()
+        self.cases.is_empty()
     }
 
     /// Formats the counts for a document.
     pub(super) fn table(&self) -> String {
         let mut text = format!("\n{COMPILER}{}:\n\n| | instructions |\n| --- | ---: |\n", self.compiler);
-        for (name, count) in &self.of {
+        for (name, count) in &self.cases {
             // Writing to a string cannot fail.
             let _infallible = writeln!(text, "| {name} | {count} |");
         }
@@ -56,7 +56,7 @@ impl Counts {
     /// Formats the counts of now and of before, for people.
     pub(super) fn beside(&self, before: &Self) -> String {
         let mut text = format!("{:<64} {:>8} {:>8}\n", "instructions", "before", "now");
-        for (name, now) in &self.of {
+        for (name, now) in &self.cases {
             let before = before.get(name).map_or("-".to_owned(), |before| before.to_string());
             let _infallible = writeln!(text, "{name:<64} {before:>8} {now:>8}");
         }
@@ -67,9 +67,10 @@ impl Counts {
     pub(super) fn warning(&self, before: &Self) -> Option<String> {
         (self.compiler != before.compiler).then(|| {
             format!(
-                "warning: what is written down was counted with {}, and this is {}. Only what takes {LEEWAY_OF_OTHERS} % more is \
-                 complained of: {LEEWAY} % may be the compiler's. Where this compiler is to stay, run `cargo \
-                 xtask instructions --write` on sources that are known to be good.",
+                "warning: the recorded counts are from {}, but this is {}. Only an increase of more than \
+                 {CROSS_COMPILER_LEEWAY} % is reported, because the compiler alone may cause {LEEWAY} %. To \
+                 keep this compiler, run `cargo xtask instructions --write` on sources that are known to be \
+                 good.",
                 before.compiler, self.compiler
             )
         })
@@ -77,28 +78,29 @@ impl Counts {
 
     /// Lists counts that grew too much, are new, or are gone.
     pub(super) fn complaints(&self, before: &Self) -> Vec<String> {
-        let leeway = if self.compiler == before.compiler { LEEWAY } else { LEEWAY_OF_OTHERS };
+        let leeway = if self.compiler == before.compiler { LEEWAY } else { CROSS_COMPILER_LEEWAY };
         let mut complaints = Vec::new();
-        for (name, now) in &self.of {
+        for (name, now) in &self.cases {
             match before.get(name) {
-                None => complaints.push(format!("{name}: {now} instructions, and none are written down")),
+                None => complaints.push(format!("{name}: {now} instructions, but no count is recorded")),
                 // One more is always allowed: it is more than some percent of a small count.
                 Some(before) if *now > before + (before * leeway / 100).max(1) => {
                     let percent = (now - before) as f64 * 100.0 / before as f64;
                     complaints.push(format!(
-                        "{name}: {now} instructions, {before} before: {percent:.1} % more, where {leeway} % may be"
+                        "{name}: {now} instructions, {before} before: {percent:.1} % more, and {leeway} % \
+                         is allowed"
                     ));
                 }
                 Some(_) => {}
             }
         }
-        let gone = before.of.iter().filter(|(name, _)| self.get(name).is_none());
-        complaints.extend(gone.map(|(name, _)| format!("{name}: written down, and not counted any more")));
+        let gone = before.cases.iter().filter(|(name, _)| self.get(name).is_none());
+        complaints.extend(gone.map(|(name, _)| format!("{name}: recorded, but no longer counted")));
         complaints
     }
 
     fn get(&self, name: &str) -> Option<u64> {
-        self.of.iter().find(|(other, _)| other == name).map(|(_, count)| *count)
+        self.cases.iter().find(|(other, _)| other == name).map(|(_, count)| *count)
     }
 }
 
@@ -112,10 +114,10 @@ fn row(line: &str) -> Option<(&str, u64)> {
 mod tests {
     use super::*;
 
-    fn counts(compiler: &str, of: &[(&str, u64)]) -> Counts {
+    fn counts(compiler: &str, cases: &[(&str, u64)]) -> Counts {
         Counts::new(
             compiler.to_owned(),
-            of.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+            cases.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
         )
     }
 
@@ -137,8 +139,8 @@ mod tests {
         assert_eq!(
             complaints,
             [
-                "long: 1031 instructions, 1000 before: 3.1 % more, where 3 % may be",
-                "short: 12 instructions, 10 before: 20.0 % more, where 3 % may be",
+                "long: 1031 instructions, 1000 before: 3.1 % more, and 3 % is allowed",
+                "short: 12 instructions, 10 before: 20.0 % more, and 3 % is allowed",
             ]
         );
     }
@@ -157,7 +159,7 @@ mod tests {
         let (before, now) = (counts("a", &[("old", 5)]), counts("a", &[("new", 5)]));
         assert_eq!(
             now.complaints(&before),
-            ["new: 5 instructions, and none are written down", "old: written down, and not counted any more"]
+            ["new: 5 instructions, but no count is recorded", "old: recorded, but no longer counted"]
         );
         assert_eq!(now.complaints(&Counts::default()).len(), 1);
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(write: bool) -> Result<()> {
         pping_lab::run(Command::new("rustc").arg("--version").current_dir(environment::repository()))?;
     let program = environment::target_directory().join("release").join(PROGRAM);
     let counts = Counts::new(format!("{}, {ARCH}", compiler.trim()), callgrind::count(&program)?);
-    let before = Counts::read(&document::part(DOCUMENT, MARKER)?);
+    let before = Counts::read(&document::read_section(DOCUMENT, MARKER)?);
     eprintln!("\n{}", counts.beside(&before));
     if write {
         return document::replace(DOCUMENT, MARKER, &counts.table());
@@ -43,8 +43,8 @@ pub(crate) fn run(write: bool) -> Result<()> {
     let complaints = counts.complaints(&before);
     ensure!(
         complaints.is_empty(),
-        "{}\n(a packet would cost more on every machine; if that is how it has to be, run `cargo xtask instructions --write`, \
-         and say why where {DOCUMENT} is committed)",
+        "{}\n(a packet would cost more on every machine; if that is intended, run `cargo xtask instructions \
+         --write`, and give the reason in the commit that changes {DOCUMENT})",
         complaints.join("\n")
     );
     Ok(())
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_document_has_counts() {
-        let counts = Counts::read(&document::part(DOCUMENT, MARKER).expect("it has markers"));
+        let counts = Counts::read(&document::read_section(DOCUMENT, MARKER).expect("it has markers"));
         assert!(!counts.is_empty());
     }
 }

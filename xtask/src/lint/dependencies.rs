@@ -95,7 +95,7 @@ fn wrong(allowed: &Allowed, packages: &[Package]) -> Vec<String> {
     for (name, versions) in &versions {
         let counted = versions.iter().filter(|version| !is_skipped(name, version)).count();
         if counted > 1 {
-            wrong.push(format!("{name} is there in versions {}", versions.join(", ")));
+            wrong.push(format!("{name} is used in several versions: {}", versions.join(", ")));
         }
     }
     let needless = allowed.bans.skip.iter().filter(|skip| {
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_second_version_needs_an_exception_and_an_exception_a_second_version() {
         let twice = [package("a", "1.0.0", "MIT"), package("a", "2.0.0", "MIT")];
-        assert_eq!(wrong(&allowed(&[]), &twice), ["a is there in versions 1.0.0, 2.0.0"]);
+        assert_eq!(wrong(&allowed(&[]), &twice), ["a is used in several versions: 1.0.0, 2.0.0"]);
         assert_eq!(wrong(&allowed(&["a@1.0.0"]), &twice), [""; 0]);
         assert_eq!(wrong(&allowed(&["a@1.0.0"]), &twice[1..]), ["a@1.0.0 needs no exception"]);
     }

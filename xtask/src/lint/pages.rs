@@ -8,17 +8,17 @@ use anyhow::{Context as _, Result, ensure};
 use crate::{command, environment, setup};
 
 /// Pages about the project's future, which readers of the repository do not have.
-const NOT_HERE: [&str; 2] = ["MATCHING.md", "OUTPUT.md"];
+const PRIVATE_PAGES: [&str; 2] = ["MATCHING.md", "OUTPUT.md"];
 
 /// Records of the past, which may name files that have moved since.
-const KEPT: [&str; 2] = ["benches/runs/", "CHANGELOG.md"];
+const HISTORICAL: [&str; 2] = ["benches/runs/", "CHANGELOG.md"];
 
 /// Checks spelling, links and citations.
 pub(super) fn check() -> Result<()> {
     let files = tracked()?;
     let repository = environment::repository();
     command::run(Command::new(setup::lint_program("typos")).current_dir(repository))?;
-    let pages = files.iter().filter(|file| extension(file) == Some("md") && !is_kept(file));
+    let pages = files.iter().filter(|file| extension(file) == Some("md") && !is_historical(file));
     // A site cannot be asked without a network, and a page that disappears there is no fault of a change.
     command::run(
         Command::new(setup::lint_program("lychee"))
@@ -30,8 +30,8 @@ pub(super) fn check() -> Result<()> {
     code_names(&files)
 }
 
-fn is_kept(file: &str) -> bool {
-    KEPT.iter().any(|kept| file.starts_with(kept))
+fn is_historical(file: &str) -> bool {
+    HISTORICAL.iter().any(|path| file.starts_with(path))
 }
 
 fn extension(file: &str) -> Option<&str> {
@@ -52,7 +52,7 @@ fn tracked() -> Result<Vec<String>> {
 fn citations(files: &[String]) -> Result<()> {
     let known: BTreeSet<&str> = files.iter().map(String::as_str).collect();
     let mut wrong = Vec::new();
-    for file in files.iter().filter(|file| !is_kept(file)) {
+    for file in files.iter().filter(|file| !is_historical(file)) {
         let marker = match extension(file) {
             Some("md") => "",
             Some("rs") => "//",
@@ -70,7 +70,7 @@ fn citations(files: &[String]) -> Result<()> {
             }
         }
     }
-    ensure!(wrong.is_empty(), "files that are named and are not there:\n  {}", wrong.join("\n  "));
+    ensure!(wrong.is_empty(), "files that are named but do not exist:\n  {}", wrong.join("\n  "));
     Ok(())
 }
 
@@ -93,7 +93,7 @@ fn cited(line: &str) -> impl Iterator<Item = &str> {
 /// Fails if a page links a Rust file for a name that the file does not contain: `` `name` ([file](path)) ``.
 fn code_names(files: &[String]) -> Result<()> {
     let mut wrong = Vec::new();
-    for page in files.iter().filter(|file| extension(file) == Some("md") && !is_kept(file)) {
+    for page in files.iter().filter(|file| extension(file) == Some("md") && !is_historical(file)) {
         let folder = environment::repository().join(page).parent().map(Path::to_owned).unwrap_or_default();
         let text = fs::read_to_string(environment::repository().join(page))?;
         for (name, path) in linked_names(&text.split_whitespace().collect::<Vec<_>>().join(" ")) {
@@ -104,7 +104,7 @@ fn code_names(files: &[String]) -> Result<()> {
             }
         }
     }
-    ensure!(wrong.is_empty(), "code that is named and is not there:\n  {}", wrong.join("\n  "));
+    ensure!(wrong.is_empty(), "code that is named but does not exist:\n  {}", wrong.join("\n  "));
     Ok(())
 }
 
@@ -125,7 +125,7 @@ fn is_of_identifier(character: char) -> bool {
 
 /// Whether a cited file exists: from the root, from the citing file, or as the end of a path.
 fn is_there(cited: &str, file: &str, known: &BTreeSet<&str>) -> bool {
-    if NOT_HERE.iter().any(|name| cited.ends_with(name)) {
+    if PRIVATE_PAGES.iter().any(|name| cited.ends_with(name)) {
         return false;
     }
     let cited = cited.trim_start_matches("../").trim_start_matches("./");

@@ -33,7 +33,7 @@ pub(crate) fn run(by_file: bool) -> Result<()> {
             circles::circles(&files).into_iter().map(|circle| format!("{name}: {}", circle.join(", "))),
         );
     }
-    ensure!(found.is_empty(), "modules that use each other in a circle:\n  {}", found.join("\n  "));
+    ensure!(found.is_empty(), "modules that depend on each other in a cycle:\n  {}", found.join("\n  "));
     Ok(())
 }
 

@@ -23,8 +23,8 @@ use super::{ADDRESS, Scene, browser::Browser, play, terminal::Terminal};
 /// Columns and rows of the terminal.
 const SIZE: (u16, u16) = (160, 45);
 
-/// The interval between two looks at memory.
-const LOOK: Duration = Duration::from_secs(20);
+/// The interval between two readings of memory.
+const INTERVAL: Duration = Duration::from_secs(20);
 
 /// By what factor pping's memory may grow from the first third to the last. A browser collects garbage when it likes.
 const LEEWAY: f64 = 1.05;
@@ -36,7 +36,7 @@ const LATE: u64 = 500;
 
 /// Memory at one time, KiB.
 #[derive(Clone, Copy)]
-struct Look {
+struct Reading {
     minute: u64,
     agent: u64,
     top: u64,
@@ -60,41 +60,46 @@ pub(crate) fn watch(pping: &Path, length: Duration) -> Result<()> {
         let browser = Browser::start(scene.router)?;
         browser.open(&format!("http://{ADDRESS}/"))?;
         let (seconds, is_over) = (Mutex::new(Seconds::default()), AtomicBool::new(false));
-        let looks = thread::scope(|scope| {
+        let readings = thread::scope(|scope| {
             let heard = scope.spawn(|| listen(scene.router, &seconds, &is_over));
-            let looks = look(scene, length, &top, &browser);
+            let readings = read_memory(scene, length, &top, &browser);
             is_over.store(true, Relaxed);
             heard.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            looks
+            readings
         })?;
         let seconds = seconds.into_inner().unwrap_or_else(PoisonError::into_inner);
         let lost = lost(scene.router)?;
-        report(&looks, &seconds, lost);
-        judge(&looks, &seconds, lost)?;
-        is_current(&top, &browser)
+        report(&readings, &seconds, lost);
+        judge(&readings, &seconds, lost)?;
+        ensure_current(&top, &browser)
     })
 }
 
 /// Reads memory again and again until the time is over.
-fn look(scene: &Scene<'_>, length: Duration, top: &Terminal, browser: &Browser<'_>) -> Result<Vec<Look>> {
+fn read_memory(
+    scene: &Scene<'_>,
+    length: Duration,
+    top: &Terminal,
+    browser: &Browser<'_>,
+) -> Result<Vec<Reading>> {
     let start = Instant::now();
     let top = top.id()?;
-    let mut looks = Vec::new();
+    let mut readings = Vec::new();
     while start.elapsed() < length {
-        ensure!(scene.rest(LOOK), "interrupted");
+        ensure!(scene.rest(INTERVAL), "interrupted");
         let minute = start.elapsed().as_secs() / 60;
-        let look = Look {
+        let reading = Reading {
             minute,
             agent: resident(scene.agent)?,
             top: resident(top)?,
             browser: descendants(browser.id())?.into_iter().map(proportional).sum(),
         };
-        if looks.last().is_none_or(|last: &Look| last.minute / 10 != minute / 10) {
-            eprintln!("{}", look.row());
+        if readings.last().is_none_or(|last: &Reading| last.minute / 10 != minute / 10) {
+            eprintln!("{}", reading.row());
         }
-        looks.push(look);
+        readings.push(reading);
     }
-    Ok(looks)
+    Ok(readings)
 }
 
 /// Reads a stream of events. pping ends a stream now and then, and the next one is opened.
@@ -103,7 +108,7 @@ fn listen(router: &Namespace, seconds: &Mutex<Seconds>, is_over: &AtomicBool) ->
     while !is_over.load(Relaxed) {
         let mut curl = router.command("curl");
         curl.args(["-sN", &url]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = Ended(curl.spawn()?);
+        let mut child = KillOnDrop(curl.spawn()?);
         let output = child.0.stdout.take().context("no output of curl")?;
         for line in BufReader::new(output).lines() {
             if let Some(data) = line?.strip_prefix("data:") {
@@ -120,9 +125,9 @@ fn listen(router: &Namespace, seconds: &Mutex<Seconds>, is_over: &AtomicBool) ->
 }
 
 /// A process that is killed on drop.
-struct Ended(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -149,20 +154,20 @@ impl Seconds {
     }
 }
 
-impl Look {
+impl Reading {
     fn row(&self) -> String {
         let Self { minute, agent, top, browser } = self;
         format!("| {minute} | {agent} | {top} | {browser} |")
     }
 }
 
-fn report(looks: &[Look], seconds: &Seconds, lost: u64) {
+fn report(readings: &[Reading], seconds: &Seconds, lost: u64) {
     eprintln!("| minute | agent, KiB | `pping top`, KiB | Chromium, KiB |\n| ---: | ---: | ---: | ---: |");
     // The first of each ten minutes, and the last of all.
-    for (index, look) in looks.iter().enumerate() {
-        let is_first = index > 0 && looks[index - 1].minute / 10 != look.minute / 10;
-        if is_first || index + 1 == looks.len() {
-            eprintln!("{}", look.row());
+    for (index, reading) in readings.iter().enumerate() {
+        let is_first = index > 0 && readings[index - 1].minute / 10 != reading.minute / 10;
+        if is_first || index + 1 == readings.len() {
+            eprintln!("{}", reading.row());
         }
     }
     eprintln!(
@@ -176,15 +181,16 @@ fn report(looks: &[Look], seconds: &Seconds, lost: u64) {
     );
 }
 
-fn judge(looks: &[Look], seconds: &Seconds, lost: u64) -> Result<()> {
+fn judge(readings: &[Reading], seconds: &Seconds, lost: u64) -> Result<()> {
     for (name, leeway, of) in [
-        ("the agent", LEEWAY, (|look| look.agent) as fn(&Look) -> u64),
-        ("pping top", LEEWAY, |look| look.top),
-        ("Chromium", LEEWAY_OF_BROWSER, |look| look.browser),
+        ("the agent", LEEWAY, (|reading| reading.agent) as fn(&Reading) -> u64),
+        ("pping top", LEEWAY, |reading| reading.top),
+        ("Chromium", LEEWAY_OF_BROWSER, |reading| reading.browser),
     ] {
-        let most = |looks: &[Look]| looks.iter().map(of).max().unwrap_or(0);
-        let third = looks.len() / 3;
-        let (first, last) = (most(&looks[..looks.len() - 2 * third]), most(&looks[looks.len() - third..]));
+        let most = |readings: &[Reading]| readings.iter().map(of).max().unwrap_or(0);
+        let third = readings.len() / 3;
+        let (first, last) =
+            (most(&readings[..readings.len() - 2 * third]), most(&readings[readings.len() - third..]));
         ensure!(last as f64 <= first as f64 * leeway, "{name} grew from {first} to {last} KiB");
     }
     ensure!(seconds.quantile(1.0) < LATE, "a second was over {} ms late", seconds.quantile(1.0));
@@ -193,7 +199,7 @@ fn judge(looks: &[Look], seconds: &Seconds, lost: u64) -> Result<()> {
 }
 
 /// Fails unless both screens show the present: the terminal's changes, and the page has a connection to pping.
-fn is_current(top: &Terminal, browser: &Browser<'_>) -> Result<()> {
+fn ensure_current(top: &Terminal, browser: &Browser<'_>) -> Result<()> {
     let before = top.text()?;
     thread::sleep(Duration::from_secs(3));
     ensure!(before != top.text()?, "the screen of pping top stands still:\n{before}");

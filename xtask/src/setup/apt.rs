@@ -33,7 +33,8 @@ pub(super) fn install(missing: &[Missing]) -> Result<()> {
     let packages = packages(missing);
     if !environment::is_root() {
         bail!(
-            "installing packages takes root; run `sudo apt-get update && sudo apt-get {} {}`, then this again",
+            "installing packages needs root; run `sudo apt-get update && sudo apt-get {} {}`, then this \
+             again",
             INSTALL.join(" "),
             packages.join(" ")
         );

@@ -5,7 +5,6 @@
 //! for instance, is left as it is.
 
 mod apt;
-mod carrier;
 mod compiler;
 mod fuzzing;
 mod lints;
@@ -13,12 +12,13 @@ mod machines;
 mod packaging;
 mod page;
 mod python;
+mod syslog_ng;
 mod tools;
 
 use anyhow::Result;
-pub(crate) use carrier::program as carrier_program;
 pub(crate) use lints::program as lint_program;
 pub(crate) use python::interpreter;
+pub(crate) use syslog_ng::program as syslog_ng_program;
 
 /// What the machine is needed for, beside building.
 #[derive(Clone, Copy, Default)]
@@ -75,7 +75,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
     }
     if scope.tests {
         python::complete()?;
-        carrier::complete()?;
+        syslog_ng::complete()?;
     }
     if report == Report::All {
         let mut found = compiler::found();
@@ -86,7 +86,7 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
         if scope.tests {
             found.extend(tools::found());
             found.extend(python::found());
-            found.extend(carrier::found());
+            found.extend(syslog_ng::found());
         }
         for line in found {
             eprintln!("found {line}");

@@ -71,7 +71,8 @@ pub(super) fn complete_if_possible() {
     };
     if let Err(reason) = fetched {
         eprintln!(
-            "the page of --listen will have no lines, for want of uPlot: {reason}; `cargo xtask setup` installs what is missing"
+            "the page of --listen will have no lines, because uPlot is missing: {reason}; `cargo xtask \
+             setup` installs what is missing"
         );
     }
 }

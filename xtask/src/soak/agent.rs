@@ -29,12 +29,12 @@ pub(super) struct Agent<'a> {
     log: PathBuf,
     child: Mutex<Option<Child>>,
     /// Odd while the agent is not running, or not ready.
-    lives: AtomicU32,
+    generation: AtomicU32,
 }
 
 /// The resources of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct Resources {
     /// Resident memory, and its anonymous part, KiB.
     pub(super) resident: u64,
     pub(super) anonymous: u64,
@@ -60,7 +60,7 @@ impl<'a> Agent<'a> {
             config: directory.join(format!("{name}.toml")),
             log: directory.join(format!("{name}.log")),
             child: Mutex::new(None),
-            lives: AtomicU32::new(1),
+            generation: AtomicU32::new(1),
         }
     }
 
@@ -81,13 +81,13 @@ impl<'a> Agent<'a> {
             );
             thread::sleep(POLL);
         }
-        self.lives.fetch_add(1, SeqCst);
+        self.generation.fetch_add(1, SeqCst);
         Ok(())
     }
 
     /// Ends the agent by a signal, and waits until it has ended.
     pub(super) fn end(&self, signal: &str) -> Result<()> {
-        self.lives.fetch_add(1, SeqCst);
+        self.generation.fetch_add(1, SeqCst);
         self.signal(signal)?;
         let Some(mut child) = self.child().take() else { bail!("{} is not there", self.name) };
         let deadline = Instant::now() + PATIENCE;
@@ -118,13 +118,13 @@ impl<'a> Agent<'a> {
     }
 
     /// Returns a number that changes whenever the agent ends, and when it is ready again. The number is odd in between.
-    pub(super) fn life(&self) -> u32 {
-        self.lives.load(SeqCst)
+    pub(super) fn generation(&self) -> u32 {
+        self.generation.load(SeqCst)
     }
 
-    /// Whether the agent is ready, and has been ever since `life` was its number.
-    pub(super) fn lives_since(&self, life: u32) -> bool {
-        life.is_multiple_of(2) && self.life() == life
+    /// Whether the agent is ready, and has been ever since `generation` was its number.
+    pub(super) fn has_run_since(&self, generation: u32) -> bool {
+        generation.is_multiple_of(2) && self.generation() == generation
     }
 
     /// Returns its process id.
@@ -172,16 +172,16 @@ impl<'a> Agent<'a> {
 
     /// Returns the resources it uses now. Descriptors come and go with each scrape, so this is the reading with the
     /// fewest.
-    pub(super) fn taken(&self) -> Result<Taken> {
-        let mut least: Option<Taken> = None;
+    pub(super) fn resources(&self) -> Result<Resources> {
+        let mut least: Option<Resources> = None;
         for _ in 0..40 {
-            let taken = taken(self.id().context("no process")?)?;
-            if least.is_none_or(|least| taken.descriptors <= least.descriptors) {
-                least = Some(taken);
+            let resources = resources(self.id().context("no process")?)?;
+            if least.is_none_or(|least| resources.descriptors <= least.descriptors) {
+                least = Some(resources);
             }
             thread::sleep(Duration::from_millis(30));
         }
-        least.context("looked at nothing")
+        least.context("read no resources")
     }
 
     fn child(&self) -> MutexGuard<'_, Option<Child>> {
@@ -199,22 +199,23 @@ impl Drop for Agent<'_> {
 }
 
 /// Returns the resources that a process uses at this moment.
-pub(super) fn taken(process: u32) -> Result<Taken> {
+pub(super) fn resources(process: u32) -> Result<Resources> {
     let directory = PathBuf::from(format!("/proc/{process}"));
     let status = fs::read_to_string(directory.join("status"))?;
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
     };
-    let mut taken = Taken { resident: field("VmRSS:"), anonymous: field("RssAnon:"), ..Taken::default() };
+    let mut resources =
+        Resources { resident: field("VmRSS:"), anonymous: field("RssAnon:"), ..Resources::default() };
     for entry in fs::read_dir(directory.join("fd"))? {
         // The descriptor was closed in the meantime.
         let Ok(target) = fs::read_link(entry?.path()) else { continue };
-        taken.descriptors += 1;
+        resources.descriptors += 1;
         let target = target.to_string_lossy();
-        taken.programs += usize::from(target.contains("bpf-prog"));
-        taken.maps += usize::from(target.contains("bpf-map"));
-        taken.links += usize::from(target.contains("bpf_link") || target.contains("bpf-link"));
+        resources.programs += usize::from(target.contains("bpf-prog"));
+        resources.maps += usize::from(target.contains("bpf-map"));
+        resources.links += usize::from(target.contains("bpf_link") || target.contains("bpf-link"));
     }
-    Ok(taken)
+    Ok(resources)
 }

@@ -14,16 +14,16 @@ use super::{
 };
 
 /// More than two of the agent's rounds, which it makes once a second.
-const TURNS: Duration = Duration::from_millis(2500);
+const TWO_ROUNDS: Duration = Duration::from_millis(2500);
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// How many packets and samples differ, which should be none, and of how many (`of_`).
+/// How many packets and samples differ, which should be none, and of how many (`total_`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Differences {
     pub(super) packets: u64,
-    pub(super) of_packets: u64,
+    pub(super) total_packets: u64,
     pub(super) samples: u64,
-    pub(super) of_samples: u64,
+    pub(super) total_samples: u64,
     pub(super) replies: u64,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn kernel(router: &Namespace, dial: &Dial<'_>) -> Result<BTreeMap<Str
 }
 
 /// Returns the kernel's counters and the agents' metrics at a time when no packets pass.
-pub(super) fn quietly(
+pub(super) fn read_when_idle(
     agents: [(&Agent<'_>, &Scraper); 2],
     router: &Namespace,
     dial: &Dial<'_>,
@@ -46,7 +46,7 @@ pub(super) fn quietly(
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         let before = kernel(router, dial)?;
-        thread::sleep(TURNS);
+        thread::sleep(TWO_ROUNDS);
         let mut pages = Vec::new();
         for (agent, scraper) in agents {
             pages.extend(scraper.scrape(agent, false, findings)?);
@@ -55,7 +55,7 @@ pub(super) fn quietly(
             return Ok((before, pages));
         }
     }
-    bail!("there are still packets {PATIENCE:?} after all traffic ended")
+    bail!("packets still pass {PATIENCE:?} after all traffic ended")
 }
 
 /// Returns an agent's counters of the packets of an interface.
@@ -79,7 +79,7 @@ pub(super) fn all(
     for (interface, &counters) in kernel {
         let counted = counters - before.get(interface).copied().unwrap_or_default();
         let reported = reported(page, interface);
-        differences.of_packets += reported.received + reported.sent;
+        differences.total_packets += reported.received + reported.sent;
         differences.packets +=
             counted.received.abs_diff(reported.received) + counted.sent.abs_diff(reported.sent);
         if counted != reported {
@@ -93,7 +93,7 @@ pub(super) fn all(
                 let labels = [("interface", &*interface), ("method", &*method), ("matched", matched)];
                 let samples = page.sum("pping_samples_total", &labels);
                 let of_groups = page.sum("pping_rtt_seconds_count", &labels);
-                differences.of_samples += samples;
+                differences.total_samples += samples;
                 differences.samples += samples.abs_diff(of_groups);
                 if samples != of_groups {
                     findings

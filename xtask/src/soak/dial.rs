@@ -27,9 +27,9 @@ pub(super) struct Dial<'a> {
     remote: Namespace,
     agents: Vec<&'a Agent<'a>>,
     /// What the kernel counted under each name, for interfaces that no longer have it.
-    gone: BTreeMap<String, Counters>,
+    past_counters: BTreeMap<String, Counters>,
     /// The interfaces that exist, and what each had counted under an earlier name.
-    here: BTreeMap<String, Counters>,
+    present: BTreeMap<String, Counters>,
     pub(super) made: u64,
     pub(super) renamed: u64,
     pub(super) longest: Duration,
@@ -44,8 +44,8 @@ impl<'a> Dial<'a> {
             router,
             remote: Namespace::new("dial")?,
             agents,
-            gone: BTreeMap::new(),
-            here: BTreeMap::new(),
+            past_counters: BTreeMap::new(),
+            present: BTreeMap::new(),
             made: 0,
             renamed: 0,
             longest: Duration::ZERO,
@@ -58,7 +58,7 @@ impl<'a> Dial<'a> {
     pub(super) fn next(&mut self, findings: &Findings) -> Result<()> {
         self.round += 1;
         let name = NAMES[self.round % NAMES.len()];
-        if self.here.contains_key(name) {
+        if self.present.contains_key(name) {
             self.hang_up(name)?;
             // Now and then at once, so that the kernel reports both changes together.
             if !self.round.is_multiple_of(3) {
@@ -78,7 +78,7 @@ impl<'a> Dial<'a> {
     /// Makes the interfaces that are missing, so that the same set is compared each time.
     pub(super) fn complete(&mut self, findings: &Findings) -> Result<()> {
         for name in NAMES.into_iter().chain([RENAMED]) {
-            if !self.here.contains_key(name) {
+            if !self.present.contains_key(name) {
                 self.make(name, findings)?;
             }
         }
@@ -87,8 +87,8 @@ impl<'a> Dial<'a> {
 
     /// Returns what all interfaces with each name have counted while they had it.
     pub(super) fn counters(&self) -> Result<BTreeMap<String, Counters>> {
-        let mut counters = self.gone.clone();
-        for (name, before) in &self.here {
+        let mut counters = self.past_counters.clone();
+        for (name, before) in &self.present {
             *counters.entry(name.clone()).or_default() += Counters::read(self.router, name)? - *before;
         }
         Ok(counters)
@@ -97,13 +97,13 @@ impl<'a> Dial<'a> {
     /// Makes an interface and leaves it down until it is watched.
     fn make(&mut self, name: &str, findings: &Findings) -> Result<()> {
         let remote = self.remote.name();
-        let watch = self.look();
+        let watch = self.log_positions();
         run(&format!(
             "link add name {name} netns {} type veth peer name {name} netns {remote}",
             self.router.name()
         ))?;
         let began = Instant::now();
-        self.here.insert(name.to_owned(), Counters::default());
+        self.present.insert(name.to_owned(), Counters::default());
         self.made += 1;
         for host in [self.router, &self.remote] {
             End::new(host, name).switch_offloads_off()?;
@@ -140,38 +140,38 @@ impl<'a> Dial<'a> {
 
     /// Renames an interface.
     fn rename(&mut self, name: &str, to: &str, findings: &Findings) -> Result<()> {
-        if self.here.contains_key(to) {
+        if self.present.contains_key(to) {
             self.hang_up(to)?;
         }
         let before = self.settle(name)?;
-        let watch = self.look();
+        let watch = self.log_positions();
         run(&format!("-n {} link set {name} name {to}", self.router.name()))?;
         let began = Instant::now();
-        self.here.insert(to.to_owned(), before);
+        self.present.insert(to.to_owned(), before);
         self.renamed += 1;
         run(&format!("-n {} link set {name} name {to}", self.remote.name()))?;
         self.wait(to, &watch, began, findings)
     }
 
-    /// Takes an interface down, and adds what it has counted under this name to `gone`.
+    /// Takes an interface down, and adds what it has counted under this name to `past_counters`.
     fn settle(&mut self, name: &str) -> Result<Counters> {
         run(&format!("-n {} link set {name} down", self.router.name()))?;
         let counters = Counters::read(self.router, name)?;
-        let before = self.here.remove(name).with_context(|| format!("there is no {name}"))?;
-        *self.gone.entry(name.to_owned()).or_default() += counters - before;
+        let before = self.present.remove(name).with_context(|| format!("there is no {name}"))?;
+        *self.past_counters.entry(name.to_owned()).or_default() += counters - before;
         Ok(counters)
     }
 
     /// Returns the interface index.
-    fn number(&self, name: &str) -> Result<u32> {
+    fn interface_index(&self, name: &str) -> Result<u32> {
         let path = format!("/proc/thread-self/net/dev_snmp6/{name}");
         let text = self.router.enter(|| fs::read_to_string(path))??;
         let number = text.lines().next().and_then(|line| line.strip_prefix("ifIndex")).map(str::trim);
         number.and_then(|number| number.parse().ok()).with_context(|| format!("{name} has no number"))
     }
 
-    fn look(&self) -> Vec<(u64, u32)> {
-        self.agents.iter().map(|agent| (agent.log_length(), agent.life())).collect()
+    fn log_positions(&self) -> Vec<(u64, u32)> {
+        self.agents.iter().map(|agent| (agent.log_length(), agent.generation())).collect()
     }
 
     /// Waits until all agents say that they watch an interface.
@@ -180,7 +180,8 @@ impl<'a> Dial<'a> {
         // own requests took as long.
         let limit = self.limit + began.elapsed();
         // With the interface index, because an agent may only now report an earlier interface of the same name.
-        let (beginning, end) = (format!("watching {name} at "), format!("(ifindex {})", self.number(name)?));
+        let (beginning, end) =
+            (format!("watching {name} at "), format!("(ifindex {})", self.interface_index(name)?));
         let mut awaited: Vec<_> = self.agents.iter().zip(watch).collect();
         while !awaited.is_empty() {
             let mut is_watched = Vec::new();
@@ -195,12 +196,12 @@ impl<'a> Dial<'a> {
             }
             let took = began.elapsed();
             let mut is_watched = is_watched.into_iter();
-            awaited.retain(|(agent, (_, life))| {
+            awaited.retain(|(agent, (_, generation))| {
                 if is_watched.next() != Some(true) {
                     return true;
                 }
                 // Only an agent that ran all the while has a time to judge.
-                if agent.lives_since(*life) {
+                if agent.has_run_since(*generation) {
                     self.longest = self.longest.max(took);
                     if took >= limit {
                         findings.note(format!("{} took {took:?} to watch {name}", agent.name));

@@ -36,7 +36,7 @@ use anyhow::{Result, ensure};
 use pping_lab::{Interrupt, Namespace, Topology, veth::Offloads};
 
 use self::{
-    agent::{Agent, Taken},
+    agent::{Agent, Resources},
     compare::Differences,
     counters::Counters,
     dial::Dial,
@@ -45,7 +45,7 @@ use self::{
     load::{Load, rest},
     queues::{Followed, Queues},
     receiver::Receiver,
-    report::{Look, Report},
+    report::{Reading, Report},
     scrape::Scraper,
     workspace::Workspace,
 };
@@ -55,7 +55,7 @@ const HOLD: Duration = Duration::from_millis(3);
 
 /// Counts of the parts that run beside each other.
 #[derive(Debug, Default)]
-struct Tallies {
+struct Counts {
     reloads: AtomicU64,
     refusals: AtomicU64,
     kills: AtomicU64,
@@ -68,7 +68,7 @@ struct Soak<'a> {
     plan: Plan,
     topology: &'a Topology,
     /// The agent that is killed, and the one that is not.
-    mortal: &'a Agent<'a>,
+    restarted: &'a Agent<'a>,
     lasting: &'a Agent<'a>,
     files: [Files; 2],
     scrapers: [Scraper; 2],
@@ -76,9 +76,9 @@ struct Soak<'a> {
     load: Load,
     queues: Queues<'a>,
     findings: &'a Findings,
-    tallies: Tallies,
+    counts: Counts,
     /// Held while the mortal agent is ended and started, while files change, and while resources are read.
-    turn: Mutex<()>,
+    agents_lock: Mutex<()>,
 }
 
 /// Soaks `pping` for as long as the plan says. Fails if there are findings.
@@ -89,7 +89,7 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
     let topology = Topology::builder().hold(HOLD).lan_offloads(Offloads::Off).build()?;
     let directory = &workspace.directory().to_owned();
     let pins = workspace.bpffs().join("pping");
-    let mortal = Agent::new("mortal", pping, topology.router(), "127.0.0.1:9464", directory);
+    let restarted = Agent::new("mortal", pping, topology.router(), "127.0.0.1:9464", directory);
     let lasting = Agent::new("lasting", pping, topology.router(), "127.0.0.1:9465", directory);
     let findings = Findings::new();
     let file = |agent: &Agent<'_>, records, pins: Option<PathBuf>| Files {
@@ -104,10 +104,10 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
     let soak = Soak {
         plan,
         topology: &topology,
-        mortal: &mortal,
+        restarted: &restarted,
         lasting: &lasting,
         files: [
-            file(&mortal, Some(directory.join("records.jsonl")), Some(pins.clone())),
+            file(&restarted, Some(directory.join("records.jsonl")), Some(pins.clone())),
             file(&lasting, None, None),
         ],
         scrapers: Default::default(),
@@ -115,11 +115,11 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
         load: Load::default(),
         queues: Queues::new(topology.router())?,
         findings: &findings,
-        tallies: Tallies::default(),
-        turn: Mutex::default(),
+        counts: Counts::default(),
+        agents_lock: Mutex::default(),
     };
     let mut report = soak.soak(&interrupt).inspect_err(|_| workspace.keep())?;
-    mortal.end("TERM")?;
+    restarted.end("TERM")?;
     lasting.end("TERM")?;
     pping_lab::run(Command::new(pping).arg("unpin").arg(&pins))?;
     report.left_pinned = workspace.pinned()?;
@@ -131,25 +131,28 @@ pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
     if !found.is_empty() {
         workspace.keep();
     }
-    ensure!(found.is_empty(), "the soak found {} things that are off:\n{}", found.len(), found.join("\n"));
+    ensure!(found.is_empty(), "the soak found {} problems:\n{}", found.len(), found.join("\n"));
     ensure!(!interrupt.is_raised(), "interrupted");
     Ok(())
 }
 
 impl Soak<'_> {
     fn soak(&self, interrupt: &Interrupt) -> Result<Report> {
-        for (agent, files) in [self.mortal, self.lasting].into_iter().zip(&self.files) {
+        for (agent, files) in [self.restarted, self.lasting].into_iter().zip(&self.files) {
             files.write(Variant::Plain)?;
             agent.start()?;
         }
-        let dial =
-            Mutex::new(Dial::new(self.topology.router(), vec![self.mortal, self.lasting], self.plan.attach)?);
+        let dial = Mutex::new(Dial::new(
+            self.topology.router(),
+            vec![self.restarted, self.lasting],
+            self.plan.attach,
+        )?);
         lock(&dial).complete(self.findings)?;
         let before = self.before(&lock(&dial))?;
         let began = Instant::now();
-        let looks = thread::scope(|scope| -> Result<Vec<Look>> {
+        let readings = thread::scope(|scope| -> Result<Vec<Reading>> {
             self.load.start(scope, self.topology, self.findings);
-            self.part(scope, "scrapes", || self.scrapers[0].run(self.mortal, self.findings));
+            self.part(scope, "scrapes", || self.scrapers[0].run(self.restarted, self.findings));
             self.part(scope, "scrapes", || self.scrapers[1].run(self.lasting, self.findings));
             self.part(scope, "receiver", || self.receiver.run(self.topology.router(), self.findings));
             self.part(scope, "reloads", || self.reload());
@@ -162,21 +165,21 @@ impl Soak<'_> {
                 }
                 Ok(())
             });
-            let looks = self.look_on(began, &dial, interrupt);
+            let readings = self.keep_reading(began, &dial, interrupt);
             self.findings.end();
-            looks
+            readings
         });
-        let mut looks = looks?;
+        let mut readings = readings?;
         let elapsed = began.elapsed();
         self.findings.say("all traffic has ended; comparing");
-        for agent in [self.mortal, self.lasting] {
+        for agent in [self.restarted, self.lasting] {
             agent.ensure_running()?;
         }
         let mut dial = lock(&dial);
         dial.complete(self.findings)?;
-        looks.push(self.look(elapsed, true)?);
-        let agents = [(self.mortal, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
-        let (kernel, pages) = compare::quietly(agents, self.topology.router(), &dial, self.findings)?;
+        readings.push(self.read_resources(elapsed, true)?);
+        let agents = [(self.restarted, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
+        let (kernel, pages) = compare::read_when_idle(agents, self.topology.router(), &dial, self.findings)?;
         let pings = (self.load.pings.load(Relaxed), self.load.replies.load(Relaxed));
         let differences: Vec<Differences> = agents
             .iter()
@@ -187,9 +190,9 @@ impl Soak<'_> {
             })
             .collect();
         self.count_lines()?;
-        let followed = Followed::of(&pages[1]);
+        let followed = Followed::read(&pages[1]);
         followed.judge(self.findings);
-        let report = Report::new(self, elapsed, &dial, looks, &differences, followed);
+        let report = Report::new(self, elapsed, &dial, readings, &differences, followed);
         report.judge(self.findings);
         Ok(report)
     }
@@ -210,8 +213,8 @@ impl Soak<'_> {
 
     /// Returns what the kernel had counted before each agent started.
     fn before(&self, dial: &Dial<'_>) -> Result<Vec<BTreeMap<String, Counters>>> {
-        let agents = [(self.mortal, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
-        let (kernel, pages) = compare::quietly(agents, self.topology.router(), dial, self.findings)?;
+        let agents = [(self.restarted, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
+        let (kernel, pages) = compare::read_when_idle(agents, self.topology.router(), dial, self.findings)?;
         let of_page = |page| {
             let names = [Topology::LAN, Topology::WAN];
             names.map(|name| (name.to_owned(), kernel[name] - compare::reported(page, name))).into()
@@ -220,9 +223,14 @@ impl Soak<'_> {
     }
 
     /// Reads the agents' resources again and again until the time is over.
-    fn look_on(&self, began: Instant, dial: &Mutex<Dial<'_>>, interrupt: &Interrupt) -> Result<Vec<Look>> {
-        let mut looks = vec![self.look(Duration::ZERO, true)?];
-        let mut next = self.plan.look;
+    fn keep_reading(
+        &self,
+        began: Instant,
+        dial: &Mutex<Dial<'_>>,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<Reading>> {
+        let mut readings = vec![self.read_resources(Duration::ZERO, true)?];
+        let mut next = self.plan.read;
         let mut is_settled = false;
         while began.elapsed() < self.plan.length && !interrupt.is_raised() {
             thread::sleep(Duration::from_millis(100));
@@ -232,27 +240,27 @@ impl Soak<'_> {
                 continue;
             }
             if elapsed >= next {
-                next += self.plan.look;
+                next += self.plan.read;
             }
             if settles {
                 is_settled = true;
                 let mut dial = lock(dial);
                 dial.complete(self.findings)?;
-                looks.push(self.look(elapsed, true)?);
+                readings.push(self.read_resources(elapsed, true)?);
             } else {
-                looks.push(self.look(elapsed, false)?);
+                readings.push(self.read_resources(elapsed, false)?);
             }
         }
-        Ok(looks)
+        Ok(readings)
     }
 
-    fn look(&self, at: Duration, is_of_all: bool) -> Result<Look> {
+    fn read_resources(&self, at: Duration, has_all_interfaces: bool) -> Result<Reading> {
         // Not while an agent is just being started.
-        let _turn = lock(&self.turn);
-        let [mortal, lasting]: [Taken; 2] = [self.mortal.taken()?, self.lasting.taken()?];
-        let look = Look { at, is_of_all, mortal, lasting };
-        self.findings.say(look);
-        Ok(look)
+        let _guard = lock(&self.agents_lock);
+        let [restarted, lasting]: [Resources; 2] = [self.restarted.resources()?, self.lasting.resources()?];
+        let reading = Reading { at, has_all_interfaces, restarted, lasting };
+        self.findings.say(reading);
+        Ok(reading)
     }
 }
 

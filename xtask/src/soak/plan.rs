@@ -8,8 +8,8 @@ pub(crate) struct Plan {
     pub(super) length: Duration,
     /// When descriptors are first counted. At the end there must be as many.
     pub(super) settled: Duration,
-    /// The interval between two looks at resources.
-    pub(super) look: Duration,
+    /// The interval between two readings of resources.
+    pub(super) read: Duration,
     pub(super) restart: Duration,
     pub(super) reload: Duration,
     pub(super) dial: Duration,
@@ -25,7 +25,7 @@ impl Plan {
         Self {
             length,
             settled: (length / 4).min(Duration::from_mins(5)),
-            look: if is_short { Duration::from_secs(30) } else { Duration::from_mins(1) },
+            read: if is_short { Duration::from_secs(30) } else { Duration::from_mins(1) },
             restart: if is_short { Duration::from_secs(20) } else { Duration::from_mins(1) },
             reload: Duration::from_secs(7),
             dial: Duration::from_secs(3),

@@ -96,7 +96,7 @@ impl<'a> Queues<'a> {
 
 impl Followed {
     /// Reads a page of metrics.
-    pub(super) fn of(page: &Page) -> Self {
+    pub(super) fn read(page: &Page) -> Self {
         let sum = |name: &str| page.sum(name, &OF_QUEUE);
         let bounds = page.values("pping_queue_seconds_bucket", "le");
         let bounds = bounds.iter().filter_map(|bound| Some((bound, bound.parse::<f64>().ok()?)));

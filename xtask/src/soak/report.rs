@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    Soak, agent::Taken, compare::Differences, dial::Dial, findings::Findings, queues::Followed,
+    Soak, agent::Resources, compare::Differences, dial::Dial, findings::Findings, queues::Followed,
     scrape::Scraper,
 };
 
@@ -17,18 +17,18 @@ const LEEWAY: f64 = 0.05;
 
 /// The resources of both agents at one time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
+pub(super) struct Reading {
     pub(super) at: Duration,
     /// Whether all interfaces existed, so that descriptors can be compared.
-    pub(super) is_of_all: bool,
-    pub(super) mortal: Taken,
-    pub(super) lasting: Taken,
+    pub(super) has_all_interfaces: bool,
+    pub(super) restarted: Resources,
+    pub(super) lasting: Resources,
 }
 
-impl Look {
+impl Reading {
     fn row(&self) -> String {
-        let Self { at, is_of_all, mortal, lasting } = self;
-        let mark = if *is_of_all { " \\*" } else { "" };
+        let Self { at, has_all_interfaces, restarted, lasting } = self;
+        let mark = if *has_all_interfaces { " \\*" } else { "" };
         format!(
             "| {}:{:02}{mark} | {} KiB | {} KiB | {} | {}, {}, {} | {} KiB | {} KiB | {} |",
             at.as_secs() / 60,
@@ -39,33 +39,33 @@ impl Look {
             lasting.programs,
             lasting.maps,
             lasting.links,
-            mortal.resident,
-            mortal.anonymous,
-            mortal.descriptors,
+            restarted.resident,
+            restarted.anonymous,
+            restarted.descriptors,
         )
     }
 }
 
-impl fmt::Display for Look {
+impl fmt::Display for Reading {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { lasting, mortal, .. } = self;
+        let Self { lasting, restarted, .. } = self;
         write!(
             formatter,
             "lasting: {} KiB resident ({} anonymous), {} descriptors; mortal: {} KiB ({}), {}",
             lasting.resident,
             lasting.anonymous,
             lasting.descriptors,
-            mortal.resident,
-            mortal.anonymous,
-            mortal.descriptors
+            restarted.resident,
+            restarted.anonymous,
+            restarted.descriptors
         )
     }
 }
 
-/// The rows of the table, and the looks at resources.
+/// The rows of the table, and the readings of resources.
 pub(super) struct Report {
     rows: Vec<(&'static str, String)>,
-    looks: Vec<Look>,
+    readings: Vec<Reading>,
     pub(super) left_pinned: usize,
 }
 
@@ -74,20 +74,20 @@ impl Report {
         soak: &Soak<'_>,
         elapsed: Duration,
         dial: &Dial<'_>,
-        looks: Vec<Look>,
+        readings: Vec<Reading>,
         differences: &[Differences],
         followed: Followed,
     ) -> Self {
-        let [mortal, lasting] = [differences[0], differences[1]];
-        let (load, tallies) = (&soak.load, &soak.tallies);
+        let [restarted, lasting] = [differences[0], differences[1]];
+        let (load, counts) = (&soak.load, &soak.counts);
         let get = |number: &AtomicU64| number.load(Relaxed);
         let scrapes: u64 = soak.scrapers.iter().map(|it| get(&it.scrapes)).sum();
         let unanswered: u64 = soak.scrapers.iter().map(|it| get(&it.unanswered)).sum();
         let counters: usize = soak.scrapers.iter().map(Scraper::counters).sum();
         let mut rows = vec![
             ("time", format!("{} s", elapsed.as_secs())),
-            ("packets", format!("{}", mortal.of_packets)),
-            ("samples", format!("{}", mortal.of_samples)),
+            ("packets", format!("{}", restarted.total_packets)),
+            ("samples", format!("{}", restarted.total_samples)),
             (
                 "TCP conversations, UDP datagrams",
                 format!("{}, {}", get(&load.conversations), get(&load.datagrams)),
@@ -97,9 +97,9 @@ impl Report {
             ("longest until one was watched", format!("{} ms", dial.longest.as_millis())),
             (
                 "reloads of both (refused, as they had to be)",
-                format!("{} ({})", get(&tallies.reloads), get(&tallies.refusals)),
+                format!("{} ({})", get(&counts.reloads), get(&counts.refusals)),
             ),
-            ("restarts by SIGKILL, by SIGTERM", format!("{}, {}", get(&tallies.kills), get(&tallies.ends))),
+            ("restarts by SIGKILL, by SIGTERM", format!("{}, {}", get(&counts.kills), get(&counts.ends))),
             ("scrapes (unanswered during a restart)", format!("{scrapes} ({unanswered})")),
             (
                 "requests of OTLP accepted, refused; times that the receiver went away",
@@ -116,44 +116,53 @@ impl Report {
                 "packets followed through them, timed, lost",
                 format!("{}, {}, {}", followed.all, followed.timed, followed.lost),
             ),
-            ("lines written", format!("{}", get(&tallies.lines))),
-            ("packets that differ, restarted", format!("{}", mortal.packets)),
+            ("lines written", format!("{}", get(&counts.lines))),
+            ("packets that differ, restarted", format!("{}", restarted.packets)),
             ("packets that differ, never restarted", format!("{}", lasting.packets)),
-            ("samples that differ from those of groups, restarted", format!("{}", mortal.samples)),
+            ("samples that differ from those of groups, restarted", format!("{}", restarted.samples)),
             ("samples that differ from those of groups, never restarted", format!("{}", lasting.samples)),
-            ("echo replies and samples that differ, restarted", format!("{}", mortal.replies)),
+            ("echo replies and samples that differ, restarted", format!("{}", restarted.replies)),
             ("echo replies and samples that differ, never restarted", format!("{}", lasting.replies)),
         ];
-        let of_all: Vec<&Look> = looks.iter().filter(|look| look.is_of_all).collect();
-        let row = |of: fn(&Look) -> String| of_all.iter().map(|look| of(look)).collect::<Vec<_>>().join(", ");
+        let comparable: Vec<&Reading> =
+            readings.iter().filter(|reading| reading.has_all_interfaces).collect();
+        let row = |of: fn(&Reading) -> String| {
+            comparable.iter().map(|reading| of(reading)).collect::<Vec<_>>().join(", ")
+        };
         rows.push((
             "resident at the start, settled and at the end, never restarted",
             row(|it| in_kib(it.lasting)),
         ));
-        rows.push(("resident at the start, settled and at the end, restarted", row(|it| in_kib(it.mortal))));
+        rows.push((
+            "resident at the start, settled and at the end, restarted",
+            row(|it| in_kib(it.restarted)),
+        ));
         rows.push(("descriptors, never restarted", row(|it| it.lasting.descriptors.to_string())));
-        rows.push(("descriptors, restarted", row(|it| it.mortal.descriptors.to_string())));
-        Self { rows, looks, left_pinned: 0 }
+        rows.push(("descriptors, restarted", row(|it| it.restarted.descriptors.to_string())));
+        Self { rows, readings, left_pinned: 0 }
     }
 
     /// Notes memory that grew, and descriptors that are not as they were.
     pub(super) fn judge(&self, findings: &Findings) {
-        let of_all: Vec<&Look> = self.looks.iter().filter(|look| look.is_of_all).skip(1).collect();
-        let [settled, .., end] = of_all.as_slice() else {
+        let comparable: Vec<&Reading> =
+            self.readings.iter().filter(|reading| reading.has_all_interfaces).skip(1).collect();
+        let [settled, .., end] = comparable.as_slice() else {
             findings.note("the soak was too short to compare what is taken at its end with anything");
             return;
         };
-        let resident = |of: fn(&Look) -> Taken| -> Vec<_> {
-            self.looks.iter().map(|look| (look.at, of(look).resident)).collect()
+        let resident = |of: fn(&Reading) -> Resources| -> Vec<_> {
+            self.readings.iter().map(|reading| (reading.at, of(reading).resident)).collect()
         };
-        for (name, looks) in [("lasting", resident(|it| it.lasting)), ("mortal", resident(|it| it.mortal))] {
-            if let Some((before, after)) = growth(&looks) {
+        for (name, readings) in
+            [("lasting", resident(|it| it.lasting)), ("mortal", resident(|it| it.restarted))]
+        {
+            if let Some((before, after)) = growth(&readings) {
                 findings.note(format!("{name}: resident memory grew from {before} to {after} KiB"));
             }
         }
-        let pairs = [("lasting", settled.lasting, end.lasting), ("mortal", settled.mortal, end.mortal)];
+        let pairs = [("lasting", settled.lasting, end.lasting), ("mortal", settled.restarted, end.restarted)];
         for (name, settled, end) in pairs {
-            let counts = |it: Taken| [it.descriptors, it.programs, it.maps, it.links];
+            let counts = |it: Resources| [it.descriptors, it.programs, it.maps, it.links];
             if counts(settled) != counts(end) {
                 findings.note(format!(
                     "{name}: descriptors, and those of programs, maps and links, went from {:?} to {:?}",
@@ -181,7 +190,7 @@ impl Report {
                 .to_owned(),
         );
         lines.push("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |".to_owned());
-        lines.extend(self.looks.iter().map(Look::row));
+        lines.extend(self.readings.iter().map(Reading::row));
         lines.push(String::new());
         lines.push("\\* with all interfaces there, so that descriptors can be compared".to_owned());
         lines.push(String::new());
@@ -189,16 +198,16 @@ impl Report {
     }
 }
 
-fn in_kib(taken: Taken) -> String {
-    format!("{} KiB", taken.resident)
+fn in_kib(resources: Resources) -> String {
+    format!("{} KiB", resources.resident)
 }
 
 /// Returns the maximum of the first third of the time and that of the last, if memory grew by more than [`LEEWAY`]. The
-/// first and the last look may come just after a start, when less memory is in use.
-fn growth(looks: &[(Duration, u64)]) -> Option<(u64, u64)> {
-    let end = looks.iter().map(|&(at, _)| at).max()?;
+/// first and the last reading may come just after a start, when less memory is in use.
+fn growth(readings: &[(Duration, u64)]) -> Option<(u64, u64)> {
+    let end = readings.iter().map(|&(at, _)| at).max()?;
     let most = |of: fn(Duration, Duration) -> bool| {
-        looks.iter().filter(|&&(at, _)| of(at, end)).map(|&(_, value)| value).max()
+        readings.iter().filter(|&&(at, _)| of(at, end)).map(|&(_, value)| value).max()
     };
     let (before, after) = (most(|at, end| at * 3 <= end)?, most(|at, end| at * 3 >= end * 2)?);
     (after as f64 > before as f64 * (1.0 + LEEWAY)).then_some((before, after))

@@ -45,9 +45,9 @@ impl Scraper {
         is_compressed: bool,
         findings: &Findings,
     ) -> Result<Option<Page>> {
-        let life = agent.life();
+        let generation = agent.generation();
         let answer = agent.scrape(is_compressed)?;
-        let was_there = agent.lives_since(life);
+        let was_there = agent.has_run_since(generation);
         self.scrapes.fetch_add(1, Relaxed);
         let Some(text) = answer else {
             self.unanswered.fetch_add(1, Relaxed);

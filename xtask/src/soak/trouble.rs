@@ -34,18 +34,18 @@ impl Soak<'_> {
             if self.findings.is_over() {
                 break;
             }
-            let _turn = lock(&self.turn);
-            let agents = [self.mortal, self.lasting];
+            let _guard = lock(&self.agents_lock);
+            let agents = [self.restarted, self.lasting];
             let lengths = agents.map(Agent::log_length);
             for (agent, files) in agents.into_iter().zip(&self.files) {
                 files.write(variant)?;
                 Self::rotate(files)?;
                 agent.signal("HUP")?;
             }
-            self.tallies.reloads.fetch_add(1, Relaxed);
+            self.counts.reloads.fetch_add(1, Relaxed);
             thread::sleep(SETTLING);
             for (agent, length) in agents.into_iter().zip(lengths) {
-                if !has_said(agent, length, variant.answer())? {
+                if !wait_for_log(agent, length, variant.answer())? {
                     self.findings.note(format!(
                         "{}: no {:?} after {variant:?}",
                         agent.name,
@@ -55,7 +55,7 @@ impl Soak<'_> {
             }
             self.count_rotated()?;
             if variant.is_broken() {
-                self.tallies.refusals.fetch_add(1, Relaxed);
+                self.counts.refusals.fetch_add(1, Relaxed);
                 // An agent does not start with an invalid file.
                 self.files.iter().try_for_each(|files| files.write(Variant::Plain))?;
             }
@@ -88,7 +88,7 @@ impl Soak<'_> {
         let records = BufReader::new(File::open(records).context("could not open the records")?);
         // Bytes and not text, because a killed agent may leave a line that is cut anywhere.
         let lines = records.split(b'\n').count() as u64;
-        self.tallies.lines.fetch_add(lines, Relaxed);
+        self.counts.lines.fetch_add(lines, Relaxed);
         Ok(())
     }
 
@@ -99,20 +99,20 @@ impl Soak<'_> {
             if self.findings.is_over() {
                 break;
             }
-            let _turn = lock(&self.turn);
+            let _guard = lock(&self.agents_lock);
             let (signal, count) =
-                if number % 3 == 0 { ("TERM", &self.tallies.ends) } else { ("KILL", &self.tallies.kills) };
-            self.mortal.end(signal)?;
+                if number % 3 == 0 { ("TERM", &self.counts.ends) } else { ("KILL", &self.counts.kills) };
+            self.restarted.end(signal)?;
             count.fetch_add(1, Relaxed);
             thread::sleep(Duration::from_millis(1000 + number * 700 % 2000));
-            self.mortal.start()?;
+            self.restarted.start()?;
         }
         Ok(())
     }
 }
 
 /// Waits until an agent has logged `what`, after its log had this length. Returns false if it does not.
-fn has_said(agent: &Agent<'_>, length: u64, what: &str) -> Result<bool> {
+fn wait_for_log(agent: &Agent<'_>, length: u64, what: &str) -> Result<bool> {
     let deadline = Instant::now() + PATIENCE;
     while !agent.log_since(length)?.contains(what) {
         agent.ensure_running()?;

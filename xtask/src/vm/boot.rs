@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use pping_lab::{Interrupt, Process};
 
-use super::{kernel::Kernel, payload::Part};
+use super::{kernel::Kernel, payload::TestClass};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -52,16 +52,16 @@ pub(super) enum End {
     /// Ctrl-C was pressed.
     Interrupted,
     /// Something was wrong.
-    Trouble(String),
+    Failed(String),
 }
 
-/// Boots a kernel for a part of the tests and waits until the machine is off. `look` gets what the serial console shows
+/// Boots a kernel for a class of tests and waits until the machine is off. `look` gets what the serial console shows
 /// so far.
 #[expect(clippy::too_many_arguments, reason = "they are what a machine is made of")]
 pub(super) fn run(
     kernel: &Kernel,
     image: &Path,
-    part: Part,
+    class: TestClass,
     cpus: NonZeroU8,
     log: &Path,
     patience: Duration,
@@ -74,12 +74,12 @@ pub(super) fn run(
     qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]).args(MACHINE);
     qemu.arg("-serial").arg(format!("file:{}", log.display()));
     qemu.arg("-kernel").arg(kernel.directory.join("vmlinuz")).arg("-initrd").arg(image);
-    qemu.arg("-append").arg(format!("{PARAMETERS} pping.part={}", part.name()));
+    qemu.arg("-append").arg(format!("{PARAMETERS} pping.part={}", class.name()));
     if cpus.get() > 1 {
         qemu.args(SEVERAL_CPUS).args(["-smp", &cpus.to_string()]);
     } else {
         qemu.args(ONE_CPU);
-        if part == Part::Times {
+        if class == TestClass::Times {
             qemu.args(COUNTING);
         }
     }
@@ -92,11 +92,11 @@ pub(super) fn run(
         match status {
             Some(status) if status.success() => return Ok(End::Off),
             Some(status) => {
-                return Ok(End::Trouble(format!("qemu ended with {status}: {}", process.stderr()?.trim())));
+                return Ok(End::Failed(format!("qemu ended with {status}: {}", process.stderr()?.trim())));
             }
             None if interrupt.is_raised() => return Ok(End::Interrupted),
             None if began.elapsed() > patience => {
-                return Ok(End::Trouble(format!("not over after {} s", patience.as_secs())));
+                return Ok(End::Failed(format!("not over after {} s", patience.as_secs())));
             }
             None => thread::sleep(POLL),
         }

@@ -13,7 +13,7 @@ const LEEWAY: u64 = 10;
 /// Prefix of what the guest loads to check that two features work together, and the row with the most that any pair
 /// takes.
 const PAIR: &str = "pair:";
-const MOST_OF_PAIRS: &str = "pairs";
+const PAIRS_ROW: &str = "pairs";
 
 /// The tables: their headings, and the programs of each, whose costs hardly differ.
 const TABLES: [(&str, &[&str]); 7] = [
@@ -58,12 +58,12 @@ impl Cost {
 }
 
 /// A program, the features with which it was loaded, and the line of kernels.
-type Place = (String, String, String);
+type CostKey = (String, String, String);
 
 /// All costs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Costs {
-    of: BTreeMap<Place, Cost>,
+    of: BTreeMap<CostKey, Cost>,
     /// In the order in which they were met, since neither is in alphabetical order.
     rows: Vec<String>,
     lines: Vec<String>,
@@ -112,13 +112,12 @@ impl Costs {
             let (program, features, line) = key;
             let what = format!("{line}: {program} with {features} takes {}", cost.text());
             if cost.instructions.is_some_and(|count| count > BUDGET) {
-                complaints
-                    .push(format!("{what}, and must not take more than {} instructions", thousands(BUDGET)));
+                complaints.push(format!("{what}; at most {} instructions are allowed", thousands(BUDGET)));
             }
             match before.of.get(key) {
-                None => complaints.push(format!("{what}, of which docs/kernels.md knows nothing")),
+                None => complaints.push(format!("{what}, which docs/kernels.md does not list")),
                 Some(before) if cost.has_outgrown(*before) => {
-                    complaints.push(format!("{what}, {LEEWAY} % more than {}", before.text()));
+                    complaints.push(format!("{what}, more than {LEEWAY} % above {}", before.text()));
                 }
                 Some(_) => {}
             }
@@ -153,7 +152,7 @@ impl Costs {
         let is_of = |(_, programs): &&(&str, &[&str])| programs.contains(&&*verified.program);
         // A program without a table is reported, because no document has it.
         let program = TABLES.iter().find(is_of).map_or(&*verified.program, |(program, _)| program);
-        let row = if verified.features.starts_with(PAIR) { MOST_OF_PAIRS } else { &verified.features };
+        let row = if verified.features.starts_with(PAIR) { PAIRS_ROW } else { &verified.features };
         self.note(program, row, line, Cost { instructions: verified.instructions, bytes: verified.bytes });
     }
 
@@ -212,7 +211,7 @@ mod tests {
     fn growth_and_new_findings_are_reported() {
         assert_eq!(costs(110_000).complaints(&costs(100_000)), [""; 0]);
         let complaints = costs(110_001).complaints(&costs(100_000));
-        assert!(complaints.len() == 1 && complaints[0].contains("10 % more"), "{complaints:?}");
+        assert!(complaints.len() == 1 && complaints[0].contains("more than 10 %"), "{complaints:?}");
         let complaints = costs(250_001).complaints(&costs(250_001));
         assert!(complaints.len() == 1 && complaints[0].contains("250,000"), "{complaints:?}");
         assert_eq!(costs(1).complaints(&Costs::default()).len(), 3);

@@ -16,12 +16,12 @@ pub(super) fn compare(costs: &Costs) -> Result<()> {
     if costs.is_empty() {
         return Ok(());
     }
-    let before = document::part(KERNELS, COSTS_MARKER)?;
+    let before = document::read_section(KERNELS, COSTS_MARKER)?;
     let complaints = costs.complaints(&Costs::read(&before));
     ensure!(
         complaints.is_empty(),
-        "{}\n(instructions that the verifier looks at, and bytes; if that is how it has to be, run \
-         `cargo xtask vm --write`)",
+        "{}\n(instructions that the verifier processes, and bytes; if that is intended, run `cargo xtask vm \
+         --write`)",
         complaints.join("\n")
     );
     Ok(())
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn the_documents_have_their_markers() {
         for marker in [COSTS_MARKER, KERNELS_MARKER] {
-            document::part(KERNELS, marker).expect("it has markers");
+            document::read_section(KERNELS, marker).expect("it has markers");
         }
     }
 }

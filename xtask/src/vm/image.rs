@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{
     kernel::Kernel,
-    payload::{Part, Payload},
+    payload::{Payload, TestClass},
 };
 use crate::environment;
 
@@ -49,7 +49,11 @@ const MODULES: [&str; 17] = [
 ];
 
 /// Packs what is the same for all kernels, and returns the path of the archive.
-pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory: &Path) -> Result<PathBuf> {
+pub(super) fn common(
+    payload: &Payload,
+    tests: &[(TestClass, Vec<String>)],
+    directory: &Path,
+) -> Result<PathBuf> {
     let root = tempfile::tempdir_in(directory)?;
     let root = root.path();
     for part in DIRECTORIES {
@@ -61,8 +65,8 @@ pub(super) fn common(payload: &Payload, tests: &[(Part, Vec<String>)], directory
     fs::write(root.join("etc/group"), "root:x:0:\n")?;
     fs::write(root.join("init"), INIT)?;
     fs::set_permissions(root.join("init"), fs::Permissions::from_mode(0o755))?;
-    for (part, names) in tests {
-        fs::write(root.join("tests").join(part.name()), names.join("\n") + "\n")?;
+    for (class, names) in tests {
+        fs::write(root.join("tests").join(class.name()), names.join("\n") + "\n")?;
     }
 
     let mut programs = vec![tool("busybox")?];

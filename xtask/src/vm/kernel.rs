@@ -38,7 +38,7 @@ impl Kernel {
             Ok(candidate) => Self::of(line, &candidate, directory, &kept),
             Err(error) => {
                 let Some(kernel) = Self::kept(line, &kept)? else { return Err(error) };
-                eprintln!("{line}: taking {}, which is there already: {error:#}", kernel.version);
+                eprintln!("{line}: using {}, which was fetched earlier: {error:#}", kernel.version);
                 Ok(kernel)
             }
         }

@@ -20,7 +20,7 @@ use super::{
     kernel::Kernel,
     line::Line,
     outcome::{Outcome, Run},
-    payload::{Part, Payload},
+    payload::{Payload, TestClass},
 };
 
 /// How often a machine is started again after a fault of the emulator.
@@ -31,7 +31,7 @@ pub(super) struct Machines<'a> {
     common: PathBuf,
     images: PathBuf,
     logs: PathBuf,
-    parts: Vec<Part>,
+    classes: Vec<TestClass>,
     /// The number of CPUs of each machine.
     cpus: NonZeroU8,
     patience: Duration,
@@ -43,7 +43,7 @@ impl<'a> Machines<'a> {
     pub(super) fn new(
         directory: &Path,
         payload: &Payload,
-        tests: &[(Part, Vec<String>)],
+        tests: &[(TestClass, Vec<String>)],
         cpus: NonZeroU8,
         patience: Duration,
         interrupt: &'a Interrupt,
@@ -53,18 +53,18 @@ impl<'a> Machines<'a> {
             fs::create_dir_all(directory)?;
         }
         let common = image::common(payload, tests, &images)?;
-        let parts = tests.iter().map(|(part, _)| *part).collect();
-        Ok(Self { common, images, logs, parts, cpus, patience, interrupt })
+        let classes = tests.iter().map(|(class, _)| *class).collect();
+        Ok(Self { common, images, logs, classes, cpus, patience, interrupt })
     }
 
-    /// Runs each part of the tests on each kernel, with up to `jobs` machines at a time.
+    /// Runs each class of tests on each kernel, with up to `jobs` machines at a time.
     pub(super) fn run(&self, kernels: Vec<(Line, Result<Kernel>)>, jobs: usize) -> Vec<Outcome> {
         let outcomes: Vec<_> = kernels.into_iter().map(|(line, kernel)| Outcome::new(line, kernel)).collect();
-        // The part that takes longest comes first.
+        // The class that takes longest comes first.
         let mut queue = VecDeque::new();
-        for part in &self.parts {
+        for class in &self.classes {
             for (number, outcome) in outcomes.iter().enumerate() {
-                queue.extend(outcome.kernel.as_ref().ok().map(|kernel| (number, kernel.clone(), *part)));
+                queue.extend(outcome.kernel.as_ref().ok().map(|kernel| (number, kernel.clone(), *class)));
             }
         }
         let (queue, outcomes) = (Mutex::new(queue), Mutex::new(outcomes));
@@ -73,8 +73,8 @@ impl<'a> Machines<'a> {
                 scope.spawn(|| {
                     // A closure, because in the condition of the loop the lock would be held for the whole body.
                     let next = || lock(&queue).pop_front();
-                    while let Some((number, kernel, part)) = next() {
-                        let run = self.boot(&kernel, part);
+                    while let Some((number, kernel, class)) = next() {
+                        let run = self.boot(&kernel, class);
                         lock(&outcomes)[number].add(run);
                     }
                 });
@@ -83,11 +83,11 @@ impl<'a> Machines<'a> {
         outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Boots a kernel and runs a part of the tests on it.
-    fn boot(&self, kernel: &Kernel, part: Part) -> Run {
+    /// Boots a kernel and runs a class of tests on it.
+    fn boot(&self, kernel: &Kernel, class: TestClass) -> Run {
         // The files of a machine with several CPUs must differ from those of one with a single CPU beside it.
         let cpus = if self.cpus.get() > 1 { format!("-{}-cpus", self.cpus) } else { String::new() };
-        let name = format!("{}-{}{cpus}", kernel.line, part.name());
+        let name = format!("{}-{}{cpus}", kernel.line, class.name());
         let log = self.logs.join(format!("{name}.log"));
         let began = Instant::now();
         let mut printed = 0;
@@ -107,21 +107,25 @@ impl<'a> Machines<'a> {
         };
         let mut run = || -> Result<_> {
             let image = image::image(kernel, &self.common, &self.images, &name)?;
-            let mut start =
-                || boot::run(kernel, &image, part, self.cpus, &log, self.patience, self.interrupt, &mut look);
+            let mut start = || {
+                boot::run(kernel, &image, class, self.cpus, &log, self.patience, self.interrupt, &mut look)
+            };
             let mut end = start()?;
             for _ in 0..RESTARTS {
-                if !is_of_emulator(&boot::console(&log)?) {
+                if !is_emulator_fault(&boot::console(&log)?) {
                     break;
                 }
-                eprintln!("{}: the emulator ran code that the kernel was changing; once more", kernel.line);
+                eprintln!(
+                    "{}: the emulator ran code that the kernel was changing; trying again",
+                    kernel.line
+                );
                 end = start()?;
             }
             fs::remove_file(image).context("removing what was booted")?;
             Ok((end, Console::read(&boot::console(&log)?)))
         };
         let (end, console) = run().unwrap_or_else(|error| {
-            (End::Trouble(format!("could not be booted: {error:#}")), Console::default())
+            (End::Failed(format!("could not be booted: {error:#}")), Console::default())
         });
         Run { console, end, log }
     }
@@ -130,7 +134,7 @@ impl<'a> Machines<'a> {
 /// Whether a machine with several CPUs ended by a fault of the emulator. The kernel changes its code while other CPUs
 /// run it, with a breakpoint in place meanwhile. In the emulator, a CPU may run into that breakpoint when the kernel
 /// has removed it.
-fn is_of_emulator(console: &str) -> bool {
+fn is_emulator_fault(console: &str) -> bool {
     console.contains("int3: 0000") && console.contains("Kernel panic")
 }
 

@@ -32,7 +32,7 @@ use self::{
     line::Line,
     machines::Machines,
     outcome::Outcome,
-    payload::{Part, Payload},
+    payload::{Payload, TestClass},
 };
 use crate::{environment, setup, soak};
 
@@ -104,8 +104,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         payload.map(|payload| (kernels, payload))
     })?;
     let mut tests = Vec::new();
-    for part in Part::ALL {
-        tests.push((part, payload.list(part, arguments.cpus, &arguments.filters)?));
+    for class in TestClass::ALL {
+        tests.push((class, payload.list(class, arguments.cpus, &arguments.filters)?));
     }
     tests.retain(|(_, names)| !names.is_empty());
     ensure!(
@@ -135,6 +135,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     let bad: Vec<&str> = outcomes.iter().filter(|it| !it.is_good()).map(|it| it.line.name).collect();
-    ensure!(bad.is_empty(), "not all is well on {}", bad.join(", "));
+    ensure!(bad.is_empty(), "something failed on {}", bad.join(", "));
     document::compare(&costs)
 }

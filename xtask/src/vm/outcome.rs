@@ -24,11 +24,11 @@ pub(super) struct Run {
 
 impl Run {
     /// Returns what is wrong, beside tests that failed.
-    fn trouble(&self) -> Option<&str> {
+    fn failure(&self) -> Option<&str> {
         match &self.end {
             End::Interrupted => Some("interrupted"),
-            End::Trouble(what) => Some(what),
-            End::Off if !self.console.is_done => Some("it went off before the tests were over"),
+            End::Failed(what) => Some(what),
+            End::Off if !self.console.is_done => Some("it powered off before the tests ended"),
             End::Off if self.console.tests.is_empty() => Some("it ran no test"),
             End::Off => None,
         }
@@ -67,7 +67,7 @@ impl Outcome {
     /// Whether every test ended as it should.
     pub(super) fn is_good(&self) -> bool {
         self.kernel.is_ok()
-            && self.runs.iter().all(|run| run.trouble().is_none())
+            && self.runs.iter().all(|run| run.failure().is_none())
             && self.tests().all(|test| test.verdict != Verdict::Failed)
     }
 
@@ -82,14 +82,14 @@ impl Outcome {
             for test in run.console.tests.iter().filter(|test| test.verdict == Verdict::Failed) {
                 add(&mut text, &format!("{}: {} failed:\n{}", self.line, test.name, tail(&test.output)));
             }
-            if let Some(trouble) = run.trouble() {
-                add(&mut text, &format!("{}: {trouble}", self.line));
+            if let Some(failure) = run.failure() {
+                add(&mut text, &format!("{}: {failure}", self.line));
                 if run.console.tests.is_empty() {
                     add(&mut text, &tail(&run.console.start));
                 }
             }
             if text.len() > before {
-                add(&mut text, &format!("({} has all that the machine said)", run.log.display()));
+                add(&mut text, &format!("({} has the whole output of the machine)", run.log.display()));
             }
         }
         (!text.is_empty()).then_some(text)
@@ -202,7 +202,7 @@ mod tests {
             let complaint = outcome.complaint().expect("something is wrong");
             assert!(complaint.contains(of), "{complaint}");
         };
-        complains("PPING-BEGIN a\nPPING-END a 0 1 3\n", "before the tests were over");
+        complains("PPING-BEGIN a\nPPING-END a 0 1 3\n", "before the tests ended");
         complains("PPING-DONE\n", "it ran no test");
         complains("PPING-BEGIN a\nassertion\nPPING-END a 101 1 3\nPPING-DONE\n", "assertion");
         assert!(outcome(1, PASSED).complaint().is_none() && outcome(1, PASSED).is_good());

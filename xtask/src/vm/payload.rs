@@ -9,19 +9,19 @@ use crate::{command, environment, test};
 /// Prefix of the names of tests for several CPUs.
 const CPUS: &str = "cpus::";
 
-/// The part of the tests that a machine runs. The parts need different clocks.
+/// The class of tests that a machine runs. The classes need different clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TestClass {
     /// Tests that keep the verifier busy, and do not depend on time.
     Programs,
     /// All other tests.
     Times,
 }
 
-impl Part {
+impl TestClass {
     pub(super) const ALL: [Self; 2] = [Self::Programs, Self::Times];
 
-    /// The name of the part in file names.
+    /// The name of the class in file names.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Programs => "programs",
@@ -60,14 +60,14 @@ impl Payload {
         Ok(Self { tests, pping: environment::target_directory().join("debug/pping") })
     }
 
-    /// Returns the tests of a part whose names contain one of the filters, or all tests if there are none. With several
+    /// Returns the tests of a class whose names contain one of the filters, or all if there are none. With several
     /// CPUs, tests that need the clock of a machine with one CPU are left out. Tests for several CPUs report by
     /// themselves if one CPU is not enough.
-    pub(super) fn list(&self, part: Part, cpus: NonZeroU8, filters: &[String]) -> Result<Vec<String>> {
+    pub(super) fn list(&self, class: TestClass, cpus: NonZeroU8, filters: &[String]) -> Result<Vec<String>> {
         let list =
             pping_lab::run(Command::new(&self.tests).args(["--list", "--format", "terse"]).args(filters))?;
         let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
-        let can_run = |name: &&str| cpus.get() == 1 || part == Part::Programs || name.starts_with(CPUS);
-        Ok(names.filter(|name| Part::of(name) == part).filter(can_run).map(str::to_owned).collect())
+        let can_run = |name: &&str| cpus.get() == 1 || class == TestClass::Programs || name.starts_with(CPUS);
+        Ok(names.filter(|name| TestClass::of(name) == class).filter(can_run).map(str::to_owned).collect())
     }
 }

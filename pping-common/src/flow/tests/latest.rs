@@ -22,7 +22,7 @@ impl Sender {
     }
 
     /// Sends a packet. Returns true if it counts as retransmitted.
-    fn sends_again(&mut self, transport: Transport) -> bool {
+    fn is_retransmitted(&mut self, transport: Transport) -> bool {
         let noted = note(&mut self.flow, transport, 0);
         self.now += 1_000_000;
         self.flow.step(Endpoint::Low, &transport, noted.progress, self.now, &Rules::UNLIMITED);
@@ -49,96 +49,96 @@ fn data(sequence: u32, tsval: u32) -> Transport {
 #[test]
 fn what_was_sent_before_is_sent_again() {
     let mut sender = Sender::new();
-    assert!(!sender.sends_again(data(1_000, 1)));
-    assert!(!sender.sends_again(data(1_100, 2)));
-    assert!(sender.sends_again(data(1_100, 3)), "the last segment");
-    assert!(sender.sends_again(data(1_000, 4)), "one before");
-    assert!(!sender.sends_again(at(1_100, ACK, 150, 5)), "half of it is new");
-    assert!(!sender.sends_again(data(1_250, 6)));
+    assert!(!sender.is_retransmitted(data(1_000, 1)));
+    assert!(!sender.is_retransmitted(data(1_100, 2)));
+    assert!(sender.is_retransmitted(data(1_100, 3)), "the last segment");
+    assert!(sender.is_retransmitted(data(1_000, 4)), "one before");
+    assert!(!sender.is_retransmitted(at(1_100, ACK, 150, 5)), "half of it is new");
+    assert!(!sender.is_retransmitted(data(1_250, 6)));
 }
 
 #[test]
 fn within_one_tick_what_is_late_counts_as_sent_again() {
     let mut sender = Sender::new();
-    sender.sends_again(data(1_000, 5));
-    sender.sends_again(data(1_200, 5));
-    assert!(sender.sends_again(data(1_100, 5)));
+    sender.is_retransmitted(data(1_000, 5));
+    sender.is_retransmitted(data(1_200, 5));
+    assert!(sender.is_retransmitted(data(1_100, 5)));
 }
 
 #[test]
 fn what_the_network_has_overtaken_was_sent_once() {
     let mut sender = Sender::new();
-    sender.sends_again(data(1_000, 5));
-    sender.sends_again(data(1_200, 7));
-    assert!(!sender.sends_again(data(1_100, 6)), "older by its timestamp");
-    assert!(sender.sends_again(data(1_100, 8)));
+    sender.is_retransmitted(data(1_000, 5));
+    sender.is_retransmitted(data(1_200, 7));
+    assert!(!sender.is_retransmitted(data(1_100, 6)), "older by its timestamp");
+    assert!(sender.is_retransmitted(data(1_100, 8)));
     let mut without = Sender::new();
     for (sequence, again) in [(1_000, false), (1_200, false), (1_100, true)] {
         let mut transport = data(sequence, 0);
         transport.segment.has_timestamps = false;
-        assert_eq!(without.sends_again(transport), again, "no timestamp tells");
+        assert_eq!(without.is_retransmitted(transport), again, "no timestamp tells");
     }
 }
 
 #[test]
 fn acknowledgements_alone_are_never_sent_again() {
     let mut sender = Sender::new();
-    sender.sends_again(data(1_000, 1));
+    sender.is_retransmitted(data(1_000, 1));
     for tsval in 2..5 {
         let mut transport = pure_ack(tsval, 0);
         transport.segment.sequence = 1_100;
-        assert!(!sender.sends_again(transport));
+        assert!(!sender.is_retransmitted(transport));
     }
 }
 
 #[test]
 fn a_keep_alive_asks_for_nothing_new() {
     let mut sender = Sender::new();
-    sender.sends_again(data(1_000, 1));
+    sender.is_retransmitted(data(1_000, 1));
     for tsval in 2..5 {
-        assert!(!sender.sends_again(at(1_099, ACK, 1, tsval)), "with the byte before the next");
-        assert!(!sender.sends_again(at(1_099, ACK, 0, tsval)), "without");
+        assert!(!sender.is_retransmitted(at(1_099, ACK, 1, tsval)), "with the byte before the next");
+        assert!(!sender.is_retransmitted(at(1_099, ACK, 0, tsval)), "without");
     }
-    assert!(sender.sends_again(at(1_098, ACK, 1, 5)), "a byte further back");
-    assert!(sender.sends_again(at(1_098, ACK, 2, 6)), "two bytes");
+    assert!(sender.is_retransmitted(at(1_098, ACK, 1, 5)), "a byte further back");
+    assert!(sender.is_retransmitted(at(1_098, ACK, 2, 6)), "two bytes");
 }
 
 #[test]
 fn syn_and_fin_are_sent_again_as_data_is() {
     let mut sender = Sender::new();
-    assert!(!sender.sends_again(at(999, SYN, 0, 1)));
-    assert!(sender.sends_again(at(999, SYN, 0, 1_001)));
-    assert!(!sender.sends_again(data(1_000, 1_002)));
-    assert!(!sender.sends_again(at(1_100, FIN | ACK, 0, 1_003)));
-    assert!(sender.sends_again(at(1_100, FIN | ACK, 0, 1_203)));
-    assert!(sender.sends_again(at(1_099, FIN | ACK, 1, 1_403)), "with the last byte");
+    assert!(!sender.is_retransmitted(at(999, SYN, 0, 1)));
+    assert!(sender.is_retransmitted(at(999, SYN, 0, 1_001)));
+    assert!(!sender.is_retransmitted(data(1_000, 1_002)));
+    assert!(!sender.is_retransmitted(at(1_100, FIN | ACK, 0, 1_003)));
+    assert!(sender.is_retransmitted(at(1_100, FIN | ACK, 0, 1_203)));
+    assert!(sender.is_retransmitted(at(1_099, FIN | ACK, 1, 1_403)), "with the last byte");
 }
 
 #[test]
 fn a_syn_with_another_number_begins_another_connection() {
     let mut sender = Sender::new();
-    sender.sends_again(at(5_000, SYN, 0, 1));
-    sender.sends_again(data(5_001, 2));
-    assert!(!sender.sends_again(at(700, SYN, 0, 3)), "its number is lower");
-    assert!(!sender.sends_again(data(701, 4)));
-    assert!(sender.sends_again(data(701, 5)));
+    sender.is_retransmitted(at(5_000, SYN, 0, 1));
+    sender.is_retransmitted(data(5_001, 2));
+    assert!(!sender.is_retransmitted(at(700, SYN, 0, 3)), "its number is lower");
+    assert!(!sender.is_retransmitted(data(701, 4)));
+    assert!(sender.is_retransmitted(data(701, 5)));
 }
 
 #[test]
 fn sequence_numbers_wrap_around() {
     let mut sender = Sender::new();
-    assert!(!sender.sends_again(data(u32::MAX - 149, 1)));
-    assert!(!sender.sends_again(data(u32::MAX - 49, 2)), "ends at 50");
-    assert!(!sender.sends_again(data(50, 3)));
-    assert!(sender.sends_again(data(u32::MAX - 49, 4)));
-    assert!(sender.sends_again(data(u32::MAX - 149, 5)));
-    assert!(!sender.sends_again(data(150, 6)));
+    assert!(!sender.is_retransmitted(data(u32::MAX - 149, 1)));
+    assert!(!sender.is_retransmitted(data(u32::MAX - 49, 2)), "ends at 50");
+    assert!(!sender.is_retransmitted(data(50, 3)));
+    assert!(sender.is_retransmitted(data(u32::MAX - 49, 4)));
+    assert!(sender.is_retransmitted(data(u32::MAX - 149, 5)));
+    assert!(!sender.is_retransmitted(data(150, 6)));
 }
 
 #[test]
 fn the_first_segment_of_all_may_have_any_number() {
     for sequence in [0, 1, 1 << 31, u32::MAX] {
-        assert!(!Sender::new().sends_again(data(sequence, 1)), "{sequence}");
+        assert!(!Sender::new().is_retransmitted(data(sequence, 1)), "{sequence}");
     }
 }
 

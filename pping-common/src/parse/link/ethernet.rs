@@ -58,8 +58,8 @@ pub(crate) fn follow<O: Bytes + ?Sized>(
         offset += PPPOE_HEADER;
     }
     match ethertype {
-        ETHERTYPE_IPV4 => frame.found(Family::V4, offset),
-        ETHERTYPE_IPV6 => frame.found(Family::V6, offset),
+        ETHERTYPE_IPV4 => frame.set_network_header(Family::V4, offset),
+        ETHERTYPE_IPV6 => frame.set_network_header(Family::V6, offset),
         ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => return mpls(bytes, offset, frame),
         _ if is_vlan(ethertype) => return Err(Untracked::Unsupported),
         _ => return Err(Untracked::NonIp),
@@ -75,7 +75,7 @@ fn mpls<O: Bytes + ?Sized>(bytes: &O, mut offset: usize, frame: &mut Frame) -> R
         let label = u32::from_be_bytes(bytes.read(offset).ok_or(Untracked::Truncated)?);
         offset += MPLS_LABEL;
         if label & MPLS_BOTTOM != 0 {
-            return frame.found_by_version(bytes, offset);
+            return frame.set_network_header_by_version(bytes, offset);
         }
     }
     Err(Untracked::Unsupported)

@@ -65,7 +65,7 @@ pub(super) fn parse<O: Bytes + ?Sized>(
 ) -> Result<(), Untracked> {
     match link {
         LinkType::Ethernet => ethernet(bytes, 0, frame),
-        LinkType::Ip => frame.found_by_version(bytes, 0),
+        LinkType::Ip => frame.set_network_header_by_version(bytes, 0),
         LinkType::Cooked => cooked::parse(bytes, frame),
         LinkType::CookedV2 => cooked::parse_v2(bytes, frame),
         LinkType::Loopback => point_to_point::parse_loopback(bytes, frame),

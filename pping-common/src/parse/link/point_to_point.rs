@@ -22,11 +22,11 @@ pub(super) fn parse_loopback<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) ->
     let family = bytes.read(0).ok_or(Untracked::Truncated)?;
     for number in [u32::from_be_bytes(family), u32::from_le_bytes(family)] {
         if number == AF_INET {
-            frame.found(Family::V4, LOOPBACK_HEADER);
+            frame.set_network_header(Family::V4, LOOPBACK_HEADER);
             return Ok(());
         }
         if AF_INET6.contains(&number) {
-            frame.found(Family::V6, LOOPBACK_HEADER);
+            frame.set_network_header(Family::V6, LOOPBACK_HEADER);
             return Ok(());
         }
     }

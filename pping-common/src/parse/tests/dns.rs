@@ -10,7 +10,7 @@ use crate::{
 };
 
 const UDP: u8 = 17;
-const DNS: Methods = Methods::NONE.and(Method::Dns);
+const DNS: Methods = Methods::NONE.with(Method::Dns);
 
 /// A datagram from one port to another.
 fn datagram((source, destination): (u16, u16), payload: &[u8]) -> Vec<u8> {
@@ -153,7 +153,7 @@ fn nothing_of_a_message_is_read_behind_its_first_four_bytes() {
 fn datagrams_are_left_alone_without_a_method_for_them() {
     let message = message(1, [0, 0]);
     let dns = Network::v4().frame(UDP, &datagram((40_000, 53), &message));
-    let tcp = Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho);
+    let tcp = Methods::NONE.with(Method::TcpTs).with(Method::IcmpEcho);
     let (frame, parsed) = parse_in(&dns, &Scope::of(tcp));
     assert_eq!((frame.protocol, parsed), (Protocol::Udp, Err(Untracked::Unsupported)));
     // Not even the UDP header is read.

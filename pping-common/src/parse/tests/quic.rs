@@ -160,7 +160,7 @@ fn a_datagram_that_ends_too_soon_is_unsupported_and_a_capture_truncated() {
 #[test]
 fn what_begins_a_flow() {
     let begins = |payload: &[u8]| {
-        parse(&frame(payload)).unwrap().transport.begins_flow(Methods::NONE.and(Method::QuicSpin))
+        parse(&frame(payload)).unwrap().transport.begins_flow(Methods::NONE.with(Method::QuicSpin))
     };
     assert_eq!(begins(&long(INITIAL, 1, &[1; 8], &[2; 8])), Ok(()));
     assert_eq!(begins(&long(0xe0, 1, &[1; 8], &[2; 8])), Ok(()));

@@ -182,7 +182,7 @@ fn begins(methods: Methods, flags: u8, options: &[u8]) -> Result<(), Untracked> 
 
 #[test]
 fn t3_by_timestamps_a_segment_with_them_and_without_rst_begins_a_flow() {
-    for methods in [Methods::NONE.and(Method::TcpTs), Methods::ALL.without(Method::TcpSeq)] {
+    for methods in [Methods::NONE.with(Method::TcpTs), Methods::ALL.without(Method::TcpSeq)] {
         assert_eq!(begins(methods, ACK, &timestamps()), Ok(()));
         assert_eq!(begins(methods, SYN, &timestamps()), Ok(()));
         assert_eq!(begins(methods, ACK, &MSS), Err(Untracked::NoTimestamp));
@@ -193,16 +193,16 @@ fn t3_by_timestamps_a_segment_with_them_and_without_rst_begins_a_flow() {
 
 #[test]
 fn t3_by_sequence_numbers_a_segment_without_timestamps_begins_a_flow() {
-    let methods = Methods::NONE.and(Method::TcpSeq);
+    let methods = Methods::NONE.with(Method::TcpSeq);
     assert_eq!(begins(methods, ACK, &MSS), Ok(()));
     assert_eq!(begins(methods, ACK, &timestamps()), Err(Untracked::NoFlow));
     assert_eq!(begins(methods, RST, &MSS), Err(Untracked::NoFlow));
-    assert_eq!(begins(methods.and(Method::TcpTs), ACK, &timestamps()), Ok(()));
+    assert_eq!(begins(methods.with(Method::TcpTs), ACK, &timestamps()), Ok(()));
 }
 
 #[test]
 fn t3_by_sequence_numbers_of_all_flows_any_segment_without_rst_begins_one() {
-    for methods in [Methods::NONE.and_seq_always(), Methods::ALL.and_seq_always()] {
+    for methods in [Methods::NONE.with_seq_always(), Methods::ALL.with_seq_always()] {
         assert_eq!(begins(methods, ACK, &MSS), Ok(()));
         assert_eq!(begins(methods, ACK, &timestamps()), Ok(()));
         assert_eq!(begins(methods, RST, &MSS), Err(Untracked::NoFlow));
@@ -212,15 +212,15 @@ fn t3_by_sequence_numbers_of_all_flows_any_segment_without_rst_begins_one() {
 
 #[test]
 fn t3_by_handshakes_a_syn_begins_a_flow() {
-    let methods = Methods::NONE.and(Method::TcpHandshake);
+    let methods = Methods::NONE.with(Method::TcpHandshake);
     for options in [&MSS[..], &timestamps()] {
         assert_eq!(begins(methods, SYN, options), Ok(()));
         assert_eq!(begins(methods, SYN | ACK, options), Ok(()));
         assert_eq!(begins(methods, SYN | RST, options), Err(Untracked::NoFlow));
     }
     assert_eq!(begins(methods, ACK, &MSS), Err(Untracked::NoTimestamp));
-    assert_eq!(begins(methods.and(Method::TcpTs), SYN, &MSS), Ok(()));
-    assert_eq!(begins(methods.and(Method::TcpTs), ACK, &MSS), Err(Untracked::NoTimestamp));
+    assert_eq!(begins(methods.with(Method::TcpTs), SYN, &MSS), Ok(()));
+    assert_eq!(begins(methods.with(Method::TcpTs), ACK, &MSS), Err(Untracked::NoTimestamp));
 }
 
 #[test]
@@ -231,10 +231,10 @@ fn segments_are_left_alone_without_a_method_for_them() {
         frame.parse(&bytes[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::of(methods))
     };
     for method in [Method::TcpTs, Method::TcpSeq, Method::TcpHandshake] {
-        assert_eq!(parsed(Methods::NONE.and(method)), Ok(()));
+        assert_eq!(parsed(Methods::NONE.with(method)), Ok(()));
     }
-    assert_eq!(parsed(Methods::NONE.and_seq_always()), Ok(()));
-    assert_eq!(parsed(Methods::NONE.and(Method::IcmpEcho).and(Method::Dns)), Err(Untracked::Unsupported));
+    assert_eq!(parsed(Methods::NONE.with_seq_always()), Ok(()));
+    assert_eq!(parsed(Methods::NONE.with(Method::IcmpEcho).with(Method::Dns)), Err(Untracked::Unsupported));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use pping_fuzz::parse::HEADER;
 use crate::{
     Seed,
     headers::{
-        IPV4, IPV6, TCP, UDP, authentication, echo, ethernet, extension, fragment, mpls, pppoe, tcp, udp,
-        usual, v4, v6,
+        IPV4, IPV6, TCP, UDP, authentication, echo, ethernet, extension, fragment, mpls, pppoe,
+        stamped_segment, tcp, udp, v4, v6,
     },
 };
 
@@ -34,12 +34,12 @@ fn packet(name: &str, packet: &[u8]) -> Seed {
     seed(name, LinkType::Ip, Decap::NONE, packet)
 }
 
-fn usual_v4() -> Vec<u8> {
-    v4(&[], TCP, &usual())
+fn stamped_v4() -> Vec<u8> {
+    v4(&[], TCP, &stamped_segment())
 }
 
-fn usual_v6() -> Vec<u8> {
-    v6(TCP, &usual())
+fn stamped_v6() -> Vec<u8> {
+    v6(TCP, &stamped_segment())
 }
 
 fn transports() -> Vec<Seed> {
@@ -57,7 +57,7 @@ fn transports() -> Vec<Seed> {
         ("tcp-end-of-options", TCP, tcp(0x14, b"\x01\0\x08\x0a\0\0\x10\0\0\0\x20\0")),
         ("icmp-request", 1, echo(8)),
         ("icmp-reply", 1, echo(0)),
-        ("icmp-error", 1, [&[3, 1, 0, 0, 0, 0, 0, 0][..], &usual_v4()].concat()),
+        ("icmp-error", 1, [&[3, 1, 0, 0, 0, 0, 0, 0][..], &stamped_v4()].concat()),
         ("udp", UDP, udp(53, b"query")),
         ("dns-query", UDP, udp(53, b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01")),
         ("dns-stray", UDP, udp(53, b"\x12\x34\x81\x83\0\x01\0\0\0\0\0\0\0\0\x02\0\x01")),
@@ -67,26 +67,26 @@ fn transports() -> Vec<Seed> {
 }
 
 fn networks() -> Vec<Seed> {
-    let mut later = usual_v4();
+    let mut later = stamped_v4();
     later[7] = 1;
-    let mut big = usual_v4();
+    let mut big = stamped_v4();
     big[2..4].fill(0);
-    let mut jumbo = usual_v6();
+    let mut jumbo = stamped_v6();
     jumbo[4..6].fill(0);
-    let chain = extension(43, 1, &extension(60, 2, &extension(TCP, 1, &usual())));
+    let chain = extension(43, 1, &extension(60, 2, &extension(TCP, 1, &stamped_segment())));
     let mut seeds = vec![
-        packet("v4-options", &v4(&[1; 40], TCP, &usual())),
+        packet("v4-options", &v4(&[1; 40], TCP, &stamped_segment())),
         packet("v4-later-fragment", &later),
-        packet("v4-authentication", &v4(&[], 51, &authentication(TCP, &usual()))),
+        packet("v4-authentication", &v4(&[], 51, &authentication(TCP, &stamped_segment()))),
         packet("v4-big", &big),
-        packet("v6", &usual_v6()),
+        packet("v6", &stamped_v6()),
         packet("v6-echo", &v6(58, &echo(128))),
         packet("v6-reply", &v6(58, &echo(129))),
         packet("v6-jumbo", &jumbo),
         packet("v6-extensions", &v6(0, &chain)),
-        packet("v6-authentication", &v6(51, &authentication(TCP, &usual()))),
-        packet("v6-first-fragment", &v6(44, &fragment(TCP, 0, &usual()))),
-        packet("v6-later-fragment", &v6(44, &fragment(TCP, 185, &usual()))),
+        packet("v6-authentication", &v6(51, &authentication(TCP, &stamped_segment()))),
+        packet("v6-first-fragment", &v6(44, &fragment(TCP, 0, &stamped_segment()))),
+        packet("v6-later-fragment", &v6(44, &fragment(TCP, 185, &stamped_segment()))),
     ];
     for (name, missing) in [("v4-big-cut", 0x0002_0000_u32), ("v4-big-cut-most", u32::MAX)] {
         let (_, mut input) = packet(name, &big);
@@ -103,7 +103,7 @@ fn networks() -> Vec<Seed> {
 }
 
 fn links() -> Vec<Seed> {
-    let (v4, v6) = (usual_v4(), usual_v6());
+    let (v4, v6) = (stamped_v4(), stamped_v6());
     let tags = [(0x88a8, 100), (0x8100, 0xe0c8), (0x9100, 3), (0x8100, 4), (0x8100, 5)];
     let cooked = |kind| [&[0, kind, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0][..], &v4].concat();
     let cooked_v2 =
@@ -144,7 +144,7 @@ fn links() -> Vec<Seed> {
 }
 
 fn tunnels() -> Vec<Seed> {
-    let (inner_v4, inner_v6) = (usual_v4(), usual_v6());
+    let (inner_v4, inner_v6) = (stamped_v4(), stamped_v6());
     let gre = |header: &[u8], inside: &[u8]| v4(&[], 47, &[header, inside].concat());
     let gtp = |header: &[u8], inside: &[u8]| v4(&[], UDP, &udp(2152, &[header, inside].concat()));
     let frame = ethernet(&[(0x8100, 7)], IPV4, &inner_v4);
@@ -189,6 +189,6 @@ fn deepest() -> Vec<u8> {
         gtp.resize(gtp.len() + 4 * 255 - 2, 0);
         gtp.push(next);
     }
-    gtp.extend(with_extensions(TCP, &usual()));
+    gtp.extend(with_extensions(TCP, &stamped_segment()));
     with_extensions(UDP, &udp(2152, &gtp))
 }

@@ -17,7 +17,7 @@ pub(crate) fn tcp(flags: u8, options: &[u8]) -> Vec<u8> {
 }
 
 /// The usual segment, with timestamps.
-pub(crate) fn usual() -> Vec<u8> {
+pub(crate) fn stamped_segment() -> Vec<u8> {
     tcp(0x18, b"\x01\x01\x08\x0a\0\0\x10\0\0\0\x20\0")
 }
 

@@ -2,10 +2,10 @@
 //! that fuzzing has found are in the same directories as `found-*`, and stay there.
 
 mod captures;
+mod conversations;
 mod frames;
 mod headers;
 mod packed;
-mod talks;
 
 use std::{fs, io, path::Path};
 
@@ -14,7 +14,7 @@ type Seed = (String, Vec<u8>);
 
 fn main() -> io::Result<()> {
     write("parse", frames::seeds())?;
-    write("matching", talks::seeds())?;
+    write("matching", conversations::seeds())?;
     write("capture", captures::seeds())
 }
 

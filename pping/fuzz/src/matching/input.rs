@@ -22,17 +22,17 @@ pub const RECORD: usize = 6;
 const STEPS: [u64; 8] = [1, 1_000, 1_000_000, 100_000_000, SECOND, 5 * SECOND, 1 << 40, 1 << 61];
 const RATE_LIMITS: [u64; 4] = [0, 20_000_000, 100_000_000, SECOND];
 const RTT_RATES: [u64; 4] = [0, 1 << 15, 3 << 16, 0x00ff_ffff];
-const ONLY_TS: Methods = Methods::NONE.and(Method::IcmpEcho).and(Method::TcpTs);
-const ONLY_SEQ: Methods = Methods::NONE.and(Method::IcmpEcho).and_seq_always();
+const ONLY_TS: Methods = Methods::NONE.with(Method::IcmpEcho).with(Method::TcpTs);
+const ONLY_SEQ: Methods = Methods::NONE.with(Method::IcmpEcho).with_seq_always();
 const METHODS: [Methods; 8] = [
     ONLY_TS,
-    ONLY_TS.and(Method::TcpSeq),
+    ONLY_TS.with(Method::TcpSeq),
     ONLY_SEQ,
-    ONLY_SEQ.and(Method::TcpTs),
-    ONLY_TS.and(Method::TcpHandshake),
-    ONLY_TS.and(Method::TcpSeq).and(Method::TcpHandshake),
-    ONLY_SEQ.and(Method::TcpHandshake),
-    ONLY_SEQ.and(Method::TcpTs).and(Method::TcpHandshake),
+    ONLY_SEQ.with(Method::TcpTs),
+    ONLY_TS.with(Method::TcpHandshake),
+    ONLY_TS.with(Method::TcpSeq).with(Method::TcpHandshake),
+    ONLY_SEQ.with(Method::TcpHandshake),
+    ONLY_SEQ.with(Method::TcpTs).with(Method::TcpHandshake),
 ];
 const STARTS: [u64; 3] = [1, 1_000 * SECOND, LATEST - 30 * SECOND];
 

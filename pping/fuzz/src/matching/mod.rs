@@ -23,20 +23,21 @@ pub use self::input::{FLOWS, HEADER, RECORD};
 pub fn check(input: &[u8]) {
     let Some(input) = Input::decode(input) else { return };
     let rules = input.rules;
-    let mut talks: [Talk; FLOWS] = input.local.map(|local| Talk::new(local, rules, input.sweeps));
+    let mut flows: [FlowUnderTest; FLOWS] =
+        input.local.map(|local| FlowUnderTest::new(local, rules, input.sweeps));
     let mut sweeps = input.sweeps;
     for event in input.events() {
         match event {
             Event::Packet { flow, from, now, transport } => {
-                talks[flow].last_seen = sweeps;
-                talks[flow].packet(from, now, &transport);
+                flows[flow].last_seen = sweeps;
+                flows[flow].packet(from, now, &transport);
             }
-            Event::Contention { flow } => talks[flow].contend(),
-            Event::ClockSetBack => talks.iter_mut().for_each(Talk::set_clock_back),
+            Event::Contention { flow } => flows[flow].miss_packet(),
+            Event::ClockSetBack => flows.iter_mut().for_each(FlowUnderTest::set_clock_back),
             Event::Sweep { seconds } => {
                 sweeps = sweeps.wrapping_add(seconds);
-                for talk in &mut talks {
-                    talk.sweep(sweeps);
+                for flow in &mut flows {
+                    flow.sweep(sweeps);
                 }
             }
         }
@@ -44,7 +45,7 @@ pub fn check(input: &[u8]) {
 }
 
 /// A flow, and its expected state.
-struct Talk {
+struct FlowUnderTest {
     flow: Flow,
     /// Bit 0 says that the low endpoint is an address of this host, bit 1 the high one.
     local: u32,
@@ -59,7 +60,7 @@ struct Talk {
     number: Option<u8>,
 }
 
-impl Talk {
+impl FlowUnderTest {
     fn new(local: u32, rules: Rules, last_seen: u32) -> Self {
         Self {
             flow: Flow::new(Facts::of_ends(local & 1 != 0, local & 2 != 0)),
@@ -105,7 +106,7 @@ impl Talk {
             assert!(timed.min <= rtt, "{rtt} is below {}", timed.min);
         }
         self.assert_as_the_model();
-        self.assert_in_turn(&outcome.changes);
+        self.assert_openings_balance(&outcome.changes);
     }
 
     /// True if the packet is a SYN on used ports. It ends the old connection without reporting that.
@@ -143,13 +144,13 @@ impl Talk {
             return;
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
-            assert!(self.flow.pending(endpoint).waiting() <= PENDING_PER_DIRECTION);
+            assert!(self.flow.pending(endpoint).count() <= PENDING_PER_DIRECTION);
             assert_eq!(State::of(&self.flow, endpoint), self.model.state(endpoint));
         }
     }
 
     /// Asserts that openings and closings balance: no flow counts twice, and none is missed.
-    fn assert_in_turn(&mut self, changes: &Changes) {
+    fn assert_openings_balance(&mut self, changes: &Changes) {
         self.open_flows += i32::from(changes.opened_first) - i32::from(changes.closed_last);
         self.open_directions += i32::from(changes.opened);
         self.open_directions -= i32::from(changes.closed_forward) + i32::from(changes.closed_reverse);
@@ -159,7 +160,7 @@ impl Talk {
     }
 
     /// A packet passes that only the counters see.
-    fn contend(&mut self) {
+    fn miss_packet(&mut self) {
         self.flow.hot.contended = 1;
         self.model.miss();
     }

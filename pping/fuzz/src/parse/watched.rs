@@ -39,7 +39,7 @@ impl Bytes for Watched<'_> {
     }
 
     /// In the kernel this is a mask, which must not change the offset.
-    fn below<const N: usize>(value: usize) -> usize {
+    fn bounded<const N: usize>(value: usize) -> usize {
         assert!(value < N, "{value} is not below {N}");
         value
     }

@@ -97,7 +97,7 @@ fn field_starts(text: &[u8], mut offset: usize, starts: &mut Vec<usize>) {
 #[derive(Default)]
 struct Header {
     is_given: bool,
-    more: Vec<Arc<str>>,
+    columns: Vec<Arc<str>>,
 }
 
 /// A record, and the starts of its fields.
@@ -125,19 +125,19 @@ impl Line<'_> {
         if self.fields.len() < COLUMNS {
             return Err(self.mistake(0, "the header names no label; write `prefix,group`"));
         }
-        let mut more: Vec<Arc<str>> = Vec::new();
+        let mut columns: Vec<Arc<str>> = Vec::new();
         for index in COLUMNS..self.fields.len() {
             let name = self.field(index);
             if name.is_empty() {
                 return Err(self.mistake(index, "the column has no name; name it in the header"));
             }
-            if more.iter().any(|other| **other == *name) {
+            if columns.iter().any(|other| **other == *name) {
                 let reason = format!("there is a column `{name}` already; give this one another name");
                 return Err(self.mistake(index, reason));
             }
-            more.push(name.into());
+            columns.push(name.into());
         }
-        Ok(Header { is_given: true, more })
+        Ok(Header { is_given: true, columns })
     }
 
     /// Checks the first line: without a prefix it is most likely meant as a header.
@@ -152,7 +152,7 @@ impl Line<'_> {
 
     fn list(&self, header: &Header, listed: &mut Listed<'_>) -> Result<(), Mistake> {
         let prefix = prefix(self.field(0)).map_err(|reason| self.mistake(0, reason))?;
-        let known = COLUMNS + header.more.len();
+        let known = COLUMNS + header.columns.len();
         match self.fields.len() {
             0 | 1 => return Err(self.mistake(0, "there is no label; write `prefix,label`")),
             fields if fields <= known => {}
@@ -168,8 +168,8 @@ impl Line<'_> {
             }
         }
         let label = listed.label(self.field(1)).map_err(|reason| self.mistake(1, reason))?;
-        for (index, name) in (COLUMNS..).zip(&header.more) {
-            listed.more(label, name, self.field(index)).map_err(|reason| self.mistake(index, reason))?;
+        for (index, name) in (COLUMNS..).zip(&header.columns) {
+            listed.column(label, name, self.field(index)).map_err(|reason| self.mistake(index, reason))?;
         }
         let start = self.starts.first().copied().unwrap_or_default();
         listed.prefix(start, prefix, label).map_err(|reason| self.mistake(0, reason))

@@ -7,7 +7,7 @@ use ipnet::{IpNet, Ipv4Net};
 use pping_common::limits::MAX_LABELLED_PREFIXES;
 
 use crate::{
-    groups::labels::{ALL, Labels, More, OTHER, UNLISTED},
+    groups::labels::{ALL, Columns, Labels, OTHER, UNLISTED},
     text::{Mistake, Position},
     worst::EXPECTED_RTT,
 };
@@ -29,7 +29,7 @@ struct Entry {
 /// The part of a file that was read so far. The index of a label is its order in the file. Errors are reasons without a position.
 pub(super) struct Listed<'a> {
     text: &'a str,
-    labels: IndexMap<Arc<str>, More>,
+    labels: IndexMap<Arc<str>, Columns>,
     entries: Vec<Entry>,
 }
 
@@ -50,14 +50,14 @@ impl<'a> Listed<'a> {
             return Err("the label has a control character; remove it".to_owned());
         }
         if [ALL, OTHER, UNLISTED].contains(&label) {
-            return Err(format!("`{label}` is the name of a group of pping itself; choose another label"));
+            return Err(format!("`{label}` is the name of one of pping's own groups; choose another label"));
         }
-        let (index, _) = self.labels.insert_full(label.into(), More::new());
+        let (index, _) = self.labels.insert_full(label.into(), Columns::new());
         Ok(index as u32)
     }
 
     /// Adds another column of a label.
-    pub(super) fn more(&mut self, label: u32, name: &Arc<str>, value: &str) -> Result<(), String> {
+    pub(super) fn column(&mut self, label: u32, name: &Arc<str>, value: &str) -> Result<(), String> {
         let Some((label, known)) = self.labels.get_index_mut(label as usize) else { return Ok(()) };
         if value.is_empty() {
             return Ok(());
@@ -112,7 +112,7 @@ impl<'a> Listed<'a> {
     /// Replaces the indices of labels by their numbers.
     pub(super) fn number(self, labels: &mut Labels) -> Groups {
         let numbers: Vec<u32> =
-            self.labels.into_iter().map(|(label, more)| labels.number(&label, more)).collect();
+            self.labels.into_iter().map(|(label, columns)| labels.number(&label, columns)).collect();
         let named = |entry: Entry| Some((entry.prefix, *numbers.get(entry.label as usize)?));
         Groups { prefixes: self.entries.into_iter().filter_map(named).collect() }
     }

@@ -40,7 +40,7 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
         let key = key.get_ref().as_ref();
         if !["label", "prefixes"].contains(&key) {
             listed
-                .more(label, &Arc::from(key), string(value)?)
+                .column(label, &Arc::from(key), string(value)?)
                 .map_err(|reason| Mistake::at(value, reason))?;
         }
     }
@@ -57,6 +57,6 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
 fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Mistake> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
-        _ => Err(Mistake::at(value, "this is not a text; put it in quotation marks")),
+        _ => Err(Mistake::at(value, "this is not a string; put it in quotation marks")),
     }
 }

@@ -23,9 +23,9 @@ fn read(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
         reported.to_owned()
     })?;
     let shown = |(prefix, number): (IpNet, u32)| {
-        let (label, more) = labels.get(number);
+        let (label, columns) = labels.get(number);
         let mut text = label.to_string();
-        text.extend(more.iter().flat_map(|(name, value)| [" ", name, "=", value]));
+        text.extend(columns.iter().flat_map(|(name, value)| [" ", name, "=", value]));
         (prefix.to_string(), text)
     };
     Ok(groups.prefixes.into_iter().map(shown).collect())
@@ -138,7 +138,7 @@ fn a_bad_file_changes_no_labels_and_a_good_one_keeps_numbers() {
     assert_eq!(after.prefixes[0], before.prefixes[1]);
     let (_, c) = after.prefixes[1];
     assert_eq!((&*labels.get(c).0, &*labels.get(0).0, &*labels.get(c ^ 1).0), ("c", "unlisted", "other"));
-    labels.know("a+gone dscp 46");
+    labels.add_labels_of("a+gone dscp 46");
     let gone = Labels::default().number("gone", Vec::new());
     assert_eq!((&*labels.get(gone).0, labels.number("c", Vec::new())), ("gone", c));
     // An agent that restarts, without the old file, gives it the same number.
@@ -160,9 +160,9 @@ fn a_million_prefixes_are_read_and_found() {
     for number in [0, 1, 77_777, 999_999] {
         let find =
             |low: u32| labels.get(lookup.label(IpAddress([0, 0xffff << 32 | u64::from(host(number) + low)])));
-        let (label, more) = find(1);
+        let (label, columns) = find(1);
         assert_eq!(*label, *format!("customer-{}", number / 4));
-        assert_eq!(*more[0].1, *format!("site-{}", number / 4 % 7));
+        assert_eq!(*columns[0].1, *format!("site-{}", number / 4 % 7));
         assert_eq!(&*find(2).0, "all-of-ten");
     }
 }

@@ -8,7 +8,7 @@ use serde_saphyr::{RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
 use super::{
     files::Files,
-    in_force::InForce,
+    in_force::ActiveConfig,
     invalid::{Invalid, Text},
     section::Section,
     tls,
@@ -59,14 +59,14 @@ struct RateSection {
 }
 
 /// Parses and prepares a file. Paths in it are relative to `directory`.
-pub(super) fn parse(bytes: &[u8], directory: &Path, files: &mut Files) -> Result<InForce, Invalid> {
+pub(super) fn parse(bytes: &[u8], directory: &Path, files: &mut Files) -> Result<ActiveConfig, Invalid> {
     let file: File = serde_saphyr::from_slice(bytes).map_err(|error| syntax(&error))?;
     let section = file.tls_server_config;
     let server = section.map(|section| tls::server(section, directory, files)).transpose()?.flatten();
     let (tls, verifies_clients) =
         server.map_or((None, false), |(tls, verifies_clients)| (Some(tls), verifies_clients));
     let headers = file.http_server_config.and_then(|section| section.headers);
-    Ok(InForce {
+    Ok(ActiveConfig {
         tls,
         verifies_clients,
         users: users(file.basic_auth_users.unwrap_or_default())?,

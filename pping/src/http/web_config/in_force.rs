@@ -7,9 +7,34 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::http::{auth::Users, rate::RateLimit};
 
+/// What hosts on the network can read without permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exposure {
+    /// All pages, by anyone who can connect.
+    Pages,
+    /// Passwords in plain text, by anyone who can capture packets.
+    Passwords,
+}
+
+impl Exposure {
+    /// Writes a warning to the log.
+    pub(super) fn warn(self, address: SocketAddr) {
+        match self {
+            Self::Pages => tracing::warn!(
+                "--listen {address}: anyone who can reach this address can see which hosts talk to each \
+                 other; listen at 127.0.0.1, or require passwords with --web-config"
+            ),
+            Self::Passwords => tracing::warn!(
+                "--listen {address}: passwords are sent over the network in plain text; add tls_server_config to the \
+                 --web-config"
+            ),
+        }
+    }
+}
+
 /// The configuration in force.
 #[derive(Default)]
-pub(crate) struct InForce {
+pub(crate) struct ActiveConfig {
     pub(crate) tls: Option<TlsAcceptor>,
     /// Whether clients need a certificate of a trusted authority.
     pub(super) verifies_clients: bool,
@@ -18,22 +43,15 @@ pub(crate) struct InForce {
     pub(crate) rate_limit: Option<RateLimit>,
 }
 
-impl InForce {
-    /// Warns if clients on other hosts can read the metrics, or passwords are sent in plain text.
-    pub(crate) fn warn_if_exposed(&self, address: SocketAddr) {
+impl ActiveConfig {
+    /// Returns what a server at `address` exposes to other hosts, if anything.
+    pub(super) fn exposure(&self, address: SocketAddr) -> Option<Exposure> {
         if address.ip().to_canonical().is_loopback() {
-            return;
-        }
-        if self.users.is_empty() && !self.verifies_clients {
-            tracing::warn!(
-                "--listen {address}: everybody who reaches this address can read which hosts talk; listen at 127.0.0.1, \
-                 or require passwords with --web-config"
-            );
-        } else if self.tls.is_none() {
-            tracing::warn!(
-                "--listen {address}: passwords are sent over the network in plain text; add tls_server_config to the \
-                 --web-config"
-            );
+            None
+        } else if self.users.is_empty() && !self.verifies_clients {
+            Some(Exposure::Pages)
+        } else {
+            self.tls.is_none().then_some(Exposure::Passwords)
         }
     }
 }

@@ -11,12 +11,13 @@ mod section;
 mod tls;
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use self::{files::Files, in_force::InForce, invalid::Invalid};
+use self::{files::Files, in_force::ActiveConfig, invalid::Invalid};
 use super::error::Error;
 
 /// How often files are checked for changes while requests arrive.
@@ -28,26 +29,31 @@ pub(super) struct WebConfig {
 }
 
 struct State {
+    /// Where the server listens.
+    address: SocketAddr,
     path: Option<PathBuf>,
-    in_force: Arc<InForce>,
+    in_force: Arc<ActiveConfig>,
     files: Files,
     checked: Instant,
 }
 
 impl WebConfig {
-    /// Reads the file, if there is one.
+    /// Reads the file, if there is one. Warns if the server at `address` is exposed.
     ///
     /// # Errors
     /// [`Error::OpenWebConfig`] if the file cannot be read, and [`Error::WebConfig`] if it is invalid.
-    pub(super) fn read(path: Option<PathBuf>) -> Result<Self, Error> {
+    pub(super) fn read(address: SocketAddr, path: Option<PathBuf>) -> Result<Self, Error> {
         let mut files = Files::default();
         let in_force = path.as_deref().map(|path| load(path, &mut files)).transpose()?.unwrap_or_default();
-        let state = State { path, in_force: in_force.into(), files, checked: Instant::now() };
+        if let Some(exposure) = in_force.exposure(address) {
+            exposure.warn(address);
+        }
+        let state = State { address, path, in_force: in_force.into(), files, checked: Instant::now() };
         Ok(Self { state: Mutex::new(state) })
     }
 
     /// Returns the configuration in force. Reads the files again if they changed.
-    pub(super) fn current(&self) -> Arc<InForce> {
+    pub(super) fn current(&self) -> Arc<ActiveConfig> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.path.is_some() && state.checked.elapsed() >= CHECK_INTERVAL {
             state.checked = Instant::now();
@@ -73,7 +79,7 @@ impl State {
                 if let Some(path) = &path {
                     tracing::info!("--web-config {}: read again", path.display());
                 }
-                self.in_force = in_force.unwrap_or_default().into();
+                self.put_in_force(in_force.unwrap_or_default());
                 self.path = path;
             }
             Err(error) => tracing::error!("{error}; the configuration in force stays as it was"),
@@ -81,9 +87,19 @@ impl State {
         // Also after an error, so that it is logged once and the files are read again only when they change.
         self.files = files;
     }
+
+    /// Puts a configuration in force. Warns if the server is exposed by it, and was not before.
+    fn put_in_force(&mut self, in_force: ActiveConfig) {
+        let before = self.in_force.exposure(self.address);
+        let exposure = in_force.exposure(self.address);
+        if let Some(exposure) = exposure.filter(|_| exposure != before) {
+            exposure.warn(self.address);
+        }
+        self.in_force = in_force.into();
+    }
 }
 
-fn load(path: &Path, files: &mut Files) -> Result<InForce, Error> {
+fn load(path: &Path, files: &mut Files) -> Result<ActiveConfig, Error> {
     let bytes = files.read(path).map_err(|source| Error::OpenWebConfig { path: path.to_owned(), source })?;
     file::parse(&bytes, path.parent().unwrap_or(Path::new("")), files).map_err(
         |Invalid { line, column, reason }| Error::WebConfig { path: path.to_owned(), line, column, reason },

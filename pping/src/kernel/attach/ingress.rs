@@ -59,7 +59,7 @@ pub(super) fn attach_ingress(
                 let reason = if is_busy(&error) {
                     describe_occupant(target.link)
                 } else {
-                    format!("its driver runs no XDP ({})", innermost(&error))
+                    format!("its driver does not support XDP ({})", innermost(&error))
                 };
                 tracing::warn!("{}: {reason}; watching packets at tc instead", target.link.name);
             }

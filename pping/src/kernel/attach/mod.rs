@@ -21,7 +21,7 @@ pub use self::{
         run::Owner,
     },
 };
-use super::{interfaces::Link, load::Kernel, pins::Pins};
+use super::{features::Feature, interfaces::Link, load::Kernel, pins::Pins};
 use crate::kernel::Error;
 
 /// Attaches to an interface: at ingress to the first attach point in `ingress` that works. [`AttachPoint::Tcx`] there
@@ -38,11 +38,18 @@ pub fn attach(
     owner: &mut Owner,
 ) -> Result<Attachment, Error> {
     let target = &mut Target { link, pins, owner, has_discipline: tidy(link) };
+    // Without TCX, an ingress qdisc of others refuses the filter at egress. Then this filter comes first, since attaching and
+    // detaching XDP makes some drivers reset their queues.
+    let is_refusable = !kernel.features.has(Feature::Tcx);
+    let early = if is_refusable { Some(tc::attach_tc(kernel, target, Direction::Egress)?) } else { None };
     let (ingress, in_link) = match ingress::adopt_ingress(kernel, target, ingress)? {
         Some(adopted) => adopted,
         None => ingress::attach_ingress(kernel, target, ingress)?,
     };
-    let (egress, out_link) = tc::attach_tc(kernel, target, Direction::Egress)?;
+    let (egress, out_link) = match early {
+        Some(attached) => attached,
+        None => tc::attach_tc(kernel, target, Direction::Egress)?,
+    };
     let Link { name, ifindex, .. } = link;
     tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
     Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links: [in_link, out_link] })
@@ -53,13 +60,13 @@ fn tidy(link: &Link) -> bool {
     match leftovers::remove(link.ifindex) {
         Ok(removed) if removed.is_empty() => false,
         Ok(removed) => {
-            tracing::info!("removed what a pping that was killed left on {}: {removed}", link.name);
+            tracing::info!("removed leftovers of a killed pping on {}: {removed}", link.name);
             removed.leaves_discipline()
         }
         // A kernel without filters has no leftovers either.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => false,
         Err(error) => {
-            tracing::warn!("{}: looking for what a pping that was killed left there: {error}", link.name);
+            tracing::warn!("{}: cannot look for leftovers of a killed pping: {error}", link.name);
             false
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn adopt(path: &Path, update: impl FnOnce(FdLink) -> Result<FdLink, S
     }
     let adopted = PinnedLink::from_pin(path).map_err(Stale::from).and_then(|found| update(found.into()));
     if let Err(stale) = &adopted {
-        tracing::info!("{}: of no use any more ({})", path.display(), innermost(stale));
+        tracing::info!("{}: removing a link that is no longer usable ({})", path.display(), innermost(stale));
         pins::remove(path).ok();
     }
     adopted.is_ok()

@@ -83,8 +83,8 @@ pub(super) fn describe_occupant(link: &Link) -> String {
 fn xdp_error(link: &Link, error: &ProgramError) -> Error {
     let reason = if is_busy(error) {
         format!(
-            "{}, and pping does not replace it; use --ingress tc, or --ingress auto to have it chosen (who it is: ip link \
-             show, bpftool net)",
+            "{}, and pping does not replace it; use --ingress tc or --ingress auto (to identify the \
+             program: ip link show, bpftool net)",
             describe_occupant(link)
         )
     } else {

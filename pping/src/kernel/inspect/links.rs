@@ -33,7 +33,7 @@ pub(crate) struct Interface {
 /// # Errors
 /// If the kernel does not list them.
 pub(crate) async fn links(netlink: &Netlink) -> Result<Vec<Interface>, Error> {
-    netlink.links_by(interface).await
+    netlink.map_links(interface).await
 }
 
 /// Returns the id of the XDP program of an interface, or of one of them.

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, fs};
 
 use aya::maps::MapInfo;
-use pping_common::{pool::blocks, table::buckets};
+use pping_common::{pool::block_count, table::bucket_count};
 
 use super::super::load::LoadOptions;
 
@@ -41,10 +41,10 @@ pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     let sizes = [
         (small.max_flows, large.max_flows),
         (small.pending_entries(), large.pending_entries()),
-        (buckets(small.max_flows), buckets(large.max_flows)),
+        (bucket_count(small.max_flows), bucket_count(large.max_flows)),
         (small.max_groups, large.max_groups),
         (small.series_wanted(), large.series_wanted()),
-        (blocks(small.series_wanted()), blocks(large.series_wanted())),
+        (block_count(small.series_wanted()), block_count(large.series_wanted())),
     ];
     let scaled = |map: &Map| match sizes.iter().find(|(few, many)| few != many && *few == map.max_entries) {
         Some((few, many)) => map.bytes * u64::from(*many) / u64::from(*few),

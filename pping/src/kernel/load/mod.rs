@@ -26,7 +26,7 @@ use pping_common::{
 pub use self::{
     loaded::Kernel,
     options::LoadOptions,
-    stages::{Hook, pinned as pinned_stages},
+    stages::{Hook, pinned as pinned_stages, unpin as unpin_stages},
 };
 use super::{
     clock,
@@ -38,10 +38,10 @@ use super::{
     objects,
     pins::{self, Pins},
     residence::{self, ResidenceMap},
+    retry_interrupted::retry_interrupted,
     series::SeriesTable,
     signals,
     sweep::{self, Sweeper},
-    undisturbed::undisturbed,
 };
 use crate::kernel::Error;
 
@@ -51,7 +51,7 @@ use crate::kernel::Error;
 /// If the kernel does not accept them.
 pub fn load(options: &LoadOptions, with_xdp: bool) -> Result<Kernel, Error> {
     let hooks = if with_xdp { &Hook::ALL[..] } else { &[Hook::Tc] };
-    let mut kernel = load_attached(options, hooks, None)?;
+    let mut kernel = load_entry_programs(options, hooks, None)?;
     load_stages(&mut kernel, hooks, None)?;
     Ok(kernel)
 }
@@ -61,7 +61,11 @@ pub fn load(options: &LoadOptions, with_xdp: bool) -> Result<Kernel, Error> {
 ///
 /// # Errors
 /// If the kernel does not accept them.
-pub fn load_attached(options: &LoadOptions, hooks: &[Hook], pins: Option<&Pins>) -> Result<Kernel, Error> {
+pub fn load_entry_programs(
+    options: &LoadOptions,
+    hooks: &[Hook],
+    pins: Option<&Pins>,
+) -> Result<Kernel, Error> {
     let _held = signals::hold()?;
     let features = features(options)?;
     for feature in features.missing() {
@@ -69,7 +73,7 @@ pub fn load_attached(options: &LoadOptions, hooks: &[Hook], pins: Option<&Pins>)
     }
     // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
-    let mut kernel = open_with(objects::fitting(features), options, pins, features, lease)?;
+    let mut kernel = open_with(objects::for_features(features), options, pins, features, lease)?;
     load_programs(&mut kernel.programs, hooks, |name| !stages::is_stage(name))?;
     if kernel.has_lease() {
         // The programs must have the lease before they are attached.
@@ -102,7 +106,7 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
         // Never pinned: without the agent nothing reads what they measure.
         residence::attach(&mut kernel.programs)?;
     }
-    objects::give_back_memory(objects::fitting(kernel.features));
+    objects::release_memory(objects::for_features(kernel.features));
     Ok(())
 }
 
@@ -124,10 +128,10 @@ fn load_programs(programs: &mut Ebpf, hooks: &[Hook], is_due: impl Fn(&str) -> b
             .filter(|(name, program)| program.fd().is_err() && is_due(name))
             .filter_map(|(name, program)| match program {
                 Program::SchedClassifier(program) if hooks.contains(&Hook::Tc) => {
-                    Some((name, scope.spawn(|| undisturbed(|| program.load()))))
+                    Some((name, scope.spawn(|| retry_interrupted(|| program.load()))))
                 }
                 Program::Xdp(program) if hooks.contains(&Hook::Xdp) => {
-                    Some((name, scope.spawn(|| undisturbed(|| program.load()))))
+                    Some((name, scope.spawn(|| retry_interrupted(|| program.load()))))
                 }
                 _ => None,
             })
@@ -156,11 +160,11 @@ fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
     loop {
         let name = kernel.sweeper.program();
         let program = sweep_program(&mut kernel.programs, name)?;
-        match undisturbed(|| program.load()) {
+        match retry_interrupted(|| program.load()) {
             Ok(()) => return Ok(()),
             Err(error) if kernel.sweeper.walks => {
                 tracing::debug!("{name}: {error}");
-                tracing::info!("this kernel does not walk through maps; {}", Feature::ForEach.instead());
+                tracing::info!("this kernel cannot walk through maps; {}", Feature::ForEach.instead());
                 kernel.sweeper.walks = false;
             }
             Err(error) => return Err(refused(name, error)),
@@ -169,8 +173,7 @@ fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
 }
 
 fn features(options: &LoadOptions) -> Result<Features, Error> {
-    Features::probe(options.without)
-        .map_err(|error| refused("a program that finds out what this kernel can do", error))
+    Features::probe(options.without).map_err(|error| refused("a program that probes this kernel", error))
 }
 
 /// Makes the maps of an object whose programs are not loaded yet. The programs have no lease: tests and benches do not
@@ -195,7 +198,7 @@ fn open_with(
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
     let scope = Scope { methods: options.rules.methods, dns_ports: options.dns_ports };
     let unanswered = options.unanswered_per_cpu()?;
-    let buckets = table::buckets(options.max_flows);
+    let buckets = table::bucket_count(options.max_flows);
     // A map needs at least one entry.
     let queries = if options.has_dns() { options.max_queries } else { 1 };
     let (has_residence, every) = (options.residence.is_some(), options.residence.unwrap_or(0));

@@ -12,7 +12,7 @@ use pping_common::{
     rtt::{Method, Rules},
 };
 
-use crate::kernel::{Error, features::Without};
+use crate::kernel::{Error, features::DisabledFeatures};
 
 /// The options that are fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ pub struct LoadOptions {
     /// times in this host.
     pub residence: Option<u32>,
     /// Features of the kernel to treat as missing.
-    pub without: Without,
+    pub without: DisabledFeatures,
 }
 
 impl LoadOptions {
@@ -70,7 +70,7 @@ impl LoadOptions {
         max_series: None,
         bin_blocks: None,
         residence: None,
-        without: Without::NOTHING,
+        without: DisabledFeatures::NOTHING,
     };
 
     /// Series that there is room for.
@@ -80,7 +80,7 @@ impl LoadOptions {
 
     /// Blocks of bins that there is room for.
     pub(super) fn bin_blocks(&self) -> u32 {
-        self.bin_blocks.unwrap_or_else(|| pool::blocks(self.max_series()))
+        self.bin_blocks.unwrap_or_else(|| pool::block_count(self.max_series()))
     }
 
     /// Unanswered flows for each CPU and address family.

@@ -9,7 +9,11 @@ use aya::{
 };
 use pping_common::abi::Stage;
 
-use crate::kernel::{Error, lookup::refused, pins::Pins};
+use crate::kernel::{
+    Error,
+    lookup::refused,
+    pins::{self, Pins},
+};
 
 /// A kind of hook. Programs call only stages of their own kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,14 @@ pub(super) fn pin(programs: &Ebpf, pins: &Pins) -> Result<(), Error> {
 pub fn pinned(programs: &Ebpf, pins: &Pins) -> Result<[PathBuf; Hook::ALL.len()], Error> {
     let [tc, xdp] = Hook::ALL.map(|hook| array(programs, hook, pins).map(|(_, path)| path));
     Ok([tc?, xdp?])
+}
+
+/// Removes the pins of the arrays.
+///
+/// # Errors
+/// If the kernel does not know them, or if a pin cannot be removed.
+pub fn unpin(programs: &Ebpf, pins: &Pins) -> Result<(), Error> {
+    pinned(programs, pins)?.iter().try_for_each(|path| pins::remove(path))
 }
 
 /// Returns an array and the path of its pin, which is unique to a run: while links move to the programs of a new run,

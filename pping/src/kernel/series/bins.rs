@@ -26,8 +26,8 @@ pub(super) struct Bins {
 impl Bins {
     /// Takes the maps.
     pub(super) fn new(programs: &mut Ebpf) -> Result<Self, Error> {
-        let pool: Elements<BinPool> = Elements::of(array(programs, "BIN_POOL")?, 1)?;
-        let blocks = Parts::of(Array::whole(array(programs, "BINS")?)?);
+        let pool: Elements<BinPool> = Elements::new(array(programs, "BIN_POOL")?, 1)?;
+        let blocks = Parts::new(Array::entire(array(programs, "BINS")?)?);
         // SAFETY: inside the mapping. The programs only read it, and for pinned maps the value does not change.
         unsafe { (&raw mut (*pool.first()).blocks).write_volatile(blocks.len() as u32) };
         Ok(Self { pool, blocks })

@@ -26,8 +26,9 @@ impl SeriesTable {
         self.number(offset_of!(Control, epoch)).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Makes sweeps report and delete all flows, as [`Control::OVER`] or [`Control::RESTART`] says; 0 ends this.
-    pub fn cut_off(&self, how: u32) {
+    /// Makes sweeps report and delete all flows, as [`Control::NO_MORE_PACKETS`] or [`Control::PACKETS_MISSED`] says;
+    /// 0 ends this.
+    pub fn set_cut_off(&self, how: u32) {
         self.number(offset_of!(Control, cut_off)).store(how, Ordering::SeqCst);
     }
 

@@ -32,6 +32,7 @@ use aya::{
 use pping_common::{
     abi::{Control, Direction, RttEvent, Series, SeriesKey, Tally},
     group::{GroupKey, Grouping},
+    limits::MAX_INTERFACES,
     rtt::Method,
 };
 
@@ -45,17 +46,20 @@ use super::{
 };
 use crate::kernel::Error;
 
+/// The interface of series whose interface lost its id: no interface has this one.
+const NO_INTERFACE: u16 = MAX_INTERFACES as u16;
+
 /// The series at an index of the array.
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct SeriesState {
     /// The key of its series.
     key: SeriesKey,
-    stage: Stage,
+    lifecycle: Lifecycle,
 }
 
 /// The stage of a series on its way to giving up its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+enum Lifecycle {
     /// It is in use, and has been empty for this many epochs.
     Idle(u32),
     /// It is never freed.
@@ -76,16 +80,16 @@ pub struct SeriesTable {
     groups: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
     /// By series index; `None` where it is free or was never used.
-    slots: Vec<Option<Slot>>,
+    states: Vec<Option<SeriesState>>,
     /// The group of the permanent series: all traffic, or the group `other` if there are groups.
-    rest: GroupKey,
+    permanent_group: GroupKey,
     /// The number of series of each group.
     members: StdHashMap<GroupKey, usize>,
     used: usize,
     /// The series that were taken last, and are still to be emptied.
     taken: Vec<usize>,
     /// The series whose indexes are free after that.
-    leaving: Vec<usize>,
+    to_free: Vec<usize>,
 }
 
 /// The fill of the tables.
@@ -105,8 +109,8 @@ impl SeriesTable {
     /// # Errors
     /// If a map is missing or cannot be mapped.
     pub(super) fn new(programs: &mut Ebpf, max_series: u32, grouping: Grouping) -> Result<Self, Error> {
-        let control = Elements::of(array(programs, "CONTROL")?, 1)?;
-        let series = Parts::of(Array::of(array(programs, "SERIES")?, max_series as usize));
+        let control = Elements::new(array(programs, "CONTROL")?, 1)?;
+        let series = Parts::new(Array::new(array(programs, "SERIES")?, max_series as usize));
         let mut table = Self {
             control,
             series,
@@ -114,12 +118,12 @@ impl SeriesTable {
             index: HashMap::try_from(take_map(programs, "SERIES_INDEX")?)?,
             groups: HashMap::try_from(take_map(programs, "GROUPS")?)?,
             free: Queue::try_from(take_map(programs, "FREE_SERIES")?)?,
-            slots: Vec::new(),
-            rest: if grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL },
+            states: Vec::new(),
+            permanent_group: if grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL },
             members: StdHashMap::new(),
             used: 0,
             taken: Vec::new(),
-            leaving: Vec::new(),
+            to_free: Vec::new(),
         };
         table.find()?;
         table.empty_committed()?;
@@ -129,28 +133,28 @@ impl SeriesTable {
     /// Finds the existing series, if the maps are those of an earlier run.
     fn find(&mut self) -> io::Result<()> {
         let seed = self.seed();
-        for index in 0..self.made() {
+        for index in 0..self.used_indexes() {
             let Some(series) = self.series.get(index)?.filter(|&it| used(it).load(Ordering::Acquire) != 0)
             else {
                 continue;
             };
             let key = key(series);
             let is_linked = self.index.get(&key.hash(seed), 0).is_ok_and(|of_key| of_key as usize == index);
-            let stage = if is_linked { Stage::Idle(0) } else { Stage::Unlinked };
-            self.occupy(index, Slot { key, stage });
+            let lifecycle = if is_linked { Lifecycle::Idle(0) } else { Lifecycle::Unlinked };
+            self.occupy(index, SeriesState { key, lifecycle });
         }
         Ok(())
     }
 
     /// Returns the keys of all series.
     pub fn keys(&self) -> impl Iterator<Item = &SeriesKey> {
-        self.slots.iter().flatten().map(|slot| &slot.key)
+        self.states.iter().flatten().map(|state| &state.key)
     }
 
     /// Returns how many indexes are, or were, in use.
-    fn made(&self) -> usize {
-        let made = self.number(offset_of!(Control, unused)).load(Ordering::Relaxed);
-        self.series.len().min(made as usize)
+    fn used_indexes(&self) -> usize {
+        let count = self.number(offset_of!(Control, unused)).load(Ordering::Relaxed);
+        self.series.len().min(count as usize)
     }
 
     /// Makes the permanent series of an interface that is about to be watched, and with `has_queue` that of its queue.
@@ -160,10 +164,14 @@ impl SeriesTable {
     pub(super) fn add_interface(&mut self, interface: u16, has_queue: bool) -> Result<(), Error> {
         for method in Method::ALL {
             for direction in Direction::ALL {
-                self.add_permanent(SeriesKey::new(self.rest, interface, method, direction))?;
+                self.add_permanent(SeriesKey::new(self.permanent_group, interface, method, direction))?;
             }
         }
-        if has_queue { self.add_permanent(SeriesKey::of_queue(self.rest, interface)) } else { Ok(()) }
+        if has_queue {
+            self.add_permanent(SeriesKey::of_queue(self.permanent_group, interface))
+        } else {
+            Ok(())
+        }
     }
 
     /// Makes a series that is never freed.
@@ -171,10 +179,10 @@ impl SeriesTable {
         let hash = key.hash(self.seed());
         let known = self.index.get(&hash, 0).ok();
         let index = known.unwrap_or_else(|| self.new_index());
-        let series = self
-            .series
-            .get(index as usize)?
-            .ok_or(MapError::OutOfBounds { index, max_entries: self.series.len() as u32 })?;
+        let Some(series) = self.series.get(index as usize)? else {
+            // Groups have all series. The interface is measured without this one: its samples count as unaggregated.
+            return Ok(());
+        };
         if known.is_none() {
             // SAFETY: inside the mapping, and no program finds it yet.
             unsafe { (&raw mut (*series).key).write_volatile(key) };
@@ -182,7 +190,7 @@ impl SeriesTable {
         }
         // An earlier run may have been killed before it got here.
         used(series).store(1, Ordering::Release);
-        self.occupy(index as usize, Slot { key, stage: Stage::Permanent });
+        self.occupy(index as usize, SeriesState { key, lifecycle: Lifecycle::Permanent });
         Ok(())
     }
 
@@ -192,11 +200,13 @@ impl SeriesTable {
     /// If the map cannot be written.
     pub(super) fn remove_interface(&mut self, interface: u16) -> Result<(), Error> {
         let seed = self.seed();
-        for slot in self.slots.iter_mut().flatten().filter(|slot| slot.key.interface == interface) {
-            if matches!(slot.stage, Stage::Permanent | Stage::Idle(_)) {
-                self.index.remove(&slot.key.hash(seed)).or_else(absent_is_fine)?;
-                slot.stage = Stage::Unlinked;
+        for state in self.states.iter_mut().flatten().filter(|state| state.key.interface == interface) {
+            if matches!(state.lifecycle, Lifecycle::Permanent | Lifecycle::Idle(_)) {
+                self.index.remove(&state.key.hash(seed)).or_else(absent_is_fine)?;
+                state.lifecycle = Lifecycle::Unlinked;
             }
+            // Otherwise the series would end under the name of the interface that gets the id.
+            state.key.interface = NO_INTERFACE;
         }
         Ok(())
     }
@@ -214,13 +224,14 @@ impl SeriesTable {
     pub fn take(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
         let ended = self.rotations().wrapping_sub(1);
         let mut blocks = self.bins.taken_in(ended)?.into_iter().peekable();
-        for index in 0..self.made() {
+        for index in 0..self.used_indexes() {
             let Some(series) = self.series.get(index)? else { continue };
             if used(series).load(Ordering::Acquire) == 0 {
                 continue;
             }
-            let known = self.slots.get(index).copied().flatten();
-            let mut slot = known.unwrap_or_else(|| Slot { key: key(series), stage: Stage::Idle(0) });
+            let known = self.states.get(index).copied().flatten();
+            let mut state =
+                known.unwrap_or_else(|| SeriesState { key: key(series), lifecycle: Lifecycle::Idle(0) });
             let mut tally = tally(series, ended);
             while let Some((tag, block)) = blocks.next_if(|(tag, _)| tag.index() as usize <= index) {
                 if tag.index() as usize == index {
@@ -229,22 +240,22 @@ impl SeriesTable {
             }
             let was_empty = tally.is_empty();
             if !was_empty {
-                take(&slot.key, &tally);
+                take(&state.key, &tally);
                 self.taken.push(index);
             }
-            slot.stage = match slot.stage {
-                Stage::Permanent => Stage::Permanent,
-                Stage::Idle(intervals) => Stage::Idle(if was_empty { intervals + 1 } else { 0 }),
-                Stage::Unlinked => {
+            state.lifecycle = match state.lifecycle {
+                Lifecycle::Permanent => Lifecycle::Permanent,
+                Lifecycle::Idle(epochs) => Lifecycle::Idle(if was_empty { epochs + 1 } else { 0 }),
+                Lifecycle::Unlinked => {
                     life(series).fetch_add(1, Ordering::SeqCst);
-                    Stage::Forgotten
+                    Lifecycle::Forgotten
                 }
-                Stage::Forgotten => {
-                    self.leaving.push(index);
-                    Stage::Forgotten
+                Lifecycle::Forgotten => {
+                    self.to_free.push(index);
+                    Lifecycle::Forgotten
                 }
             };
-            self.occupy(index, slot);
+            self.occupy(index, state);
         }
         Ok(())
     }
@@ -258,11 +269,11 @@ impl SeriesTable {
         let taken = mem::take(&mut self.taken);
         self.empty(taken)?;
         let mut left = Vec::new();
-        for index in mem::take(&mut self.leaving) {
-            if let (Some(series), Some(slot)) = (self.series.get(index)?, self.slots[index]) {
+        for index in mem::take(&mut self.to_free) {
+            if let (Some(series), Some(state)) = (self.series.get(index)?, self.states[index]) {
                 used(series).store(0, Ordering::Release);
-                self.vacate(index, &slot.key)?;
-                left.push(slot.key);
+                self.vacate(index, &state.key)?;
+                left.push(state.key);
             }
         }
         Ok(left)
@@ -273,7 +284,7 @@ impl SeriesTable {
     fn empty_committed(&mut self) -> io::Result<()> {
         let committed = self.committed();
         let is_left = committed != self.number(offset_of!(Control, emptied)).load(Ordering::Relaxed);
-        if is_left && committed == self.rotations() { self.empty(0..self.made()) } else { Ok(()) }
+        if is_left && committed == self.rotations() { self.empty(0..self.used_indexes()) } else { Ok(()) }
     }
 
     /// Removes the last epoch from these series.
@@ -290,16 +301,16 @@ impl SeriesTable {
         Ok(())
     }
 
-    /// Begins to free the series that had nothing in the last `intervals` epochs. Their groups end with them.
+    /// Begins to free the series that had nothing in the last `epochs` epochs. Their groups end with them.
     ///
     /// # Errors
     /// If a map cannot be written.
-    pub fn expire(&mut self, intervals: u32) -> Result<(), Error> {
+    pub fn expire(&mut self, epochs: u32) -> Result<(), Error> {
         let seed = self.seed();
-        for slot in self.slots.iter_mut().flatten() {
-            if matches!(slot.stage, Stage::Idle(idle) if idle >= intervals) {
-                self.index.remove(&slot.key.hash(seed)).or_else(absent_is_fine)?;
-                slot.stage = Stage::Unlinked;
+        for state in self.states.iter_mut().flatten() {
+            if matches!(state.lifecycle, Lifecycle::Idle(idle) if idle >= epochs) {
+                self.index.remove(&state.key.hash(seed)).or_else(absent_is_fine)?;
+                state.lifecycle = Lifecycle::Unlinked;
             }
         }
         Ok(())
@@ -336,8 +347,8 @@ impl SeriesTable {
         if index == RttEvent::NO_SERIES {
             return None;
         }
-        if let Some(slot) = self.slots.get(index as usize).copied().flatten() {
-            return Some(slot.key);
+        if let Some(state) = self.states.get(index as usize).copied().flatten() {
+            return Some(state.key);
         }
         // If its memory cannot be mapped, the next rotation reports that.
         let series = self.series.get(index as usize).ok()??;
@@ -355,19 +366,19 @@ impl SeriesTable {
         free.unwrap_or_else(|_| self.number(offset_of!(Control, unused)).fetch_add(1, Ordering::Relaxed))
     }
 
-    fn occupy(&mut self, index: usize, slot: Slot) {
-        if self.slots.len() <= index {
-            self.slots.resize(index + 1, None);
+    fn occupy(&mut self, index: usize, state: SeriesState) {
+        if self.states.len() <= index {
+            self.states.resize(index + 1, None);
         }
-        if self.slots[index].replace(slot).is_none() {
+        if self.states[index].replace(state).is_none() {
             self.used += 1;
-            *self.members.entry(slot.key.group).or_default() += 1;
+            *self.members.entry(state.key.group).or_default() += 1;
         }
     }
 
     fn vacate(&mut self, index: usize, key: &SeriesKey) -> Result<(), Error> {
         self.free.push(index as u32, 0)?;
-        self.slots[index] = None;
+        self.states[index] = None;
         self.used -= 1;
         if let Some(members) = self.members.get_mut(&key.group) {
             *members -= 1;

@@ -12,23 +12,24 @@ pub(super) struct Lap {
     /// The sweep that began this lap.
     began: Option<u32>,
     /// The sweep that began the previous lap; `None` in the first lap, when flows of an earlier run may be left.
-    before: Option<u32>,
+    previous_began: Option<u32>,
 }
 
 impl Lap {
     /// Begins a lap if none is under way. Returns the most sweeps that a flow with something to fold can have been idle:
     /// the previous lap folded what is older.
-    pub(super) fn reach(&mut self, sweep: u32) -> u32 {
+    pub(super) fn max_idle(&mut self, sweep: u32) -> u32 {
         self.began.get_or_insert(sweep);
-        self.before.map_or(u32::MAX, |before| FOLD_SWEEPS + sweep.wrapping_sub(before).saturating_sub(1))
+        self.previous_began
+            .map_or(u32::MAX, |began| FOLD_SWEEPS + sweep.wrapping_sub(began).saturating_sub(1))
     }
 
     /// Notes that all buckets before `next` were visited. The lap ends if those are all buckets.
-    pub(super) fn come_to(&mut self, next: usize, buckets: usize) {
+    pub(super) fn visited(&mut self, next: usize, buckets: usize) {
         *self = if next < buckets {
             Self { next, ..*self }
         } else {
-            Self { next: 0, began: None, before: self.began }
+            Self { next: 0, began: None, previous_began: self.began }
         };
     }
 }
@@ -40,30 +41,30 @@ mod tests {
     #[test]
     fn what_flows_sent_is_looked_for_as_far_back_as_the_lap_before_may_have_missed_it() {
         let mut lap = Lap::default();
-        assert_eq!(lap.reach(7), u32::MAX, "whatever was left by a run before this one");
-        lap.come_to(10, 10);
+        assert_eq!(lap.max_idle(7), u32::MAX, "whatever was left by a run before this one");
+        lap.visited(10, 10);
         for sweep in 8..11 {
-            assert_eq!(lap.reach(sweep), FOLD_SWEEPS);
-            lap.come_to(10, 10);
+            assert_eq!(lap.max_idle(sweep), FOLD_SWEEPS);
+            lap.visited(10, 10);
         }
         // Three sweeps for a lap from now on. The lap before began with sweep 10.
         for (sweep, next) in [(11, 4), (12, 8), (13, 10)] {
-            assert_eq!(lap.reach(sweep), FOLD_SWEEPS + sweep - 11);
-            lap.come_to(next, 10);
+            assert_eq!(lap.max_idle(sweep), FOLD_SWEEPS + sweep - 11);
+            lap.visited(next, 10);
         }
-        assert_eq!((lap.next, lap.reach(14)), (0, FOLD_SWEEPS + 2));
-        lap.come_to(4, 10);
+        assert_eq!((lap.next, lap.max_idle(14)), (0, FOLD_SWEEPS + 2));
+        lap.visited(4, 10);
         // The first bucket was last visited in sweep 11, the last one in sweep 13.
-        assert_eq!((lap.next, lap.reach(15)), (4, FOLD_SWEEPS + 3));
-        lap.come_to(10, 10);
-        assert_eq!(lap.reach(16), FOLD_SWEEPS + 1);
-        lap.come_to(10, 10);
-        assert_eq!(lap.reach(17), FOLD_SWEEPS);
+        assert_eq!((lap.next, lap.max_idle(15)), (4, FOLD_SWEEPS + 3));
+        lap.visited(10, 10);
+        assert_eq!(lap.max_idle(16), FOLD_SWEEPS + 1);
+        lap.visited(10, 10);
+        assert_eq!(lap.max_idle(17), FOLD_SWEEPS);
     }
 
     #[test]
     fn sweeps_are_counted_round() {
-        let mut lap = Lap { next: 0, began: None, before: Some(u32::MAX) };
-        assert_eq!(lap.reach(0), FOLD_SWEEPS);
+        let mut lap = Lap { next: 0, began: None, previous_began: Some(u32::MAX) };
+        assert_eq!(lap.max_idle(0), FOLD_SWEEPS);
     }
 }

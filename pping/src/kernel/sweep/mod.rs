@@ -5,8 +5,8 @@ mod sweeper;
 
 use pping_common::{abi::Control, limits::LEASE_SECONDS};
 
-use self::sweeper::Of;
-pub use self::sweeper::{SHARE, Sweeper};
+use self::sweeper::Scope;
+pub use self::sweeper::{MAX_FOLDED, Sweeper};
 use super::load::Kernel;
 use crate::kernel::Error;
 
@@ -16,7 +16,7 @@ use crate::kernel::Error;
 /// # Errors
 /// If the kernel does not run it.
 pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
-    sweep_of(kernel, Of::Due)
+    sweep_scope(kernel, Scope::Due)
 }
 
 /// Like [`sweep`], but visits all flows that sent something, because no other sweep will follow.
@@ -24,23 +24,23 @@ pub fn sweep(kernel: &mut Kernel) -> Result<(), Error> {
 /// # Errors
 /// Like [`sweep`].
 pub fn sweep_all(kernel: &mut Kernel) -> Result<(), Error> {
-    sweep_of(kernel, Of::AllDue)
+    sweep_scope(kernel, Scope::AllDue)
 }
 
-fn sweep_of(kernel: &mut Kernel, of: Of) -> Result<(), Error> {
+fn sweep_scope(kernel: &mut Kernel, scope: Scope) -> Result<(), Error> {
     let Kernel { programs, sweeper, series, interface_ids, .. } = kernel;
-    sweeper.sweep(programs, series, interface_ids, of)?;
+    sweeper.sweep(programs, series, interface_ids, scope)?;
     if !series.has_lapsed() {
         return Ok(());
     }
     tracing::warn!(
-        "this process got no CPU for longer than the {LEASE_SECONDS} s after which its programs take it for dead: what \
-         passed meanwhile was not measured, and all flows start over"
+        "pping got no CPU for more than {LEASE_SECONDS} s, after which its programs stop: packets that \
+         passed meanwhile were not measured, and all flows start over"
     );
     // Pending timestamps may have been echoed unseen.
-    series.cut_off(Control::RESTART);
-    sweeper.sweep(programs, series, interface_ids, of)?;
-    series.cut_off(0);
+    series.set_cut_off(Control::PACKETS_MISSED);
+    sweeper.sweep(programs, series, interface_ids, scope)?;
+    series.set_cut_off(0);
     series.begin_lease();
-    sweeper.sweep(programs, series, interface_ids, of)
+    sweeper.sweep(programs, series, interface_ids, scope)
 }

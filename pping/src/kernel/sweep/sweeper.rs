@@ -13,7 +13,7 @@ use pping_common::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS, SWEEP_INTERVAL_SECONDS,
         UNANSWERED_IDLE_SECONDS,
     },
-    table::{Bucket, Slot, WAYS, idle},
+    table::{Bucket, Slot, WAYS, idle_sweeps},
 };
 
 use super::lap::Lap;
@@ -31,16 +31,16 @@ type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
 
 /// How many flows per address family one sweep folds (it may exceed this by a few). The next sweep continues with the
 /// rest: folding a million active flows at once would take half of each second.
-pub const SHARE: usize = 1 << 16;
+pub const MAX_FOLDED: usize = 1 << 16;
 
 /// Buckets that are mapped at a time: 1 MiB of them.
 const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
 
 /// The flows and queries to visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
-    /// Flows that sent something, up to [`SHARE`] of them, flows that may have been idle too long, and queries that
-    /// have waited too long.
+pub(super) enum Scope {
+    /// Flows that sent something, up to [`MAX_FOLDED`] of them, flows that may have been idle too long, and queries
+    /// that have waited too long.
     Due,
     /// Like `Due`, without the limit.
     AllDue,
@@ -59,7 +59,7 @@ pub struct Sweeper {
     tables: [Table; 2],
     /// The ranking of flow directions, and how many packets each end must have sent to be ranked. `None` while nothing
     /// is ranked.
-    ranks: Option<(Ranking<Contender>, u64)>,
+    ranking: Option<(Ranking<Contender>, u64)>,
 }
 
 /// The flows of an address family.
@@ -84,17 +84,17 @@ impl Sweeper {
         buckets: u32,
     ) -> Result<Self, Error> {
         let mut table = |kind, map| {
-            let index = Array::of(array(programs, map)?, buckets as usize);
+            let index = Array::new(array(programs, map)?, buckets as usize);
             Ok::<_, Error>(Table { kind, index, lap: Lap::default() })
         };
         Ok(Self {
             tables: [table(SweepRequest::V4, "INDEX_V4")?, table(SweepRequest::V6, "INDEX_V6")?],
             walks,
             has_dns,
-            request: Elements::of(array(programs, "SWEEP_REQUEST")?, 1)?,
-            due: Elements::of(array(programs, "DUE")?, MAX_DUE as usize)?,
-            contenders: Elements::of(array(programs, "CONTENDERS")?, 2 * MAX_DUE as usize)?,
-            ranks: None,
+            request: Elements::new(array(programs, "SWEEP_REQUEST")?, 1)?,
+            due: Elements::new(array(programs, "DUE")?, MAX_DUE as usize)?,
+            contenders: Elements::new(array(programs, "CONTENDERS")?, 2 * MAX_DUE as usize)?,
+            ranking: None,
         })
     }
 
@@ -106,12 +106,12 @@ impl Sweeper {
     /// Makes sweeps find the `limit` worst flow directions by each figure from now on. Both ends must have sent at least
     /// `packets`.
     pub fn rank(&mut self, limit: usize, packets: u64) {
-        self.ranks = (limit > 0).then(|| (Ranking::new(limit), packets));
+        self.ranking = (limit > 0).then(|| (Ranking::new(limit), packets));
     }
 
     /// The worst flow directions of the last sweep.
     pub fn worst(&self) -> Option<&Ranking<Contender>> {
-        self.ranks.as_ref().map(|(ranking, _)| ranking)
+        self.ranking.as_ref().map(|(ranking, _)| ranking)
     }
 
     pub(super) fn sweep(
@@ -119,21 +119,21 @@ impl Sweeper {
         programs: &Ebpf,
         series: &SeriesTable,
         interfaces: &InterfaceIds,
-        of: Of,
+        scope: Scope,
     ) -> Result<(), Error> {
-        let of = if series.is_cutting_off() { Of::All } else { of };
-        if let Some((ranking, _)) = &mut self.ranks {
+        let scope = if series.is_cutting_off() { Scope::All } else { scope };
+        if let Some((ranking, _)) = &mut self.ranking {
             ranking.clear();
         }
         self.begin(programs, interfaces)?;
-        if of != Of::All && series.has_lapsed() {
+        if scope != Scope::All && series.has_lapsed() {
             // The lease had already run out, so the program began no sweep.
             return Ok(());
         }
         // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
         let sweep = unsafe { (*self.request.first()).sweep };
         for table in 0..self.tables.len() {
-            self.tables[table].lap = self.visit(programs, table, sweep, of)?;
+            self.tables[table].lap = self.visit(programs, table, sweep, scope)?;
         }
         if !self.has_dns {
             return Ok(());
@@ -145,12 +145,12 @@ impl Sweeper {
                 .try_for_each(|kind| self.run(programs, SweepRequest { kind, ..NOTHING }));
         }
         let (v4, v6) = (SweepRequest::QUERY_V4, SweepRequest::QUERY_V6);
-        self.visit_queries(programs, "QUERIES_V4", of, |key| SweepRequest {
+        self.visit_queries(programs, "QUERIES_V4", scope, |key| SweepRequest {
             kind: v4,
             query_v4: key,
             ..NOTHING
         })?;
-        self.visit_queries(programs, "QUERIES_V6", of, |key| SweepRequest {
+        self.visit_queries(programs, "QUERIES_V6", scope, |key| SweepRequest {
             kind: v6,
             query_v6: key,
             ..NOTHING
@@ -170,28 +170,28 @@ impl Sweeper {
 
     /// Runs the sweep program for the flows of one table that are due, judged by when each was last seen. Returns the
     /// progress.
-    fn visit(&mut self, programs: &Ebpf, table: usize, sweep: u32, of: Of) -> Result<Lap, Error> {
+    fn visit(&mut self, programs: &Ebpf, table: usize, sweep: u32, scope: Scope) -> Result<Lap, Error> {
         let Table { kind, mut lap, .. } = self.tables[table];
         let buckets_in_all = self.tables[table].index.len();
-        let reach = lap.reach(sweep);
-        let mut share = if of == Of::Due { SHARE } else { usize::MAX };
+        let max_idle = lap.max_idle(sweep);
+        let mut fold_budget = if scope == Scope::Due { MAX_FOLDED } else { usize::MAX };
         let (first, mut next, mut noted) = (lap.next, lap.next, 0);
         for start in (0..buckets_in_all).step_by(BUCKETS) {
             let buckets = self.tables[table].index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
-                let has_turn = number >= first && share > 0 || of != Of::Due;
-                if has_turn {
+                let may_fold = number >= first && fold_budget > 0 || scope != Scope::Due;
+                if may_fold {
                     next = number + 1;
                 }
                 // SAFETY: inside the mapping.
                 let Some((tags, seen)) = (unsafe { flows(bucket) }) else { continue };
                 for (way, (tag, seen)) in tags.into_iter().zip(seen).enumerate() {
-                    let idle = idle(sweep, seen);
-                    let is_fresh = has_turn && idle <= reach;
-                    if tag == 0 || !is_fresh && !may_be_over(idle) && of != Of::All {
+                    let idle = idle_sweeps(sweep, seen);
+                    let is_fresh = may_fold && idle <= max_idle;
+                    if tag == 0 || !is_fresh && !may_have_timed_out(idle) && scope != Scope::All {
                         continue;
                     }
-                    share = share.saturating_sub(usize::from(is_fresh));
+                    fold_budget = fold_budget.saturating_sub(usize::from(is_fresh));
                     self.note(programs, kind, Slot::new(number as u32, way), &mut noted)?;
                 }
             }
@@ -199,7 +199,7 @@ impl Sweeper {
         if noted > 0 {
             self.fold(programs, kind, noted as u32)?;
         }
-        lap.come_to(next, buckets_in_all);
+        lap.visited(next, buckets_in_all);
         Ok(lap)
     }
 
@@ -222,9 +222,9 @@ impl Sweeper {
 
     /// Runs the program for this many flows, or for the one in this slot, and ranks the contenders that it found.
     fn fold(&mut self, programs: &Ebpf, kind: u32, due: u32) -> Result<(), Error> {
-        let bar = self.ranks.as_ref().map_or(Bar::NONE, |(ranking, packets)| ranking.bar(*packets));
+        let bar = self.ranking.as_ref().map_or(Bar::NONE, |(ranking, packets)| ranking.bar(*packets));
         self.run(programs, SweepRequest { kind, due, bar, ..NOTHING })?;
-        let Some((ranking, _)) = &mut self.ranks else { return Ok(()) };
+        let Some((ranking, _)) = &mut self.ranking else { return Ok(()) };
         // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
         let found = unsafe { (&raw const (*self.request.first()).found).read_volatile() };
         for contender in self.contenders.iter().take(found as usize) {
@@ -239,7 +239,7 @@ impl Sweeper {
         &self,
         programs: &Ebpf,
         map: &str,
-        of: Of,
+        scope: Scope,
         request: impl Fn(QueryKey<A>) -> SweepRequest,
     ) -> Result<(), Error>
     where
@@ -254,7 +254,7 @@ impl Sweeper {
             .iter()
             .take(MAX_QUERIES as usize)
             .filter_map(Result::ok)
-            .filter(|(_, query)| of == Of::All || is_unanswered(query.since(), now))
+            .filter(|(_, query)| scope == Scope::All || is_unanswered(query.since(), now))
             .collect();
         found.into_iter().try_for_each(|(key, _)| self.run(programs, request(key)))
     }
@@ -286,7 +286,7 @@ unsafe fn flows(bucket: *const Bucket) -> Option<([u32; WAYS], [u16; WAYS])> {
 
 /// True if a flow that has been idle for this many sweeps may have reached a deletion timeout. Each timeout is checked
 /// in two consecutive sweeps, because another CPU may hold the bucket during the first.
-fn may_be_over(idle: u32) -> bool {
+fn may_have_timed_out(idle: u32) -> bool {
     const RETRIES: u32 = 2;
     const LIMITS: [u32; 3] = [CLOSED_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS, QUIC_IDLE_SECONDS];
     let is_over = |seconds: u32| idle > seconds / SWEEP_INTERVAL_SECONDS;
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_flow_is_looked_at_when_it_may_have_ended() {
-        let due: Vec<_> = (0..=IDLE_SECONDS + 3).filter(|&idle| may_be_over(idle)).collect();
+        let due: Vec<_> = (0..=IDLE_SECONDS + 3).filter(|&idle| may_have_timed_out(idle)).collect();
         assert_eq!(due, [11, 12, 31, 32, 61, 62, 301, 302, 303]);
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     super::{
-        export::{Attributes, Family, Point, Points, Pushed},
+        export::{Attributes, ExportTotals, Family, Point, Points},
         inflation::{Inflated, PERCENTILES},
     },
     BASELINE, BYTES, COLUMNS, Groups, INFLATION, MIN_RTT, PACKETS, QUALITY, RETRANSMISSIONS, RTT, columns,
@@ -61,7 +61,7 @@ impl Groups {
             }
             let has_samples = pushed.distribution.range.is_some();
             if temporality == Temporality::Delta {
-                let Pushed { distribution, .. } = std::mem::replace(pushed, Pushed::new(at));
+                let ExportTotals { distribution, .. } = std::mem::replace(pushed, ExportTotals::new(at));
                 rtts.extend(has_samples.then_some(Point { attributes, since, value: distribution }));
             } else if has_samples {
                 rtts.push(Point { attributes, since, value: pushed.distribution.clone() });
@@ -69,7 +69,7 @@ impl Groups {
         }
         let columns = known
             .values()
-            .filter(|known| !known.name.more.is_empty() && labelled.is_labelled(&known.name.label))
+            .filter(|known| !known.name.columns.is_empty() && labelled.is_labelled(&known.name.label))
             .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
             .collect();
         let [packets, bytes, retransmissions] = traffic.map(Points::Counts);

@@ -7,7 +7,7 @@ use pping_common::limits::SECOND;
 
 use super::encoder::Encoder;
 use crate::records::{
-    AggregateRecord, FlowSummaryRecord, FollowedPackets, Place, Record, ResidenceRecord, Tuple,
+    AggregateRecord, FlowSummaryRecord, FollowedPackets, Rank, Record, ResidenceRecord, Tuple,
     WorstFlowRecord, WorstGroupRecord, direction_name, method_name,
 };
 
@@ -174,7 +174,7 @@ fn worst_flow(
     fraction: u64,
     record: &WorstFlowRecord,
 ) -> std::io::Result<()> {
-    place(out, clock, fraction, &record.place)?;
+    write_rank(out, clock, fraction, &record.rank)?;
     write!(out, " {} {}", method_name(record.method), flow(&record.tuple))?;
     if let (Some(rtt), Some(inflation)) = (record.smoothed_rtt, record.inflation) {
         let (rtt, inflation) = (milliseconds(rtt), milliseconds(inflation));
@@ -191,7 +191,7 @@ fn worst_group(
     fraction: u64,
     record: &WorstGroupRecord,
 ) -> std::io::Result<()> {
-    place(out, clock, fraction, &record.place)?;
+    write_rank(out, clock, fraction, &record.rank)?;
     let side = record.matched.map_or("-", direction_name);
     write!(out, " {} {side} {} {} samples", method_name(record.method), record.group, record.count)?;
     if let Some(hosts) = record.hosts {
@@ -204,8 +204,8 @@ fn worst_group(
     writeln!(out, " {:.1} % again {} bytes", 100.0 * record.retransmission_ratio, record.bytes)
 }
 
-fn place(out: &mut Vec<u8>, clock: &str, fraction: u64, place: &Place) -> std::io::Result<()> {
-    write!(out, "{clock}.{:03} worst by {} {:>3}:", fraction / 1_000_000, place.worst.name(), place.rank)
+fn write_rank(out: &mut Vec<u8>, clock: &str, fraction: u64, rank: &Rank) -> std::io::Result<()> {
+    write!(out, "{clock}.{:03} worst by {} {:>3}:", fraction / 1_000_000, rank.worst.name(), rank.rank)
 }
 
 fn milliseconds(nanoseconds: u64) -> f64 {

@@ -10,12 +10,12 @@ use ratatui::{
     text::Line,
 };
 
-use super::Shown;
+use super::PaneData;
 use crate::{
     top::{
         plot::{self, Plot},
         table::Row,
-        text::{shown, side, time, width},
+        text::{sanitized, side, time, width},
     },
     view::{GroupDetail, GroupQueue, SeriesHistory},
 };
@@ -80,7 +80,7 @@ impl Detail {
     }
 
     /// Draws both sides, or the only one.
-    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &Shown) {
+    pub(super) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &PaneData) {
         if area.is_empty() {
             return;
         }
@@ -113,10 +113,10 @@ impl Detail {
 
     /// Returns the group, the method and its number among all, and the prefix and the labels that fit.
     fn title(&self, room: usize) -> String {
-        let mut title = format!("{}  {}", self.row.cells[0], shown(&self.choice.1));
+        let mut title = format!("{}  {}", self.row.cells[0], sanitized(&self.choice.1));
         let choices = self.choices();
         if choices.iter().any(|(interface, _)| *interface != self.choice.0) {
-            title = format!("{title} on {}", shown(self.choice.0.as_deref().unwrap_or("-")));
+            title = format!("{title} on {}", sanitized(self.choice.0.as_deref().unwrap_or("-")));
         }
         if choices.len() > 1 {
             let at = choices.iter().position(|choice| *choice == self.choice).unwrap_or(0);
@@ -124,7 +124,7 @@ impl Detail {
         }
         let prefix = self.row.prefix.as_ref().map(|prefix| ("prefix".to_owned(), prefix.clone()));
         let labels = self.past.iter().flat_map(|past| &past.group.labels);
-        let labels = labels.map(|(column, value)| (shown(column), shown(value)));
+        let labels = labels.map(|(column, value)| (sanitized(column), sanitized(value)));
         for (column, value) in prefix.into_iter().chain(labels) {
             let longer = format!("{title}   {column} {value}");
             if width(&longer) > room {
@@ -139,7 +139,7 @@ impl Detail {
     fn queues(&self) -> Option<String> {
         let queues = self.past.iter().flat_map(|past| &past.group.queues);
         let words = queues.map(|GroupQueue { interface, times }| {
-            let interface = shown(interface.as_deref().unwrap_or("-"));
+            let interface = sanitized(interface.as_deref().unwrap_or("-"));
             format!("own queue at {interface}: p50 {} p95 {}", time(times.p50), time(times.p95))
         });
         let words: Vec<_> = words.collect();

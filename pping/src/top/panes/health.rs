@@ -11,9 +11,9 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{Latest, Shown};
+use super::{Latest, PaneData};
 use crate::{
-    top::text::{self, amount, bytes, padded, percent, right, shown, wrapped},
+    top::text::{self, amount, bytes, padded, percent, right, sanitized, wrapped},
     view::{
         Cost, Interface, Rate,
         reasons::{LOSSES, Reason, UNTRACKED},
@@ -41,7 +41,7 @@ pub(in crate::top) struct Health {
 
 impl Health {
     /// Handles a key.
-    pub(in crate::top) fn key(&mut self, code: KeyCode, shown: &Shown, area: Rect) {
+    pub(in crate::top) fn key(&mut self, code: KeyCode, shown: &PaneData, area: Rect) {
         let page = usize::from(area.height).max(1);
         let first = match code {
             KeyCode::Char('j') | KeyCode::Down => self.first + 1,
@@ -56,12 +56,12 @@ impl Health {
     }
 
     /// Scrolls by this many lines.
-    pub(in crate::top) fn scroll(&mut self, lines: isize, shown: &Shown, area: Rect) {
+    pub(in crate::top) fn scroll(&mut self, lines: isize, shown: &PaneData, area: Rect) {
         self.first = self.first.saturating_add_signed(lines).min(last(shown, area));
     }
 
     /// Draws the lines that fit.
-    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown, now: Instant) {
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &PaneData, now: Instant) {
         let first = self.first.min(last(shown, area));
         let lines: Vec<_> = all(shown, area, now).into_iter().skip(first).collect();
         frame.render_widget(Paragraph::new(lines), area);
@@ -74,11 +74,11 @@ impl Health {
 }
 
 /// Returns the last line that can be the first on the screen.
-fn last(shown: &Shown, area: Rect) -> usize {
+fn last(shown: &PaneData, area: Rect) -> usize {
     all(shown, area, Instant::now()).len().saturating_sub(area.height.into())
 }
 
-fn all(shown: &Shown, area: Rect, now: Instant) -> Vec<Line<'static>> {
+fn all(shown: &PaneData, area: Rect, now: Instant) -> Vec<Line<'static>> {
     let Some(latest) = &shown.latest else { return Vec::new() };
     let width = usize::from(area.width);
     let mut lines = vec![age(latest, now), Line::raw("")];
@@ -97,7 +97,7 @@ fn all(shown: &Shown, area: Rect, now: Instant) -> Vec<Line<'static>> {
     untracked.sort_by_key(|(_, packets)| std::cmp::Reverse(**packets));
     for (name, &packets) in untracked {
         let known = UNTRACKED.iter().find(|it| it.key == name).unwrap_or(&UNKNOWN);
-        lines.extend(reason(&text::shown(name), packets, known, width));
+        lines.extend(reason(&sanitized(name), packets, known, width));
     }
     lines.push(Line::raw(""));
     lines.push(title("what pping takes", "in the last second", width));
@@ -119,14 +119,15 @@ fn title(what: &str, about: &str, width: usize) -> Line<'static> {
 
 /// Returns a table of interfaces, with a line for each direction, so that it fits into a narrow screen.
 fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
-    let points = |it: &Interface| it.attach_points.iter().map(|it| shown(it)).collect::<Vec<_>>().join(",");
+    let points =
+        |it: &Interface| it.attach_points.iter().map(|it| sanitized(it)).collect::<Vec<_>>().join(",");
     let widest = |of: &dyn Fn(&Interface) -> usize, least| {
         interfaces.iter().map(of).max().unwrap_or(0).clamp(least, 19)
     };
     let (name_width, points_width) =
-        (widest(&|it| text::width(&shown(&it.interface)), 9), widest(&|it| text::width(&points(it)), 11));
+        (widest(&|it| text::width(&sanitized(&it.interface)), 9), widest(&|it| text::width(&points(it)), 11));
     let row = |cells: [&str; 8]| {
-        let [name, state, points, direction, packets, bits, again, samples] = cells;
+        let [name, state, points, direction, packets, bits, retransmissions, samples] = cells;
         format!(
             "{} {} {} {} {} {} {} {}",
             padded(name, name_width),
@@ -135,7 +136,7 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
             padded(direction, 3),
             right(packets, 9),
             right(bits, 7),
-            right(again, 7),
+            right(retransmissions, 7),
             right(samples, 9)
         )
     };
@@ -143,9 +144,9 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
     let mut lines =
         vec![Line::styled(padded(&titles, width), Style::new().add_modifier(Modifier::UNDERLINED))];
     for interface in interfaces {
-        let name = shown(&interface.interface);
+        let name = sanitized(&interface.interface);
         let rates = |rate: &Rate| [rate.packets, rate.bits, rate.retransmissions].map(amount);
-        let ([packets, bits, again], samples) =
+        let ([packets, bits, retransmissions], samples) =
             (rates(&interface.rates.ingress), amount(interface.rates.samples));
         let state = if interface.is_up { "up" } else { "gone" };
         lines.push(Line::raw(row([
@@ -155,11 +156,11 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
             "in",
             &packets,
             &bits,
-            &again,
+            &retransmissions,
             &samples,
         ])));
-        let [packets, bits, again] = rates(&interface.rates.egress);
-        lines.push(Line::raw(row(["", "", "", "out", &packets, &bits, &again, ""])));
+        let [packets, bits, retransmissions] = rates(&interface.rates.egress);
+        lines.push(Line::raw(row(["", "", "", "out", &packets, &bits, &retransmissions, ""])));
     }
     lines
 }

@@ -9,12 +9,12 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{Effect, Shown, scrolled};
+use super::{Effect, PaneData, scrolled};
 use crate::{
     top::{
         plot::{self, Plot},
         table::{self, SeriesKey},
-        text::{padded, right, shown, side, time, width},
+        text::{padded, right, sanitized, side, time, width},
     },
     view::{HistoryAnswer, Query, SeriesAnswer},
 };
@@ -31,7 +31,7 @@ pub(in crate::top) struct Heatmap {
 
 impl Heatmap {
     /// Returns the query for the series that is shown, since the history of all series is long.
-    pub(in crate::top) fn query(&self, shown: &Shown) -> Option<Query> {
+    pub(in crate::top) fn query(&self, shown: &PaneData) -> Option<Query> {
         let all = all(shown);
         let series = *all.get(self.at(&all))?;
         Some(Query {
@@ -50,7 +50,7 @@ impl Heatmap {
     }
 
     /// Handles a key.
-    pub(in crate::top) fn key(&mut self, code: KeyCode, shown: &Shown, area: Rect) -> Effect {
+    pub(in crate::top) fn key(&mut self, code: KeyCode, shown: &PaneData, area: Rect) -> Effect {
         let all = all(shown);
         let at = self.at(&all);
         let to = match code {
@@ -66,7 +66,7 @@ impl Heatmap {
     }
 
     /// Handles a click: on the list it chooses a series.
-    pub(in crate::top) fn click(&mut self, at: Position, shown: &Shown, area: Rect) -> Effect {
+    pub(in crate::top) fn click(&mut self, at: Position, shown: &PaneData, area: Rect) -> Effect {
         let all = all(shown);
         let room = room(area, all.len());
         if at.y <= area.y || usize::from(at.y - area.y) > room {
@@ -95,7 +95,7 @@ impl Heatmap {
     }
 
     /// Draws the list, and below it the chosen series.
-    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &Shown) {
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, given: &PaneData) {
         let all = all(given);
         if all.is_empty() {
             return frame.render_widget(Line::raw("nothing was measured in the last 15 min"), area);
@@ -133,7 +133,7 @@ impl Heatmap {
 }
 
 /// Returns all series of interfaces.
-fn all(shown: &Shown) -> Vec<&SeriesAnswer> {
+fn all(shown: &PaneData) -> Vec<&SeriesAnswer> {
     let latest = shown.latest.iter();
     latest.flat_map(|latest| &latest.summary.interfaces).flat_map(|it| &it.series).collect()
 }
@@ -145,7 +145,7 @@ fn room(area: Rect, all: usize) -> usize {
 }
 
 fn name(series: &SeriesAnswer) -> String {
-    shown(series.interface.as_deref().unwrap_or("-"))
+    sanitized(series.interface.as_deref().unwrap_or("-"))
 }
 
 fn titles(names: usize, width: usize) -> Line<'static> {
@@ -163,7 +163,7 @@ fn line(series: &SeriesAnswer, names: usize, is_chosen: bool, width: usize) -> L
     let mut line = format!(
         "{mark}{} {} {}",
         padded(&name(series), names),
-        padded(&shown(&series.method), 14),
+        padded(&sanitized(&series.method), 14),
         padded(side(series.matched.as_deref()), 6),
     );
     line.push_str(&right(&series.rtt.map_or(0, |rtt| rtt.count).to_string(), 8));

@@ -56,8 +56,10 @@ impl Pane {
 
 /// What all panes show.
 #[derive(Debug, Default)]
-pub(super) struct Shown {
+pub(super) struct PaneData {
     pub(super) latest: Option<Latest>,
+    /// Whether a capture is played.
+    pub(super) is_capture: bool,
     pub(super) range: Range,
     pub(super) colors: Colors,
 }

@@ -11,9 +11,9 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use super::{Effect, Shown};
+use super::{Effect, PaneData};
 use crate::{
-    top::text::{amount, padded, percent, right, shown, side, time},
+    top::text::{amount, padded, percent, right, sanitized, side, time},
     view::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
     worst::By,
 };
@@ -83,10 +83,10 @@ impl Worst {
     }
 
     /// Draws the lines that fit.
-    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &PaneData) {
         let first = self.first.min(self.last(area));
-        let is_capture = shown.latest.as_ref().is_some_and(|it| it.summary.cost.memory == 0);
-        let lines: Vec<_> = self.lines(area.width.into(), is_capture).into_iter().skip(first).collect();
+        let lines = self.lines(area.width.into(), shown.is_capture);
+        let lines: Vec<_> = lines.into_iter().skip(first).collect();
         frame.render_widget(Paragraph::new(lines), area);
     }
 
@@ -137,14 +137,14 @@ fn titles(of: &str, ranked: By, width: usize) -> Line<'static> {
     Line::styled(padded(&line, width), Style::new().add_modifier(Modifier::UNDERLINED))
 }
 
-fn figures([rtt, above, again, bytes]: &[String; 4]) -> String {
-    format!("{} {} {} {}", right(rtt, 9), right(above, 9), right(again, 8), right(bytes, 7))
+fn figures([rtt, above, retransmissions, bytes]: &[String; 4]) -> String {
+    format!("{} {} {} {}", right(rtt, 9), right(above, 9), right(retransmissions, 8), right(bytes, 7))
 }
 
 /// Returns the side of the timed packets, and the method if it fits.
 fn passed(side: &str, method: &str, width: usize) -> String {
     let side = padded(side, 6);
-    if width < ROOM_FOR_METHODS { side } else { format!("{side} {}", padded(&shown(method), 14)) }
+    if width < ROOM_FOR_METHODS { side } else { format!("{side} {}", padded(&sanitized(method), 14)) }
 }
 
 fn or_dash(ns: Option<u64>) -> String {
@@ -162,7 +162,7 @@ fn flow(flow: &WorstFlowAnswer, width: usize) -> Line<'static> {
         amount(flow.bytes as f64),
     ];
     let passed = passed(side(flow.matched.as_deref()), &flow.method, width);
-    Line::raw(format!("{} {passed} {source}+{destination}{}", figures(&cells), shown(&group)))
+    Line::raw(format!("{} {passed} {source}+{destination}{}", figures(&cells), sanitized(&group)))
 }
 
 fn group(group: &WorstGroupAnswer, width: usize) -> Line<'static> {
@@ -170,9 +170,9 @@ fn group(group: &WorstGroupAnswer, width: usize) -> Line<'static> {
     let cells = [
         or_dash(group.ranked_rtt),
         or_dash(group.inflation),
-        percent(group.retransmissions),
+        group.retransmissions.map_or_else(|| "-".to_owned(), percent),
         amount((series.sent.bytes + series.received.bytes) as f64),
     ];
     let passed = passed(side(series.matched.as_deref()), &series.method, width);
-    Line::raw(format!("{} {passed} {}", figures(&cells), shown(&group.group)))
+    Line::raw(format!("{} {passed} {}", figures(&cells), sanitized(&group.group)))
 }

@@ -112,7 +112,7 @@ impl<'a> Drawn<'a> {
             return vec![Line::from(title)];
         };
         let room = self.width.saturating_sub(width(&self.plot.title));
-        title.push(Text::raw(said(&figures, room)));
+        title.push(Text::raw(figures_text(&figures, room)));
         let mut lines = vec![Line::from(title)];
         let totals: Vec<u64> = self.grid.counts.iter().map(|line| line.iter().sum()).collect();
         let longest = totals.iter().copied().max().unwrap_or(1);
@@ -144,7 +144,7 @@ impl<'a> Drawn<'a> {
         if count == 0 {
             return Text::raw(" ".repeat(self.columns.wide));
         }
-        let (shade, style) = colors.heat(part(count, most));
+        let (shade, style) = colors.heat(log_share(count, most));
         Text::styled(shade.to_string().repeat(self.columns.wide), style)
     }
 
@@ -175,7 +175,7 @@ impl<'a> Drawn<'a> {
 }
 
 /// Returns the figures that fit.
-fn said(figures: &Figures, room: usize) -> String {
+fn figures_text(figures: &Figures, room: usize) -> String {
     let Figures { count, min, percentiles: [p50, p95, p99], max } = *figures;
     let mut parts = vec![format!("  {count} samples")];
     for (name, value) in [("min", min), ("p50", p50), ("p95", p95), ("p99", p99), ("max", max)] {
@@ -190,7 +190,7 @@ fn said(figures: &Figures, room: usize) -> String {
 }
 
 /// Returns a number of samples as a part of the most, by its logarithm, so that one sample is visible beside thousands.
-fn part(count: u64, most: u64) -> f64 {
+fn log_share(count: u64, most: u64) -> f64 {
     if most <= 1 {
         return 1.0;
     }
@@ -217,7 +217,7 @@ fn legend_line(most: u64, seconds: u64, colors: Colors) -> Line<'static> {
         } else {
             (((number as f64 - 0.5) / steps) * (most as f64).ln()).exp().ceil() as u64
         };
-        let (drawn, style) = colors.heat(part(least.min(most), most));
+        let (drawn, style) = colors.heat(log_share(least.min(most), most));
         // With few samples some shades are never needed.
         if least == shown || least > most || drawn != *shade {
             continue;
@@ -244,11 +244,11 @@ mod tests {
     fn more_samples_are_fuller_and_one_is_seen() {
         let shades: Vec<usize> = [1, 5, 30, 300, 1000]
             .iter()
-            .map(|&count| Colors::None.heat(part(count, 1000)).0)
+            .map(|&count| Colors::None.heat(log_share(count, 1000)).0)
             .map(|shade| SHADES.iter().position(|it| *it == shade).unwrap())
             .collect();
         assert!(shades.is_sorted() && shades[0] == 0 && shades[4] == 4, "{shades:?}");
-        assert_eq!(Colors::None.heat(part(1, 1)).0, '█');
+        assert_eq!(Colors::None.heat(log_share(1, 1)).0, '█');
     }
 
     #[test]
@@ -263,9 +263,9 @@ mod tests {
                     break;
                 }
                 let (shade, least) = (shade.chars().next().unwrap(), least.parse().unwrap());
-                assert_eq!(Colors::None.heat(part(least, most)).0, shade, "{least} of {most}");
+                assert_eq!(Colors::None.heat(log_share(least, most)).0, shade, "{least} of {most}");
                 if least > 1 {
-                    assert_ne!(Colors::None.heat(part(least - 1, most)).0, shade, "{least} of {most}");
+                    assert_ne!(Colors::None.heat(log_share(least - 1, most)).0, shade, "{least} of {most}");
                 }
             }
             assert!(text.contains('█'), "{text}");

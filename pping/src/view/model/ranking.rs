@@ -10,7 +10,7 @@ use super::{
     },
     Group, Key, Model,
 };
-use crate::worst::{Measured, Ranked, Ranking, SHOWN, expected_rtt, share};
+use crate::worst::{MAX_SHOWN, Measured, Ranked, Ranking, expected_rtt, from_millionths};
 
 /// A series of a group, as it is ranked.
 #[derive(Clone)]
@@ -35,9 +35,9 @@ impl Ranked for Rank<'_> {
 impl Model {
     pub(in crate::view) fn worst(&self, query: WorstQuery) -> WorstAnswer {
         let by = query.by.figure();
-        let mut ranking = Ranking::new(query.limit.min(SHOWN));
+        let mut ranking = Ranking::new(query.limit.min(MAX_SHOWN));
         for group in self.groups.values() {
-            let expected = expected_rtt(&group.name.more);
+            let expected = expected_rtt(&group.name.columns);
             for (key, history) in &group.series {
                 ranking.add(&self.rank_of(group, (key, history), expected));
             }
@@ -78,8 +78,10 @@ impl Model {
     }
 
     fn worst_group(&self, rank: &Rank<'_>) -> Option<WorstGroupAnswer> {
-        let Rank { group, key, hosts, baseline, figures: [rtt, inflation, again, _] } = *rank;
+        let Rank { group, key, hosts, baseline, figures: [rtt, inflation, retransmissions, _] } = *rank;
         let GroupAnswer { id, group, prefix, labels, series, .. } = self.answer(group, |other| other == key);
+        let series = series.into_iter().next()?;
+        let has_packets = series.sent.packets + series.received.packets >= self.evidence.max(1);
         Some(WorstGroupAnswer {
             id,
             group,
@@ -89,8 +91,8 @@ impl Model {
             ranked_rtt: (rtt > 0).then_some(rtt),
             baseline: (rtt > 0).then_some(baseline),
             inflation: (rtt > 0).then_some(inflation),
-            retransmissions: share(again),
-            series: series.into_iter().next()?,
+            retransmissions: has_packets.then(|| from_millionths(retransmissions)),
+            series,
         })
     }
 }

@@ -139,6 +139,7 @@ fn a_question_that_cannot_be_is_answered_by_what_is_wrong_with_it() {
     for (path, status, text) in [
         ("/groups?sort=p42", 400, "p42"),
         ("/groups?limit=-1", 400, "limit"),
+        ("/groups?limit=1001", 400, "limit: at most 1000"),
         ("/groups?sorted=p50", 400, "sorted"),
         ("/history?minutes=%00", 400, "minutes"),
         ("/worst?by=age", 400, "age"),

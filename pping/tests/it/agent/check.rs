@@ -223,8 +223,8 @@ fn missing_kernel_features_are_degraded_and_name_their_substitute() {
     let without = [("PPING_WITHOUT", "tcx,fetch,for-each")];
     let report = check_with(&host.namespace, "--json -i eth0", &without).report();
     assert_eq!(report.0["ok"], true);
-    report.assert("fetch", None, "degraded", &["not in this kernel", "Linux 5.12", "lock flows by adding"]);
-    report.assert("for-each", None, "degraded", &["Linux 5.13", "once for each flow", "a system call each"]);
+    report.assert("fetch", None, "degraded", &["not in this kernel", "Linux 5.12", "atomic additions"]);
+    report.assert("for-each", None, "degraded", &["Linux 5.13", "a system call for each flow"]);
     report.assert("tcx", None, "degraded", &["Linux 6.6", "clsact"]);
     report.assert("btf", None, "ok", &[]);
     report.assert("tc", ETH, "ok", &["clsact"]);
@@ -250,13 +250,13 @@ fn absent_interfaces_are_missing_unless_pping_waits_for_them() {
     let report = check(&host.namespace, "-i eht0 -i ppp* --wait");
     assert_eq!(report.0["ok"], true);
     report.assert("interface", Some("eht0"), "degraded", &["waits for it"]);
-    report.assert("interface", Some("ppp*"), "degraded", &["waits for those"]);
+    report.assert("interface", Some("ppp*"), "degraded", &["waits for interfaces that match"]);
     check(&host.namespace, "-i eth?").assert("interface", ETH, "ok", &[]);
     // The kernel fills in a `%`, so no interface name can contain one.
     check(&host.namespace, "-i eth%d").assert("interface", Some("eth%d"), "missing", &["eth0"]);
     ok(run(host.namespace.command("ip").args(["link", "set", "eth0", "down"])));
     check(&host.namespace, "-i eth0").assert("interface", ETH, "degraded", &["ip link set dev eth0 up"]);
-    check(&host.namespace, "").assert("interfaces", None, "degraded", &["none is up"]);
+    check(&host.namespace, "").assert("interfaces", None, "degraded", &["only loopback is up"]);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn the_configuration_is_checked_as_a_run_reads_it() {
 
     for (arguments, part) in [
         ("-i eth0 --rate-limit soon", "--rate-limit"),
-        ("-r trace.pcap", "check: not with --read"),
+        ("-r trace.pcap", "check cannot be used with --read"),
         ("eth0", "eth0"),
         ("--jsonl", "--json"),
     ] {

@@ -190,7 +190,7 @@ fn syslog_ng_carries_a_file_to_a_clickhouse_that_comes_later() {
     };
     let data = directory.path().join("data");
     Engine::open(None, &data).make_tables();
-    let _carrier = ok(Process::spawn(syslog_ng(router, directory.path(), faster)));
+    let _syslog_ng = ok(Process::spawn(syslog_ng(router, directory.path(), faster)));
     traffic(&topology);
     // Records written while no server answered arrive now, and so do later ones.
     let engine = Engine::open(Some(router), &data);
@@ -230,7 +230,7 @@ fn syslog_ng_carries_the_output_of_a_pping_that_it_starts() {
             "batch-timeout(200)",
         )
     };
-    let _carrier = ok(Process::spawn(syslog_ng(router, directory.path(), piped)));
+    let _syslog_ng = ok(Process::spawn(syslog_ng(router, directory.path(), piped)));
     wait_until("aggregates", || {
         traffic(&topology);
         counts(&engine)[3] > 0

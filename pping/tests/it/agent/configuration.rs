@@ -63,7 +63,7 @@ fn refusal(command: &mut Command) -> String {
 
 /// The line of an option in the output of `pping config show`, with single spaces.
 #[track_caller]
-fn shown(command: &mut Command, key: &str) -> String {
+fn shown_option(command: &mut Command, key: &str) -> String {
     let (code, stdout, stderr) = said(&command.output().unwrap());
     assert_eq!(code, Some(0), "{stderr}");
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -75,15 +75,18 @@ fn shown(command: &mut Command, key: &str) -> String {
 fn a_flag_wins_over_the_environment_that_over_the_file_and_that_over_the_default() {
     let file = File::new("# mine\nrate-limit = \"1s\"\nmax-flows = 20_000\n");
     let at = format!("# {}:2", file.name());
-    assert_eq!(shown(&mut pping("config show -i eth0"), "rate-limit"), "rate-limit = \"100ms\" # default");
+    assert_eq!(
+        shown_option(&mut pping("config show -i eth0"), "rate-limit"),
+        "rate-limit = \"100ms\" # default"
+    );
     let mut command = file.pping("config show");
-    assert_eq!(shown(&mut command, "rate-limit"), format!("rate-limit = \"1s\" {at}"));
+    assert_eq!(shown_option(&mut command, "rate-limit"), format!("rate-limit = \"1s\" {at}"));
     command.env("PPING_RATE_LIMIT", "2s");
-    assert_eq!(shown(&mut command, "rate-limit"), "rate-limit = \"2s\" # PPING_RATE_LIMIT");
+    assert_eq!(shown_option(&mut command, "rate-limit"), "rate-limit = \"2s\" # PPING_RATE_LIMIT");
     command.args(["--rate-limit", "3s"]);
-    assert_eq!(shown(&mut command, "rate-limit"), "rate-limit = \"3s\" # flag");
+    assert_eq!(shown_option(&mut command, "rate-limit"), "rate-limit = \"3s\" # flag");
     // Options that the flags leave alone keep their values.
-    assert_eq!(shown(&mut command, "max-flows"), format!("max-flows = 20000 # {}:3", file.name()));
+    assert_eq!(shown_option(&mut command, "max-flows"), format!("max-flows = 20000 # {}:3", file.name()));
 }
 
 #[test]
@@ -103,7 +106,10 @@ fn each_kind_of_value_can_be_in_the_environment() {
         ("PPING_GROUPS", "", "# groups is not set # default"),
     ] {
         command.env(variable, value);
-        assert_eq!(shown(&mut command, line.trim_start_matches("# ").split(' ').next().unwrap()), line);
+        assert_eq!(
+            shown_option(&mut command, line.trim_start_matches("# ").split(' ').next().unwrap()),
+            line
+        );
     }
 }
 
@@ -112,9 +118,9 @@ fn a_variable_can_switch_off_what_the_file_switches_on() {
     let file = File::new("wait = true\nexclude = [\"192.0.2.0/24\"]\n");
     let mut command = file.pping("config show");
     command.env("PPING_WAIT", "false").args(["--exclude", "2001:db8::/32"]);
-    assert_eq!(shown(&mut command, "wait"), "wait = false # PPING_WAIT");
+    assert_eq!(shown_option(&mut command, "wait"), "wait = false # PPING_WAIT");
     // Lists are not merged: the whole list comes from one source.
-    assert_eq!(shown(&mut command, "exclude"), "exclude = [\"2001:db8::/32\"] # flag");
+    assert_eq!(shown_option(&mut command, "exclude"), "exclude = [\"2001:db8::/32\"] # flag");
 }
 
 #[test]
@@ -157,7 +163,7 @@ fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
         ":2:16: rate-limit = \"fast\": give a number with its unit, like 100ms or 2s, or 0",
         ":3:1: `rate_limit` is not known; did you mean rate-limit?",
         ":4:1: read cannot be in a file: a capture is read once",
-        ":5:1: config cannot be in a file: it is what names the file",
+        ":5:1: config cannot be in a file: it names the file itself",
         ":6:10: listen = true: put the value in quotation marks",
         ":7:13: max-flows = 0: give a number from 1 to 16777216",
         ":8:8: wait = \"yes\": give true or false",
@@ -180,13 +186,10 @@ fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
 fn conflicting_options_are_reported_where_they_are_set() {
     for (text, expected) in [
         ("group-by = [\"both\"]", ":1:12: group-by = [\"both\"]: say how long the prefixes are"),
-        (
-            "aggregate = \"1s\"\nformat = \"ppviz\"",
-            ":2:10: format = \"ppviz\": it has lines for samples only",
-        ),
+        ("aggregate = \"1s\"\nformat = \"ppviz\"", ":2:10: format = \"ppviz\": it shows samples only"),
         (
             "methods = [\"tcp-ts\"]\ntcp-method = \"both\"",
-            ":2:14: tcp-method = \"both\": it takes tcp-ts and tcp-seq, which are not both among --methods",
+            ":2:14: tcp-method = \"both\": it needs both tcp-ts and tcp-seq among --methods",
         ),
         ("web-config = \"web.yml\"", ":1:14: web-config = \"web.yml\": nothing is served without --listen"),
     ] {
@@ -205,11 +208,7 @@ fn a_wrong_variable_is_named() {
     for (variable, value, reason) in [
         ("PPING_RATE_LIMIT", "fast", "give a number with its unit, like 100ms or 2s, or 0"),
         ("PPING_WAIT", "yes", "give true or false"),
-        (
-            "PPING_READ",
-            "trace.pcap",
-            "a capture is read once, and by hand: give it as -r on the command line",
-        ),
+        ("PPING_READ", "trace.pcap", "a capture is read once; give it with -r on the command line"),
     ] {
         let message = refusal(pping("-i eth0").env(variable, value));
         assert_eq!(message, format!("pping: {variable}={value}: {reason}"));
@@ -295,14 +294,14 @@ fn as_service(file: &File, arguments: &str) -> Command {
 fn the_service_file_is_read_when_nothing_names_an_interface_or_capture() {
     let file = File::new("interface = [\"ppp*\"]\nrate-limit = \"5s\"\n");
     let from_file = "rate-limit = \"5s\" # /etc/pping/pping.toml:2";
-    assert_eq!(shown(&mut as_service(&file, "config show"), "rate-limit"), from_file);
+    assert_eq!(shown_option(&mut as_service(&file, "config show"), "rate-limit"), from_file);
     let mut command = as_service(&file, "config show");
     command.env("PPING_INTERFACE", "eth0");
-    assert_eq!(shown(&mut command, "rate-limit"), from_file);
-    assert_eq!(shown(&mut command, "interface"), "interface = [\"eth0\"] # PPING_INTERFACE");
+    assert_eq!(shown_option(&mut command, "rate-limit"), from_file);
+    assert_eq!(shown_option(&mut command, "interface"), "interface = [\"eth0\"] # PPING_INTERFACE");
     // An interface or a capture on the command line is a run by hand, which ignores the file.
     for arguments in ["config show -i eth0", "config show -r trace.pcap"] {
-        let shown = shown(&mut as_service(&file, arguments), "rate-limit");
+        let shown = shown_option(&mut as_service(&file, arguments), "rate-limit");
         assert_eq!(shown, "rate-limit = \"100ms\" # default");
     }
     let (code, stdout, stderr) = said(&as_service(&file, "config check").output().unwrap());

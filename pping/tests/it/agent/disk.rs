@@ -25,7 +25,7 @@ fn counted(topology: &Topology) -> f64 {
 }
 
 /// Returns the number of records in a file, whose last line must be complete.
-fn whole(path: &Path) -> usize {
+fn count_complete_records(path: &Path) -> usize {
     let text = fs::read_to_string(path).unwrap();
     assert!(text.ends_with('\n'), "torn: {text}");
     records(&text).len()
@@ -39,12 +39,12 @@ fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Co
     let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
     wait_until("records are lost", || lost(topology) > 50.0);
     assert!(ok(pping.status()).is_none(), "{}", ok(pping.stderr()));
-    let (before, so_far) = (whole(file), counted(topology));
+    let (before, so_far) = (count_complete_records(file), counted(topology));
     assert!(before > 20, "only {before} records were written");
     wait_until("the metrics go on counting", || counted(topology) > so_far + 50.0);
     fs::remove_file(ballast).unwrap();
     let room = Instant::now();
-    wait_until("records in the file again", || whole(file) > before + 50);
+    wait_until("records in the file again", || count_complete_records(file) > before + 50);
     // The second warning says that pping writes again. It comes once the disk has stayed free for a moment.
     while ok(pping.stderr()).lines().count() < 2 {
         assert!(room.elapsed() < PATIENCE, "no second warning: {}", ok(pping.stderr()));
@@ -113,7 +113,7 @@ fn sighup_after_the_directory_is_gone_keeps_the_open_file() {
     wait_until("records in the file", || !fs::read_to_string(&file).unwrap().is_empty());
     ok(pping.signal(Signal::SIGHUP));
     ok(pping.wait_for_output("still writing to the file that was open", PATIENCE));
-    let so_far = whole(&file);
-    wait_until("records in the file", || whole(&file) > so_far + 20);
+    let so_far = count_complete_records(&file);
+    wait_until("records in the file", || count_complete_records(&file) > so_far + 20);
     ok(pping.stop(Signal::SIGTERM, ENDING));
 }

@@ -16,7 +16,7 @@ use pping_lab::Topology;
 use super::monitor::{ok, wait_until};
 
 /// The router's interface towards the server, where foreign programs are attached.
-pub(super) const WHERE: &str = Topology::WAN;
+pub(super) const INTERFACE: &str = Topology::WAN;
 
 /// A program that passes every packet on to the next one, attached until it is dropped.
 pub(super) struct Foreign<'a> {
@@ -58,7 +58,7 @@ impl<'a> Foreign<'a> {
         let mut foreign = Self { topology, kernel, link: None };
         let program = foreign.program();
         program.load().unwrap();
-        let attach = || program.attach_with_options(WHERE, direction, options());
+        let attach = || program.attach_with_options(INTERFACE, direction, options());
         foreign.link = Some(ok(topology.router().enter(attach)).unwrap());
         foreign
     }
@@ -68,7 +68,7 @@ impl<'a> Foreign<'a> {
     }
 
     /// The kernel's id of the program.
-    pub(super) fn number(&mut self) -> u32 {
+    pub(super) fn program_id(&mut self) -> u32 {
         self.program().info().unwrap().id()
     }
 
@@ -91,6 +91,6 @@ impl<'a> Foreign<'a> {
 /// The ids of the programs attached by links, in the order in which they run.
 pub(super) fn order(topology: &Topology, direction: TcAttachType) -> Vec<u32> {
     let query =
-        || SchedClassifier::query_tcx(WHERE, direction).unwrap().1.iter().map(ProgramInfo::id).collect();
+        || SchedClassifier::query_tcx(INTERFACE, direction).unwrap().1.iter().map(ProgramInfo::id).collect();
     ok(topology.router().enter(query))
 }

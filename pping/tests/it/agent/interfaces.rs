@@ -53,7 +53,7 @@ fn an_interface_given_twice_is_watched_once() {
 }
 
 /// True if the metrics say that an interface is watched.
-pub(super) fn holds(host: &Namespace, interface: &str) -> bool {
+pub(super) fn is_watched(host: &Namespace, interface: &str) -> bool {
     // An interface has one series per attach point; with one attach point for both directions, it has one.
     scrape(host)
         .sum("pping_interface_up", &[("interface", interface)])
@@ -65,7 +65,7 @@ fn ip(host: &Namespace, arguments: &str) {
 }
 
 /// Returns the packets in and out of an interface, first as the kernel counts them, then as pping does.
-fn counted(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
+fn packet_counts(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
     let shown = ok(run(host.command("ip").args(["-s", "-j", "link", "show", "dev", interface])));
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let by_kernel = ["rx", "tx"].map(|direction| shown[0]["stats64"][direction]["packets"].as_u64().unwrap());
@@ -94,7 +94,7 @@ fn watch_pattern(host: &Host, arguments: &str) -> Process {
 fn make_and_use(host: &Namespace, name: &str, packets: u32) -> (Duration, [u64; 2]) {
     ip(host, &format!("link add {name} type veth peer name far0"));
     let made = Instant::now();
-    wait_until("it is watched", || holds(host, name));
+    wait_until("it is watched", || is_watched(host, name));
     let took = made.elapsed();
     ip(host, "link set far0 up");
     ip(host, &format!("link set {name} up"));
@@ -104,7 +104,7 @@ fn make_and_use(host: &Namespace, name: &str, packets: u32) -> (Duration, [u64; 
     // ping exits with 1 if no reply came in time, as on a busy machine. The packets are counted anyway.
     assert!(matches!(ping.stdout(Stdio::null()).status().unwrap().code(), Some(0 | 1)));
     ip(host, "link set far0 down");
-    let [by_kernel, _] = counted(host, name);
+    let [by_kernel, _] = packet_counts(host, name);
     ip(host, &format!("link delete {name}"));
     (took, by_kernel)
 }
@@ -118,7 +118,7 @@ fn interfaces_come_and_go_and_none_of_their_packets_is_missed() {
         let (took, counted) = make_and_use(&host.namespace, "dial0", 5);
         assert!(took < PATIENCE, "{took:?}");
         sums = std::array::from_fn(|direction| sums[direction] + counted[direction]);
-        wait_until(&format!("it is reported gone, round {round}"), || !holds(&host.namespace, "dial0"));
+        wait_until(&format!("it is reported gone, round {round}"), || !is_watched(&host.namespace, "dial0"));
     }
     let count = |direction| {
         let labels = [("interface", "dial0"), ("direction", direction)];
@@ -181,14 +181,16 @@ fn hundreds_of_interfaces_leave_nothing_behind() {
 fn a_renamed_interface_is_watched_by_its_name() {
     let host = Host::new();
     let pping = watch_pattern(&host, "-i eth* -i wan7 --wait");
-    assert!(holds(&host.namespace, "eth0"));
+    assert!(is_watched(&host.namespace, "eth0"));
     ip(&host.namespace, "link set eth0 down");
     ip(&host.namespace, "link set eth0 name lan0");
-    wait_until("it is not watched", || !holds(&host.namespace, "eth0"));
+    wait_until("it is not watched", || !is_watched(&host.namespace, "eth0"));
     ip(&host.namespace, "link set lan0 name wan7");
-    wait_until("it is watched", || holds(&host.namespace, "wan7"));
+    wait_until("it is watched", || is_watched(&host.namespace, "wan7"));
     ip(&host.namespace, "link set wan7 name eth0");
-    wait_until("it is watched again", || holds(&host.namespace, "eth0") && !holds(&host.namespace, "wan7"));
+    wait_until("it is watched again", || {
+        is_watched(&host.namespace, "eth0") && !is_watched(&host.namespace, "wan7")
+    });
     interrupt(pping);
 }
 
@@ -197,9 +199,9 @@ fn a_deleted_interface_does_not_end_it_and_is_watched_once_back() {
     let host = Host::new();
     let pping = watch_pattern(&host, "-i eth0");
     ip(&host.namespace, "link delete eth0");
-    wait_until("it is reported gone", || !holds(&host.namespace, "eth0"));
+    wait_until("it is reported gone", || !is_watched(&host.namespace, "eth0"));
     ip(&host.namespace, "link add eth0 type veth peer name far0");
-    wait_until("it is watched again", || holds(&host.namespace, "eth0"));
+    wait_until("it is watched again", || is_watched(&host.namespace, "eth0"));
     interrupt(pping);
 }
 
@@ -210,11 +212,11 @@ fn an_unwatchable_interface_is_reported_once_and_the_rest_watched() {
     wait_until("the attach point is taken", || ok(taken.stderr()).contains("watching eth0"));
     ip(&host.namespace, "link add dial0 type veth peer name far0");
     let pping = watch_pattern(&host, "--ingress xdp -i dial* -i eth*");
-    assert!(holds(&host.namespace, "dial0"));
+    assert!(is_watched(&host.namespace, "dial0"));
     let said = ok(pping.stderr());
     assert_eq!(said.matches("eth0: not watched").count(), 1, "{said}");
     interrupt(taken);
-    wait_until("it is tried again", || holds(&host.namespace, "eth0"));
+    wait_until("it is tried again", || is_watched(&host.namespace, "eth0"));
     interrupt(pping);
 }
 
@@ -228,7 +230,7 @@ fn a_missing_interface_is_an_error_without_wait() {
     let pping = watch_pattern(&host, "-i eth0 -i ppp0 --wait");
     assert!(ok(pping.stderr()).contains("ppp0: there is no such interface yet; waiting for it"));
     ip(&host.namespace, "link add ppp0 type veth peer name far0");
-    wait_until("it is watched", || holds(&host.namespace, "ppp0"));
+    wait_until("it is watched", || is_watched(&host.namespace, "ppp0"));
     interrupt(pping);
 }
 

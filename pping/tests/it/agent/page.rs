@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use self::{
     browser::{Browser, DOWN, ENTER, ESCAPE, LEFT, TAB},
-    fed::{Fed, HOSTILE},
+    fed::{FedServer, HOSTILE},
 };
 use super::{
     http::{LISTEN, PORT, get},
@@ -189,7 +189,7 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
 #[test]
 fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
     let host = ok(Namespace::new("page"));
-    let fed = Fed::start(&host, 20);
+    let fed = FedServer::start(&host, 20);
     let browser = Browser::start(&host);
     browser.open(PAGE);
     let first = "document.querySelector('#groups tbody a')?.textContent";
@@ -208,6 +208,9 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
     assert_eq!(browser.value("location.hash"), "#/?sort=group");
     browser.click("#groups th.c-p50 button");
     browser.wait_for("document.querySelector('#groups [aria-sort=descending]').textContent === 'p50'");
+    // The lowest score is the worst.
+    browser.click("#groups th.c-quality button");
+    browser.wait_for("document.querySelector('#groups [aria-sort=ascending]')?.textContent === 'quality'");
 
     // From here on the test uses only keys: for the filter, for a group's row and its history, and back.
     browser.open(PAGE);
@@ -285,7 +288,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
 #[test]
 fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing() {
     let host = ok(Namespace::new("page"));
-    let _fed = Fed::start(&host, 5);
+    let _fed = FedServer::start(&host, 5);
     let browser = Browser::start(&host);
     let axe = repository("pping/page/vendor/axe.min.js");
     let axe = fs::read_to_string(axe).expect("`cargo xtask setup --tests` fetches axe-core");
@@ -374,7 +377,7 @@ fn paints(browser: &Browser<'_>) -> bool {
 #[test]
 fn a_page_without_uplot_says_so_and_one_without_events_asks() {
     let host = ok(Namespace::new("page"));
-    let fed = Fed::start(&host, 3);
+    let fed = FedServer::start(&host, 3);
     let browser = Browser::start(&host);
     browser.protocol("Network.enable", &json!({}));
     let blocked = json!({"urls": ["*/assets/uplot.js", "*/api/v1/events"]});

@@ -7,7 +7,7 @@ use pping_lab::{Process, Signal, Topology, run};
 use super::{
     bpffs::{Bpffs, files},
     http::{Exposition, LISTEN, is_ready, scrape},
-    interfaces::holds,
+    interfaces::is_watched,
     monitor::{
         ENDING, converse, endless_ping, ok, ping, pping, tool, topology, wait_until, watch, watch_with,
     },
@@ -163,12 +163,9 @@ fn two_runs_do_not_share_pins_and_a_running_one_keeps_its_own() {
     let mut second = ok(Process::spawn(pping(topology.router(), &second)));
     assert_eq!(ok(second.wait_timeout(ENDING)).code(), Some(2));
     let said = ok(second.stderr());
-    assert!(
-        said.contains("another pping has it; stop that one, or give each a directory of its own"),
-        "{said}"
-    );
+    assert!(said.contains("another pping uses it; stop that one, or give each its own directory"), "{said}");
     let (unpinned, said) = unpin(&pins);
-    assert!(!unpinned && said.contains("another pping has it"), "{said}");
+    assert!(!unpinned && said.contains("another pping uses it"), "{said}");
     ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05");
     wait_until("samples all the same", || pings(&topology) == [Some(2.0); 2]);
     kill(agent, Signal::SIGINT);
@@ -182,7 +179,7 @@ fn a_pin_directory_outside_bpffs_is_refused_and_left_alone() {
     let mut agent = ok(Process::spawn(pping(topology.router(), &arguments)));
     assert_eq!(ok(agent.wait_timeout(ENDING)).code(), Some(2));
     let said = ok(agent.stderr());
-    assert!(said.contains("this is no BPF file system") && said.contains("mount -t bpf"), "{said}");
+    assert!(said.contains("not on a BPF file system") && said.contains("mount -t bpf"), "{said}");
     assert!(!pins.exists());
 }
 
@@ -218,7 +215,7 @@ fn another_layout_is_replaced_once_the_new_programs_run() {
     wait_until("the warning is printed", || ok(agent.stderr()).contains("counters start again from zero"));
     let said = ok(agent.stderr());
     assert!(
-        said.contains("pinned by a pping of another version")
+        said.contains("pinned by another version of pping")
             && said.contains("counters start again from zero"),
         "{said}"
     );
@@ -273,7 +270,7 @@ fn an_interface_recreated_meanwhile_is_attached_to() {
     ip("link set eth0 up");
     ip("link set far0 up");
     let agent = watch(&host.namespace, "eth0", &options);
-    wait_until("its metrics say so", || holds(&host.namespace, "eth0"));
+    wait_until("its metrics say so", || is_watched(&host.namespace, "eth0"));
     assert_eq!(files(&pins.pins().join("links")), 2);
     kill(agent, Signal::SIGINT);
 }
@@ -287,7 +284,9 @@ fn an_interface_renamed_to_match_is_attached_at_once() {
     ip("link set eth0 down");
     for (name, other) in [("eth0", "wan7"), ("wan7", "eth0"), ("eth0", "wan7")] {
         ip(&format!("link set {name} name {other}"));
-        wait_until("it is watched", || holds(&host.namespace, other) && !holds(&host.namespace, name));
+        wait_until("it is watched", || {
+            is_watched(&host.namespace, other) && !is_watched(&host.namespace, name)
+        });
     }
     let said = ok(agent.stderr());
     assert!(!said.contains("not watched:"), "{said}");

@@ -99,7 +99,7 @@ fn root_keeps_only_what_interfaces_and_files_need_and_no_thread_can_gain_more() 
     let topology = topology();
     let pping = watch(topology.router(), Topology::WAN, "--format none --listen 127.0.0.1:0");
     wait_until("it says what it keeps", || ok(pping.stderr()).contains("keeping "));
-    assert!(ok(pping.stderr()).contains("keeping CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_BPF, for interfaces"));
+    assert!(ok(pping.stderr()).contains("keeping only CAP_DAC_OVERRIDE, CAP_NET_ADMIN, CAP_BPF, to attach"));
     let threads = capabilities(&pping);
     assert!(threads.len() >= 3, "{threads:?}");
     for (name, permitted, bounding, no_new) in threads {
@@ -122,7 +122,9 @@ fn two_of_the_three_capabilities_are_enough_for_later_interfaces() {
         let arguments = ["-v", "-i", "eth0", "-i", "dial*", "--ingress", ingress];
         let command = setpriv(host.namespace.command("setpriv"), &three, &copy.program, &arguments);
         let pping = watch_with(command, Host::ETH);
-        wait_until("it gave up the rest", || ok(pping.stderr()).contains("keeping CAP_NET_ADMIN, CAP_BPF"));
+        wait_until("it gave up the rest", || {
+            ok(pping.stderr()).contains("keeping only CAP_NET_ADMIN, CAP_BPF")
+        });
         let main = capabilities(&pping).into_iter().find(|(name, ..)| name == "pping").unwrap();
         assert_eq!((main.1, main.3), (CAP_NET_ADMIN | CAP_BPF, true));
         let add = ["link", "add", "dial0", "type", "veth", "peer", "name", "far0"];

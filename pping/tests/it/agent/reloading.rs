@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::{
     http::{PORT, get, scrape},
-    interfaces::holds,
+    interfaces::is_watched,
     monitor::{endless_ping, interrupt, ok, pping, topology, wait_until, watch_with},
 };
 
@@ -39,8 +39,8 @@ impl Agent {
         wait_until(said, || ok(self.process.stderr()).contains(said));
     }
 
-    fn holds(&self, interface: &str) -> bool {
-        holds(self.topology.router(), interface)
+    fn watches(&self, interface: &str) -> bool {
+        is_watched(self.topology.router(), interface)
     }
 }
 
@@ -55,9 +55,9 @@ fn interfaces_are_added_and_removed_and_the_others_miss_nothing() {
     let _pings = endless_ping(agent.topology.client(), Topology::SERVER_IPV4);
     for _ in 0..3 {
         agent.reload(BOTH, "watching lan0 at");
-        wait_until("both are watched", || agent.holds("lan0"));
+        wait_until("both are watched", || agent.watches("lan0"));
         agent.reload(ONE, "lan0 (ifindex");
-        wait_until("one is watched", || !agent.holds("lan0"));
+        wait_until("one is watched", || !agent.watches("lan0"));
     }
     // Requests leave and replies arrive through an interface that is watched all the time.
     let wan = |name: &str, direction: (&str, &str)| {
@@ -78,11 +78,11 @@ fn a_reload_with_a_mistake_changes_nothing_and_names_its_position() {
     agent.reload(&BOTH.replace("\"0\"", "\"fast\""), "the configuration stays as it was");
     let said = ok(agent.process.stderr());
     assert!(said.contains("pping.toml:4:14:") && said.contains("fast"), "{said}");
-    assert!(agent.holds("wan0") && !agent.holds("lan0"));
+    assert!(agent.watches("wan0") && !agent.watches("lan0"));
     // A missing interface and an unusable address are mistakes too.
     agent.reload(&BOTH.replace("lan0", "lam0"), "did you mean lan0?");
     agent.reload(&BOTH.replace("127.0.0.1:9464", "192.0.2.1:9464"), "192.0.2.1:9464: Cannot assign");
-    assert!(agent.holds("wan0") && !agent.holds("lan0"));
+    assert!(agent.watches("wan0") && !agent.watches("lan0"));
     agent.reload(BOTH, "watching lan0 at");
     interrupt(agent.process);
 }
@@ -92,9 +92,9 @@ fn a_reload_names_fixed_options_and_applies_the_rest() {
     let mut agent = Agent::new(ONE);
     agent.reload(
         &(BOTH.replace("\"0\"", "\"3s\"") + "max-flows = 5000\n"),
-        "max-flows, rate-limit: changed, but not while pping runs; restart it for that",
+        "max-flows, rate-limit: the change takes effect only when pping restarts",
     );
-    wait_until("the rest is followed", || agent.holds("lan0"));
+    wait_until("the rest is followed", || agent.watches("lan0"));
     let capacity = scrape(agent.topology.router()).sum("pping_map_capacity", &[("map", "FLOWS_V4")]);
     assert_ne!(capacity, Some(5000.0));
     interrupt(agent.process);

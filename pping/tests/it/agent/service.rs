@@ -154,7 +154,7 @@ fn a_missing_service_manager_does_not_stop_measuring() {
     let (host, manager) = (Host::new(), Manager::new());
     std::fs::remove_file(manager.directory.path().join("notify")).unwrap();
     let mut pping = manager.start(&host, &[]);
-    ok(pping.wait_for_output("the service manager (NOTIFY_SOCKET) cannot be told anything", PATIENCE));
+    ok(pping.wait_for_output("cannot notify the service manager (NOTIFY_SOCKET)", PATIENCE));
     ok(pping.stop(Signal::SIGTERM, ENDING));
 }
 

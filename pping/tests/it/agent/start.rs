@@ -32,7 +32,7 @@ fn stopped(topology: &Topology, ingress: &str) -> Process {
 }
 
 /// Returns the packets of pings, the samples, and the packets that met a stage that was not loaded.
-fn counted(topology: &Topology) -> [Option<f64>; 3] {
+fn start_counts(topology: &Topology) -> [Option<f64>; 3] {
     let exposition = scrape(topology.router());
     [
         exposition.sum("pping_packets_total", &[("protocol", "icmp")]),
@@ -52,8 +52,8 @@ fn assert_counts_before_it_measures(ingress: &str) {
         ok(pping.wait_for_output(MEASURING, PATIENCE));
         wait_until("it is ready", || is_ready(topology.router()));
         ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.05"));
-        wait_until("each packet is counted", || counted(&topology)[0] >= Some(2.0 * packets));
-        let [all, samples, not_loaded] = counted(&topology);
+        wait_until("each packet is counted", || start_counts(&topology)[0] >= Some(2.0 * packets));
+        let [all, samples, not_loaded] = start_counts(&topology);
         interrupt(pping);
         assert_eq!(all, Some(2.0 * packets));
         if samples > Some(f64::from(PINGS)) {
@@ -133,6 +133,6 @@ fn a_stage_that_is_refused_ends_it_and_nothing_stays_attached() {
         }
         refused.push(said);
     }
-    let of_stages = refused.iter().filter(|said| said.contains("did not accept pping_tc_")).count();
+    let of_stages = refused.iter().filter(|said| said.contains("rejected pping_tc_")).count();
     assert!(of_stages > 0, "{refused:#?}");
 }

@@ -84,17 +84,17 @@ impl Served {
 
     /// Makes the page large: some kilobytes for each group. Each call changes the page.
     fn measure(&self, groups: u32) {
-        let slices: Vec<_> = (0..groups).map(slice).collect();
-        self.metrics.add(&slices, Instant::now());
+        let tallies: Vec<_> = (0..groups).map(tally_of).collect();
+        self.metrics.add(&tallies, Instant::now());
     }
 }
 
-fn slice(number: u32) -> (SeriesName, Tally) {
+fn tally_of(number: u32) -> (SeriesName, Tally) {
     let group = GroupName {
         label: Ipv4Addr::from(number).to_string().into(),
         prefix: None,
         dscp: None,
-        more: Vec::new(),
+        columns: Vec::new(),
     };
     let name = SeriesName {
         interface: Some("eth0".into()),

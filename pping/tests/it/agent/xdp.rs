@@ -21,7 +21,7 @@ use super::{
 
 /// A foreign program, attached until dropped.
 struct Foreign {
-    number: u32,
+    program_id: u32,
     _kernel: Kernel,
 }
 
@@ -34,10 +34,10 @@ impl Foreign {
         let settings = LoadOptions { rules: config.rules, ..LoadOptions::DEFAULT };
         let mut kernel = load::load(&settings, true).unwrap();
         let program = lookup::xdp(&mut kernel.programs).unwrap();
-        let number = program.info().unwrap().id();
+        let program_id = program.info().unwrap().id();
         let _: XdpLinkId =
             ok(topology.router().enter(|| program.attach(Topology::WAN, XdpMode::Driver))).unwrap();
-        Self { number, _kernel: kernel }
+        Self { program_id, _kernel: kernel }
     }
 }
 
@@ -72,17 +72,17 @@ fn assert_measures(topology: &Topology, pping: &Process) {
 fn a_foreign_program_is_not_replaced_and_the_message_says_what_to_do() {
     let topology = topology();
     let foreign = Foreign::attach(&topology);
-    assert_eq!(attached(&topology), Some(foreign.number.into()));
+    assert_eq!(attached(&topology), Some(foreign.program_id.into()));
     let arguments = format!("-i {} --ingress xdp", Topology::WAN);
     let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
     let status = ok(pping.wait_timeout(ENDING));
     let stderr = ok(pping.stderr());
     assert_eq!(status.code(), Some(1), "{stderr}");
-    let who = format!("another XDP program is attached there (pping_xdp, id {})", foreign.number);
+    let who = format!("another XDP program is attached there (pping_xdp, id {})", foreign.program_id);
     for part in [Topology::WAN, &who, "--ingress auto", "--ingress tc"] {
         assert!(stderr.contains(part), "no `{part}` in: {stderr}");
     }
-    assert_eq!(attached(&topology), Some(foreign.number.into()));
+    assert_eq!(attached(&topology), Some(foreign.program_id.into()));
 }
 
 #[test]
@@ -93,15 +93,15 @@ fn auto_warns_of_a_foreign_program_and_measures_at_tc() {
     let stderr = ok(pping.stderr());
     let warning = stderr.lines().find(|line| line.contains("WARN"));
     let warning = warning.unwrap_or_else(|| panic!("no warning in {stderr}"));
-    let who = format!("another XDP program is attached there (pping_xdp, id {})", foreign.number);
+    let who = format!("another XDP program is attached there (pping_xdp, id {})", foreign.program_id);
     for part in [Topology::WAN, &who, "at tc instead"] {
         assert!(warning.contains(part), "no `{part}` in: {warning}");
     }
     assert_eq!(attach_points(&topology, Topology::WAN), only("tcx"));
     assert_measures(&topology, &pping);
-    assert_eq!(attached(&topology), Some(foreign.number.into()));
+    assert_eq!(attached(&topology), Some(foreign.program_id.into()));
     interrupt(pping);
-    assert_eq!(attached(&topology), Some(foreign.number.into()));
+    assert_eq!(attached(&topology), Some(foreign.program_id.into()));
 }
 
 #[test]
@@ -142,6 +142,9 @@ fn auto_takes_tc_where_the_driver_has_no_xdp_and_says_so() {
     let pping = watch(topology.router(), "lo", &format!("--ingress auto {LISTEN}"));
     assert_eq!(attach_points(&topology, "lo"), only("tcx"));
     let stderr = ok(pping.stderr());
-    assert!(stderr.contains("lo: its driver runs no XDP") && stderr.contains("at tc instead"), "{stderr}");
+    assert!(
+        stderr.contains("its driver does not support XDP") && stderr.contains("at tc instead"),
+        "{stderr}"
+    );
     interrupt(pping);
 }

@@ -25,7 +25,7 @@ const COMPLETE: usize = 99;
 const COMPLETE_IN_OTHERS_STEAD: usize = 90;
 /// In that case, the least number of samples in percent of those expected. Other samples replace the missing ones,
 /// except perhaps the last.
-const AS_MANY: usize = 97;
+const LEAST_COUNT_WHEN_FULL: usize = 97;
 /// The largest median difference between the RTTs. Between the two hooks the kernel copies packets and wakes tcpdump,
 /// which takes a busy guest 10 us and more at each end. In a burst tcpdump is also late for each packet, because it
 /// copies the earlier ones first.
@@ -55,7 +55,8 @@ impl Seen {
         let lost = self.excused;
         let complete = if is_full { COMPLETE_IN_OTHERS_STEAD } else { COMPLETE };
         assert!(
-            (found + lost) * 100 >= expected * complete && (reported + lost) * 100 >= expected * AS_MANY,
+            (found + lost) * 100 >= expected * complete
+                && (reported + lost) * 100 >= expected * LEAST_COUNT_WHEN_FULL,
             "{found} of {expected} samples, of {reported} reported, without {lost}; missing: {examples:#?}"
         );
         let differences = pairing.pairs.iter().map(|(sample, expected)| sample.rtt.abs_diff(expected.rtt));

@@ -12,7 +12,7 @@ const SAME_RTT: Duration = Duration::from_micros(500);
 /// The number of pings.
 pub(super) const COUNT: usize = 50;
 /// How many of them may be in transit at once.
-const UNDER_WAY: usize = 5;
+const IN_TRANSIT: usize = 5;
 
 /// A reply as ping prints it.
 pub(super) struct Reply {
@@ -33,7 +33,7 @@ pub(super) fn ping(from: &Namespace, to: IpAddr) -> Vec<Reply> {
     let mut replies: Vec<_> = output.lines().filter_map(reply).collect();
     replies.sort_unstable_by_key(|reply| reply.sequence);
     let is_answered = replies.iter().map(|reply| reply.sequence).eq(1..=replies.len());
-    assert!(is_answered && replies.len() + UNDER_WAY >= COUNT, "{output}");
+    assert!(is_answered && replies.len() + IN_TRANSIT >= COUNT, "{output}");
     replies
 }
 

@@ -96,7 +96,7 @@ fn conversations_are_in_the_same_groups_and_end_the_same() {
         (Grouping { by_destination: 1, by_dscp: 1, ..nets }, 3..),
         (Grouping { by_source: 1, by_destination: 1, ..nets }, 6..),
     ] {
-        let emit = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
+        let emit = Emit::SAMPLES.with(Emit::FLOWS).with(Emit::ENDS);
         let settings = LoadOptions { grouping, emit, max_groups: 30, ..SETTINGS };
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         talk(&mut rig, 5, Temper::Wild, Program::Ingress);

@@ -28,12 +28,12 @@ const EVERY: u32 = TIMED_EVERY as u32;
 const TOLERANCE: f64 = 0.15;
 
 /// The programs measure in whole ns.
-const WHOLE: f64 = 1.0;
+const ROUNDING_NS: f64 = 1.0;
 
 /// Only the kernel's statistics include what a program does before its first and after its last reading of the clock.
 /// That takes the same time for each packet, 2 to 4 ns on an idle machine. It may be at most this share of the cost of
 /// the shortest packet.
-const UNTIMED: f64 = 0.5;
+const MAX_UNTIMED_SHARE: f64 = 0.5;
 
 /// The machine has other work, and its speed changes.
 const ATTEMPTS: usize = 10;
@@ -137,8 +137,8 @@ fn agree(figures: &[(f64, f64)]) -> bool {
     let (own, kernels) = figures[0];
     let untimed = kernels - own;
     let is_as_the_kernels =
-        |&(own, kernels): &(f64, f64)| (own + untimed - kernels).abs() <= TOLERANCE * kernels + WHOLE;
-    untimed.abs() <= UNTIMED * kernels && figures.iter().all(is_as_the_kernels)
+        |&(own, kernels): &(f64, f64)| (own + untimed - kernels).abs() <= TOLERANCE * kernels + ROUNDING_NS;
+    untimed.abs() <= MAX_UNTIMED_SHARE * kernels && figures.iter().all(is_as_the_kernels)
 }
 
 #[test]

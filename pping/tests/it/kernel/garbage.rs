@@ -78,7 +78,7 @@ fn tunnels_with_a_few_bytes_changed() {
 
 #[test]
 fn shapes_with_a_few_bytes_changed_with_udp_methods_off() {
-    let rules = Rules { methods: Methods::NONE.and(Method::TcpTs).and(Method::IcmpEcho), ..SETTINGS.rules };
+    let rules = Rules { methods: Methods::NONE.with(Method::TcpTs).with(Method::IcmpEcho), ..SETTINGS.rules };
     let shapes: Vec<Shape> = catalogue().into_iter().chain(tunnels()).collect();
     change(Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet), &shapes);
 }

@@ -148,20 +148,20 @@ fn longest(residence: &Residence) -> Duration {
 
 /// How many followed packets may have no known end: depending on what its CPU was doing, the kernel now and then skips
 /// a program at a tracepoint.
-const UNSEEN: u64 = 12;
+const MAX_UNSEEN_ENDS: u64 = 12;
 
 /// Returns how many followed packets have neither a time nor a loss.
-fn open(residence: &Residence) -> u64 {
+fn unfinished(residence: &Residence) -> u64 {
     residence.followed - (count(residence) + residence.dropped + residence.replaced)
 }
 
-/// Waits until all followed packets have ended, or all but [`UNSEEN`] and nothing changes any more.
+/// Waits until all followed packets have ended, or all but [`MAX_UNSEEN_ENDS`] and nothing changes any more.
 fn settled(kernel: &Kernel, id: u16) -> Residence {
     let (began, mut found) = (Instant::now(), queue(kernel, id));
     loop {
         thread::sleep(Duration::from_millis(500));
         let now = queue(kernel, id);
-        if open(&now) == 0 || (open(&now) <= UNSEEN && now == found) {
+        if unfinished(&now) == 0 || (unfinished(&now) <= MAX_UNSEEN_ENDS && now == found) {
             return now;
         }
         found = now;
@@ -179,7 +179,7 @@ fn queueing_takes_as_long_as_a_bucket_of_known_rate_makes_it() {
     let found = settled(&kernel, id);
     // All packets are followed. A packet that the receiver drops may count as dropped if its departure from the queue
     // was not seen.
-    assert!(count(&found) + UNSEEN >= PACKETS as u64, "{found:?}");
+    assert!(count(&found) + MAX_UNSEEN_ENDS >= PACKETS as u64, "{found:?}");
     let mean = found.sum as f64 / count(&found) as f64 / 1e9;
     eprintln!("mean {mean} s, by arithmetic {expected} s");
     assert!((mean / expected - 1.0).abs() < 0.05, "{mean} s, by arithmetic {expected} s");
@@ -221,7 +221,7 @@ fn packets_of_a_queue_that_is_taken_away_have_no_time_and_are_counted() {
     // Some packets had left before the queue was replaced.
     let sent = elapsed.as_secs_f64() * SLOW as f64 / FRAME as f64 + 10.0;
     assert!(found.dropped > 100 && (count(&found) as f64) < sent, "{found:?}");
-    assert!(found.replaced <= UNSEEN, "{found:?}");
+    assert!(found.replaced <= MAX_UNSEEN_ENDS, "{found:?}");
     assert!(longest(&found) <= elapsed * 2, "{found:?}");
 
     // Deleting the interface has the same effect.
@@ -230,7 +230,7 @@ fn packets_of_a_queue_that_is_taken_away_have_no_time_and_are_counted() {
     run(cable.sender.command("ip").args(["link", "delete", "left"])).unwrap();
     let after = settled(&kernel, id);
     assert!(after.dropped > found.dropped + 100, "{after:?}");
-    assert!(after.replaced <= 2 * UNSEEN, "{after:?}");
+    assert!(after.replaced <= 2 * MAX_UNSEEN_ENDS, "{after:?}");
 }
 
 /// Sends a bulk transfer with packets of up to 64 KiB through a bucket with room for a quarter of a second. Returns the
@@ -251,7 +251,7 @@ fn bulk(burst: usize, every: u32) -> (Residence, Duration) {
 fn a_super_packet_counts_as_one_packet() {
     let (found, elapsed) = bulk(100_000, 1);
     eprintln!("{} of {} in {elapsed:?}, longest {:?}", count(&found), found.followed, longest(&found));
-    assert!(count(&found) > 30 && found.replaced <= UNSEEN, "{found:?}");
+    assert!(count(&found) > 30 && found.replaced <= MAX_UNSEEN_ENDS, "{found:?}");
     // The limit holds a quarter of a second, and the burst adds to it.
     assert!(longest(&found) < Duration::from_millis(320), "{found:?}");
     assert!(found.sum / count(&found) > 5_000_000, "{found:?}");

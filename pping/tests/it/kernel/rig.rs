@@ -10,7 +10,7 @@ use aya::programs::{TestRun as _, TestRunOptions};
 use pping::kernel::{
     clock::WallClock,
     drain::{Event, drain},
-    features::{Feature, Without},
+    features::{DisabledFeatures, Feature},
     interfaces::Link,
     load::{self, Hook, Kernel, LoadOptions},
     lookup, sweep,
@@ -87,7 +87,10 @@ pub(super) const SETTINGS: LoadOptions =
 /// Returns load options for the running kernel, and with the programs for older kernels.
 pub(super) fn kernels() -> [LoadOptions; 2] {
     // TCX stays on: without it a delayed test would outlive its lease.
-    [SETTINGS, LoadOptions { without: Without::these(&[Feature::Fetch, Feature::ForEach]), ..SETTINGS }]
+    [
+        SETTINGS,
+        LoadOptions { without: DisabledFeatures::these(&[Feature::Fetch, Feature::ForEach]), ..SETTINGS },
+    ]
 }
 
 /// An event without its times.
@@ -240,13 +243,13 @@ impl Rig {
     /// again.
     pub(super) fn start_over(&mut self) {
         let Kernel { series, local_addresses, .. } = &mut self.kernel;
-        series.cut_off(Control::RESTART);
+        series.set_cut_off(Control::PACKETS_MISSED);
         for address in local_addresses.keys().collect::<Result<Vec<_>, _>>().unwrap() {
             local_addresses.remove(&address).unwrap();
         }
         sweep::sweep(&mut self.kernel).unwrap();
         let Kernel { series, counters, .. } = &mut self.kernel;
-        series.cut_off(0);
+        series.set_cut_off(0);
         // A series has two sets of sums and bins.
         for _ in 0..2 {
             series.rotate();

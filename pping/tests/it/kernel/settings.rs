@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pping::kernel::{
-    features::{Feature, Without},
+    features::{DisabledFeatures, Feature},
     load::{self, Kernel, LoadOptions},
 };
 use pping_common::{
@@ -104,11 +104,11 @@ fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_prog
 /// Returns each method alone, all but one for each method if the tests are exhaustive, and the other sets that options
 /// can give.
 fn method_sets() -> Vec<Methods> {
-    let alone = Method::ALL.map(|method| Methods::NONE.and(method));
+    let alone = Method::ALL.map(|method| Methods::NONE.with(method));
     let but_one =
         Method::ALL.map(|method| Methods::ALL.without(method)).into_iter().filter(|_| is_exhaustive());
-    let seq = Methods::NONE.and_seq_always();
-    let others = [Methods::ALL, Methods::ALL.and_seq_always(), seq, seq.and(Method::TcpTs)];
+    let seq = Methods::NONE.with_seq_always();
+    let others = [Methods::ALL, Methods::ALL.with_seq_always(), seq, seq.with(Method::TcpTs)];
     alone.into_iter().chain(but_one).chain(others).collect()
 }
 
@@ -129,8 +129,8 @@ fn groupings() -> [Grouping; 3] {
 
 /// Returns the fewest settings and the most, each in several combinations.
 fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
-    let all = Emit::SAMPLES.and(Emit::FLOWS).and(Emit::ENDS);
-    let both = Methods::ALL.and_seq_always();
+    let all = Emit::SAMPLES.with(Emit::FLOWS).with(Emit::ENDS);
+    let both = Methods::ALL.with_seq_always();
     let extremes = [
         (Emit::NOTHING, false, Decap::NONE, Methods::ALL),
         (all, true, Decap::ALL, Methods::ALL),
@@ -169,7 +169,7 @@ fn the_programs_load_within_the_budget_with_groups_and_every_event() {
 fn the_programs_for_older_kernels_load_within_the_budget() {
     let [_, file, _] = groupings();
     for settings in extremes(Grouping::NONE).chain(extremes(file)) {
-        let settings = LoadOptions { without: Without::these(&Feature::ALL), ..settings };
+        let settings = LoadOptions { without: DisabledFeatures::these(&Feature::ALL), ..settings };
         let kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&kernel, &settings);
     }

@@ -17,7 +17,7 @@ pub(super) const SHORTEST: usize = 14;
 
 /// How the programs treat a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Becomes {
+pub(super) enum Treatment {
     Stamped,
     Unstamped,
     Echo,
@@ -29,19 +29,19 @@ pub(super) enum Becomes {
 pub(super) struct Shape {
     pub(super) name: String,
     pub(super) frame: Vec<u8>,
-    becomes: Becomes,
+    treatment: Treatment,
 }
 
-fn becomes(bytes: &[u8], decap: Decap) -> Becomes {
+fn treatment(bytes: &[u8], decap: Decap) -> Treatment {
     let mut frame = Frame::EMPTY;
     match frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL) {
-        Err(reason) => Becomes::Untracked(reason),
+        Err(reason) => Treatment::Untracked(reason),
         // A packet whose first byte may be QUIC's opens no flow.
-        Ok(()) if frame.transport.kind == Kind::Quic => Becomes::Untracked(Untracked::Unsupported),
-        Ok(()) if frame.transport.kind == Kind::Echo => Becomes::Echo,
-        Ok(()) if frame.transport.kind == Kind::Dns => Becomes::Dns,
-        Ok(()) if frame.transport.segment.has_timestamps => Becomes::Stamped,
-        Ok(()) => Becomes::Unstamped,
+        Ok(()) if frame.transport.kind == Kind::Quic => Treatment::Untracked(Untracked::Unsupported),
+        Ok(()) if frame.transport.kind == Kind::Echo => Treatment::Echo,
+        Ok(()) if frame.transport.kind == Kind::Dns => Treatment::Dns,
+        Ok(()) if frame.transport.segment.has_timestamps => Treatment::Stamped,
+        Ok(()) => Treatment::Unstamped,
     }
 }
 
@@ -51,13 +51,13 @@ pub(super) const DECAP_ALL: LoadOptions = LoadOptions { decap: Decap::ALL, ..SET
 #[test]
 fn the_shapes_parse_as_intended() {
     for shape in catalogue() {
-        assert_eq!(becomes(&shape.frame, Decap::NONE), shape.becomes, "{}", shape.name);
-        assert_eq!(becomes(&shape.frame, Decap::ALL), shape.becomes, "{}, tunnels on", shape.name);
+        assert_eq!(treatment(&shape.frame, Decap::NONE), shape.treatment, "{}", shape.name);
+        assert_eq!(treatment(&shape.frame, Decap::ALL), shape.treatment, "{}, tunnels on", shape.name);
     }
     for shape in tunnels() {
-        let unsupported = Becomes::Untracked(Untracked::Unsupported);
-        assert_eq!(becomes(&shape.frame, Decap::NONE), unsupported, "{}, tunnels off", shape.name);
-        assert_eq!(becomes(&shape.frame, Decap::ALL), shape.becomes, "{}", shape.name);
+        let unsupported = Treatment::Untracked(Untracked::Unsupported);
+        assert_eq!(treatment(&shape.frame, Decap::NONE), unsupported, "{}, tunnels off", shape.name);
+        assert_eq!(treatment(&shape.frame, Decap::ALL), shape.treatment, "{}", shape.name);
     }
 }
 
@@ -118,11 +118,11 @@ fn a_kind_of_tunnel_that_is_off_is_not_parsed() {
         let (others, only) = (Decap(Decap::ALL.0 & !kind.0), LoadOptions { decap: kind, ..SETTINGS });
         let opened = tunnels()
             .iter()
-            .filter(|shape| shape.becomes == Becomes::Stamped)
-            .filter(|shape| becomes(&shape.frame, kind) == Becomes::Stamped)
+            .filter(|shape| shape.treatment == Treatment::Stamped)
+            .filter(|shape| treatment(&shape.frame, kind) == Treatment::Stamped)
             .inspect(|shape| {
-                let closed = becomes(&shape.frame, others);
-                assert_eq!(closed, Becomes::Untracked(Untracked::Unsupported), "{}", shape.name);
+                let closed = treatment(&shape.frame, others);
+                assert_eq!(closed, Treatment::Untracked(Untracked::Unsupported), "{}", shape.name);
             })
             .count();
         assert!(opened > 1, "{kind:?} opens {opened}");

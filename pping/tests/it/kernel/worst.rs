@@ -24,9 +24,9 @@ const WORST: usize = 20;
 const EVIDENCE: u64 = 3;
 
 /// A flow direction: its endpoints, and the interface direction in which its echoes pass.
-type Way = (Endpoints, u8);
+type FlowDirection = (Endpoints, u8);
 
-fn way(contender: &Contender) -> Way {
+fn flow_direction(contender: &Contender) -> FlowDirection {
     (contender.endpoints, contender.direction)
 }
 
@@ -86,22 +86,22 @@ fn assert_the_worst(mut rig: Rig) {
         for round in 4 * sweeps..4 * sweeps + 4 {
             converse(&mut rig, &mut random, round);
             for sample in samples(&rig.agree("a round")) {
-                let way = (sample.endpoints, sample.direction);
-                rtts.insert(format!("{way:?}"), (sample.smoothed_rtt, sample.min_rtt));
+                let flow_direction = (sample.endpoints, sample.direction);
+                rtts.insert(format!("{flow_direction:?}"), (sample.smoothed_rtt, sample.min_rtt));
             }
         }
         rig.kernel.sweeper.rank(WORST, EVIDENCE);
         rig.sweep();
         rig.twin.tracker.fold();
         // All contenders, with the RTTs of the kernel's own samples, because the two clocks differ.
-        let mut all: Vec<(Way, [u64; Figure::COUNT])> = Vec::new();
+        let mut all: Vec<(FlowDirection, [u64; Figure::COUNT])> = Vec::new();
         for (contender, _) in rig.twin.tracker.take_worst() {
-            let way = way(&contender);
+            let flow_direction = flow_direction(&contender);
             let [.., again, bytes] = contender.figures;
-            let (smoothed, min) = rtts.get(&format!("{way:?}")).copied().unwrap_or((0, 0));
+            let (smoothed, min) = rtts.get(&format!("{flow_direction:?}")).copied().unwrap_or((0, 0));
             let has_evidence = contender.packets >= EVIDENCE;
-            if has_evidence && all.iter().all(|(known, _)| *known != way) {
-                all.push((way, [smoothed, smoothed - min, again, bytes]));
+            if has_evidence && all.iter().all(|(known, _)| *known != flow_direction) {
+                all.push((flow_direction, [smoothed, smoothed - min, again, bytes]));
             }
         }
         assert!(all.len() > usize::from(FLOWS), "{}", all.len());
@@ -117,7 +117,7 @@ fn assert_the_worst(mut rig: Rig) {
             let values: Vec<u64> = worst.iter().map(|it| value(&it.figures)).collect();
             assert_eq!(values, expected, "{figure:?}");
             for contender in worst {
-                let known = all.iter().find(|(known, _)| *known == way(contender));
+                let known = all.iter().find(|(known, _)| *known == flow_direction(contender));
                 assert_eq!(
                     known.map(|(_, figures)| value(figures)),
                     Some(value(&contender.figures)),

@@ -22,7 +22,7 @@ fn impossible_lengths_are_an_error_and_earlier_packets_count() {
         capture.extend(claimed.to_le_bytes());
         capture.extend([0; 1000]);
         let output = read(&capture, "");
-        assert_fails(&output, 1, &["damaged", "claims", "; 10 packets were read"]);
+        assert_fails(&output, 1, &["corrupt", "claims", "; 10 packets were read"]);
         assert_eq!(samples_so_far(&output).len(), 6);
     }
 }
@@ -53,7 +53,7 @@ fn packets_that_leave_their_block_are_an_error() {
         body.resize(120, 0);
         for number in [2, 6] {
             let capture = [section(), interface(1, "eth0"), block(number, &body)].concat();
-            assert_fails(&read(&capture, ""), 1, &["damaged", "a packet's lengths"]);
+            assert_fails(&read(&capture, ""), 1, &["corrupt", "invalid packet lengths"]);
         }
     }
 }

@@ -63,7 +63,7 @@ fn a_capture_that_is_cut_short_keeps_its_samples() {
     let compressed = gzip(&capture);
     for (bytes, least) in [(cut, 5), (&gzip(cut)[..], 5), (&compressed[..compressed.len() - 1], 5)] {
         let output = read(bytes, "");
-        assert_fails(&output, 1, &["--read", "cut short", " packets were read", "samples, read in"]);
+        assert_fails(&output, 1, &["--read", "truncated", " packets were read", "samples, read in"]);
         assert!(samples_so_far(&output).len() >= least, "{}", stderr(&output));
     }
     assert_fails(&read(cut, ""), 1, &["; 9 packets were read"]);

@@ -20,7 +20,7 @@ const CLIENT: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1
 const MANY: u32 = 1_000;
 
 /// By timestamps alone.
-const RULES: Rules = Rules { methods: Methods::NONE.and(Method::TcpTs), ..Rules::UNLIMITED };
+const RULES: Rules = Rules { methods: Methods::NONE.with(Method::TcpTs), ..Rules::UNLIMITED };
 
 fn settings(emit: Emit) -> Settings {
     let rules = Rules { include_local: false, ..RULES };
@@ -50,7 +50,7 @@ fn series(tracker: &Tracker) -> Vec<(SeriesKey, Tally)> {
 
 #[test]
 fn a_flow_that_is_swept_closes_first_and_then_ends() {
-    let mut tracker = Tracker::new(settings(Emit::FLOWS.and(Emit::ENDS)));
+    let mut tracker = Tracker::new(settings(Emit::FLOWS.with(Emit::ENDS)));
     let packets = connection(40_000, START, 3, MILLISECOND);
     take(&mut tracker, &packets, 0);
     tracker.report.events.clear();

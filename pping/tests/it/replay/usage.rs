@@ -17,7 +17,7 @@ fn options_useless_with_a_capture_are_refused_with_a_reason() {
         ("--history-memory 5", "pping top -r"),
         ("--web-config web.yml", "no metrics"),
         ("--pin /sys/fs/bpf/pping", "no kernel program"),
-        ("--wait", "there or not"),
+        ("--wait", "does not wait"),
     ] {
         let output = pping(&format!("-r /dev/null {option}")).output().unwrap();
         let name = option.split(' ').next().unwrap();
@@ -97,10 +97,10 @@ fn a_capture_that_cannot_be_opened_is_named() {
 #[test]
 fn a_file_that_is_not_a_capture_is_rejected_as_such() {
     assert_fails(&read(b"", ""), 1, &["--read", "empty"]);
-    assert_fails(&read(b"{}", ""), 1, &["no capture", "7b 7d"]);
-    assert_fails(&read(b"#!/bin/sh\n", ""), 1, &["no capture", "23 21 2f 62"]);
+    assert_fails(&read(b"{}", ""), 1, &["not a capture file", "7b 7d"]);
+    assert_fails(&read(b"#!/bin/sh\n", ""), 1, &["not a capture file", "23 21 2f 62"]);
     let capture = pcap(&connection(40_000, START, 2, 1));
-    assert_fails(&read(&capture[..20], ""), 1, &["cut short"]);
+    assert_fails(&read(&capture[..20], ""), 1, &["truncated"]);
 }
 
 #[test]

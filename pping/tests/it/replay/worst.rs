@@ -267,9 +267,9 @@ fn what_is_expected_of_a_group_is_what_it_is_compared_with() {
 
 #[test]
 fn the_worst_take_an_interval() {
-    refused("-r /dev/null --worst 5", "--worst 5: the worst are those of an interval");
+    refused("-r /dev/null --worst 5", "--worst 5: the worst are ranked for each interval");
     refused("-r /dev/null --aggregate 1s --worst 0", "1 to 1000");
-    refused("-r /dev/null --aggregate 1s --worst 5 --worst-evidence 0", "from 1 on");
+    refused("-r /dev/null --aggregate 1s --worst 5 --worst-evidence 0", "1 or more");
 }
 
 #[track_caller]

@@ -25,7 +25,7 @@ pub(super) struct Counted {
 impl Counted {
     /// Counts while no packets pass. A busy machine's agent may be slow to publish its counts. So this waits until
     /// pping's count of all packets since `start` equals the kernel's, but no longer than [`PATIENCE`].
-    pub(super) fn quietly(cable: &Cable, start: Option<&Self>) -> Self {
+    pub(super) fn once_quiet(cable: &Cable, start: Option<&Self>) -> Self {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let before = cable.counted();

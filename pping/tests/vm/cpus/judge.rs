@@ -1,7 +1,7 @@
 //! Decides which samples a capture justifies, and which it demands.
 //!
 //! If two packets pass at the same time on two CPUs, the capture may not have their order. So a sample is justified by
-//! any packets that passed within [`AT_ONCE`] of the right ones. A wrong sample is wrong by at least a step of a
+//! any packets that passed within [`MAX_SKEW`] of the right ones. A wrong sample is wrong by at least a step of a
 //! script, which is twice as long.
 
 use std::{
@@ -19,7 +19,7 @@ use crate::{
 
 /// Packets less than this apart may have passed in any order, and a witness may note a packet this late: a guest's CPU
 /// stands still while the machine's CPUs are busy.
-pub(super) const AT_ONCE: Duration = Duration::from_millis(70);
+pub(super) const MAX_SKEW: Duration = Duration::from_millis(70);
 
 /// The percentage of samples that may be later than that. One sample always may.
 const LATE: usize = 1;
@@ -29,7 +29,7 @@ const LATE: usize = 1;
 const LIFETIME: Duration = Duration::from_secs(9);
 
 /// Too late for a sample even if a CPU stood still.
-const NEVER: Duration = Duration::from_secs(2);
+const MAX_STALL: Duration = Duration::from_secs(2);
 
 /// An identifier of a flow direction that the capture shows recorded and echoed.
 #[derive(Clone, Debug)]
@@ -42,10 +42,10 @@ pub(super) struct Expected {
     pub(super) recorded_at: u64,
     pub(super) matched_at: u64,
     /// Whether the order of the packets in the capture demands the sample. Otherwise another order does.
-    pub(super) is_due: bool,
+    pub(super) is_demanded: bool,
 }
 
-type Way = (Host, Host);
+type EndpointPair = (Host, Host);
 
 /// The verdict on all samples.
 #[derive(Debug, Default)]
@@ -57,44 +57,44 @@ pub(super) struct Verdict {
     pub(super) wrong: Vec<String>,
     pub(super) late: Vec<String>,
     /// Missing samples, by flow.
-    pub(super) missing: BTreeMap<Way, Vec<Expected>>,
+    pub(super) missing: BTreeMap<EndpointPair, Vec<Expected>>,
 }
 
 /// Compares samples with packets, both in order of time. `is_sparse` says whether the packets of a host's flows are far
 /// apart.
 pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
-    let mut flows: BTreeMap<Way, Vec<Packet>> = BTreeMap::new();
+    let mut flows: BTreeMap<EndpointPair, Vec<Packet>> = BTreeMap::new();
     for packet in packets {
         flows.entry(flow_of(packet.from, packet.to)).or_default().push(*packet);
     }
-    let mut by_way: BTreeMap<(String, Way), Vec<&Sample>> = BTreeMap::new();
+    let mut samples_by_pair: BTreeMap<(String, EndpointPair), Vec<&Sample>> = BTreeMap::new();
     for sample in all {
         let tuple = &sample.tuple;
-        let way = ((tuple.src_ip, tuple.src_port), (tuple.dest_ip, tuple.dest_port));
-        by_way.entry((sample.method.clone(), way)).or_default().push(sample);
+        let pair = ((tuple.src_ip, tuple.src_port), (tuple.dest_ip, tuple.dest_port));
+        samples_by_pair.entry((sample.method.clone(), pair)).or_default().push(sample);
     }
-    let mut expected: BTreeMap<(String, Way), Vec<Expected>> = BTreeMap::new();
+    let mut expected: BTreeMap<(String, EndpointPair), Vec<Expected>> = BTreeMap::new();
     for packets in flows.values() {
         for one in in_flow(packets) {
             expected.entry((one.method.to_owned(), (one.from, one.to))).or_default().push(one);
         }
     }
     let mut verdict = Verdict { samples: all.len(), ..Verdict::default() };
-    let keys: BTreeSet<_> = by_way.keys().chain(expected.keys()).cloned().collect();
+    let keys: BTreeSet<_> = samples_by_pair.keys().chain(expected.keys()).cloned().collect();
     for key in keys {
         let (samples, mut expected) =
-            (by_way.remove(&key).unwrap_or_default(), expected.remove(&key).unwrap_or_default());
+            (samples_by_pair.remove(&key).unwrap_or_default(), expected.remove(&key).unwrap_or_default());
         expected.sort_by_key(|it| it.matched_at);
         let flow = flow_of(key.1.0, key.1.1);
         let packets = flows.get(&flow).map_or(&[][..], Vec::as_slice);
-        verdict.due += expected.iter().filter(|it| it.is_due).count();
+        verdict.due += expected.iter().filter(|it| it.is_demanded).count();
         let mut near: Vec<_> = samples
             .iter()
             .enumerate()
             .flat_map(|(i, sample)| {
-                let at_once = AT_ONCE.as_nanos() as u64;
-                let first = expected.partition_point(|it| it.matched_at + at_once < sample.timestamp);
-                let last = expected.partition_point(|it| it.matched_at <= sample.timestamp + at_once);
+                let max_skew = MAX_SKEW.as_nanos() as u64;
+                let first = expected.partition_point(|it| it.matched_at + max_skew < sample.timestamp);
+                let last = expected.partition_point(|it| it.matched_at <= sample.timestamp + max_skew);
                 (first..last).map(move |j| (sample, i, j))
             })
             .filter_map(|(sample, i, j)| distance(sample, &expected[j]).map(|distance| (distance, i, j)))
@@ -113,14 +113,14 @@ pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host)
                 flow_of((tuple.src_ip, tuple.src_port), (tuple.dest_ip, tuple.dest_port)) == flow
             };
             let text = around(sample, &all.iter().filter(is_of_flow).collect::<Vec<_>>(), packets);
-            let list = if is_explained(sample, packets, is_sparse(flow.0)) {
+            let list = if is_wrong(sample, packets, is_sparse(flow.0)) {
                 &mut verdict.wrong
             } else {
                 &mut verdict.late
             };
             list.push(text);
         }
-        let missing = expected.into_iter().zip(is_found).filter(|(it, is_found)| it.is_due && !is_found);
+        let missing = expected.into_iter().zip(is_found).filter(|(it, is_found)| it.is_demanded && !is_found);
         let missing: Vec<_> = missing.map(|(it, _)| it).collect();
         if !missing.is_empty() {
             verdict.missing.entry(flow).or_default().extend(missing);
@@ -133,31 +133,33 @@ pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host)
 }
 
 /// Returns both endpoints in the same order for both directions.
-pub(super) fn flow_of(one: Host, other: Host) -> Way {
+pub(super) fn flow_of(one: Host, other: Host) -> EndpointPair {
     if one < other { (one, other) } else { (other, one) }
 }
 
-/// Returns how far a sample is from an expected one, unless it exceeds [`AT_ONCE`].
+/// Returns how far a sample is from an expected one, unless it exceeds [`MAX_SKEW`].
 fn distance(sample: &Sample, expected: &Expected) -> Option<u64> {
     let recorded = sample.recorded_at().abs_diff(expected.recorded_at);
     let matched = sample.timestamp.abs_diff(expected.matched_at);
-    (u128::from(recorded.max(matched)) <= AT_ONCE.as_nanos()).then_some(recorded + matched)
+    (u128::from(recorded.max(matched)) <= MAX_SKEW.as_nanos()).then_some(recorded + matched)
 }
 
 /// True if an unjustified sample is wrong, and not merely late. It is wrong if two packets of a sparse flow passed at
 /// its two times, or if no packet passed near its end. Otherwise a CPU stood still for long. In a conversation packets
 /// pass all the time, so packets at those times prove nothing.
-fn is_explained(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
+fn is_wrong(sample: &Sample, packets: &[Packet], is_sparse: bool) -> bool {
     // The recorded packet was sent by the host that the echo goes to.
     let is_at = |time: u64, address: IpAddr| {
         packets.iter().any(|packet| {
-            packet.from.0 == address && u128::from(packet.at.abs_diff(time)) <= AT_ONCE.as_nanos() / 2
+            packet.from.0 == address && u128::from(packet.at.abs_diff(time)) <= MAX_SKEW.as_nanos() / 2
         })
     };
     is_sparse
         && is_at(sample.recorded_at(), sample.tuple.dest_ip)
         && is_at(sample.timestamp, sample.tuple.src_ip)
-        || packets.iter().all(|packet| u128::from(packet.at.abs_diff(sample.timestamp)) > NEVER.as_nanos())
+        || packets
+            .iter()
+            .all(|packet| u128::from(packet.at.abs_diff(sample.timestamp)) > MAX_STALL.as_nanos())
 }
 
 /// Describes a sample, the other samples of its flow, and the packets around it.
@@ -196,11 +198,11 @@ impl fmt::Display for Content {
 /// Returns the samples to expect of a flow.
 fn in_flow(packets: &[Packet]) -> Vec<Expected> {
     let mut expected = Vec::new();
-    let ways: BTreeSet<Way> = packets.iter().map(|it| (it.from, it.to)).collect();
+    let endpoint_pairs: BTreeSet<EndpointPair> = packets.iter().map(|it| (it.from, it.to)).collect();
     let has_stamps = packets
         .iter()
         .any(|it| matches!(it.content, Content::Segment(segment) if segment.flags & SYN != 0 && segment.flags & ACK != 0 && segment.stamps.is_some()));
-    for (from, to) in ways {
+    for (from, to) in endpoint_pairs {
         let sent: Vec<_> = packets.iter().filter(|it| it.from == from && it.to == to).copied().collect();
         let back: Vec<_> = packets.iter().filter(|it| it.from == to && it.to == from).copied().collect();
         expected.extend(handshake(&sent, &back));
@@ -231,7 +233,7 @@ fn matched(method: &'static str, identifier: u32, recorded: &Packet, echo: &Pack
         identifier,
         recorded_at: recorded.at,
         matched_at: echo.at,
-        is_due: u128::from(echo.at.saturating_sub(recorded.at)) < LIFETIME.as_nanos(),
+        is_demanded: u128::from(echo.at.saturating_sub(recorded.at)) < LIFETIME.as_nanos(),
     }
 }
 
@@ -278,15 +280,15 @@ fn by_stamps(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
             firsts.insert(tsval, packet);
         }
         let Some(first) = firsts.get(&tsval) else { continue };
-        let is_at_once = u128::from(packet.at.abs_diff(first.at)) <= AT_ONCE.as_nanos();
+        let is_within_skew = u128::from(packet.at.abs_diff(first.at)) <= MAX_SKEW.as_nanos();
         let may_be_recorded = consumed(segment) > 0 && segment.flags & SYN == 0 && had_one;
         let is_known = expected.iter().rev().take(16).any(|it: &Expected| it.identifier == tsval);
-        if !(is_first || is_at_once) || !may_be_recorded || is_known {
+        if !(is_first || is_within_skew) || !may_be_recorded || is_known {
             continue;
         }
         if let Some(echo) = echoes.get(&tsval) {
             let expect = matched("tcp-ts", tsval, packet, echo);
-            expected.push(Expected { is_due: is_first && expect.is_due, ..expect });
+            expected.push(Expected { is_demanded: is_first && expect.is_demanded, ..expect });
         }
     }
     expected
@@ -318,7 +320,7 @@ fn by_numbers(sent: &[Packet], back: &[Packet]) -> Vec<Expected> {
             if let Some(last) = expected.last_mut()
                 && last.matched_at == echo.at
             {
-                last.is_due = false;
+                last.is_demanded = false;
             }
             expected.push(matched("tcp-seq", end, packet, echo));
         }

@@ -101,12 +101,12 @@ pub(super) fn send(socket: &PacketSocket, frame: &[u8]) {
 }
 
 /// The scripts of a lane, and which of them is playing.
-struct Lead {
+struct Conductor {
     scripts: Vec<(Script, Option<Instant>)>,
     playing: usize,
 }
 
-impl Lead {
+impl Conductor {
     /// Returns the next step of the script whose last step is the oldest, once [`STEP`] has passed since then. A script
     /// that has begun first completes its beginning: flows without a reply are evicted to make room.
     fn step(&mut self) -> Step {
@@ -128,7 +128,7 @@ impl Lead {
     }
 
     /// Notes that every thread has sent its part.
-    fn is_sent(&mut self) {
+    fn mark_sent(&mut self) {
         self.scripts[self.playing].1 = Some(Instant::now());
     }
 }
@@ -153,15 +153,16 @@ pub(super) fn play(
 ) {
     let (step, has_ended) = (Mutex::new(Step::default()), AtomicBool::new(false));
     let (all, gate) = (Barrier::new(SEATS), Gate::default());
-    let mut lead = Lead { scripts: scripts.into_iter().map(|script| (script, None)).collect(), playing: 0 };
-    let part = |seat: usize, mut lead: Option<&mut Lead>| {
+    let mut conductor =
+        Conductor { scripts: scripts.into_iter().map(|script| (script, None)).collect(), playing: 0 };
+    let part = |seat: usize, mut conductor: Option<&mut Conductor>| {
         let socket = ends.socket(seat < SEATS / 2);
         let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (lane * SEATS + seat + 1) as u64);
         let mut is_open = false;
         loop {
-            if let Some(lead) = &mut lead {
+            if let Some(conductor) = &mut conductor {
                 has_ended.store(is_over.load(Ordering::Relaxed), Ordering::Relaxed);
-                *step.lock().unwrap() = lead.step();
+                *step.lock().unwrap() = conductor.step();
             }
             all.wait();
             if has_ended.load(Ordering::Relaxed) {
@@ -176,10 +177,10 @@ pub(super) fn play(
                 send(&socket, &frame);
             }
             all.wait();
-            if let Some(lead) = &mut lead {
-                lead.is_sent();
+            if let Some(conductor) = &mut conductor {
+                conductor.mark_sent();
                 progress.steps.fetch_add(1, Ordering::Relaxed);
-                if !is_open && lead.is_open() {
+                if !is_open && conductor.is_open() {
                     is_open = true;
                     progress.opened.fetch_add(1, Ordering::Relaxed);
                 }
@@ -192,6 +193,6 @@ pub(super) fn play(
             scope.spawn(move || part(seat, None));
         }
         // The leading part has its own thread, because it moves from CPU to CPU.
-        scope.spawn(|| part(0, Some(&mut lead)));
+        scope.spawn(|| part(0, Some(&mut conductor)));
     });
 }

@@ -19,7 +19,7 @@ const LOST_OF_SCRIPT: usize = 12;
 const LOST_OF_CONVERSATION: usize = 20;
 /// One in this many samples of a conversation may be missing besides. Kernels delay acknowledgements and retransmit,
 /// and then much depends on the order of packets on two CPUs, which tcpdump may see differently.
-const OF_OTHER_ORDER: usize = 100;
+const ONE_REORDERED_IN: usize = 100;
 
 /// The results of a run.
 pub(super) struct Outcome {
@@ -157,7 +157,7 @@ impl Outcome {
             "what is missing of scripts takes {least} packets that were not matched, and {skipped} are counted"
         );
         assert!(
-            count(&of_conversations) <= right / OF_OTHER_ORDER + (skipped - least) * LOST_OF_CONVERSATION,
+            count(&of_conversations) <= right / ONE_REORDERED_IN + (skipped - least) * LOST_OF_CONVERSATION,
             "too many samples of conversations are missing, with {skipped} packets counted that were not matched"
         );
         assert!(right > 500 && refused > 0 && evicted > 0, "too little happened to judge by");

@@ -45,7 +45,7 @@ fn repeated_request_replaces_the_recording() {
     let mut talk = Conversation::new();
     talk.low(10, request(1));
     talk.low(1010, request(1));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(1030, reply(1))), Some((1, 20)));
     assert_eq!(rtt(talk.high(1031, reply(1))), None);
 }
@@ -85,7 +85,7 @@ fn reply_of_the_requesting_side_does_not_match() {
 fn reply_is_not_recorded() {
     let mut talk = Conversation::new();
     talk.low(10, reply(1));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn rate_limit_holds_for_requests() {
     talk.low(10, request(1));
     talk.low(50, request(2));
     talk.low(110, request(3));
-    assert_eq!(talk.waiting(), 2);
+    assert_eq!(talk.pending_count(), 2);
     assert_eq!(rtt(talk.high(120, reply(2))), None);
     assert_eq!(rtt(talk.high(121, reply(3))), Some((3, 11)));
 }

@@ -26,9 +26,9 @@ fn with_samples() -> Conversation {
 fn is_recorded_after(talk: &Conversation, since: u64) -> bool {
     let mut talk = Conversation { flow: talk.flow, rules: talk.rules };
     talk.low(1000, data(103, 500));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     talk.low(1000 + since, data(104, 500));
-    talk.waiting() == 2
+    talk.pending_count() == 2
 }
 
 #[test]
@@ -36,9 +36,9 @@ fn rate_limit_is_from_recording_to_recording() {
     let mut talk = Conversation::in_progress();
     talk.rules.rate_limit = 100 * MS;
     let mut recorded = |ms, tsval| {
-        let before = talk.waiting();
+        let before = talk.pending_count();
         talk.low(ms, data(tsval, 500));
-        talk.waiting() > before
+        talk.pending_count() > before
     };
     assert!(recorded(10, 101));
     assert!(!recorded(50, 102));
@@ -56,7 +56,7 @@ fn rate_limit_only_delays_to_the_next_first_of_its_tick() {
     talk.low(109, data(102, 500));
     // The limit would allow it, but this is not the first segment of its tick.
     talk.low(111, data(102, 500));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     talk.low(113, data(103, 500));
     assert_eq!(rtt(talk.high(133, pure_ack(501, 103))), Some((103, 20)));
 }
@@ -67,7 +67,7 @@ fn rate_limit_is_per_direction() {
     talk.rules.rate_limit = 100 * MS;
     talk.low(10, data(101, 500));
     talk.high(11, data(501, 100));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (1, 1));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (1, 1));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn rate_limit_of_zero_is_none() {
     for tsval in 101..=108 {
         talk.low(10, data(tsval, 500));
     }
-    assert_eq!(talk.waiting(), 8);
+    assert_eq!(talk.pending_count(), 8);
 }
 
 #[test]
@@ -135,10 +135,10 @@ fn largest_limits_do_not_overflow() {
     talk.flow.locked.set_rtts(Endpoint::Low, (min, u64::MAX));
     talk.low(1000, data(103, 500));
     talk.low(2000, data(104, 500));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     // A little more than 256 times 18 minutes later.
     talk.low(300_000_000, data(105, 500));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn packets_to_a_local_address_are_neither_full_nor_recorded() {
     for tsval in 101..=120 {
         assert!(!talk.low(10, data(tsval, 500)).measured.pending_full);
     }
-    assert_eq!((talk.waiting(), talk.flow.rtt(Endpoint::Low).recorded_at), (0, 0));
+    assert_eq!((talk.pending_count(), talk.flow.rtt(Endpoint::Low).recorded_at), (0, 0));
     assert_eq!(talk.flow.hot.direction(Endpoint::Low).newest_tsval, 120);
 }
 

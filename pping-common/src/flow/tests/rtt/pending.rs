@@ -13,7 +13,7 @@ fn full() -> Conversation {
     for tsval in 101..=108 {
         assert!(!talk.low(u64::from(tsval), data(tsval, 500)).measured.pending_full);
     }
-    assert_eq!(talk.waiting(), 8);
+    assert_eq!(talk.pending_count(), 8);
     talk
 }
 
@@ -21,7 +21,7 @@ fn full() -> Conversation {
 fn ninth_is_counted_and_not_recorded() {
     let mut talk = full();
     assert!(talk.low(109, data(109, 500)).measured.pending_full);
-    assert_eq!(talk.waiting(), 8);
+    assert_eq!(talk.pending_count(), 8);
     assert_eq!(rtt(talk.high(120, pure_ack(501, 101))), Some((101, 19)));
     assert_eq!(rtt(talk.high(121, pure_ack(501, 108))), Some((108, 13)));
     assert_eq!(rtt(talk.high(122, pure_ack(501, 109))), None);
@@ -48,14 +48,14 @@ fn what_found_no_slot_does_not_count_for_the_rate_limit() {
     assert!(talk.low(300, data(109, 500)).measured.pending_full);
     talk.high(301, pure_ack(501, 108));
     assert!(!talk.low(310, data(110, 500)).measured.pending_full);
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
 }
 
 #[test]
 fn freed_slot_is_used_again() {
     let mut talk = full();
     talk.high(120, pure_ack(501, 104));
-    assert_eq!(talk.waiting(), 4);
+    assert_eq!(talk.pending_count(), 4);
     for tsval in 109..=112 {
         assert!(!talk.low(130, data(tsval, 500)).measured.pending_full);
     }
@@ -114,5 +114,5 @@ fn there_is_room_until_the_end_of_time() {
     for sequence in 1..=8 {
         assert!(!talk.low((LATEST + 1) / MS, request(sequence)).measured.pending_full);
     }
-    assert_eq!(talk.waiting(), 8);
+    assert_eq!(talk.pending_count(), 8);
 }

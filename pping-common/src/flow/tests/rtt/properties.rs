@@ -123,16 +123,16 @@ fn packets(len: usize) -> impl Strategy<Value = Vec<Packet>> {
 fn methods() -> impl Strategy<Value = Methods> {
     let none = Methods::NONE;
     let tcp = prop_oneof![
-        4 => Just(none.and(Method::TcpTs).and(Method::TcpSeq)),
-        2 => Just(none.and(Method::TcpTs)),
-        2 => Just(none.and_seq_always()),
-        4 => Just(none.and(Method::TcpTs).and_seq_always()),
-        1 => Just(none.and(Method::TcpSeq)),
+        4 => Just(none.with(Method::TcpTs).with(Method::TcpSeq)),
+        2 => Just(none.with(Method::TcpTs)),
+        2 => Just(none.with_seq_always()),
+        4 => Just(none.with(Method::TcpTs).with_seq_always()),
+        1 => Just(none.with(Method::TcpSeq)),
         1 => Just(none),
     ];
     (tcp, any::<bool>()).prop_map(
         |(methods, has_handshake)| {
-            if has_handshake { methods.and(Method::TcpHandshake) } else { methods }
+            if has_handshake { methods.with(Method::TcpHandshake) } else { methods }
         },
     )
 }
@@ -269,7 +269,7 @@ proptest! {
     #[test]
     fn echoes_are_measured_as_the_model_does(
         packets in vec((any::<bool>(), any::<bool>(), 0..14_u16, 1..3000_u64), 1..120),
-        rules in rules(prop_oneof![Just(Methods::ALL), Just(Methods::NONE.and(Method::IcmpEcho))]),
+        rules in rules(prop_oneof![Just(Methods::ALL), Just(Methods::NONE.with(Method::IcmpEcho))]),
         local in local(),
     ) {
         let mut now = 0;
@@ -313,7 +313,7 @@ proptest! {
                 sampled[timed].push(sample);
             }
             for endpoint in [Endpoint::Low, Endpoint::High] {
-                prop_assert!(talk.flow.pending(endpoint).waiting() <= 8);
+                prop_assert!(talk.flow.pending(endpoint).count() <= 8);
             }
             let segment = &transport.segment;
             let identifiers = match transport.kind {

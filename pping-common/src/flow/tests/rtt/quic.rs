@@ -95,7 +95,7 @@ fn believed() -> Conversation {
 fn rule_1_known_versions_are_recognised_at_once() {
     let mut talk = talk();
     talk.low(1, initial(ANY, CLIENT));
-    assert!(talk.flow.hot.mode.connection().is_recognised());
+    assert!(talk.flow.hot.protocol_state.spin_trust().is_recognised());
 }
 
 #[test]
@@ -103,16 +103,16 @@ fn rule_1_unknown_versions_are_once_an_id_is_used() {
     let unknown = |destination, source| long(QuicForm::Initial, UNKNOWN, destination, source);
     let mut by_server = talk();
     by_server.low(1, unknown(ANY, CLIENT));
-    assert!(!by_server.flow.hot.mode.connection().is_recognised());
+    assert!(!by_server.flow.hot.protocol_state.spin_trust().is_recognised());
     by_server.high(2, unknown(CLIENT, SERVER));
-    assert!(by_server.flow.hot.mode.connection().is_recognised());
+    assert!(by_server.flow.hot.protocol_state.spin_trust().is_recognised());
 
     let mut by_client = talk();
     by_client.low(1, unknown(ANY, 0));
     by_client.high(2, unknown(0, SERVER));
-    assert!(!by_client.flow.hot.mode.connection().is_recognised(), "an empty ID says nothing");
+    assert!(!by_client.flow.hot.protocol_state.spin_trust().is_recognised(), "an empty ID says nothing");
     by_client.low(3, unknown(SERVER, 0));
-    assert!(by_client.flow.hot.mode.connection().is_recognised());
+    assert!(by_client.flow.hot.protocol_state.spin_trust().is_recognised());
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn rule_1_unknown_versions_are_not_by_other_ids_or_versions() {
         let mut talk = talk();
         talk.low(1, long(QuicForm::Initial, UNKNOWN, ANY, CLIENT));
         talk.high(2, long(QuicForm::Initial, version, id, SERVER));
-        assert!(!talk.flow.hot.mode.connection().is_recognised());
+        assert!(!talk.flow.hot.protocol_state.spin_trust().is_recognised());
         talk.low(3, short(false));
         talk.low(4, short(true));
         assert_eq!(talk.flow.spin[0].edge_at, 0);

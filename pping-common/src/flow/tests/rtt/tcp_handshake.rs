@@ -10,7 +10,7 @@ use crate::{
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, segment},
 };
 
-const ONLY: Methods = Methods::NONE.and(Method::TcpHandshake);
+const ONLY: Methods = Methods::NONE.with(Method::TcpHandshake);
 
 fn begun() -> Conversation {
     Conversation::by(ONLY)
@@ -261,14 +261,14 @@ fn h3_a_rst_of_either_side_ends_both_legs() {
 
 #[test]
 fn h3_legs_take_no_part_in_limits_and_slots() {
-    let mut talk = Conversation::by(ONLY.and(Method::TcpSeq));
+    let mut talk = Conversation::by(ONLY.with(Method::TcpSeq));
     talk.rules.rate_limit = 1_000 * MS;
     talk.low(10, syn());
     talk.high(30, syn_ack());
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 0));
     assert_eq!((talk.flow.rtt(Endpoint::Low).recorded_at, talk.flow.rtt(Endpoint::High).recorded_at), (0, 0));
     talk.low(35, bare(ACK, 1_000, 100, 5_000));
-    assert_eq!(talk.waiting(), 1, "the first that counts");
+    assert_eq!(talk.pending_count(), 1, "the first that counts");
     // This recording does not limit the next connection.
     talk.low(40, bare(SYN, 77, 0, 0));
     assert_eq!(rtt(talk.high(45, bare(SYN | ACK, 88, 0, 78))), Some((78, 5)));
@@ -330,15 +330,15 @@ fn with_timestamps() -> [Transport; 3] {
 
 #[test]
 fn h4_syns_are_left_to_their_legs() {
-    let seq = Methods::NONE.and_seq_always();
-    let auto = Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq);
-    for methods in [auto, seq, seq.and(Method::TcpTs)] {
+    let seq = Methods::NONE.with_seq_always();
+    let auto = Methods::NONE.with(Method::TcpTs).with(Method::TcpSeq);
+    for methods in [auto, seq, seq.with(Method::TcpTs)] {
         for [syn, syn_ack, ack] in [[syn(), syn_ack(), ack()], with_timestamps()] {
-            let mut talk = Conversation::by(methods.and(Method::TcpHandshake));
+            let mut talk = Conversation::by(methods.with(Method::TcpHandshake));
             assert_eq!(samples(talk.low(10, syn)), []);
-            assert_eq!(talk.waiting(), 0);
+            assert_eq!(talk.pending_count(), 0);
             assert_eq!(samples(talk.high(30, syn_ack)), [(Method::TcpHandshake, 1_000, 20)]);
-            assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
+            assert_eq!(talk.flow.pending(Endpoint::High).count(), 0);
             assert_eq!(samples(talk.low(35, ack)), [(Method::TcpHandshake, 5_000, 5)]);
         }
     }
@@ -346,7 +346,7 @@ fn h4_syns_are_left_to_their_legs() {
 
 #[test]
 fn h4_tsvals_of_syns_are_seen_all_the_same() {
-    let mut talk = Conversation::by(ONLY.and(Method::TcpTs));
+    let mut talk = Conversation::by(ONLY.with(Method::TcpTs));
     for (transport, ms) in with_timestamps().into_iter().zip(1..) {
         if ms == 2 {
             talk.high(ms, transport)
@@ -356,16 +356,16 @@ fn h4_tsvals_of_syns_are_seen_all_the_same() {
     }
     // This `TSval` is that of the SYN-ACK, so it is not the first of its tick. The next one is.
     talk.high(10, segment(ACK, 10, 500, 101));
-    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).count(), 0);
     talk.high(11, segment(ACK, 10, 501, 101));
-    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 1);
+    assert_eq!(talk.flow.pending(Endpoint::High).count(), 1);
 }
 
 #[test]
 fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
-    for methods in [Methods::NONE.and(Method::TcpTs), Methods::NONE.and_seq_always().and(Method::TcpTs)] {
+    for methods in [Methods::NONE.with(Method::TcpTs), Methods::NONE.with_seq_always().with(Method::TcpTs)] {
         let has_both = methods.has_both();
-        let mut talk = Conversation::by(methods.and(Method::TcpHandshake));
+        let mut talk = Conversation::by(methods.with(Method::TcpHandshake));
         let [syn, syn_ack, mut ack] = with_timestamps();
         talk.low(1, syn);
         talk.high(2, syn_ack);
@@ -374,21 +374,21 @@ fn h5_a_reply_gives_one_sample_and_frees_the_rest() {
         data.segment.has_timestamps = true;
         data.segment.timestamps = Timestamps { tsval: 501, tsecr: 100 };
         talk.high(3, data);
-        assert_eq!(talk.flow.pending(Endpoint::High).waiting(), if has_both { 2 } else { 1 });
+        assert_eq!(talk.flow.pending(Endpoint::High).count(), if has_both { 2 } else { 1 });
         ack.segment.timestamps.tsecr = 501;
         assert_eq!(samples(talk.low(10, ack)), [(Method::TcpHandshake, 5_000, 8)]);
         // The ACK acknowledges only the SYN-ACK, not the data.
-        assert_eq!(talk.flow.pending(Endpoint::High).waiting(), usize::from(has_both));
+        assert_eq!(talk.flow.pending(Endpoint::High).count(), usize::from(has_both));
     }
 }
 
 #[test]
 fn h5_what_follows_is_timed_as_ever() {
-    let mut talk = Conversation::by(ONLY.and(Method::TcpSeq));
+    let mut talk = Conversation::by(ONLY.with(Method::TcpSeq));
     talk.low(1, syn());
     // 100 bytes come with the SYN-ACK of a server that knows the client.
     talk.high(2, bare(SYN | ACK, 4_999, 100, 1_000));
-    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).count(), 0);
     talk.high(4, bare(ACK, 5_100, 50, 1_000));
     assert_eq!(samples(talk.low(10, bare(ACK, 1_000, 0, 5_100))), [(Method::TcpHandshake, 5_000, 8)]);
     assert_eq!(samples(talk.low(20, bare(ACK, 1_000, 0, 5_150))), [(Method::TcpSeq, 5_150, 16)]);
@@ -396,7 +396,7 @@ fn h5_what_follows_is_timed_as_ever() {
 
 #[test]
 fn h6_lowest_and_smoothed_rtt_are_of_all_methods() {
-    let mut talk = Conversation::by(ONLY.and(Method::TcpSeq));
+    let mut talk = Conversation::by(ONLY.with(Method::TcpSeq));
     talk.low(10, syn());
     talk.high(18, syn_ack());
     talk.low(20, ack());

@@ -9,9 +9,9 @@ use crate::{
     testing::{ACK, Conversation, FIN, RST, SYN, bare, samples, segment},
 };
 
-const AUTO: Methods = Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq);
-const SEQ: Methods = Methods::NONE.and_seq_always();
-const BOTH: Methods = SEQ.and(Method::TcpTs);
+const AUTO: Methods = Methods::NONE.with(Method::TcpTs).with(Method::TcpSeq);
+const SEQ: Methods = Methods::NONE.with_seq_always();
+const BOTH: Methods = SEQ.with(Method::TcpTs);
 
 /// Adds timestamps to a segment.
 fn with_timestamps(mut transport: Transport, tsval: u32, tsecr: u32) -> Transport {
@@ -26,7 +26,7 @@ fn options(segments: &[Transport]) -> TimestampOption {
     for (segment, ms) in segments.iter().zip(1..) {
         talk.low(ms, *segment);
     }
-    talk.flow.hot.mode.timestamps()
+    talk.flow.hot.protocol_state.timestamps()
 }
 
 fn with() -> Transport {
@@ -55,7 +55,7 @@ fn t1_the_third_segment_without_timestamps_tells() {
     talk.low(1, without());
     talk.high(2, without());
     talk.low(3, without());
-    assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::ABSENT);
+    assert_eq!(talk.flow.hot.protocol_state.timestamps(), TimestampOption::ABSENT);
 }
 
 #[test]
@@ -89,12 +89,12 @@ fn t1_a_syn_that_begins_a_connection_begins_anew() {
 fn t1_what_waits_is_forgotten_when_the_kind_changes() {
     let mut talk = Conversation::by(AUTO);
     talk.low(1, segment(SYN, 0, 100, 0));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     talk.high(2, bare(SYN | ACK, 1, 0, 1));
-    assert_eq!(talk.waiting(), 0);
-    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 1);
+    assert_eq!(talk.pending_count(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).count(), 1);
     talk.low(3, segment(ACK, 0, 101, 0));
-    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).count(), 0);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn t1_what_waits_is_kept_by_both() {
     let mut talk = Conversation::by(BOTH);
     talk.low(1, segment(SYN, 0, 100, 0));
     talk.high(2, bare(SYN | ACK, 7, 0, 0));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (2, 1));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (2, 1));
     let ack = with_timestamps(bare(ACK, 1, 0, 8), 101, 0);
     assert_eq!(samples(talk.low(5, ack)), [(Method::TcpSeq, 8, 3)]);
     let echo = with_timestamps(bare(ACK, 8, 0, 1), 900, 100);
@@ -127,7 +127,7 @@ fn connected(methods: Methods, has_timestamps: bool) -> Conversation {
         };
         is_low = !is_low;
     }
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 0));
     talk
 }
 
@@ -148,16 +148,16 @@ fn t2_auto_measures_by_timestamps_where_there_are_some() {
     for (methods, has_timestamps, expected) in [
         (AUTO, true, &[by_timestamps][..]),
         (AUTO, false, &[by_numbers]),
-        (Methods::NONE.and(Method::TcpTs), true, &[by_timestamps]),
-        (Methods::NONE.and(Method::TcpTs), false, &[]),
+        (Methods::NONE.with(Method::TcpTs), true, &[by_timestamps]),
+        (Methods::NONE.with(Method::TcpTs), false, &[]),
         (SEQ, true, &[by_numbers]),
         (SEQ, false, &[by_numbers]),
         (BOTH, true, &[by_timestamps, by_numbers]),
         (BOTH, false, &[by_numbers]),
-        (Methods::NONE.and(Method::TcpSeq), true, &[]),
-        (Methods::NONE.and(Method::TcpSeq), false, &[by_numbers]),
-        (Methods::NONE.and(Method::TcpHandshake), true, &[]),
-        (Methods::NONE.and(Method::TcpHandshake), false, &[]),
+        (Methods::NONE.with(Method::TcpSeq), true, &[]),
+        (Methods::NONE.with(Method::TcpSeq), false, &[by_numbers]),
+        (Methods::NONE.with(Method::TcpHandshake), true, &[]),
+        (Methods::NONE.with(Method::TcpHandshake), false, &[]),
     ] {
         let mut talk = connected(methods, has_timestamps);
         assert_eq!(measured(&mut talk, has_timestamps), expected, "{methods:?}, {has_timestamps}");
@@ -168,10 +168,10 @@ fn t2_auto_measures_by_timestamps_where_there_are_some() {
 fn t2_numbers_of_a_flow_of_unknown_kind_wait_for_the_third_segment() {
     let mut talk = Conversation::by(AUTO);
     for (sequence, ms) in [1_000, 1_100, 1_200].into_iter().zip(1..) {
-        assert_eq!(talk.waiting(), 0);
+        assert_eq!(talk.pending_count(), 0);
         talk.low(ms, bare(ACK, sequence, 100, 5_000));
     }
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(samples(talk.high(30, bare(ACK, 5_000, 0, 1_300))), [(Method::TcpSeq, 1_300, 27)]);
 }
 
@@ -181,7 +181,7 @@ fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
         let mut talk = Conversation::by(methods);
         talk.low(1, bare(ACK, 1_000, 100, 5_000));
         talk.low(2, bare(ACK, 1_100, 100, 5_000));
-        assert_eq!(talk.flow.hot.mode.timestamps(), TimestampOption::UNKNOWN);
+        assert_eq!(talk.flow.hot.protocol_state.timestamps(), TimestampOption::UNKNOWN);
         assert_eq!(samples(talk.high(30, bare(ACK, 5_000, 0, 1_200))), [(Method::TcpSeq, 1_200, 28)]);
     }
 }
@@ -190,7 +190,7 @@ fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
 fn t2_a_segment_that_lacks_timestamps_is_measured_by_neither_in_a_flow_that_has_them() {
     let mut talk = connected(AUTO, true);
     assert_eq!(measured(&mut talk, false), []);
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     // Sequence numbers give a sample, if they are for all flows.
     let mut talk = connected(BOTH, true);
     assert_eq!(measured(&mut talk, false), [(Method::TcpSeq, 1_100, 20)]);
@@ -203,14 +203,14 @@ fn both_methods_have_four_slots_each() {
         let sent = with_timestamps(bare(ACK, 900 + 100 * count, 100, 5_000), 100 + count, 500);
         let outcome = talk.low(10 + u64::from(count), sent);
         assert!(!outcome.measured.pending_full && !outcome.second.pending_full);
-        assert_eq!(talk.waiting(), 2 * count as usize);
+        assert_eq!(talk.pending_count(), 2 * count as usize);
     }
     let outcome = talk.low(15, with_timestamps(bare(ACK, 1_400, 100, 5_000), 105, 500));
     assert!(outcome.measured.pending_full && outcome.second.pending_full);
     // An echo of the first two timestamps leaves the sequence numbers pending.
     let echo = with_timestamps(bare(ACK, 5_000, 0, 1_000), 501, 102);
     assert_eq!(samples(talk.high(30, echo)), [(Method::TcpTs, 102, 18)]);
-    assert_eq!(talk.waiting(), 6);
+    assert_eq!(talk.pending_count(), 6);
     let outcome = talk.low(31, with_timestamps(bare(ACK, 1_500, 100, 5_000), 106, 500));
     assert!(!outcome.measured.pending_full && outcome.second.pending_full);
 }
@@ -226,7 +226,7 @@ fn other_methods_have_all_eight_slots() {
             }
             assert_eq!(talk.low(10 + u64::from(count), sent).measured.pending_full, count == 9);
         }
-        assert_eq!(talk.waiting(), 8);
+        assert_eq!(talk.pending_count(), 8);
     }
 }
 

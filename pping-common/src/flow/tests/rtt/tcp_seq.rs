@@ -10,7 +10,7 @@ use crate::{
 const LIFETIME_MS: u64 = 10_000;
 
 fn begun() -> Conversation {
-    Conversation::by(Methods::NONE.and(Method::TcpTs).and(Method::TcpSeq))
+    Conversation::by(Methods::NONE.with(Method::TcpTs).with(Method::TcpSeq))
 }
 
 /// A conversation after a handshake whose legs both took 1 ms.
@@ -24,7 +24,7 @@ fn in_progress_from(sequence: u32) -> Conversation {
     talk.low(1, bare(SYN, sequence.wrapping_sub(1), 0, 0));
     talk.high(2, bare(SYN | ACK, 4_999, 0, sequence));
     talk.low(3, bare(ACK, sequence, 0, 5_000));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 0));
     talk
 }
 
@@ -91,7 +91,7 @@ fn s1_highest_end_does_not_go_back() {
     talk.low(11, data(1_000, 50));
     assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, 1_100);
     talk.low(12, data(1_050, 50));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn s2_what_waited_before_another_syn_waits_no_more() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(20, bare(SYN | ACK, 7_000, 0, 5_000));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(30, ack(1_100))), None);
     assert_eq!(rtt(talk.high(40, ack(7_001))), Some((7_001, 20)));
 }
@@ -111,7 +111,7 @@ fn s1_a_syn_with_another_number_sets_the_highest_end() {
         talk.low(10, data(1_000, 100));
         talk.low(20, bare(SYN, number, 0, 0));
         assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, number + 1);
-        assert_eq!(talk.waiting(), 1, "the SYN, and nothing of before");
+        assert_eq!(talk.pending_count(), 1, "the SYN, and nothing of before");
         assert_eq!(rtt(talk.high(27, bare(SYN | ACK, 77, 0, number + 1))), Some((number + 1, 7)));
         assert_eq!(talk.flow.rtt(Endpoint::Low).min, 7 * MS, "that of the earlier connection is forgotten");
         talk.low(30, bare(ACK, number + 1, 10, 78));
@@ -126,7 +126,7 @@ fn s1_highest_end_outlives_the_connection() {
     talk.low(11, bare(FIN | ACK, 1_100, 0, 5_000));
     // A SYN that ends where the FIN did looks like a retransmission.
     talk.low(20, bare(SYN, 1_100, 0, 0));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn s2_bytes_sent_again_are_not_timed() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(210, data(1_000, 100));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(230, ack(1_100))), None);
 }
 
@@ -147,7 +147,7 @@ fn s2_bytes_sent_again_void_all_that_waits() {
     // The receiver can acknowledge the bytes from 1,200 on only after these. It may have acknowledged those from 1,000 on
     // before.
     talk.low(210, data(1_100, 100));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(220, ack(1_100))), None);
     assert_eq!(rtt(talk.high(230, ack(1_400))), None);
     talk.low(240, data(1_400, 100));
@@ -162,7 +162,7 @@ fn s2_a_segment_is_sent_again_if_its_first_byte_was() {
         let mut talk = in_progress();
         talk.low(10, data(1_000, 100));
         talk.low(20, data(sequence, 300));
-        assert_eq!(talk.waiting(), waiting, "{sequence}");
+        assert_eq!(talk.pending_count(), waiting, "{sequence}");
     }
 }
 
@@ -171,7 +171,7 @@ fn s2_partly_new_bytes_void_the_rest_and_are_timed_themselves() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(210, data(1_050, 100));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(220, ack(1_100))), None);
     assert_eq!(rtt(talk.high(230, ack(1_150))), Some((1_150, 20)));
 }
@@ -196,12 +196,12 @@ fn s2_a_zero_window_probe_is_timed_only_if_it_is_taken() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 1));
     assert_eq!(rtt(talk.high(30, ack(1_000))), None, "there was no room for it");
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     // The byte is sent again, and then together with those that follow it.
     talk.low(210, data(1_000, 1));
     assert_eq!(rtt(talk.high(230, ack(1_000))), None);
     talk.low(400, data(1_000, 100));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(420, ack(1_001))), None);
     assert_eq!(rtt(talk.high(430, ack(1_100))), Some((1_100, 30)));
 }
@@ -211,7 +211,7 @@ fn s2_a_rst_voids_nothing() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(11, bare(RST | ACK, 1_000, 10, 5_000));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn s3_a_pure_ack_is_never_recorded() {
     let mut talk = in_progress();
     talk.low(10, bare(ACK, 1_000, 0, 5_000));
     talk.low(11, bare(ACK | PSH, 1_100, 0, 5_000));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(30, ack(1_100))), None);
 }
 
@@ -228,26 +228,26 @@ fn s3_a_gap_does_not_matter() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(11, data(1_500, 100));
-    assert_eq!(talk.waiting(), 2);
+    assert_eq!(talk.pending_count(), 2);
     assert_eq!(rtt(talk.high(30, ack(1_100))), Some((1_100, 20)));
     // This segment is out of order: it may be reordered or retransmitted.
     talk.low(32, data(1_100, 100));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(51, ack(1_600))), None);
 }
 
 #[test]
 fn s3_the_first_in_mid_stream_is_not_recorded() {
-    let mut talk = Conversation::by(Methods::NONE.and_seq_always());
+    let mut talk = Conversation::by(Methods::NONE.with_seq_always());
     talk.low(10, data(1_000, 100));
-    assert_eq!((talk.waiting(), talk.flow.hot.direction(Endpoint::Low).sequence_end), (0, 1_100));
+    assert_eq!((talk.pending_count(), talk.flow.hot.direction(Endpoint::Low).sequence_end), (0, 1_100));
     talk.low(11, data(1_100, 100));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(30, ack(1_100))), None);
     assert_eq!(rtt(talk.high(31, ack(1_200))), Some((1_200, 20)));
     // Each direction has a first segment of its own.
     talk.high(40, bare(ACK, 5_000, 100, 1_200));
-    assert_eq!(talk.flow.pending(Endpoint::High).waiting(), 0);
+    assert_eq!(talk.flow.pending(Endpoint::High).count(), 0);
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn s3_a_syn_sent_again_is_not_timed() {
     let mut talk = begun();
     talk.low(10, bare(SYN, 999, 0, 0));
     talk.low(1_010, bare(SYN, 999, 0, 0));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(1_030, bare(SYN | ACK, 4_999, 0, 1_000))), None);
 }
 
@@ -281,17 +281,17 @@ fn s3_rate_limits_hold() {
     talk.rules.rate_limit = 100 * MS;
     talk.low(200, data(1_000, 100));
     talk.low(299, data(1_100, 100));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     talk.low(300, data(1_200, 100));
-    assert_eq!(talk.waiting(), 2);
+    assert_eq!(talk.pending_count(), 2);
     assert_eq!(rtt(talk.high(310, ack(1_300))), Some((1_300, 10)));
     // The smoothed RTT is 1 ms - 0.125 + 1.25.
     (talk.rules.rate_limit, talk.rules.rtt_rate) = (0, 4 << 16);
     talk.low(400, data(1_300, 100));
     talk.low(408, data(1_400, 100));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     talk.low(409, data(1_500, 100));
-    assert_eq!(talk.waiting(), 2);
+    assert_eq!(talk.pending_count(), 2);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn s3_what_the_limit_forbids_still_voids_what_it_overlaps() {
     talk.rules.rate_limit = 1_000 * MS;
     talk.low(2_000, data(1_000, 100));
     talk.low(2_001, data(1_050, 100));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn s3_packets_to_a_local_address_are_not_timed() {
     let mut talk = in_progress();
     talk.flow.locked.facts = crate::testing::local(2);
     talk.low(10, data(1_000, 100));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(30, bare(ACK, 5_000, 100, 1_100))), None);
     assert_eq!(rtt(talk.low(40, bare(ACK, 1_100, 0, 5_100))), Some((5_100, 10)));
     talk.rules.include_local = true;
@@ -336,9 +336,9 @@ fn s4_newest_covered_is_the_sample_and_all_covered_are_freed() {
     talk.low(15, data(1_100, 100));
     talk.low(18, data(1_200, 100));
     assert_eq!(rtt(talk.high(30, ack(1_250))), Some((1_200, 15)));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(40, ack(1_300))), Some((1_300, 22)));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn s4_an_acknowledgement_below_all_changes_nothing() {
     talk.low(10, data(1_000, 100));
     for number in [1_099, 1_000, 0, 1_100_u32.wrapping_sub(1 << 31)] {
         assert_eq!(rtt(talk.high(20, ack(number))), None);
-        assert_eq!(talk.waiting(), 1, "{number}");
+        assert_eq!(talk.pending_count(), 1, "{number}");
     }
     assert_eq!(rtt(talk.high(30, ack(1_100 + 0x7fff_ffff))), Some((1_100, 20)));
 }
@@ -383,7 +383,7 @@ fn s4_an_acknowledgement_with_sack_blocks_frees_and_gives_no_sample() {
     talk.low(10, data(1_000, 100));
     talk.low(11, data(1_100, 100));
     assert_eq!(rtt(talk.high(30, sack(1_100))), None);
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(31, ack(1_100))), None);
     assert_eq!(rtt(talk.high(32, ack(1_200))), Some((1_200, 21)));
     assert_eq!(talk.flow.rtt(Endpoint::Low).min, MS, "nor does it count for the lowest");
@@ -395,7 +395,7 @@ fn s4_match_needs_ack_and_no_rst() {
     talk.low(10, data(1_000, 100));
     for flags in [PSH, FIN, RST, RST | ACK] {
         assert_eq!(rtt(talk.high(20, bare(flags, 5_000, 0, 1_100))), None);
-        assert_eq!(talk.waiting(), 1, "{flags:#x}");
+        assert_eq!(talk.pending_count(), 1, "{flags:#x}");
     }
 }
 
@@ -407,14 +407,14 @@ fn s4_numbers_wrap_around() {
         talk.low(10, data(start, 100));
         talk.low(11, data(start.wrapping_add(100), 100));
         talk.low(12, data(start.wrapping_add(200), 100));
-        assert_eq!(talk.waiting(), 3);
+        assert_eq!(talk.pending_count(), 3);
         let (first, second) = (start.wrapping_add(100), start.wrapping_add(200));
         assert_eq!(rtt(talk.high(30, ack(first))), Some((first, 20)));
-        assert_eq!(talk.waiting(), 2);
+        assert_eq!(talk.pending_count(), 2);
         assert_eq!(rtt(talk.high(35, ack(second))), Some((second, 24)));
         // The bytes from 200 on are sent again, which voids the third segment.
         talk.low(36, data(second, 100));
-        assert_eq!(talk.waiting(), 0);
+        assert_eq!(talk.pending_count(), 0);
         assert_eq!(rtt(talk.high(37, ack(start.wrapping_add(300)))), None);
     }
 }
@@ -426,7 +426,7 @@ fn simultaneous_syns_are_acknowledged_each_by_the_other() {
     assert_eq!(rtt(talk.high(12, bare(SYN, 4_999, 0, 0))), None);
     // Both ends send their SYN again, with ACK.
     assert_eq!(rtt(talk.low(20, bare(SYN | ACK, 999, 0, 5_000))), Some((5_000, 8)));
-    assert_eq!(talk.waiting(), 0, "it was sent twice now");
+    assert_eq!(talk.pending_count(), 0, "it was sent twice now");
     assert_eq!(rtt(talk.high(22, bare(SYN | ACK, 4_999, 0, 1_000))), None);
 }
 
@@ -436,7 +436,7 @@ fn s5_a_packet_is_matched_against_what_waited_before_it() {
     talk.low(10, bare(ACK, 5_000, 100, 5_000));
     // Both ends happen to be at the same sequence number.
     assert_eq!(rtt(talk.high(30, bare(ACK, 5_000, 100, 5_100))), Some((5_100, 20)));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 1));
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn s5_echo_from_before_what_it_echoes_is_no_sample() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     assert_eq!(rtt(talk.high(9, ack(1_100))), None);
-    assert_eq!((talk.waiting(), talk.flow.rtt(Endpoint::Low).min), (0, MS));
+    assert_eq!((talk.pending_count(), talk.flow.rtt(Endpoint::Low).min), (0, MS));
 }
 
 #[test]
@@ -459,7 +459,7 @@ fn s5_packets_missed_and_a_clock_set_back_free_what_waits() {
             assert_eq!(talk.flow.rtt(Endpoint::Low).recorded_at, 0);
         }
         assert_eq!(rtt(talk.high(3_010, ack(1_100))), None);
-        assert_eq!(talk.waiting(), 0);
+        assert_eq!(talk.pending_count(), 0);
         talk.low(3_020, data(1_100, 100));
         assert_eq!(rtt(talk.high(3_030, ack(1_200))), Some((1_200, 10)));
     }

@@ -31,7 +31,7 @@ fn segments_of_one_tick_are_timed_from_the_first() {
     talk.low(10, data(101, 500));
     talk.low(13, data(101, 500));
     talk.low(16, data(101, 500));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(30, pure_ack(501, 101))), Some((101, 20)));
     talk.low(31, data(101, 500));
     assert_eq!(rtt(talk.high(50, pure_ack(502, 101))), None);
@@ -42,7 +42,7 @@ fn newest_advances_on_pure_acks() {
     let mut talk = Conversation::in_progress();
     talk.low(10, pure_ack(101, 500));
     talk.low(15, data(101, 500));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     talk.low(16, data(102, 500));
     assert_eq!(rtt(talk.high(30, pure_ack(501, 102))), Some((102, 14)));
 }
@@ -52,7 +52,7 @@ fn newest_advances_on_segments_without_ack() {
     let mut talk = Conversation::in_progress();
     talk.low(10, segment(0, 0, 101, 0));
     talk.low(15, data(101, 500));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn older_tsval_is_not_recorded() {
     talk.low(10, data(105, 500));
     talk.low(11, data(103, 500));
     talk.low(12, data(100, 500));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(30, pure_ack(501, 103))), None);
     assert_eq!(rtt(talk.high(31, pure_ack(501, 105))), Some((105, 21)));
 }
@@ -96,7 +96,7 @@ fn pure_ack_is_never_recorded() {
     let mut talk = Conversation::in_progress();
     talk.low(10, pure_ack(101, 500));
     talk.low(11, segment(ACK | PSH, 0, 102, 500));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(30, data(501, 102))), None);
 }
 
@@ -117,7 +117,7 @@ fn rst_never_matches_and_frees_nothing() {
         talk.low(10, data(101, 500));
         assert_eq!(rtt(talk.high(20, segment(flags, 0, 501, 101))), None);
         talk.high(21, segment(flags, 0, 502, 300));
-        assert_eq!(talk.waiting(), 1);
+        assert_eq!(talk.pending_count(), 1);
     }
 }
 
@@ -125,7 +125,7 @@ fn rst_never_matches_and_frees_nothing() {
 fn rst_is_never_recorded() {
     let mut talk = Conversation::in_progress();
     talk.low(10, segment(RST | ACK, 10, 101, 500));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn slot_matches_once() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(30, pure_ack(501, 101))), Some((101, 20)));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     assert_eq!(rtt(talk.high(31, pure_ack(501, 101))), None);
     assert_eq!(rtt(talk.high(32, data(502, 101))), None);
 }
@@ -145,7 +145,7 @@ fn match_frees_older_slots() {
     talk.low(20, data(102, 500));
     talk.low(30, data(103, 500));
     assert_eq!(rtt(talk.high(50, pure_ack(501, 102))), Some((102, 30)));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(55, pure_ack(501, 101))), None);
     assert_eq!(rtt(talk.high(60, pure_ack(501, 103))), Some((103, 30)));
 }
@@ -156,7 +156,7 @@ fn tsecr_that_matches_nothing_frees_older_slots() {
     talk.low(10, data(101, 500));
     talk.low(20, data(104, 500));
     assert_eq!(rtt(talk.high(50, pure_ack(501, 103))), None);
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(51, pure_ack(501, 101))), None);
     assert_eq!(rtt(talk.high(60, pure_ack(501, 104))), Some((104, 40)));
 }
@@ -179,12 +179,12 @@ fn tsval_wraps_around() {
     talk.low(20, data(0, 500));
     talk.low(30, data(1, 500));
     talk.low(40, data(u32::MAX, 500));
-    assert_eq!(talk.waiting(), 3);
+    assert_eq!(talk.pending_count(), 3);
     // An echo from before the wrap-around frees nothing from after it. One from after it frees those from before.
     assert_eq!(rtt(talk.high(50, pure_ack(501, u32::MAX))), Some((u32::MAX, 40)));
-    assert_eq!(talk.waiting(), 2);
+    assert_eq!(talk.pending_count(), 2);
     assert_eq!(rtt(talk.high(60, pure_ack(501, 1))), Some((1, 30)));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn newer_is_less_than_half_the_circle_ahead() {
     for (ahead, recorded) in [(1, 1), (0x7fff_ffff, 1), (0x8000_0000, 0), (0x8000_0001, 0), (u32::MAX, 0)] {
         let mut talk = Conversation::in_progress();
         talk.low(10, data(100_u32.wrapping_add(ahead), 500));
-        assert_eq!(talk.waiting(), recorded, "{ahead:#x}");
+        assert_eq!(talk.pending_count(), recorded, "{ahead:#x}");
     }
 }
 
@@ -202,7 +202,7 @@ fn retransmission_is_timed_by_its_own_tsval() {
     talk.low(10, data(101, 500));
     talk.low(210, data(301, 500));
     assert_eq!(rtt(talk.high(230, pure_ack(501, 301))), Some((301, 20)));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn packet_is_matched_against_what_waited_before_it() {
     talk.low(10, data(501, 500));
     // Both ends happen to be at the same TSval: this segment's own must not count as the one that it echoes.
     assert_eq!(rtt(talk.high(30, data(501, 501))), Some((501, 20)));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 1));
     assert_eq!(rtt(talk.low(37, data(502, 501))), Some((501, 7)));
     assert_eq!(talk.flow.rtt(Endpoint::Low).smoothed, 20 * MS);
     assert_eq!(talk.flow.rtt(Endpoint::High).smoothed, 7 * MS);
@@ -225,7 +225,7 @@ fn segment_without_timestamps_neither_matches_nor_records() {
     };
     let mut talk = Conversation::in_progress();
     talk.low(10, without(data(101, 500)));
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
     talk.low(11, data(101, 500));
     assert_eq!(rtt(talk.high(20, without(pure_ack(501, 101)))), None);
     assert_eq!(rtt(talk.high(21, pure_ack(501, 101))), Some((101, 10)));
@@ -240,7 +240,7 @@ fn after_contention_the_next_new_tsval_is_in_doubt_and_the_one_after_is_timed() 
         let mut recorded = |ms, tsval| {
             talk.packet(endpoint, ms * MS, &data(tsval, 0));
             assert_eq!(talk.flow.hot.contended, 0);
-            talk.flow.pending(endpoint).waiting()
+            talk.flow.pending(endpoint).count()
         };
         assert_eq!(recorded(10, base), 0);
         assert_eq!(recorded(11, base + 1), 0);
@@ -255,21 +255,21 @@ fn contention_puts_both_directions_in_doubt() {
     talk.flow.hot.contended = 1;
     talk.low(10, data(101, 500));
     talk.high(11, data(501, 100));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 0));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 0));
     talk.low(12, data(102, 500));
     talk.high(13, data(502, 100));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (1, 1));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (1, 1));
 }
 
 #[test]
 fn contention_frees_what_waits_since_its_echo_may_have_gone_by() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
-    assert_eq!(talk.waiting(), 1);
+    assert_eq!(talk.pending_count(), 1);
     // The echo was in the missed packet. This one comes after a pause of the application.
     talk.flow.hot.contended = 1;
     assert_eq!(rtt(talk.high(3010, data(501, 101))), None);
-    assert_eq!(talk.waiting(), 0);
+    assert_eq!(talk.pending_count(), 0);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn new_syn_on_used_ports_begins_anew() {
     talk.low(31, data(102, 500));
     // The clocks of the new connection are older than those before.
     talk.low(1000, segment(SYN, 0, 50, 0));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (1, 0));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (1, 0));
     assert_eq!(
         (talk.flow.rtt(Endpoint::Low).min, talk.flow.rtt(Endpoint::Low).smoothed),
         (RttSummary::NO_RTT, 0)
@@ -295,7 +295,7 @@ fn new_syn_of_the_other_side_begins_anew_too() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     talk.high(1000, segment(SYN, 0, 50, 0));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (0, 1));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 1));
     assert_eq!(rtt(talk.low(1030, segment(SYN | ACK, 0, 40, 50))), Some((50, 30)));
 }
 
@@ -304,11 +304,11 @@ fn retransmitted_syn_does_not_begin_anew() {
     let mut talk = Conversation::new();
     talk.low(10, segment(SYN, 0, 100, 0));
     talk.low(1010, segment(SYN, 0, 1100, 0));
-    assert_eq!(talk.waiting(), 2);
+    assert_eq!(talk.pending_count(), 2);
     // This is a late answer to the first SYN.
     assert_eq!(rtt(talk.high(1015, segment(SYN | ACK, 0, 500, 100))), Some((100, 1005)));
     talk.low(2010, segment(SYN, 0, 2100, 0));
-    assert_eq!((talk.waiting(), talk.flow.pending(Endpoint::High).waiting()), (2, 1));
+    assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (2, 1));
     assert_eq!(talk.flow.rtt(Endpoint::Low).min, 1005 * MS);
 }
 
@@ -328,7 +328,7 @@ fn echo_from_before_what_it_echoes_is_no_sample() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
     assert_eq!(rtt(talk.high(9, pure_ack(501, 101))), None);
-    assert_eq!((talk.waiting(), talk.flow.rtt(Endpoint::Low).min), (0, RttSummary::NO_RTT));
+    assert_eq!((talk.pending_count(), talk.flow.rtt(Endpoint::Low).min), (0, RttSummary::NO_RTT));
     assert_eq!(rtt(talk.high(20, pure_ack(502, 101))), None);
 }
 

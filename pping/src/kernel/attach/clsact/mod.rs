@@ -80,10 +80,7 @@ impl Filter {
 impl Drop for Filter {
     fn drop(&mut self) {
         if let Err(error) = self.remove() {
-            tracing::warn!(
-                "{}: a tc filter stays behind ({error}), which `pping cleanup` removes",
-                self.interface
-            );
+            tracing::warn!("{}: could not remove a tc filter ({error}); run `pping cleanup`", self.interface);
         }
     }
 }
@@ -109,7 +106,7 @@ fn add(
     control.add_filter(link.ifindex, direction, program, &name.to_string())?;
     if !is_first {
         tracing::info!(
-            "{}: filters of others come first at {}, and packets that they let through or drop themselves are not seen",
+            "{}: other filters run first at {}; pping does not see packets that they accept or drop",
             link.name,
             direction.name()
         );

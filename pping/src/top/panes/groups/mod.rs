@@ -12,11 +12,11 @@ use ratatui::{
 };
 
 use self::columns::Columns;
-use super::{Effect, Shown, detail::Detail, scrolled};
+use super::{Effect, PaneData, detail::Detail, scrolled};
 use crate::{
     top::{
         table::{self, COLUMNS, Row},
-        text::{self, shown},
+        text::{self, sanitized},
     },
     view::{Column, GroupDetail, GroupsAnswer, Order, Query},
 };
@@ -120,8 +120,7 @@ impl Groups {
                 return Effect::Ask;
             }
             KeyCode::Char('s') => {
-                self.query.sort = self.next_column();
-                return Effect::Ask;
+                return self.sort_by(self.next_column());
             }
             KeyCode::Char('S') => {
                 self.query.order = reversed(self.query.order);
@@ -199,6 +198,7 @@ impl Groups {
             self.query.order = reversed(self.query.order);
         } else {
             self.query.sort = column;
+            self.query.order = first_order(column);
         }
         Effect::Ask
     }
@@ -213,7 +213,7 @@ impl Groups {
     }
 
     /// Draws the table, or the row that is shown alone.
-    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &Shown) {
+    pub(in crate::top) fn draw(&self, frame: &mut Frame<'_>, area: Rect, shown: &PaneData) {
         if let Some(detail) = &self.open {
             return detail.draw(frame, area, shown);
         }
@@ -246,10 +246,14 @@ impl Groups {
     }
 
     /// Returns the last line: the filter, the number of groups, and the most important keys.
-    pub(in crate::top) fn foot(&self, given: &Shown) -> Vec<String> {
+    pub(in crate::top) fn foot(&self, given: &PaneData) -> Vec<String> {
         if let Some(typed) = &self.typed {
-            return [format!("/{}_", shown(typed)), "Enter filters".to_owned(), "Esc leaves it".to_owned()]
-                .to_vec();
+            return [
+                format!("/{}_", sanitized(typed)),
+                "Enter filters".to_owned(),
+                "Esc leaves it".to_owned(),
+            ]
+            .to_vec();
         }
         if let Some(detail) = &self.open {
             return detail.foot();
@@ -259,7 +263,7 @@ impl Groups {
         let known = text::counted(groups.known, "group");
         let of = match &**filter {
             "" => known,
-            filter => format!("{} of {known} with {}", groups.found, shown(filter)),
+            filter => format!("{} of {known} with {}", groups.found, sanitized(filter)),
         };
         let escape = if filter.is_empty() { &[][..] } else { &["Esc all"] };
         let hints = ["? help", "Enter open", "s sort", "/ filter", "space freeze", "q end"];
@@ -271,6 +275,24 @@ impl Groups {
 /// Returns the number of rows that fit into an area.
 fn page(area: Rect) -> usize {
     usize::from(area.height).saturating_sub(1).max(1)
+}
+
+/// Returns the order in which a column is sorted first. The lowest score is the worst, and of all other figures the
+/// highest.
+const fn first_order(column: Column) -> Order {
+    match column {
+        Column::Quality => Order::Asc,
+        Column::Group
+        | Column::Count
+        | Column::Min
+        | Column::P50
+        | Column::P90
+        | Column::P95
+        | Column::P99
+        | Column::Packets
+        | Column::Bytes
+        | Column::Retransmissions => Order::Desc,
+    }
 }
 
 fn reversed(order: Order) -> Order {

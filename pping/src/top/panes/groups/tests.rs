@@ -91,6 +91,28 @@ fn columns_are_sorted_by_in_their_order_and_either_way() {
 }
 
 #[test]
+fn the_lowest_score_comes_first_and_of_other_columns_the_highest_figure() {
+    let mut groups = three();
+    while groups.query.sort != Column::Quality {
+        assert_eq!(groups.query.order, Order::Desc);
+        press(&mut groups, KeyCode::Char('s'));
+    }
+    assert_eq!(groups.query.order, Order::Asc);
+    press(&mut groups, KeyCode::Char('S'));
+    assert_eq!(groups.query.order, Order::Desc);
+    for (column, order) in [
+        (Column::P50, Order::Desc),
+        (Column::Quality, Order::Asc),
+        (Column::Quality, Order::Desc),
+        (Column::P99, Order::Desc),
+    ] {
+        // As by a click on its title.
+        assert_eq!(groups.sort_by(column), Effect::Ask);
+        assert_eq!((groups.query.sort, groups.query.order), (column, order));
+    }
+}
+
+#[test]
 fn a_row_is_opened_and_closed_before_the_filter_is_cleared() {
     let mut groups = three();
     groups.query.filter = "a".to_owned();

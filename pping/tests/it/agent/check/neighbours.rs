@@ -86,7 +86,7 @@ fn a_qdisc_without_egress_blocks_clsact() {
     ok(run(host.namespace.command("tc").args(["qdisc", "add", "dev", "eth0", "ingress"])));
     check(&host.namespace, "-i eth0").assert("tc", ETH, "ok", &["TCX"]);
     let without = check_with(&host.namespace, "--json -i eth0", &[("PPING_WITHOUT", "tcx")]).report();
-    without.assert("tc", ETH, "missing", &["kind ingress", "replace it by clsact"]);
+    without.assert("tc", ETH, "missing", &["ingress qdisc", "replace it with clsact"]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::agent::{every_second::EverySecond, monitor::ok};
 const INTERFACE: &str = "wan0";
 
 /// What one series measured in a second.
-pub(super) type Slice = (SeriesName, Tally);
+pub(super) type SeriesSecond = (SeriesName, Tally);
 
 /// A metrics server that adds one second's samples every second, until dropped.
 pub(super) struct Agent {
@@ -37,7 +37,7 @@ impl Agent {
     pub(super) fn start(
         host: &Namespace,
         port: u16,
-        mut second: impl FnMut() -> Vec<Slice> + Send + 'static,
+        mut second: impl FnMut() -> Vec<SeriesSecond> + Send + 'static,
     ) -> Self {
         let metrics = Metrics::new(100, Duration::from_mins(10));
         metrics.score_by(quality::load(None).unwrap());
@@ -81,14 +81,19 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     };
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
-    metrics.counted(Snapshot { interfaces: vec![interface] }, fill);
+    metrics.set_counters(Snapshot { interfaces: vec![interface] }, fill);
     let runs = counters.traffic[0][0].packets();
     let time = Duration::from_nanos(45 * runs);
-    metrics.programs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);
+    metrics.set_program_runs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);
 }
 
 /// Returns what a series of a group measured in one second: these RTTs in ns, and a few packets.
-pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Direction, rtts: &[u64]) -> Slice {
+pub(super) fn tally_of(
+    group: &str,
+    columns: &[(&str, &str)],
+    matched: Direction,
+    rtts: &[u64],
+) -> SeriesSecond {
     let mut tally = Tally::EMPTY;
     for &rtt in rtts {
         tally.sample(rtt, 0);
@@ -102,7 +107,7 @@ pub(super) fn slice(group: &str, more: &[(&str, &str)], matched: Direction, rtts
         label: group.into(),
         prefix: None,
         dscp: None,
-        more: more.iter().map(|&(column, value)| (column.into(), value.into())).collect(),
+        columns: columns.iter().map(|&(column, value)| (column.into(), value.into())).collect(),
     };
     let name = SeriesName {
         interface: Some(INTERFACE.into()),

@@ -11,7 +11,7 @@ use pping_lab::Namespace;
 use serde_json::Value;
 
 use super::{
-    agents::{Agent, slice},
+    agents::{Agent, tally_of},
     stack::{self, Store},
 };
 use crate::agent::monitor::{PATIENCE, ok, repository};
@@ -126,9 +126,9 @@ fn busy(host: &Namespace) -> [Agent; 2] {
             let rtts: Vec<u64> = (1..100).map(|ms| ms * 1_000_000).collect();
             let site = [("site", "a \"b\" \\ c")];
             vec![
-                slice("customer-7", &site, Direction::Egress, &rtts),
-                slice("customer-8", &[], Direction::Ingress, &rtts[..50]),
-                slice("other", &[], Direction::Ingress, &rtts[..10]),
+                tally_of("customer-7", &site, Direction::Egress, &rtts),
+                tally_of("customer-8", &[], Direction::Ingress, &rtts[..50]),
+                tally_of("other", &[], Direction::Ingress, &rtts[..10]),
             ]
         })
     })

@@ -17,7 +17,7 @@ use pping_common::abi::{Counters, Direction};
 use pping_lab::Namespace;
 
 use super::{
-    agents::slice,
+    agents::tally_of,
     pages::{PORT, PROTOBUF, scrape},
 };
 use crate::agent::monitor::ok;
@@ -252,16 +252,17 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
     .unwrap();
     let site = [("site", "a \"b\" \\ é")];
     for _ in 0..3 {
-        let slices: Vec<_> =
-            groups().iter().map(|(group, rtts)| slice(group, &site, Direction::Egress, rtts)).collect();
-        metrics.add(&slices, Instant::now());
+        let tallies: Vec<_> =
+            groups().iter().map(|(group, rtts)| tally_of(group, &site, Direction::Egress, rtts)).collect();
+        metrics.add(&tallies, Instant::now());
     }
     let mut counters = Counters::ZERO;
     counters.traffic[0][2].bytes = 123_456_789;
     (counters.timed_packets[1], counters.timed_ns[1]) = (12, 3_456);
     let interface =
         InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
-    metrics.counted(Snapshot { interfaces: vec![interface] }, Fill { max_flows: 1000, ..Fill::default() });
+    metrics
+        .set_counters(Snapshot { interfaces: vec![interface] }, Fill { max_flows: 1000, ..Fill::default() });
 
     let text = String::from_utf8(scrape(&host, "text/plain", "identity").1).unwrap();
     for encoding in ["identity", "gzip"] {

@@ -130,7 +130,7 @@ fn otlp_points_that_a_receiver_rejects_are_counted_and_said_once() {
     let rejected = || counted(host, "pping_otlp_points_rejected_total", "");
     wait_until("three requests", || rejected() >= 21.0);
     assert!((rejected() % 7.0).abs() < 0.5, "{}", rejected());
-    assert_eq!(warnings(&pping, "rejected 7 data points of one (too old)"), 1);
+    assert_eq!(warnings(&pping, "rejected 7 of its data points (too old)"), 1);
     assert_eq!(warnings(&pping, ""), 1, "{}", ok(pping.stderr()));
     assert!(counted(host, DROPPED, "refused").abs() < 0.5);
     interrupt(pping);

@@ -99,7 +99,7 @@ fn otlp_a_check_says_whether_the_receiver_answers() {
     assert!(status == "degraded" && found.contains("401"), "{status}: {found}");
     receiver.set("page");
     let (status, found) = checked(&host, &url(RECEIVING));
-    assert!(status == "degraded" && found.contains("is this URL one of OTLP?"), "{status}: {found}");
+    assert!(status == "degraded" && found.contains("the URL of an OTLP receiver?"), "{status}: {found}");
     let (status, found) = checked(&host, &format!("{} --otlp-headers /nonexistent", url(RECEIVING)));
     assert!(status == "missing" && found.contains("--otlp-headers /nonexistent"), "{status}: {found}");
     assert!(receiver.points().is_empty(), "a check pushed metrics");

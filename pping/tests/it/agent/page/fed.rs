@@ -31,13 +31,13 @@ pub(super) const HOSTILE: [&str; 4] = [
 const INTERFACE: &str = "wan0";
 
 /// A server that ends on drop.
-pub(super) struct Fed {
+pub(super) struct FedServer {
     view: View,
     _counting: EverySecond,
     _server: Server,
 }
 
-impl Fed {
+impl FedServer {
     /// Serves 15 minutes of `groups` groups, the hostile ones, and one with a label of 10 kB.
     pub(super) fn start(host: &Namespace, groups: u64) -> Self {
         let view = View::new(view::MEMORY);
@@ -49,9 +49,9 @@ impl Fed {
             .collect();
         let now = now();
         for cell in (0..CELLS).rev() {
-            let slices: Vec<_> =
+            let tallies: Vec<_> =
                 labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
-            view.add(&slices, now - cell * CELL);
+            view.add(&tallies, now - cell * CELL);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let metrics = Metrics::new(100, Duration::from_mins(10));
@@ -64,7 +64,7 @@ impl Fed {
 
     /// Adds samples of a group, at the present time.
     pub(super) fn add(&self, label: &str, rtts: &[u64]) {
-        self.view.add(&[slice(label, Direction::Ingress, rtts)], now());
+        self.view.add(&[tally_of(label, Direction::Ingress, rtts)], now());
     }
 }
 
@@ -80,7 +80,10 @@ fn count(view: &View, counters: &mut Counters) {
         is_up: true,
         counters: *counters,
     };
-    view.count(Reading { snapshot: Snapshot { interfaces: vec![interface] }, ..Reading::default() }, now());
+    view.take_reading(
+        Reading { snapshot: Snapshot { interfaces: vec![interface] }, ..Reading::default() },
+        now(),
+    );
 }
 
 fn now() -> u64 {
@@ -91,10 +94,13 @@ fn now() -> u64 {
 fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, Tally); 2] {
     let beyond = 1_000_000 * rank * (10 + cell % 7);
     let spread = |first: u64| [first, first + first / 5, 2 * first, 3 * first];
-    [slice(label, Direction::Ingress, &spread(beyond)), slice(label, Direction::Egress, &spread(beyond / 50))]
+    [
+        tally_of(label, Direction::Ingress, &spread(beyond)),
+        tally_of(label, Direction::Egress, &spread(beyond / 50)),
+    ]
 }
 
-fn slice(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
+fn tally_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
     let mut tally = Tally::EMPTY;
     for &rtt in rtts {
         tally.sample(rtt, 0);
@@ -107,7 +113,7 @@ fn slice(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
         label: label.into(),
         prefix: None,
         dscp: None,
-        more: vec![("site".into(), "<b>Lund".into())],
+        columns: vec![("site".into(), "<b>Lund".into())],
     };
     let name = SeriesName {
         interface: Some(INTERFACE.into()),

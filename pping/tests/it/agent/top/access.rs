@@ -58,7 +58,8 @@ fn top_asks_for_a_password_that_is_not_given() {
     fs::write(&web, USERS).unwrap();
     let agent = watch(router, Topology::WAN, &format!("{LISTEN} --web-config {}", web.display()));
     let terminal = Terminal::new(router, (80, 24));
-    for (password, said) in [("wrong", "wants a password"), ("correct horse", "groups in the last minute")] {
+    for (password, said) in [("wrong", "requires a password"), ("correct horse", "groups in the last minute")]
+    {
         terminal.keys(&["clear", "Enter"]);
         terminal.keys(&[&format!("{PPING} top --once -u alice"), "Enter"]);
         terminal.wait_for("password of alice:");

@@ -1,6 +1,6 @@
 //! `pping top` measures by itself: on interfaces, or in a capture that it plays.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use pping_lab::{Capture, Topology};
 
@@ -17,10 +17,15 @@ fn capture(topology: &Topology, file: &Path) {
     ok(capture.finish());
 }
 
-/// Returns the sample count in a group's row of a screen in text form.
-fn samples<'a>(said: &'a str, group: &str) -> &'a str {
+/// Returns the words in a group's row of a screen in text form.
+fn row<'a>(said: &'a str, group: &str) -> Vec<&'a str> {
     let row = said.lines().find(|line| line.starts_with("icmp-echo") && line.contains(group));
-    row.and_then(|row| row.split_whitespace().nth(3)).unwrap_or_else(|| panic!("no {group} in {said}"))
+    row.unwrap_or_else(|| panic!("no {group} in {said}")).split_whitespace().collect()
+}
+
+/// Returns the sample count in a group's row.
+fn samples<'a>(said: &'a str, group: &str) -> &'a str {
+    row(said, group)[3]
 }
 
 #[test]
@@ -40,9 +45,16 @@ fn top_reads_all_of_a_capture_for_one_screen_and_plays_it_for_a_terminal() {
     let (code, said) = top(router, &format!("-r {file} --once --rate-limit 0 --group-by /32,/128"));
     assert!(code == Some(0) && samples(&said, "10.11.2.2/32") == PINGS.to_string(), "{code:?} {said}");
 
+    let profiles = directory.path().join("quality.toml");
+    let easy = "latency = [{ percentile = 90, optimal = \"10s\", unacceptable = \"20s\" }]";
+    fs::write(&profiles, format!("[[profile]]\nname = \"easy\"\nsamples = 5\n{easy}\n")).unwrap();
+    let arguments = format!("-r {file} --once --rate-limit 0 --quality {}", profiles.display());
+    let (code, said) = top(router, &arguments);
+    assert!(code == Some(0) && row(&said, "10.11.2.0/24").last() == Some(&"100"), "{code:?} {said}");
+
     let terminal = Terminal::new(router, (120, 20));
     // The playback is slow enough to follow even on a busy machine.
-    terminal.keys(&[&format!("{PPING} top -r {file} --rate-limit 0"), "Enter"]);
+    terminal.keys(&[&format!("{PPING} top -r {file} --rate-limit 0 --worst-evidence 7"), "Enter"]);
     terminal.wait_for("pings.pcap  00:00:0");
     terminal.keys(&["Space"]);
     terminal.wait_for("paused");
@@ -51,6 +63,11 @@ fn top_reads_all_of_a_capture_for_one_screen_and_plays_it_for_a_terminal() {
     terminal.keys(&["<", "<", "<"]);
     terminal.wait_for("1/2x");
     assert!(terminal.screen().contains("paused"));
+    terminal.keys(&["2"]);
+    let screen = terminal.wait_for("of those with 7 packets each way");
+    assert!(screen.contains("flows of a capture are ranked by --worst"), "{screen}");
+    terminal.keys(&["1"]);
+    terminal.wait_without("of those with");
     // Jumps to the end, then back to the beginning.
     terminal.keys(&["Right", "Space"]);
     let screen = terminal.wait_for("the end");
@@ -70,12 +87,13 @@ fn top_says_what_is_wrong_with_a_capture() {
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
     let text = directory.path().join("notes.txt");
-    std::fs::write(&text, "nothing of use").unwrap();
+    fs::write(&text, "nothing of use").unwrap();
     for (arguments, code, reason) in [
         (format!("-r {}/none.pcap --once", directory.path().display()), 2, "none.pcap: No such file"),
-        (format!("-r {} --once", text.display()), 1, "it is no capture"),
-        (format!("-r {} --listen 127.0.0.1:1", text.display()), 2, "--listen: pping top shows"),
-        ("--group-by /24,/48".to_owned(), 2, "--group-by: this goes with -i or -r"),
+        (format!("-r {} --once", text.display()), 1, "not a capture file"),
+        (format!("-r {0} --quality {0} --once", text.display()), 2, "notes.txt:1:"),
+        (format!("-r {} --listen 127.0.0.1:1", text.display()), 2, "--listen: pping top only shows"),
+        ("--group-by /24,/48".to_owned(), 2, "--group-by: use this with -i or -r"),
         ("-i nowhere0 --once".to_owned(), 2, "no such interface"),
         (format!("-i {} --connect http://127.0.0.1", Topology::WAN), 2, "cannot be used with"),
         (format!("-i {}", Topology::WAN), 2, "needs a terminal"),

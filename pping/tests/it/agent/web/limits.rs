@@ -78,6 +78,32 @@ fn web_methods_are_get_and_head() {
 }
 
 #[test]
+fn web_an_answer_has_a_thousand_groups_at_most() {
+    let served = Served::plain();
+    let ask = |limit: &str| served.curl("", &served.url("http", &format!("/api/v1/groups?limit={limit}")));
+    assert_eq!(ask("1000").status, 200);
+    for limit in ["1001", "99999999"] {
+        let reply = ask(limit);
+        assert_eq!(reply.status, 400, "{limit}: {}", reply.text);
+        assert!(reply.text.contains("limit: at most 1000"), "{limit}: {}", reply.text);
+    }
+}
+
+#[test]
+fn web_a_tag_of_another_run_is_answered_in_full() {
+    let ask = |served: &Served, tag: &str| {
+        served.curl(&format!("--header If-None-Match:{tag}"), &served.url("http", "/api/v1/summary"))
+    };
+    let (one, other) = (Served::plain(), Served::plain());
+    let reply = ask(&one, "\"none\"");
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let tag = reply.text.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap();
+    assert_eq!(ask(&one, tag).status, 304);
+    // Nothing has changed in either.
+    assert_eq!(ask(&other, tag).status, 200);
+}
+
+#[test]
 fn web_each_connection_carries_one_response() {
     let served = Served::plain();
     let ask = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use pping_lab::Process;
+use pping_lab::{Process, Signal};
 
 use super::{Served, curl_from};
 use crate::agent::{
@@ -61,6 +61,28 @@ fn web_a_key_file_that_others_can_read_is_warned_of_once() {
     let web_config = served.file("web.yml").display().to_string();
     let warned = said(&format!("--listen 0.0.0.0:{PORT} --web-config {web_config}"));
     assert!(warned.contains("plain text") && warned.lines().count() == 1, "{warned}");
+}
+
+#[test]
+fn web_a_reload_that_opens_the_server_is_warned_of_once() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("web.yml");
+    fs::write(&file, super::passwords::USERS).unwrap();
+    let options = format!("-v -i {} --listen 0.0.0.0:{PORT} --web-config {}", Host::ETH, file.display());
+    let mut pping = ok(Process::spawn(pping(&host.namespace, &options)));
+    wait_until("it asks for a password", || curl_from(&host.namespace, "", &readyz()).status == 401);
+    assert!(!ok(pping.stderr()).contains("which hosts talk"));
+    fs::write(&file, "").unwrap();
+    ok(pping.signal(Signal::SIGHUP));
+    wait_until("it warns", || ok(pping.stderr()).contains("which hosts talk"));
+    let reloads = |stderr: &str| stderr.matches("web.yml: read again").count();
+    let before = reloads(&ok(pping.stderr()));
+    ok(pping.signal(Signal::SIGHUP));
+    wait_until("it has read the file again", || reloads(&ok(pping.stderr())) > before);
+    let stderr = ok(pping.stderr());
+    assert_eq!(stderr.matches("which hosts talk").count(), 1, "{stderr}");
+    assert!(is_ready(&host.namespace));
 }
 
 fn readyz() -> String {

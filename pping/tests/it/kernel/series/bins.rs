@@ -111,7 +111,7 @@ fn what_a_killed_agent_took_is_counted_once_whether_it_came_to_empty_it_or_not()
         let file_system = Bpffs::new();
         let start = || {
             let pins = take(&file_system);
-            let mut kernel = load::load_attached(&settings, &[Hook::Tc], Some(&pins)).unwrap();
+            let mut kernel = load::load_entry_programs(&settings, &[Hook::Tc], Some(&pins)).unwrap();
             load::load_stages(&mut kernel, &[Hook::Tc], Some(&pins)).unwrap();
             rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
             (kernel, pins)

@@ -32,7 +32,7 @@ const CPUS: usize = 2;
 
 /// Load options for `tcp-ts` only, which is enough here: the program contains all of pping twice.
 fn by_timestamps(settings: LoadOptions) -> LoadOptions {
-    LoadOptions { rules: Rules { methods: Methods::NONE.and(Method::TcpTs), ..settings.rules }, ..settings }
+    LoadOptions { rules: Rules { methods: Methods::NONE.with(Method::TcpTs), ..settings.rules }, ..settings }
 }
 
 /// Makes samples on each CPU, `runs` at a time while there is `room`. Meanwhile calls `meanwhile` until it returns

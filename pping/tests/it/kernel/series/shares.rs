@@ -2,7 +2,7 @@
 
 use pping::kernel::{
     load::{self, Kernel, LoadOptions},
-    sweep::{self, SHARE},
+    sweep::{self, MAX_FOLDED},
 };
 use pping_common::{abi::Emit, parse::LinkType};
 
@@ -10,7 +10,7 @@ use super::{Program, SETTINGS, Sums, echo, run, v4};
 use crate::kernel::rig::loopback;
 
 /// More than one share of a sweep, but less than two.
-const FLOWS: usize = SHARE + 10_000;
+const FLOWS: usize = MAX_FOLDED + 10_000;
 
 fn kernel() -> Kernel {
     let mut kernel =
@@ -44,8 +44,8 @@ fn each_flow_is_folded_in_some_share_and_none_twice() {
         ping(&mut kernel, round as u16);
         sums.sweep_and_rotate(&mut kernel);
         let share = sent(&sums) - before;
-        // A share includes all flows of a bucket, so it may exceed `SHARE` by a few.
-        assert!((1..=SHARE as u64 + 5).contains(&share), "{share} in the first sweep");
+        // A share includes all flows of a bucket, so it may exceed `MAX_FOLDED` by a few.
+        assert!((1..=MAX_FOLDED as u64 + 5).contains(&share), "{share} in the first sweep");
         // No flow sends anything between the two sweeps.
         sums.sweep_and_rotate(&mut kernel);
         assert_eq!(sent(&sums) - before, FLOWS as u64, "in the second");

@@ -8,15 +8,15 @@ use super::{
         ICMPV6, IPV4, IPV6, Ip, LLDP, MPLS, NO_NEXT_HEADER, OLD_SERVICE_VLAN, PPPOE_SESSION, ROUTING, RST,
         SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN, dns, ethernet, icmp, mpls, pppoe, timestamps, udp,
     },
-    Becomes::{self, Dns, Echo, Stamped, Unstamped},
     Shape,
+    Treatment::{self, Dns, Echo, Stamped, Unstamped},
 };
 
-const NON_IP: Becomes = Becomes::Untracked(Untracked::NonIp);
-const LATER_FRAGMENT: Becomes = Becomes::Untracked(Untracked::Fragment);
-const TRUNCATED: Becomes = Becomes::Untracked(Untracked::Truncated);
-const MALFORMED: Becomes = Becomes::Untracked(Untracked::Malformed);
-const UNSUPPORTED: Becomes = Becomes::Untracked(Untracked::Unsupported);
+const NON_IP: Treatment = Treatment::Untracked(Untracked::NonIp);
+const LATER_FRAGMENT: Treatment = Treatment::Untracked(Untracked::Fragment);
+const TRUNCATED: Treatment = Treatment::Untracked(Untracked::Truncated);
+const MALFORMED: Treatment = Treatment::Untracked(Untracked::Malformed);
+const UNSUPPORTED: Treatment = Treatment::Untracked(Untracked::Unsupported);
 
 const NOP: &[u8] = &[1];
 const END: &[u8] = &[0];
@@ -29,7 +29,7 @@ pub(in super::super) fn catalogue() -> Vec<Shape> {
     [links(), below_ip(), ipv4(), ipv6(), tcp_options(), tcp_headers(), echoes(), others()]
         .into_iter()
         .flatten()
-        .map(|(name, frame, becomes)| Shape { name, frame, becomes })
+        .map(|(name, frame, treatment)| Shape { name, frame, treatment })
         .collect()
 }
 
@@ -37,10 +37,10 @@ pub(in super::super) fn catalogue() -> Vec<Shape> {
 type Tag = (u16, u16);
 
 /// A name, a frame, and how the programs should treat it.
-type Entry = (String, Vec<u8>, Becomes);
+type Entry = (String, Vec<u8>, Treatment);
 
-fn entry(name: impl Into<String>, frame: Vec<u8>, becomes: Becomes) -> Entry {
-    (name.into(), frame, becomes)
+fn entry(name: impl Into<String>, frame: Vec<u8>, treatment: Treatment) -> Entry {
+    (name.into(), frame, treatment)
 }
 
 fn stamped() -> Vec<u8> {
@@ -48,7 +48,7 @@ fn stamped() -> Vec<u8> {
 }
 
 fn links() -> Vec<Entry> {
-    let stacks: &[(&str, &[Tag], Becomes)] = &[
+    let stacks: &[(&str, &[Tag], Treatment)] = &[
         ("Ethernet", &[], Stamped),
         ("802.1Q", &[(VLAN, 42)], Stamped),
         ("priority tag", &[(VLAN, 0xe000)], Stamped),
@@ -59,10 +59,10 @@ fn links() -> Vec<Entry> {
         ("5 tags", &[(VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4), (VLAN, 5)], UNSUPPORTED),
     ];
     let mut entries = Vec::new();
-    for (name, tags, becomes) in stacks {
+    for (name, tags, treatment) in stacks {
         for ip in [Ip::v4(), Ip::v6()] {
             let frame = ethernet(tags, ip.ethertype(), &ip.packet(TCP, &stamped()));
-            entries.push(entry(format!("{name}, {:#06x}", ip.ethertype()), frame, *becomes));
+            entries.push(entry(format!("{name}, {:#06x}", ip.ethertype()), frame, *treatment));
         }
     }
     entries.push(entry("ARP in a VLAN", ethernet(&[(VLAN, 3)], ARP, &[0; 28]), NON_IP));
@@ -82,9 +82,9 @@ fn below_ip() -> Vec<Entry> {
             let session = ethernet(tags, PPPOE_SESSION, &pppoe(protocol, &packet));
             entries.push(entry(format!("PPPoE, {name}"), session, Stamped));
             for labels in 1..=5 {
-                let becomes = if labels <= 4 { Stamped } else { UNSUPPORTED };
+                let treatment = if labels <= 4 { Stamped } else { UNSUPPORTED };
                 let frame = ethernet(tags, MPLS, &mpls(labels, &packet));
-                entries.push(entry(format!("{labels} MPLS labels, {name}"), frame, becomes));
+                entries.push(entry(format!("{labels} MPLS labels, {name}"), frame, treatment));
             }
             let both = ethernet(tags, PPPOE_SESSION, &pppoe(0x0281, &mpls(2, &packet)));
             entries.push(entry(format!("MPLS in PPPoE, {name}"), both, Stamped));
@@ -96,7 +96,7 @@ fn below_ip() -> Vec<Entry> {
         entries.push(entry("PPPoE with padding", padded, Stamped));
     }
     let packet = Ip::v4().packet(TCP, &stamped());
-    for (name, ethertype, network, becomes) in [
+    for (name, ethertype, network, treatment) in [
         ("PPPoE discovery", 0x8863, pppoe(0x0021, &packet), NON_IP),
         (
             "PPPoE with the code of discovery",
@@ -109,7 +109,7 @@ fn below_ip() -> Vec<Entry> {
         ("nothing in MPLS", MPLS, mpls(1, &[]), TRUNCATED),
         ("IPv6 by its number and IPv4 by its version", PPPOE_SESSION, pppoe(0x0057, &packet), MALFORMED),
     ] {
-        entries.push(entry(name, ethernet(&[], ethertype, &network), becomes));
+        entries.push(entry(name, ethernet(&[], ethertype, &network), treatment));
     }
     entries
 }
@@ -129,7 +129,7 @@ fn ipv4() -> Vec<Entry> {
         let ip = Ip { options: vec![1; 4 * words], ..plain() };
         entries.push(entry(format!("{words} words of IPv4 options"), ip.frame(TCP, &stamped()), Stamped));
     }
-    for (name, ip, becomes) in [
+    for (name, ip, treatment) in [
         ("don't fragment", Ip { fragment: 0x4000, ..plain() }, Stamped),
         ("first fragment", Ip { fragment: 0x2000, ..plain() }, Stamped),
         ("middle fragment", Ip { fragment: 0x2010, ..plain() }, LATER_FRAGMENT),
@@ -145,7 +145,7 @@ fn ipv4() -> Vec<Entry> {
         ("total length without payload", Ip { len: Some(52), ..plain() }, Stamped),
         ("total length beyond the frame", Ip { len: Some(u16::MAX), ..plain() }, Stamped),
     ] {
-        entries.push(entry(name, ip.frame(TCP, &stamped()), becomes));
+        entries.push(entry(name, ip.frame(TCP, &stamped()), treatment));
     }
     for traffic_class in [0x01, 0x02, 0x03, 0xb8, 0xff] {
         for ip in [plain(), Ip::v6()] {
@@ -180,8 +180,8 @@ fn ipv4() -> Vec<Entry> {
 
 fn ipv6() -> Vec<Entry> {
     let mut entries = Vec::new();
-    let mut with = |name: String, ip: Ip, becomes| {
-        entries.push(entry(name, ip.frame(TCP, &stamped()), becomes));
+    let mut with = |name: String, ip: Ip, treatment| {
+        entries.push(entry(name, ip.frame(TCP, &stamped()), treatment));
     };
     for number in [HOP_BY_HOP, ROUTING, DESTINATION_OPTIONS, FRAGMENT] {
         with(format!("extension {number}"), Ip::with_extensions([Extension::of(number, 1)]), Stamped);
@@ -197,22 +197,22 @@ fn ipv6() -> Vec<Entry> {
     }
     let chain =
         [HOP_BY_HOP, DESTINATION_OPTIONS, ROUTING, FRAGMENT, DESTINATION_OPTIONS, ROUTING, HOP_BY_HOP];
-    for (count, becomes) in [(2, Stamped), (3, Stamped), (5, Stamped), (6, Stamped), (7, UNSUPPORTED)] {
+    for (count, treatment) in [(2, Stamped), (3, Stamped), (5, Stamped), (6, Stamped), (7, UNSUPPORTED)] {
         let ip = Ip::with_extensions(chain[..count].iter().map(|&number| Extension::of(number, 1)));
-        with(format!("{count} extensions"), ip, becomes);
+        with(format!("{count} extensions"), ip, treatment);
     }
-    for (name, offset, more, becomes) in [
+    for (name, offset, more, treatment) in [
         ("atomic fragment", 0, false, Stamped),
         ("first fragment", 0, true, Stamped),
         ("middle fragment", 181, true, LATER_FRAGMENT),
         ("last fragment", 1, false, LATER_FRAGMENT),
     ] {
         let fragment = Extension::fragment(offset, more);
-        with(format!("IPv6 {name}"), Ip::with_extensions([fragment.clone()]), becomes);
+        with(format!("IPv6 {name}"), Ip::with_extensions([fragment.clone()]), treatment);
         let options = Extension::of(DESTINATION_OPTIONS, 1);
-        with(format!("IPv6 {name} with options"), Ip::with_extensions([options, fragment]), becomes);
+        with(format!("IPv6 {name} with options"), Ip::with_extensions([options, fragment]), treatment);
     }
-    for (name, ip, becomes) in [
+    for (name, ip, treatment) in [
         ("version 4 in IPv6", Ip { version: Some(4), ..Ip::v6() }, MALFORMED),
         ("version 15 in IPv6", Ip { version: Some(15), ..Ip::v6() }, MALFORMED),
         ("no payload length", Ip { len: Some(0), ..Ip::v6() }, Stamped),
@@ -220,7 +220,7 @@ fn ipv6() -> Vec<Entry> {
         ("payload length without payload", Ip { len: Some(32), ..Ip::v6() }, Stamped),
         ("payload length beyond the frame", Ip { len: Some(u16::MAX), ..Ip::v6() }, Stamped),
     ] {
-        with(name.to_owned(), ip, becomes);
+        with(name.to_owned(), ip, treatment);
     }
     let short = Ip { len: Some(7), ..Ip::with_extensions([Extension::of(ROUTING, 1)]) };
     with("payload length inside an extension".to_owned(), short, MALFORMED);
@@ -230,7 +230,7 @@ fn ipv6() -> Vec<Entry> {
 fn tcp_options() -> Vec<Entry> {
     let stamp = &timestamps(3, 4)[..];
     let others = [MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, NOP];
-    let mut orders: Vec<(String, Vec<u8>, Becomes)> = Vec::new();
+    let mut orders: Vec<(String, Vec<u8>, Treatment)> = Vec::new();
     for position in 0..=others.len() {
         for rotation in 0..others.len() {
             let mut order = others;
@@ -247,7 +247,7 @@ fn tcp_options() -> Vec<Entry> {
         let options = [vec![1; padding], stamp.to_vec()].concat();
         orders.push((format!("timestamps behind {padding} NOPs"), options, Stamped));
     }
-    for (name, options, becomes) in [
+    for (name, options, treatment) in [
         ("none", vec![], Unstamped),
         ("SACK only", vec![NOP, NOP, SACK], Unstamped),
         ("40 NOPs", vec![&[1; 40][..]], Unstamped),
@@ -268,13 +268,13 @@ fn tcp_options() -> Vec<Entry> {
         ("timestamps twice", vec![stamp, &timestamps(77, 78)[..]], Stamped),
         ("a kind in the last byte", vec![NOP, NOP, NOP, &[8][..]], Unstamped),
     ] {
-        orders.push((name.to_owned(), options.concat(), becomes));
+        orders.push((name.to_owned(), options.concat(), treatment));
     }
     let mut entries = Vec::new();
-    for (name, options, becomes) in orders {
+    for (name, options, treatment) in orders {
         for ip in [Ip::v4(), Ip::v6()] {
             let frame = ip.frame(TCP, &Tcp::with_options(&options[..]).bytes());
-            entries.push(entry(format!("options: {name}, {:#06x}", ip.ethertype()), frame, becomes));
+            entries.push(entry(format!("options: {name}, {:#06x}", ip.ethertype()), frame, treatment));
         }
     }
     entries
@@ -292,9 +292,9 @@ fn tcp_headers() -> Vec<Entry> {
             entries.push(entry(name, Ip::v6().frame(TCP, &segment.bytes()), Stamped));
         }
     }
-    for (words, becomes) in [(0, MALFORMED), (4, MALFORMED), (5, Unstamped), (15, MALFORMED)] {
+    for (words, treatment) in [(0, MALFORMED), (4, MALFORMED), (5, Unstamped), (15, MALFORMED)] {
         let segment = Tcp { words: Some(words), payload: 0, ..Tcp::stamped(1, 1) }.bytes();
-        entries.push(entry(format!("data offset {words}"), Ip::v4().frame(TCP, &segment), becomes));
+        entries.push(entry(format!("data offset {words}"), Ip::v4().frame(TCP, &segment), treatment));
     }
     entries
 }
@@ -309,10 +309,10 @@ fn echoes() -> Vec<Entry> {
             [(128, Echo), (129, Echo), (1, UNSUPPORTED), (135, UNSUPPORTED), (8, UNSUPPORTED)],
         ),
     ] {
-        for (kind, becomes) in kinds {
+        for (kind, treatment) in kinds {
             for payload in [0, 56] {
                 let frame = ip.frame(protocol, &icmp(kind, 0, 77, 1, payload));
-                entries.push(entry(format!("ICMP type {kind}, {payload} bytes"), frame, becomes));
+                entries.push(entry(format!("ICMP type {kind}, {payload} bytes"), frame, treatment));
             }
         }
         let request = kinds[0].0;

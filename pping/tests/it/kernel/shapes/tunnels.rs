@@ -5,8 +5,8 @@ use super::{
         ARP, ESP, Extension, HOP_BY_HOP, IPV4, Ip, LLDP, MPLS, SERVICE_VLAN, TCP, Tcp, UDP, VLAN, dns,
         ethernet, icmp, mpls, udp, udp_to, v4, v6,
     },
-    Becomes::{self, Echo, Stamped, Unstamped},
     Shape,
+    Treatment::{self, Echo, Stamped, Unstamped},
 };
 use pping_common::parse::Untracked;
 
@@ -19,21 +19,21 @@ const GTP_U: u16 = 2152;
 
 const ETHERNET: u16 = 0x6558;
 
-const NON_IP: Becomes = Becomes::Untracked(Untracked::NonIp);
-const MALFORMED: Becomes = Becomes::Untracked(Untracked::Malformed);
-const NESTED: Becomes = Becomes::Untracked(Untracked::NestedTunnel);
-const TRUNCATED: Becomes = Becomes::Untracked(Untracked::Truncated);
-const UNSUPPORTED: Becomes = Becomes::Untracked(Untracked::Unsupported);
+const NON_IP: Treatment = Treatment::Untracked(Untracked::NonIp);
+const MALFORMED: Treatment = Treatment::Untracked(Untracked::Malformed);
+const NESTED: Treatment = Treatment::Untracked(Untracked::NestedTunnel);
+const TRUNCATED: Treatment = Treatment::Untracked(Untracked::Truncated);
+const UNSUPPORTED: Treatment = Treatment::Untracked(Untracked::Unsupported);
 
 /// Returns all shapes, with their treatment when their kind of tunnel is parsed.
 pub(in super::super) fn tunnels() -> Vec<Shape> {
     let mut shapes = Vec::new();
-    for (name, protocol, tunnel, becomes) in
+    for (name, protocol, tunnel, treatment) in
         [ip_in_ip(), gre(), vxlan(), geneve(), gtp_u(), nested()].into_iter().flatten()
     {
         for outer in [Ip::between(v4(101), v4(102)), Ip::between(v6(101), v6(102))] {
             let name = format!("{name}, in {:#06x}", outer.ethertype());
-            shapes.push(Shape { name, frame: outer.frame(protocol, &tunnel), becomes });
+            shapes.push(Shape { name, frame: outer.frame(protocol, &tunnel), treatment });
         }
     }
     let outer = Ip {
@@ -45,15 +45,15 @@ pub(in super::super) fn tunnels() -> Vec<Shape> {
     let tags = [(SERVICE_VLAN, 7), (VLAN, 8)];
     let packet = outer.packet(UDP, &vxlan_frame(4789, 8, &inner_frame(&Ip::v6())));
     let frame = ethernet(&tags, IPV4, &packet);
-    shapes.push(Shape { name: "a first fragment with options and tags".into(), frame, becomes: Stamped });
+    shapes.push(Shape { name: "a first fragment with options and tags".into(), frame, treatment: Stamped });
     shapes
 }
 
 /// A name, the protocol number and the bytes behind the outer IP header, and the expected treatment.
-type Entry = (String, u8, Vec<u8>, Becomes);
+type Entry = (String, u8, Vec<u8>, Treatment);
 
-fn entry(name: &str, protocol: u8, bytes: Vec<u8>, becomes: Becomes) -> Entry {
-    (name.to_owned(), protocol, bytes, becomes)
+fn entry(name: &str, protocol: u8, bytes: Vec<u8>, treatment: Treatment) -> Entry {
+    (name.to_owned(), protocol, bytes, treatment)
 }
 
 fn stamped() -> Vec<u8> {
@@ -69,7 +69,7 @@ fn inner_frame(ip: &Ip) -> Vec<u8> {
 }
 
 /// Contents of tunnels: a name, an IP packet with its header, and the expected treatment.
-fn insides() -> Vec<(&'static str, Ip, Vec<u8>, Becomes)> {
+fn insides() -> Vec<(&'static str, Ip, Vec<u8>, Treatment)> {
     let later = Ip { fragment: 7, ..Ip::v4() };
     let unstamped = Tcp::with_options([]).bytes();
     vec![
@@ -78,13 +78,13 @@ fn insides() -> Vec<(&'static str, Ip, Vec<u8>, Becomes)> {
         ("TCP without timestamps", Ip::v4(), Ip::v4().packet(TCP, &unstamped), Unstamped),
         ("a ping", Ip::v4(), Ip::v4().packet(1, &icmp(8, 0, 5, 6, 8)), Echo),
         ("UDP", Ip::v6(), Ip::v6().packet(UDP, &udp(8)), UNSUPPORTED),
-        ("DNS", Ip::v4(), Ip::v4().packet(UDP, &dns((4000, 53), 7, [1, 0], 12)), Becomes::Dns),
+        ("DNS", Ip::v4(), Ip::v4().packet(UDP, &dns((4000, 53), 7, [1, 0], 12)), Treatment::Dns),
         ("ESP", Ip::v4(), Ip::v4().packet(ESP, &[9; 40]), UNSUPPORTED),
         (
             "a later fragment",
             Ip::v4(),
             later.packet(TCP, &stamped()),
-            Becomes::Untracked(Untracked::Fragment),
+            Treatment::Untracked(Untracked::Fragment),
         ),
     ]
 }
@@ -96,7 +96,7 @@ fn number(ip: &Ip) -> u8 {
 fn ip_in_ip() -> Vec<Entry> {
     let mut entries: Vec<Entry> = insides()
         .into_iter()
-        .map(|(name, ip, packet, becomes)| entry(&format!("{name} in IP"), number(&ip), packet, becomes))
+        .map(|(name, ip, packet, treatment)| entry(&format!("{name} in IP"), number(&ip), packet, treatment))
         .collect();
     entries.push(entry("no IP in IP", IPV4_IN_IP, vec![0; 40], NON_IP));
     entries.push(entry("nothing in IP", IPV6_IN_IP, vec![], TRUNCATED));
@@ -115,14 +115,14 @@ fn gre() -> Vec<Entry> {
     for (flags, words) in
         [(0x0000, 0), (0x8000, 1), (0x2000, 1), (0x1000, 1), (0xa000, 2), (0x3000, 2), (0xb000, 3)]
     {
-        for (name, ip, packet, becomes) in insides() {
+        for (name, ip, packet, treatment) in insides() {
             let bytes = [gre_header(flags, ip.ethertype(), words), packet].concat();
-            entries.push(entry(&format!("{name} in GRE with flags {flags:#06x}"), GRE, bytes, becomes));
+            entries.push(entry(&format!("{name} in GRE with flags {flags:#06x}"), GRE, bytes, treatment));
         }
     }
     let packet = inner(&Ip::v4());
     let frame = ethernet(&[(VLAN, 3)], IPV4, &packet);
-    for (name, flags, ethertype, inside, becomes) in [
+    for (name, flags, ethertype, inside, treatment) in [
         ("Ethernet in GRE", 0x0000, ETHERNET, frame, Stamped),
         ("NVGRE", 0x2000, ETHERNET, inner_frame(&Ip::v6()), Stamped),
         ("MPLS in GRE", 0, MPLS, mpls(2, &packet), Stamped),
@@ -132,7 +132,7 @@ fn gre() -> Vec<Entry> {
         ("LLDP in GRE", 0, LLDP, packet, UNSUPPORTED),
     ] {
         let bytes = [gre_header(flags, ethertype, usize::from(flags & 0x2000 != 0)), inside].concat();
-        entries.push(entry(name, GRE, bytes, becomes));
+        entries.push(entry(name, GRE, bytes, treatment));
     }
     entries
 }
@@ -145,10 +145,10 @@ fn vxlan_frame(port: u16, flags: u8, frame: &[u8]) -> Vec<u8> {
 fn vxlan() -> Vec<Entry> {
     let mut entries = Vec::new();
     for port in [4789, 8472] {
-        for (name, ip, packet, becomes) in insides() {
+        for (name, ip, packet, treatment) in insides() {
             let frame = ethernet(&[], ip.ethertype(), &packet);
             let bytes = vxlan_frame(port, 8, &frame);
-            entries.push(entry(&format!("{name} in VXLAN to port {port}"), UDP, bytes, becomes));
+            entries.push(entry(&format!("{name} in VXLAN to port {port}"), UDP, bytes, treatment));
         }
     }
     let tags = [(SERVICE_VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4)];
@@ -184,14 +184,14 @@ fn geneve() -> Vec<Entry> {
             Stamped,
         ));
     }
-    for (name, start, flags, ethertype, becomes) in [
+    for (name, start, flags, ethertype, treatment) in [
         ("critical options", 0, 0x40, IPV4, Stamped),
         ("a control packet", 0, 0x80, IPV4, UNSUPPORTED),
         ("version 1", 0x40, 0, IPV4, UNSUPPORTED),
         ("LLDP", 0, 0, LLDP, UNSUPPORTED),
     ] {
         let bytes = [geneve_header(start, flags, ethertype, 0), inner(&Ip::v4())].concat();
-        entries.push(entry(&format!("Geneve, {name}"), UDP, udp_to(GENEVE, &bytes), becomes));
+        entries.push(entry(&format!("Geneve, {name}"), UDP, udp_to(GENEVE, &bytes), treatment));
     }
     entries
 }
@@ -204,8 +204,8 @@ fn gtp(flags: u8, message: u8, rest: &[u8]) -> Vec<u8> {
 fn gtp_u() -> Vec<Entry> {
     let mut entries: Vec<Entry> = insides()
         .into_iter()
-        .map(|(name, _, packet, becomes)| {
-            entry(&format!("{name} in GTP-U"), UDP, gtp(0x30, 255, &packet), becomes)
+        .map(|(name, _, packet, treatment)| {
+            entry(&format!("{name} in GTP-U"), UDP, gtp(0x30, 255, &packet), treatment)
         })
         .collect();
     let packet = inner(&Ip::v4());
@@ -216,7 +216,7 @@ fn gtp_u() -> Vec<Entry> {
         }
         bytes
     };
-    for (name, flags, message, headers, becomes) in [
+    for (name, flags, message, headers, treatment) in [
         ("a sequence number", 0x32, 255, vec![0, 1, 0, 0], Stamped),
         ("an N-PDU number", 0x31, 255, vec![0, 0, 9, 0], Stamped),
         ("a sequence number, and a type that does not count", 0x32, 255, vec![0, 1, 0, 0x85], Stamped),
@@ -250,7 +250,7 @@ fn gtp_u() -> Vec<Entry> {
         ("version 2", 0x50, 255, vec![], UNSUPPORTED),
     ] {
         let bytes = gtp(flags, message, &[headers, packet.clone()].concat());
-        entries.push(entry(&format!("GTP-U with {name}"), UDP, bytes, becomes));
+        entries.push(entry(&format!("GTP-U with {name}"), UDP, bytes, treatment));
     }
     entries
 }

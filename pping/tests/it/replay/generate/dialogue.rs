@@ -15,7 +15,7 @@ const APART: u64 = 100;
 
 /// An IP packet and its time.
 #[derive(Clone)]
-pub(super) struct Passing {
+pub(super) struct TimedPacket {
     pub(super) at: u64,
     /// Whether the client sent it.
     pub(super) is_outward: bool,
@@ -23,7 +23,7 @@ pub(super) struct Passing {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Passing {
+impl TimedPacket {
     /// Returns the packet in a frame, with the link header that `link` builds.
     pub(super) fn frame(&self, link: impl Fn(&Self) -> Vec<u8>) -> Frame {
         let bytes = link(self);
@@ -36,7 +36,7 @@ impl Passing {
 }
 
 /// Puts all packets on Ethernet.
-pub(super) fn on_ethernet(packets: impl IntoIterator<Item = Passing>) -> Vec<Frame> {
+pub(super) fn on_ethernet(packets: impl IntoIterator<Item = TimedPacket>) -> Vec<Frame> {
     packets.into_iter().map(|packet| packet.on_ethernet()).collect()
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Dialogue {
     has_authentication: bool,
     /// The next sequence numbers of client and server.
     next: [u32; 2],
-    packets: Vec<Passing>,
+    packets: Vec<TimedPacket>,
 }
 
 impl Dialogue {
@@ -84,18 +84,18 @@ impl Dialogue {
 
     /// Adds a handshake, data and its acknowledgement: three samples.
     pub(super) fn basic(self) -> Self {
-        self.there(0, SYN, 0, 1000, 0)
-            .back(20, SYN | ACK, 0, 5000, 1000)
-            .there(21, ACK | PSH, 4, 1021, 5000)
-            .back(42, ACK, 0, 5022, 1021)
+        self.client_sends(0, SYN, 0, 1000, 0)
+            .server_sends(20, SYN | ACK, 0, 5000, 1000)
+            .client_sends(21, ACK | PSH, 4, 1021, 5000)
+            .server_sends(42, ACK, 0, 5022, 1021)
     }
 
     /// Adds data in the other direction, after [`Self::basic`].
     pub(super) fn answer(self) -> Self {
-        self.back(45, ACK | PSH, 4, 5025, 1021)
-            .there(46, ACK, 0, 1046, 5025)
-            .there(47, ACK | PSH, 4, 1047, 5025)
-            .back(68, ACK, 0, 5048, 1047)
+        self.server_sends(45, ACK | PSH, 4, 5025, 1021)
+            .client_sends(46, ACK, 0, 1046, 5025)
+            .client_sends(47, ACK | PSH, 4, 1047, 5025)
+            .server_sends(68, ACK, 0, 5048, 1047)
     }
 
     /// Adds an echo request and its reply.
@@ -104,12 +104,12 @@ impl Dialogue {
     }
 
     /// Adds a segment to the server with `payload` bytes.
-    pub(super) fn there(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
+    pub(super) fn client_sends(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
         self.say(at, true, flags, payload, (tsval, tsecr))
     }
 
     /// Adds a segment to the client with `payload` bytes.
-    pub(super) fn back(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
+    pub(super) fn server_sends(self, at: u64, flags: u8, payload: usize, tsval: u32, tsecr: u32) -> Self {
         self.say(at, false, flags, payload, (tsval, tsecr))
     }
 
@@ -164,11 +164,11 @@ impl Dialogue {
         } else {
             ip.packet(protocol, transport)
         };
-        self.packets.push(Passing { at, is_outward, ethertype: ip.ethertype(), bytes });
+        self.packets.push(TimedPacket { at, is_outward, ethertype: ip.ethertype(), bytes });
         self
     }
 
-    pub(super) fn packets(self) -> Vec<Passing> {
+    pub(super) fn packets(self) -> Vec<TimedPacket> {
         self.packets
     }
 

@@ -86,14 +86,14 @@ fn dialogue_in_fragments(number: u16, whole: &Ip, first: &Ip, later: &Ip) -> Vec
     let (later_ping, reply) = (in_header(later).request(50, 1), in_header(whole).request(60, 2).reply(70, 1));
     on_ethernet(
         [
-            in_header(whole).there(0, SYN, 0, 1000, 0).back(20, SYN | ACK, 0, 5000, 1000),
-            in_header(first).there(21, ACK | PSH, 8, 1021, 5000),
+            in_header(whole).client_sends(0, SYN, 0, 1000, 0).server_sends(20, SYN | ACK, 0, 5000, 1000),
+            in_header(first).client_sends(21, ACK | PSH, 8, 1021, 5000),
             // The bytes of this later fragment look like an acknowledgement of the segment before.
-            in_header(later).back(22, ACK, 0, 5001, 1021),
-            in_header(later).there(23, ACK | PSH, 8, 1023, 5000),
-            in_header(whole).back(42, ACK, 0, 5022, 1021).back(43, ACK, 0, 5023, 1023),
-            in_header(first).there(44, ACK | PSH, 8, 1044, 5000),
-            in_header(whole).back(64, ACK, 0, 5044, 1044),
+            in_header(later).server_sends(22, ACK, 0, 5001, 1021),
+            in_header(later).client_sends(23, ACK | PSH, 8, 1023, 5000),
+            in_header(whole).server_sends(42, ACK, 0, 5022, 1021).server_sends(43, ACK, 0, 5023, 1023),
+            in_header(first).client_sends(44, ACK | PSH, 8, 1044, 5000),
+            in_header(whole).server_sends(64, ACK, 0, 5044, 1044),
             later_ping,
             reply.reply(80, 2),
         ]
@@ -110,8 +110,8 @@ fn lengths() -> Vec<Frame> {
     let padded = Dialogue::new(Ip::v4(), 1)
         .basic()
         // These pure ACKs are padded. If the padding counted as payload, the second would be an echo of the first.
-        .there(60, ACK, 0, 1060, 5022)
-        .back(80, ACK, 0, 5080, 1060);
+        .client_sends(60, ACK, 0, 1060, 5022)
+        .server_sends(80, ACK, 0, 5080, 1060);
     frames.extend(padded.on_ethernet().into_iter().map(|mut frame| {
         frame.bytes.extend([0; 24]);
         frame.len += 24;
@@ -138,7 +138,7 @@ fn errors() -> Vec<Frame> {
                 .reply(12, 1)
                 .reply(13, 2)
                 .pass(20, false, protocol, &quote(&ip.packet(TCP, &segment.bytes())))
-                .back(21, SYN | ACK, 0, 5000, 1000)
+                .server_sends(21, SYN | ACK, 0, 5000, 1000)
                 .on_ethernet(),
         );
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Frame, Golden,
-    dialogue::{Dialogue, Passing},
+    dialogue::{Dialogue, TimedPacket},
     pcap::{self, ETHERNET},
 };
 use crate::frames::{
@@ -21,7 +21,7 @@ pub(super) fn captures() -> Vec<Golden> {
 }
 
 /// Builds a dialogue in frames made by `link`.
-fn frames(ip: Ip, number: u16, link: impl Fn(&Passing) -> Vec<u8>) -> Vec<Frame> {
+fn frames(ip: Ip, number: u16, link: impl Fn(&TimedPacket) -> Vec<u8>) -> Vec<Frame> {
     Dialogue::new(ip, number).basic().packets().iter().map(|packet| packet.frame(&link)).collect()
 }
 
@@ -45,7 +45,7 @@ fn vlan() -> Vec<Frame> {
     all
 }
 
-fn session(packet: &Passing) -> Vec<u8> {
+fn session(packet: &TimedPacket) -> Vec<u8> {
     pppoe(if packet.ethertype == IPV4 { 0x21 } else { 0x57 }, &packet.bytes)
 }
 

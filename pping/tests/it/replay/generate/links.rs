@@ -2,13 +2,13 @@
 
 use super::{
     Golden,
-    dialogue::{Dialogue, Passing},
+    dialogue::{Dialogue, TimedPacket},
     pcap,
 };
 use crate::frames::{IPV4, Ip};
 
 /// Builds the link header and packet.
-type Link = fn(&Passing) -> Vec<u8>;
+type Link = fn(&TimedPacket) -> Vec<u8>;
 
 pub(super) fn captures() -> Vec<Golden> {
     let links: [(&str, u32, Link, Link); 13] = [
@@ -45,7 +45,7 @@ pub(super) fn captures() -> Vec<Golden> {
         .into()
 }
 
-pub(super) fn raw(packet: &Passing) -> Vec<u8> {
+pub(super) fn raw(packet: &TimedPacket) -> Vec<u8> {
     packet.bytes.clone()
 }
 
@@ -55,13 +55,13 @@ fn cooked_twice() -> Vec<super::Frame> {
     packets
         .iter()
         .flat_map(|packet| {
-            let onward = Passing { at: packet.at + 1_000_001, ..packet.clone() };
+            let onward = TimedPacket { at: packet.at + 1_000_001, ..packet.clone() };
             [packet.frame(cooked_v2), onward.frame(cooked_v2_elsewhere)]
         })
         .collect()
 }
 
-fn cooked_v1(packet: &Passing) -> Vec<u8> {
+fn cooked_v1(packet: &TimedPacket) -> Vec<u8> {
     let kind = if packet.is_outward { 4 } else { 0 };
     let mut frame = vec![0, kind, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
     frame.extend(packet.ethertype.to_be_bytes());
@@ -69,15 +69,15 @@ fn cooked_v1(packet: &Passing) -> Vec<u8> {
     frame
 }
 
-fn cooked_v2(packet: &Passing) -> Vec<u8> {
+fn cooked_v2(packet: &TimedPacket) -> Vec<u8> {
     cooked_v2_on(packet, 2)
 }
 
-fn cooked_v2_elsewhere(packet: &Passing) -> Vec<u8> {
+fn cooked_v2_elsewhere(packet: &TimedPacket) -> Vec<u8> {
     cooked_v2_on(packet, 70_000)
 }
 
-fn cooked_v2_on(packet: &Passing, interface: u32) -> Vec<u8> {
+fn cooked_v2_on(packet: &TimedPacket, interface: u32) -> Vec<u8> {
     let kind = if packet.is_outward { 4 } else { 0 };
     let mut frame = [packet.ethertype.to_be_bytes(), [0, 0]].concat();
     frame.extend(interface.to_be_bytes());
@@ -87,23 +87,23 @@ fn cooked_v2_on(packet: &Passing, interface: u32) -> Vec<u8> {
 }
 
 /// Returns the number of the address family. For IPv6 each system has its own number; this is `FreeBSD`'s.
-fn family(packet: &Passing) -> u32 {
+fn family(packet: &TimedPacket) -> u32 {
     if packet.ethertype == IPV4 { 2 } else { 28 }
 }
 
-pub(super) fn null_little_endian(packet: &Passing) -> Vec<u8> {
+pub(super) fn null_little_endian(packet: &TimedPacket) -> Vec<u8> {
     [&family(packet).to_le_bytes()[..], &packet.bytes].concat()
 }
 
-fn null_big_endian(packet: &Passing) -> Vec<u8> {
+fn null_big_endian(packet: &TimedPacket) -> Vec<u8> {
     [&family(packet).to_be_bytes()[..], &packet.bytes].concat()
 }
 
-pub(super) fn ppp(packet: &Passing) -> Vec<u8> {
+pub(super) fn ppp(packet: &TimedPacket) -> Vec<u8> {
     let protocol: [u8; 2] = if packet.ethertype == IPV4 { [0, 0x21] } else { [0, 0x57] };
     [&protocol[..], &packet.bytes].concat()
 }
 
-fn ppp_with_address(packet: &Passing) -> Vec<u8> {
+fn ppp_with_address(packet: &TimedPacket) -> Vec<u8> {
     [&[0xff, 0x03][..], &ppp(packet)].concat()
 }

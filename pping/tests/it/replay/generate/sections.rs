@@ -2,7 +2,7 @@
 
 use super::{
     Golden,
-    dialogue::{Dialogue, Passing},
+    dialogue::{Dialogue, TimedPacket},
     links,
     pcap::Endian,
     pcapng::{Interface, Resolution, Section},
@@ -27,7 +27,7 @@ fn interface(link_type: u16, name: Option<&'static str>) -> Interface {
     Interface { link_type, name, resolution: Resolution::Ten(9), offset: 0 }
 }
 
-fn basic(number: u16) -> Vec<Passing> {
+fn basic(number: u16) -> Vec<TimedPacket> {
     Dialogue::new(Ip::v4(), number).basic().packets()
 }
 
@@ -39,7 +39,7 @@ fn interfaces(endian: Endian) -> Vec<u8> {
     section.others();
     for packet in basic(0) {
         section.frame(0, &packet.on_ethernet());
-        section.frame(1, &Passing { at: packet.at + 1_000_001, ..packet.clone() }.frame(links::ppp));
+        section.frame(1, &TimedPacket { at: packet.at + 1_000_001, ..packet.clone() }.frame(links::ppp));
         section.simple(&packet.on_ethernet());
     }
     section.others();
@@ -50,7 +50,7 @@ fn interfaces(endian: Endian) -> Vec<u8> {
         section.frame(3, &packet.frame(links::raw));
         section.frame(
             2,
-            &Passing { at: packet.at + 2_000_003, ..packet.clone() }.frame(links::null_little_endian),
+            &TimedPacket { at: packet.at + 2_000_003, ..packet.clone() }.frame(links::null_little_endian),
         );
     }
     section.bytes()

@@ -78,11 +78,11 @@ fn snap_lengths() -> Vec<Frame> {
 
 fn with_payload(number: u16) -> Vec<Frame> {
     Dialogue::new(Ip::v4(), number)
-        .there(0, SYN, 0, 1000, 0)
-        .back(20, SYN | ACK, 0, 5000, 1000)
-        .there(21, ACK | PSH, 1000, 1021, 5000)
-        .back(42, ACK, 0, 5022, 1021)
-        .back(43, ACK | PSH, 1, 5023, 1021)
-        .there(50, ACK, 0, 1050, 5023)
+        .client_sends(0, SYN, 0, 1000, 0)
+        .server_sends(20, SYN | ACK, 0, 5000, 1000)
+        .client_sends(21, ACK | PSH, 1000, 1021, 5000)
+        .server_sends(42, ACK, 0, 5022, 1021)
+        .server_sends(43, ACK | PSH, 1, 5023, 1021)
+        .client_sends(50, ACK, 0, 1050, 5023)
         .on_ethernet()
 }

@@ -4,7 +4,7 @@ use std::mem::swap;
 
 use super::{
     Frame, Golden,
-    dialogue::{Dialogue, Passing},
+    dialogue::{Dialogue, TimedPacket},
     pcap::{self, ETHERNET},
 };
 use crate::frames::{IPV4, Ip, UDP, VLAN, ethernet, v4, v6};
@@ -47,22 +47,22 @@ fn outer_v6() -> Ip {
 }
 
 /// Puts a packet into an outer header between the ends of the tunnel.
-fn within(outer: &Ip, packet: &Passing, (protocol, bytes): &Inside) -> Passing {
+fn within(outer: &Ip, packet: &TimedPacket, (protocol, bytes): &Inside) -> TimedPacket {
     let mut outer = outer.clone();
     if !packet.is_outward {
         swap(&mut outer.source, &mut outer.destination);
     }
     let bytes = outer.packet(*protocol, bytes);
-    Passing { bytes, ethertype: outer.ethertype(), ..packet.clone() }
+    TimedPacket { bytes, ethertype: outer.ethertype(), ..packet.clone() }
 }
 
 /// Builds a dialogue in a tunnel.
-fn tunnel(outer: &Ip, inner: Ip, number: u16, inside: impl Fn(&Passing) -> Inside) -> Vec<Frame> {
+fn tunnel(outer: &Ip, inner: Ip, number: u16, inside: impl Fn(&TimedPacket) -> Inside) -> Vec<Frame> {
     let packets = Dialogue::new(inner, number).basic().packets();
     packets.iter().map(|packet| within(outer, packet, &inside(packet)).on_ethernet()).collect()
 }
 
-fn in_ip(packet: &Passing) -> Inside {
+fn in_ip(packet: &TimedPacket) -> Inside {
     (if packet.ethertype == IPV4 { IPV4_IN_IP } else { IPV6_IN_IP }, packet.bytes.clone())
 }
 
@@ -83,12 +83,12 @@ fn gre(flags: u16, ethertype: u16, bytes: &[u8]) -> Inside {
     (GRE, header)
 }
 
-fn frame_of(packet: &Passing) -> Vec<u8> {
+fn frame_of(packet: &TimedPacket) -> Vec<u8> {
     ethernet(&[(VLAN, 9)], packet.ethertype, &packet.bytes)
 }
 
 fn gre_tunnels() -> Vec<Vec<Frame>> {
-    let with = |flags| move |packet: &Passing| gre(flags, packet.ethertype, &packet.bytes);
+    let with = |flags| move |packet: &TimedPacket| gre(flags, packet.ethertype, &packet.bytes);
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, with(0)),
         tunnel(&outer_v6(), Ip::v6(), 1, with(0x2000)),
@@ -110,7 +110,7 @@ fn udp(port: u16, header: &[u8], bytes: &[u8]) -> Inside {
     (UDP, datagram)
 }
 
-fn vxlan(port: u16, packet: &Passing) -> Inside {
+fn vxlan(port: u16, packet: &TimedPacket) -> Inside {
     udp(port, &[8, 0, 0, 0, 0, 0, 42, 0], &ethernet(&[], packet.ethertype, &packet.bytes))
 }
 
@@ -152,7 +152,7 @@ fn gtp(flags: u8, message: u8, optional: &[u8], bytes: &[u8]) -> Inside {
 
 fn gtp_tunnels() -> Vec<Vec<Frame>> {
     let with =
-        |flags, optional: &'static [u8]| move |packet: &Passing| gtp(flags, 255, optional, &packet.bytes);
+        |flags, optional: &'static [u8]| move |packet: &TimedPacket| gtp(flags, 255, optional, &packet.bytes);
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, with(0x30, &[])),
         tunnel(&outer_v6(), Ip::v6(), 1, with(0x32, &[0, 7, 0, 0])),
@@ -169,7 +169,7 @@ fn gtp_tunnels() -> Vec<Vec<Frame>> {
 /// Tunnels in tunnels are counted, but not measured.
 fn nested() -> Vec<Vec<Frame>> {
     let in_middle =
-        |packet: &Passing, inside: Inside| within(&Ip::between(v4(201), v4(202)), packet, &inside);
+        |packet: &TimedPacket, inside: Inside| within(&Ip::between(v4(201), v4(202)), packet, &inside);
     vec![
         tunnel(&outer_v4(), Ip::v4(), 0, |packet| in_ip(&in_middle(packet, in_ip(packet)))),
         tunnel(&outer_v6(), Ip::v6(), 1, |packet| {

@@ -26,7 +26,7 @@ static TC_STAGES: ProgramArray = ProgramArray::with_max_entries(Stage::COUNT, 0)
 static XDP_STAGES: ProgramArray = ProgramArray::with_max_entries(Stage::COUNT, 0);
 
 /// A packet at tc or XDP.
-pub trait Hook {
+pub trait PacketContext {
     /// The kernel's number of the interface.
     fn ifindex(&self) -> u32;
 
@@ -49,7 +49,7 @@ pub trait Hook {
     fn call(&self, stage: Stage);
 }
 
-impl Hook for XdpContext {
+impl PacketContext for XdpContext {
     #[inline(always)]
     fn ifindex(&self) -> u32 {
         // SAFETY: the context is valid, and the verifier knows this field as readable.
@@ -88,7 +88,7 @@ impl Hook for XdpContext {
     }
 }
 
-impl Hook for TcContext {
+impl PacketContext for TcContext {
     #[inline(always)]
     fn ifindex(&self) -> u32 {
         // SAFETY: the context is valid, and the verifier knows this field as readable.

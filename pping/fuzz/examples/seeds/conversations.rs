@@ -50,14 +50,14 @@ pub(crate) fn seeds() -> Vec<Seed> {
         ("seq", SEQ),
         ("both", BOTH),
     ] {
-        for (name, talk) in talks() {
-            seeds.push((format!("{name}-{rules}"), [&header[..], &talk.concat()].concat()));
+        for (name, conversation) in conversations() {
+            seeds.push((format!("{name}-{rules}"), [&header[..], &conversation.concat()].concat()));
         }
     }
     seeds
 }
 
-fn talks() -> Vec<(&'static str, Vec<Record>)> {
+fn conversations() -> Vec<(&'static str, Vec<Record>)> {
     let handshake = vec![
         [0, SYN, 0, 1, 0, MS],
         [HIGH, SYN | ACK, 0, 1, 0, MS],
