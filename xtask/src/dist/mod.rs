@@ -55,7 +55,8 @@ pub(crate) fn run(check: bool) -> Result<()> {
 /// Compiles the program of the package.
 fn compile() -> Result<PathBuf> {
     let mut cargo = environment::cargo();
-    command::run(cargo.args(["build", "--release", "--package", "pping"]).env("RUSTFLAGS", remapped()))?;
+    cargo.args(["build", "--release", "--package", "pping"]).env("RUSTFLAGS", remapped());
+    command::run(cargo.env("CFLAGS", remapped_c()))?;
     let program = environment::target_directory().join("release/pping");
     names_no_folder(&program)?;
     Ok(program)
@@ -65,6 +66,13 @@ fn compile() -> Result<PathBuf> {
 fn remapped() -> String {
     let flags: Vec<_> = source_folders().map(|(folder, name)| remap(&folder, name)).collect();
     flags.join(" ")
+}
+
+/// The same for crates that are written in C and assembly.
+fn remapped_c() -> String {
+    let flags =
+        source_folders().map(|(folder, name)| format!("-ffile-prefix-map={}={name}", folder.display()));
+    flags.collect::<Vec<_>>().join(" ")
 }
 
 /// Fails if a program names a folder of this machine from which it was compiled.

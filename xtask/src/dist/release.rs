@@ -50,7 +50,8 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
     let mut cargo = release.cargo();
     cargo.args(["build", "--release", "--package", "pping", "--target", &triple]);
     // With `--target`, the flags do not reach build scripts and macros, which have to be dynamic.
-    command::run(cargo.env(variable, format!("-C target-feature=+crt-static {}", super::remapped())))?;
+    cargo.env(variable, format!("-C target-feature=+crt-static {}", super::remapped()));
+    command::run(cargo.env("CFLAGS", super::remapped_c()))?;
     let program = environment::target_directory().join(&triple).join("release/pping");
 
     let name = format!("pping-{}-{ARCH}-linux", release.version);

@@ -115,10 +115,7 @@ impl<'a> Machines<'a> {
                 if !is_emulator_fault(&boot::console(&log)?) {
                     break;
                 }
-                eprintln!(
-                    "{}: the emulator ran code that the kernel was changing; trying again",
-                    kernel.line
-                );
+                eprintln!("{}: a fault of the emulator ended the machine; trying again", kernel.line);
                 end = start()?;
             }
             fs::remove_file(image).context("removing what was booted")?;
@@ -131,11 +128,12 @@ impl<'a> Machines<'a> {
     }
 }
 
-/// Whether a machine with several CPUs ended by a fault of the emulator. The kernel changes its code while other CPUs
-/// run it, with a breakpoint in place meanwhile. In the emulator, a CPU may run into that breakpoint when the kernel
-/// has removed it.
+/// Whether a machine ended by a fault of the emulator. There are two. The kernel changes its code while other CPUs run
+/// it, with a breakpoint in place meanwhile; in the emulator, a CPU may run into that breakpoint when the kernel has
+/// removed it. And at the start the kernel waits for ticks of its timer, which an emulator that gets no CPU does not make.
 fn is_emulator_fault(console: &str) -> bool {
-    console.contains("int3: 0000") && console.contains("Kernel panic")
+    let causes = ["int3: 0000", "IO-APIC + timer doesn't work"];
+    console.contains("Kernel panic") && causes.iter().any(|cause| console.contains(cause))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
