@@ -97,7 +97,7 @@ impl Content {
         Some(Self { hash, len: u16::from_be_bytes(len), protocol, from, to, dscp })
     }
 
-    /// Whether the packet is a TCP super-packet, which a qdisc may split. The parts of other super-packets cannot be told from
+    /// Whether the packet is a TCP super-packet, which a qdisc may split. The parts of other super-packets cannot be distinguished from
     /// packets that carry nearly the same.
     #[inline(always)]
     pub(super) fn may_be_split(&self, mtu: u32) -> bool {

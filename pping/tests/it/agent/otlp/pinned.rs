@@ -1,4 +1,4 @@
-//! `--otlp` with `--pin`: the counts on the page continue from run to run, pushed counts begin anew with each run.
+//! `--otlp` with `--pin`: the counts on the page continue from run to run, pushed counts start at zero with each run.
 
 use std::collections::BTreeSet;
 
