@@ -30,21 +30,24 @@ pub(crate) fn target_directory() -> PathBuf {
 
 /// Returns cargo, at the root of the repository. Under rustup it uses the toolchain that runs this chore, which rustup
 /// notes in `RUSTUP_TOOLCHAIN`.
-///
-/// The variables that cargo sets about this package are removed. Some build scripts watch them (ring's does), and would
-/// run again, with all that depends on them, whenever a chore follows a plain cargo or the other way round.
 pub(crate) fn cargo() -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(repository());
+    without_package(Command::new("cargo"))
+}
+
+/// Has a cargo run at the root of the repository, without the variables that cargo sets about this package. Some build
+/// scripts watch them (ring's does), and would run again, with all that depends on them, whenever a chore follows a
+/// plain cargo or the other way round.
+pub(crate) fn without_package(mut cargo: Command) -> Command {
+    cargo.current_dir(repository());
     env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| {
             name.to_str().is_some_and(|it| it.starts_with("CARGO_PKG_") || it.starts_with("CARGO_MANIFEST_"))
         })
         .for_each(|name| {
-            command.env_remove(name);
+            cargo.env_remove(name);
         });
-    command
+    cargo
 }
 
 /// True if this process runs as root.

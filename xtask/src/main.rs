@@ -3,9 +3,12 @@
 //! Chores print their progress to standard error. Standard output is for results, and for the program that a chore
 //! starts.
 
+mod arch;
+mod archive;
 mod bench;
 mod build;
 mod command;
+mod cross;
 mod demo;
 mod dist;
 mod document;

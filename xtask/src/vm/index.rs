@@ -1,28 +1,22 @@
-//! Debian's package indices, in a directory of our own, so that nothing changes for this machine's apt.
+//! The kernels in Debian's archive.
 
 use std::{
     collections::HashSet,
-    fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
-use super::line::{Line, Suite};
-use crate::command;
+use super::line::Line;
+use crate::{arch::Arch, archive::Archive, command};
 
-/// The keys with which Debian signs its indices.
-const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-
-/// Kernels for virtual machines: they have fewer drivers, and everything that is tested here.
-const FLAVOUR: &str = "-cloud-amd64";
 const IMAGE: &str = "linux-image-";
 
 /// The packages of one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
-    suite: Suite,
+    archive: Archive,
     /// The package that is named after the kernel, and its version.
     pub(super) image: String,
     pub(super) version: String,
@@ -38,12 +32,10 @@ impl Candidate {
         format!("{}_{}", self.image, self.version)
     }
 
-    /// Fetches the packages into a directory; apt checks them against the signed index.
-    pub(super) fn fetch(&self, apt: &Path, into: &Path) -> Result<Vec<PathBuf>> {
-        let mut download = apt_get(&apt.join(self.suite.name), "apt-get");
+    /// Fetches the packages into a directory.
+    pub(super) fn fetch(&self, into: &Path) -> Result<Vec<PathBuf>> {
         let packages = self.packages.iter().map(|package| format!("{package}={}", self.version));
-        pping_lab::run(download.arg("download").args(packages).current_dir(into))?;
-        let files: Vec<_> = fs::read_dir(into)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        let files = self.archive.download(packages, into)?;
         ensure!(
             files.len() == self.packages.len(),
             "apt-get fetched {} files for {:?}",
@@ -54,13 +46,18 @@ impl Candidate {
     }
 }
 
-/// Returns the newest kernel of a line in the indices of all its suites.
-pub(super) fn newest(line: &Line, apt: &Path) -> Result<Candidate> {
+/// Returns the end of the names of kernels for virtual machines: they have fewer drivers, and everything that is tested
+/// here.
+pub(super) fn flavour(arch: Arch) -> String {
+    format!("-cloud-{}", arch.debian())
+}
+
+/// Returns the newest kernel of a line in the indices of all its suites, which go into a directory.
+pub(super) fn newest(line: &Line, arch: Arch, directory: &Path) -> Result<Candidate> {
     let mut newest: Option<Candidate> = None;
     for suite in line.suites {
-        let directory = apt.join(suite.name);
-        update(suite, &directory)?;
-        for candidate in list(*suite, &directory)?.into_iter().filter(|it| line.has(&it.version)) {
+        let archive = Archive::update(directory.join(arch.debian()).join(suite.name), arch, &[*suite])?;
+        for candidate in list(&archive, arch)?.into_iter().filter(|it| line.has(&it.version)) {
             if newest.as_ref().is_none_or(|newest| is_newer(&candidate.version, &newest.version)) {
                 newest = Some(candidate);
             }
@@ -68,7 +65,7 @@ pub(super) fn newest(line: &Line, apt: &Path) -> Result<Candidate> {
     }
     newest.with_context(|| {
         let suites: Vec<_> = line.suites.iter().map(|suite| suite.name).collect();
-        format!("no kernel of this line is in {}", suites.join(", "))
+        format!("no kernel of this line for {} is in {}", arch.debian(), suites.join(", "))
     })
 }
 
@@ -77,50 +74,20 @@ pub(super) fn is_newer(version: &str, than: &str) -> bool {
     command::succeeds(Command::new("dpkg").args(["--compare-versions", version, "gt", than]))
 }
 
-/// Fetches the index of a suite, or the changes to it.
-fn update(suite: &Suite, directory: &Path) -> Result<()> {
-    ensure!(Path::new(KEYRING).is_file(), "there is no {KEYRING}: install debian-archive-keyring");
-    for part in ["lists/partial", "cache/archives/partial"] {
-        fs::create_dir_all(directory.join(part))?;
-    }
-    fs::write(directory.join("status"), "")?;
-    let source = format!("deb [signed-by={KEYRING}] {} {} main\n", mirror(suite)?, suite.name);
-    fs::write(directory.join("sources"), source)?;
-    // Otherwise an index that apt-get could not fetch is only a warning.
-    let mut update = apt_get(directory, "apt-get");
-    pping_lab::run(update.args(["-o", "APT::Update::Error-Mode=any", "update"]))?;
-    Ok(())
-}
-
-/// Returns where this machine's apt gets such suites from.
-fn mirror(suite: &Suite) -> Result<String> {
-    let mut targets = Command::new("apt-get");
-    targets.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]);
-    let targets = pping_lab::run(&mut targets)?;
-    let found = targets.lines().find_map(|line| line.strip_prefix(suite.label)?.strip_prefix(' '));
-    match found {
-        Some(uri) => Ok(uri.to_owned()),
-        None => bail!(
-            "apt of this machine has no source of {}, of which {} would be; add one, and run `apt-get update`",
-            suite.label,
-            suite.name
-        ),
-    }
-}
-
-/// Returns all kernels in the index of a suite.
-fn list(suite: Suite, directory: &Path) -> Result<Vec<Candidate>> {
-    let names = pping_lab::run(apt_get(directory, "apt-cache").args(["pkgnames", IMAGE]))?;
-    let names: Vec<_> = names.lines().filter(|name| name.ends_with(FLAVOUR)).collect();
+/// Returns all kernels of an archive.
+fn list(archive: &Archive, arch: Arch) -> Result<Vec<Candidate>> {
+    let names = pping_lab::run(archive.apt("apt-cache").args(["pkgnames", IMAGE]))?;
+    let flavour = flavour(arch);
+    let names: Vec<_> = names.lines().filter(|name| name.ends_with(&flavour)).collect();
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let stanzas = pping_lab::run(apt_get(directory, "apt-cache").arg("show").args(names))?;
-    Ok(stanzas.split("\n\n").filter_map(|stanza| candidate(suite, stanza)).collect())
+    let stanzas = pping_lab::run(archive.apt("apt-cache").arg("show").args(names))?;
+    Ok(stanzas.split("\n\n").filter_map(|stanza| candidate(archive, stanza)).collect())
 }
 
 /// Reads the description of a package. Returns `None` if it only names another package.
-fn candidate(suite: Suite, stanza: &str) -> Option<Candidate> {
+fn candidate(archive: &Archive, stanza: &str) -> Option<Candidate> {
     let field = |name: &str| {
         stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
     };
@@ -134,7 +101,7 @@ fn candidate(suite: Suite, stanza: &str) -> Option<Candidate> {
     let parts = ["linux-binary-", "linux-modules-"].map(|part| format!("{part}{release}"));
     let is_split = parts.iter().all(|part| depends.contains(part.as_str()));
     Some(Candidate {
-        suite,
+        archive: archive.clone(),
         image: image.to_owned(),
         version: version.to_owned(),
         release: release.to_owned(),
@@ -142,46 +109,19 @@ fn candidate(suite: Suite, stanza: &str) -> Option<Candidate> {
     })
 }
 
-/// Returns one of apt's programs, for a directory of its own.
-fn apt_get(directory: &Path, program: &str) -> Command {
-    let mut apt = Command::new(program);
-    apt.arg("-qq");
-    let own = [
-        ("Dir::Etc::sourcelist", "sources"),
-        ("Dir::State::Lists", "lists"),
-        ("Dir::State::status", "status"),
-        ("Dir::Cache", "cache"),
-    ];
-    for (option, path) in own {
-        apt.arg("-o").arg(format!("{option}={}", directory.join(path).display()));
-    }
-    for option in [
-        "Dir::Etc::sourceparts=-",
-        // The user that apt fetches as may not write here.
-        "APT::Sandbox::User=root",
-        "APT::Architecture=amd64",
-        "Acquire::Languages=none",
-        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
-        "Acquire::IndexTargets::deb::CNF::DefaultEnabled=false",
-        "Acquire::Retries=2",
-    ] {
-        apt.args(["-o", option]);
-    }
-    apt.env("LC_ALL", "C.UTF-8");
-    apt
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SUITE: Suite = Suite { name: "sid", label: "Debian" };
+    fn candidate(stanza: &str) -> Option<Candidate> {
+        super::candidate(&Archive::unused(), stanza)
+    }
 
     #[test]
     fn a_kernel_in_one_package_is_that_package() {
         let stanza = "Package: linux-image-6.1.0-56-cloud-amd64\nVersion: 6.1.192-2\n\
                       Depends: kmod, linux-base (>= 4.3~), initramfs-tools (>= 0.120) | linux-initramfs-tool";
-        let candidate = candidate(SUITE, stanza).expect("it is a kernel");
+        let candidate = candidate(stanza).expect("it is a kernel");
         assert_eq!(candidate.release, "6.1.0-56-cloud-amd64");
         assert_eq!(candidate.packages, ["linux-image-6.1.0-56-cloud-amd64"]);
         assert_eq!(candidate.key(), "linux-image-6.1.0-56-cloud-amd64_6.1.192-2");
@@ -192,7 +132,7 @@ mod tests {
         let stanza = "Package: linux-image-7.3-cloud-amd64\nVersion: 7.3~rc7-1\n\
                       Depends: dracut | linux-initramfs-tool, linux-base-7.3-cloud-amd64 (= 7.3~rc7-1), \
                       linux-binary-7.3-cloud-amd64 (= 7.3~rc7-1), linux-modules-7.3-cloud-amd64 (= 7.3~rc7-1)";
-        let packages = candidate(SUITE, stanza).expect("it is a kernel").packages;
+        let packages = candidate(stanza).expect("it is a kernel").packages;
         let parts = ["binary", "modules"].map(|part| format!("linux-{part}-7.3-cloud-amd64"));
         assert_eq!(packages, parts);
     }
@@ -201,7 +141,7 @@ mod tests {
     fn a_package_that_names_another_is_no_kernel() {
         let stanza = "Package: linux-image-6.12-cloud-amd64\nVersion: 6.12.117-1\n\
                       Depends: linux-image-6.12.117+deb13-cloud-amd64 (= 6.12.117-1)";
-        assert_eq!(candidate(SUITE, stanza), None);
+        assert_eq!(candidate(stanza), None);
     }
 
     #[test]

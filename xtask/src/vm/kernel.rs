@@ -12,6 +12,7 @@ use super::{
     index::{self, Candidate},
     line::Line,
 };
+use crate::{arch::Arch, archive};
 
 /// Where a package may have the kernel itself: before packages were split, and since.
 const IMAGES: [&str; 2] = ["boot/vmlinuz-", "usr/lib/modules/"];
@@ -20,6 +21,7 @@ const IMAGES: [&str; 2] = ["boot/vmlinuz-", "usr/lib/modules/"];
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     pub(super) line: Line,
+    pub(super) arch: Arch,
     /// The version of its package.
     pub(super) version: String,
     /// What `uname -r` says in it.
@@ -31,13 +33,13 @@ pub(super) struct Kernel {
 impl Kernel {
     /// Returns the newest kernel of a line, and fetches it if needed. Without network, returns the newest that was
     /// fetched before.
-    pub(super) fn get(line: Line, directory: &Path) -> Result<Self> {
+    pub(super) fn get(line: Line, arch: Arch, directory: &Path) -> Result<Self> {
         let kept = directory.join("kernels");
         fs::create_dir_all(&kept)?;
-        match index::newest(&line, &directory.join("apt")) {
-            Ok(candidate) => Self::of(line, &candidate, directory, &kept),
+        match index::newest(&line, arch, &directory.join("apt")) {
+            Ok(candidate) => Self::of(line, arch, &candidate, directory, &kept),
             Err(error) => {
-                let Some(kernel) = Self::kept(line, &kept)? else { return Err(error) };
+                let Some(kernel) = Self::kept(line, arch, &kept)? else { return Err(error) };
                 eprintln!("{line}: using {}, which was fetched earlier: {error:#}", kernel.version);
                 Ok(kernel)
             }
@@ -49,7 +51,7 @@ impl Kernel {
         self.directory.join("lib/modules").join(&self.release)
     }
 
-    fn of(line: Line, candidate: &Candidate, directory: &Path, kept: &Path) -> Result<Self> {
+    fn of(line: Line, arch: Arch, candidate: &Candidate, directory: &Path, kept: &Path) -> Result<Self> {
         let path = kept.join(candidate.key());
         if !path.is_dir() {
             eprintln!("{line}: fetching {} {}", candidate.image, candidate.version);
@@ -59,17 +61,18 @@ impl Kernel {
             for directory in [&packages, &files, &kernel] {
                 fs::create_dir(directory)?;
             }
-            for package in candidate.fetch(&directory.join("apt"), &packages)? {
-                pping_lab::run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(&files))?;
+            for package in candidate.fetch(&packages)? {
+                archive::unpack(&package, &files)?;
             }
             arrange(&candidate.release, &files, &kernel)
                 .with_context(|| format!("unpacking {}", candidate.image))?;
-            remove_others(line, candidate, kept);
+            remove_others(line, arch, candidate, kept);
             // The last step, so that a directory of this name is complete.
             fs::rename(&kernel, &path)?;
         }
         Ok(Self {
             line,
+            arch,
             version: candidate.version.clone(),
             release: candidate.release.clone(),
             directory: path,
@@ -77,15 +80,16 @@ impl Kernel {
     }
 
     /// Returns the newest kernel of a line that was fetched before.
-    fn kept(line: Line, kept: &Path) -> Result<Option<Self>> {
+    fn kept(line: Line, arch: Arch, kept: &Path) -> Result<Option<Self>> {
         let mut newest: Option<Self> = None;
         for entry in fs::read_dir(kept)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             let Some((image, version)) = name.split_once('_') else { continue };
             let is_newer = || newest.as_ref().is_none_or(|it| index::is_newer(version, &it.version));
-            if line.has(version) && is_newer() {
+            if line.has(version) && image.ends_with(&index::flavour(arch)) && is_newer() {
                 newest = Some(Self {
                     line,
+                    arch,
                     version: version.to_owned(),
                     release: image.trim_start_matches("linux-image-").to_owned(),
                     directory: kept.join(&name),
@@ -114,14 +118,16 @@ fn arrange(release: &str, files: &Path, kernel: &Path) -> Result<()> {
 }
 
 /// Removes the older kernels of a line, as far as possible. One that stays only takes space.
-fn remove_others(line: Line, candidate: &Candidate, kept: &Path) {
+fn remove_others(line: Line, arch: Arch, candidate: &Candidate, kept: &Path) {
     let remove = || -> io::Result<()> {
         for entry in fs::read_dir(kept)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             // Every kernel belongs to the line `newest`, so this line must not remove any.
-            let is_of_line =
-                line.name != "newest" && name.split_once('_').is_some_and(|(_, it)| line.has(it));
+            let is_of_line = line.name != "newest"
+                && name.split_once('_').is_some_and(|(image, version)| {
+                    line.has(version) && image.ends_with(&index::flavour(arch))
+                });
             if is_of_line && name != candidate.key() {
                 fs::remove_dir_all(entry.path())?;
             }

@@ -4,13 +4,7 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 
-/// A suite of Debian, and its archive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Suite {
-    pub(super) name: &'static str,
-    /// The label of the archive.
-    pub(super) label: &'static str,
-}
+use crate::archive::{BOOKWORM, BOOKWORM_SECURITY, Suite};
 
 /// Kernels of which only the newest is of interest, such as those of a stable series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +17,7 @@ pub(super) struct Line {
 }
 
 const BULLSEYE_SECURITY: Suite = Suite { name: "bullseye-security", label: "Debian-Security" };
-const BOOKWORM_SECURITY: Suite = Suite { name: "bookworm-security", label: "Debian-Security" };
 const TRIXIE_SECURITY: Suite = Suite { name: "trixie-security", label: "Debian-Security" };
-const BOOKWORM: Suite = Suite { name: "bookworm", label: "Debian" };
 const TRIXIE: Suite = Suite { name: "trixie", label: "Debian" };
 const TRIXIE_BACKPORTS: Suite = Suite { name: "trixie-backports", label: "Debian" };
 const SID: Suite = Suite { name: "sid", label: "Debian" };

@@ -34,7 +34,7 @@ use self::{
     outcome::Outcome,
     payload::{Payload, TestClass},
 };
-use crate::{environment, setup, soak};
+use crate::{arch::Arch, environment, setup, soak};
 
 /// With this many CPUs, packets of one flow meet on different CPUs all the time.
 const MANY_CPUS: NonZeroU8 = NonZeroU8::new(8).unwrap();
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let interrupt = Interrupt::catch()?;
     let (kernels, payload) = thread::scope(|scope| {
         let kernels = scope.spawn(|| -> Vec<_> {
-            lines.iter().map(|line| (*line, Kernel::get(*line, &directory))).collect()
+            lines.iter().map(|line| (*line, Kernel::get(*line, Arch::X86_64, &directory))).collect()
         });
         let payload = Payload::build();
         let kernels = kernels.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));

@@ -1,0 +1,139 @@
+//! Debian's archive: suites and architectures other than this machine's, in a directory of our own, so that nothing
+//! changes for this machine's apt.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Result, bail, ensure};
+
+use crate::arch::Arch;
+
+/// The keys with which Debian signs its indices.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+
+/// A suite of Debian, and its archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Suite {
+    pub(crate) name: &'static str,
+    /// The label of the archive.
+    pub(crate) label: &'static str,
+}
+
+/// The suites of the release that pping is built on.
+pub(crate) const BOOKWORM: Suite = Suite { name: "bookworm", label: "Debian" };
+pub(crate) const BOOKWORM_SECURITY: Suite = Suite { name: "bookworm-security", label: "Debian-Security" };
+
+/// The packages of some suites for an architecture, of which none is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Archive {
+    directory: PathBuf,
+    arch: Arch,
+}
+
+impl Archive {
+    /// Fetches the indices of the suites, or the changes to them, into a directory.
+    pub(crate) fn update(directory: PathBuf, arch: Arch, suites: &[Suite]) -> Result<Self> {
+        ensure!(Path::new(KEYRING).is_file(), "there is no {KEYRING}: install debian-archive-keyring");
+        for part in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(directory.join(part))?;
+        }
+        fs::write(directory.join("status"), "")?;
+        let mut sources = String::new();
+        for suite in suites {
+            sources += &format!("deb [signed-by={KEYRING}] {} {} main\n", mirror(suite)?, suite.name);
+        }
+        fs::write(directory.join("sources"), sources)?;
+        let archive = Self { directory, arch };
+        // Otherwise an index that apt-get could not fetch is only a warning.
+        let mut update = archive.apt("apt-get");
+        pping_lab::run(update.args(["-o", "APT::Update::Error-Mode=any", "update"]))?;
+        Ok(archive)
+    }
+
+    /// An archive that is in no directory.
+    #[cfg(test)]
+    pub(crate) fn unused() -> Self {
+        Self { directory: PathBuf::new(), arch: Arch::X86_64 }
+    }
+
+    /// Fetches packages, `NAME` or `NAME=VERSION`, into a directory; apt checks them against the signed index. Returns
+    /// the files.
+    pub(crate) fn download(
+        &self,
+        packages: impl IntoIterator<Item = String>,
+        into: &Path,
+    ) -> Result<Vec<PathBuf>> {
+        pping_lab::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))?;
+        Ok(fs::read_dir(into)?.filter_map(|entry| Some(entry.ok()?.path())).collect())
+    }
+
+    /// Unpacks packages, and all that they depend on, into a directory. Their scripts do not run.
+    pub(crate) fn unpack_with_dependencies(&self, packages: &[&str], into: &Path) -> Result<()> {
+        let mut install = self.apt("apt-get");
+        install.args(["--download-only", "--yes", "--no-install-recommends", "install"]).args(packages);
+        pping_lab::run(&mut install)?;
+        for entry in fs::read_dir(self.directory.join("cache/archives"))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "deb") {
+                unpack(&path, into)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns one of apt's programs for these packages.
+    pub(crate) fn apt(&self, program: &str) -> Command {
+        let mut apt = Command::new(program);
+        apt.arg("-qq");
+        let own = [
+            ("Dir::Etc::sourcelist", "sources"),
+            ("Dir::State::Lists", "lists"),
+            ("Dir::State::status", "status"),
+            ("Dir::Cache", "cache"),
+        ];
+        for (option, path) in own {
+            apt.arg("-o").arg(format!("{option}={}", self.directory.join(path).display()));
+        }
+        for option in ["APT::Architecture", "APT::Architectures"] {
+            apt.arg("-o").arg(format!("{option}={}", self.arch.debian()));
+        }
+        for option in [
+            "Dir::Etc::sourceparts=-",
+            // The user that apt fetches as may not write here.
+            "APT::Sandbox::User=root",
+            "Acquire::Languages=none",
+            "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
+            "Acquire::IndexTargets::deb::CNF::DefaultEnabled=false",
+            "Acquire::Retries=2",
+        ] {
+            apt.args(["-o", option]);
+        }
+        apt.env("LC_ALL", "C.UTF-8");
+        apt
+    }
+}
+
+/// Unpacks a package into a directory.
+pub(crate) fn unpack(package: &Path, into: &Path) -> Result<()> {
+    pping_lab::run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(into))?;
+    Ok(())
+}
+
+/// Returns where this machine's apt gets such suites from.
+fn mirror(suite: &Suite) -> Result<String> {
+    let mut targets = Command::new("apt-get");
+    targets.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]);
+    let targets = pping_lab::run(&mut targets)?;
+    let found = targets.lines().find_map(|line| line.strip_prefix(suite.label)?.strip_prefix(' '));
+    match found {
+        Some(uri) => Ok(uri.to_owned()),
+        None => bail!(
+            "apt of this machine has no source of {}, of which {} would be; add one, and run `apt-get update`",
+            suite.label,
+            suite.name
+        ),
+    }
+}
