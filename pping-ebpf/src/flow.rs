@@ -93,7 +93,7 @@ impl<A: Flows> FlowRef<A> {
     #[inline(always)]
     pub(crate) fn sent(self, cold: Shared<Cold>, endpoint: Endpoint) -> Sent {
         let totals = cold.at(field!(Cold, totals)).of(endpoint);
-        // The totals are read before `traffic`: see `Sent`.
+        // Another CPU may update the totals meanwhile, and processors read in any order: see `Sent`.
         let sent = Sent {
             packets: totals.at(field!(Totals, packets)).read(),
             bytes: totals.at(field!(Totals, bytes)).read(),
