@@ -13,6 +13,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 const PROG_LOAD: libc::c_long = 5;
 const OBJ_PIN: libc::c_long = 6;
 const OBJ_GET: libc::c_long = 7;
+const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const PROG_QUERY: libc::c_long = 16;
 const LINK_CREATE: libc::c_long = 28;
 const LINK_DETACH: libc::c_long = 34;
@@ -52,6 +53,24 @@ struct Object {
     pathname: u64,
     bpf_fd: u32,
     file_flags: u32,
+}
+
+#[repr(C)]
+struct ObjectInfo {
+    bpf_fd: u32,
+    info_len: u32,
+    info: u64,
+}
+
+/// The first fields of `struct bpf_prog_info`.
+#[repr(C)]
+#[derive(Default)]
+struct ProgInfo {
+    prog_type: u32,
+    id: u32,
+    tag: [u8; 8],
+    jited_prog_len: u32,
+    xlated_prog_len: u32,
 }
 
 #[repr(C)]
@@ -108,6 +127,21 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
             license: c"GPL".as_ptr() as u64,
         },
     )
+}
+
+/// Returns the bytes of machine code of a program: 0 if the kernel interprets it.
+///
+/// # Errors
+/// The error of the kernel.
+pub(super) fn machine_code_len(program: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut info = ProgInfo::default();
+    let mut query = ObjectInfo {
+        bpf_fd: program.as_raw_fd() as u32,
+        info_len: size_of::<ProgInfo>() as u32,
+        info: &raw mut info as u64,
+    };
+    call(OBJ_GET_INFO_BY_FD, &mut query)?;
+    Ok(info.jited_prog_len)
 }
 
 /// Attaches a tc program to an interface by a TCX link, before all others. Takes the ifindex, because another interface

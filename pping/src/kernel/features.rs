@@ -19,7 +19,7 @@ pub const WITHOUT: &str = "PPING_WITHOUT";
 /// A kernel feature that pping prefers to have, but can do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// Atomic instructions that return the old value (Linux 5.12).
+    /// Atomic instructions that return the old value (Linux 5.12, on arm64 5.18).
     Fetch,
     /// A helper that walks through a map in the kernel (Linux 5.13).
     ForEach,
@@ -46,7 +46,7 @@ impl Feature {
     /// The first kernel that has it, or the kernel's build option.
     pub fn since(self) -> &'static str {
         match self {
-            Self::Fetch => "Linux 5.12",
+            Self::Fetch => "Linux 5.12 (5.18 on arm64)",
             Self::ForEach => "Linux 5.13",
             Self::Tcx => "Linux 6.6",
             Self::Btf => "CONFIG_DEBUG_INFO_BTF",
@@ -71,11 +71,7 @@ impl Feature {
     /// If that cannot be found out, for example without the capabilities to load a program.
     fn probe(self) -> io::Result<bool> {
         match self {
-            Self::Fetch => match bpf::load_classifier(&EXCHANGE) {
-                Ok(_) => Ok(true),
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
-                Err(error) => Err(error),
-            },
+            Self::Fetch => has_fetch(compile(&EXCHANGE), || compile(&LOAD)),
             Self::ForEach => {
                 is_helper_supported(ProgramType::RawTracePoint, BpfHelper::BPF_FUNC_for_each_map_elem)
                     .map_err(io::Error::other)
@@ -93,6 +89,29 @@ impl Feature {
     }
 }
 
+/// The error of a kernel that runs no program without compiling it, and cannot compile this one (`ENOTSUPP`). The C
+/// library does not have it.
+const NOT_SUPPORTED: i32 = 524;
+
+/// Whether the kernel has [`Feature::Fetch`], from how it took a program with such an instruction, and one of the same
+/// length without: each the bytes of its machine code, 0 if the kernel interprets it.
+///
+/// arm64 verifies these instructions since 5.12, but compiles them since 5.18. In between it interprets a whole program
+/// for one of them, or does not load it if it was built without the interpreter.
+fn has_fetch(with: io::Result<u32>, without: impl FnOnce() -> io::Result<u32>) -> io::Result<bool> {
+    match with {
+        Ok(0) => Ok(without()? == 0),
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | NOT_SUPPORTED)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Loads a program, and returns the bytes of its machine code.
+fn compile(instructions: &[Instruction]) -> io::Result<u32> {
+    bpf::machine_code_len(bpf::load_classifier(instructions)?.as_fd())
+}
+
 /// `r0 = 0; exit`
 const NOTHING: [Instruction; 2] = [
     Instruction { code: 0xb7, registers: 0, offset: 0, immediate: 0 },
@@ -106,6 +125,15 @@ const EXCHANGE: [Instruction; 5] = [
     Instruction { code: 0xdb, registers: 0x0a, offset: -8, immediate: 0xe1 },
     NOTHING[0],
     NOTHING[1],
+];
+
+/// The same, but `r0 = *(u64 *)(r10 - 8)` instead of the exchange.
+const LOAD: [Instruction; 5] = [
+    EXCHANGE[0],
+    EXCHANGE[1],
+    Instruction { code: 0x79, registers: 0xa0, offset: -8, immediate: 0 },
+    EXCHANGE[3],
+    EXCHANGE[4],
 ];
 
 /// Features to treat as missing, whether the kernel has them or not.
@@ -188,6 +216,23 @@ impl fmt::Display for Feature {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_only_an_interpreter_takes_is_no_reason_to_have_it() {
+        let failed = |error| Err(io::Error::from_raw_os_error(error));
+        let unneeded = || unreachable!("it answers nothing");
+        assert!(has_fetch(Ok(80), unneeded).unwrap());
+        // Before 5.12, and on arm64 before 5.18 without an interpreter.
+        assert!(!has_fetch(failed(libc::EINVAL), unneeded).unwrap());
+        assert!(!has_fetch(failed(524), unneeded).unwrap());
+        // On arm64 before 5.18 with an interpreter.
+        assert!(!has_fetch(Ok(0), || Ok(60)).unwrap());
+        // The kernel interprets everything.
+        assert!(has_fetch(Ok(0), || Ok(0)).unwrap());
+        let not_allowed = has_fetch(failed(libc::EPERM), unneeded).unwrap_err();
+        assert_eq!(not_allowed.raw_os_error(), Some(libc::EPERM));
+        assert!(has_fetch(Ok(0), || failed(libc::EPERM)).is_err());
+    }
 
     #[test]
     fn a_list_is_of_features_and_of_nothing_else() {
