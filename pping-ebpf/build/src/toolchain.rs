@@ -9,9 +9,8 @@ use std::{
 /// The name under which `cargo xtask setup` links Debian's compiler in rustup.
 pub const LINKED_TOOLCHAIN: &str = "bpf";
 
-/// The target the kernel programs are compiled for on a little-endian machine.
-pub const TARGET: &str =
-    if cfg!(target_endian = "big") { "bpfeb-unknown-none" } else { "bpfel-unknown-none" };
+/// The target the kernel programs are compiled for. It is little-endian: pping-common refuses any other.
+pub const TARGET: &str = "bpfel-unknown-none";
 
 /// A way to compile Rust for [`TARGET`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,5 +145,62 @@ mod tests {
         let found = has_bpf_core(&sysroot);
         std::fs::remove_dir_all(&sysroot).expect("what was made can be removed");
         assert!(found);
+    }
+
+    /// Compiles `pping-common` for a target. Returns what the compiler says.
+    fn compile_common(toolchain: Toolchain, target: &str) -> String {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pping-common/src/lib.rs");
+        let output = toolchain
+            .command("rustc")
+            .args([
+                "--edition",
+                "2024",
+                "--crate-type",
+                "lib",
+                "--emit",
+                "metadata",
+                "--target",
+                target,
+                "-o",
+            ])
+            .arg(std::env::temp_dir().join(format!("pping-common-{}-{target}", std::process::id())))
+            .arg(source)
+            .output()
+            .expect("the compiler was found");
+        assert!(!output.status.success(), "pping-common compiles for {target}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    #[test]
+    fn a_processor_that_pping_cannot_run_on_is_refused_in_a_sentence() {
+        let Some(toolchain) = Toolchain::find() else {
+            eprintln!("NOT TESTED: without a compiler for BPF there is none for other processors either");
+            return;
+        };
+        let sysroot = sysroot(toolchain.command("rustc")).expect("a usable compiler has one");
+        let libraries =
+            Path::new(&sysroot).join("lib/rustlib").read_dir().expect("a usable compiler has these");
+        let (mut big_endian, mut narrow) = (0, 0);
+        for library in libraries.map(Result::unwrap).filter(|library| library.path().join("lib").is_dir()) {
+            let target = library.file_name().into_string().unwrap();
+            let output =
+                toolchain.command("rustc").args(["--print", "cfg", "--target", &target]).output().unwrap();
+            let cfg = String::from_utf8_lossy(&output.stdout);
+            let is_big_endian = cfg.contains("target_endian=\"big\"");
+            let is_narrow =
+                cfg.contains("target_pointer_width=") && !cfg.contains("target_pointer_width=\"64\"");
+            if is_big_endian || is_narrow {
+                let error = compile_common(toolchain, &target);
+                assert!(error.contains("build it for one of those"), "{target}: {error}");
+            }
+            big_endian += u32::from(is_big_endian);
+            narrow += u32::from(is_narrow);
+        }
+        if big_endian == 0 {
+            eprintln!("NOT TESTED: big-endian processors, since {sysroot} has no core library for one");
+        }
+        if narrow == 0 {
+            eprintln!("NOT TESTED: processors with 32 bits, since {sysroot} has no core library for one");
+        }
     }
 }
