@@ -33,6 +33,8 @@ pub mod group;
 pub mod hist;
 mod layout;
 pub mod limits;
+#[cfg(test)]
+mod memory_order;
 pub mod method;
 #[cfg(any(test, feature = "model"))]
 pub mod model;
