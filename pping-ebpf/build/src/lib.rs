@@ -52,7 +52,8 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Compiler flags for the kernel programs, as `CARGO_ENCODED_RUSTFLAGS` wants them.
+/// Compiler flags for the kernel programs, as `CARGO_ENCODED_RUSTFLAGS` wants them. `target_arch` is the processor of
+/// the program that embeds them, on which they will run: it decides what orders memory.
 ///
 /// The CPU matters: version 3 has 32-bit registers, jumps and atomic instructions (Linux 5.1 and 5.12).
 /// LLVM's generic one has none of them, and with the registers alone (`+alu32`) LLVM 22 compares 32-bit
@@ -134,10 +135,11 @@ pub fn compile(programs: &Programs) -> Result<(), Error> {
     }
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
     // A directory of its own: cargo locks the one it works in, and the outer cargo works in another. All build scripts
-    // share this one, because they compile pping-ebpf alike.
+    // for a processor share this one, because they compile pping-ebpf alike. Another processor has another, because to
+    // cargo its programs are the same.
     let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());
-    let target_dir = marked.unwrap_or(&out_dir).join("bpf");
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
+    let target_dir = marked.unwrap_or(&out_dir).join("bpf").join(&arch);
     thread::scope(|scope| {
         let compile = |variant: &'static Variant| {
             let (target_dir, out_dir, arch) = (target_dir.join(variant.feature), &out_dir, &arch);

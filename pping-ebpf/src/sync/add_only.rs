@@ -1,14 +1,19 @@
-//! Without atomic instructions that return the old value: Linux 5.10 and 5.11.
+//! Without atomic instructions that return the old value: Linux 5.10 and 5.11, and on arm64 up to 5.17.
 //!
 //! A lock counts the CPUs that want it. A CPU that adds 1 and then reads 1 has the lock; others read more until it is
-//! released. If two CPUs add at the same time, both read 2, take back what they added, and try again. On x86 an addition
-//! is a full barrier. On other machines with these kernels, other CPUs may see late what was written under the lock.
+//! released. If two CPUs add at the same time, both read 2, take back what they added, and try again. So there is one
+//! holder on every processor, because all CPUs see the changes of one word in the same order: a CPU that reads 1 after
+//! its own addition knows that no other addition is in force, and who adds later reads more.
+//!
+//! What the lock protects are other words. On x86 an addition is a full barrier. On arm64 it orders nothing, so
+//! [`fence`] stands behind each lock that was taken, and before each release and [`publish`]. `pping-common` proves it
+//! (`memory_order.rs`).
 
 use core::arch::asm;
 
 use pping_common::abi::BinTag;
 
-use super::add::add_32;
+use super::{add::add_32, fence::fence};
 use crate::shared::Shared;
 
 /// Whether [`replace`] is one instruction.
@@ -96,6 +101,7 @@ pub(crate) fn unlock(busy: impl Into<*mut u32>) {
 pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
     let word = word.into();
     barrier(word);
+    fence();
     add_32(word, value);
 }
 
@@ -103,22 +109,29 @@ pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
 #[inline(always)]
 pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
     let busy = busy.into();
+    let mut is_taken = false;
     for _ in 0..ATTEMPTS {
         add_32(busy, 1);
         barrier(busy);
         // SAFETY: part of a map value, valid for the program's run, and aligned.
         if unsafe { busy.read_volatile() } == 1 {
             barrier(busy);
-            return true;
+            is_taken = true;
+            break;
         }
         add_32(busy, 1_u32.wrapping_neg());
     }
-    false
+    // Behind the loop, which is unrolled.
+    if is_taken {
+        fence();
+    }
+    is_taken
 }
 
 #[inline(always)]
 fn release(busy: *mut u32) {
     barrier(busy);
+    fence();
     add_32(busy, 1_u32.wrapping_neg());
 }
 

@@ -7,6 +7,8 @@
 mod add;
 #[cfg(feature = "add-only")]
 mod add_only;
+#[cfg(feature = "add-only")]
+mod fence;
 #[cfg(not(feature = "add-only"))]
 mod fetch;
 

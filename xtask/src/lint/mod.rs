@@ -42,13 +42,17 @@ pub(crate) fn run() -> Result<()> {
     lint_kernel_programs(toolchain)
 }
 
+/// The variants of the kernel programs, and the processors they differ by.
+const VARIANTS: [(&str, &str); 3] =
+    [("fetch", env::consts::ARCH), ("add-only", "x86_64"), ("add-only", "aarch64")];
+
 fn lint_kernel_programs(toolchain: Toolchain) -> Result<()> {
-    ["fetch", "add-only"].into_iter().try_for_each(|feature| lint_variant(toolchain, feature))
+    VARIANTS.into_iter().try_for_each(|(feature, arch)| lint_variant(toolchain, feature, arch))
 }
 
-fn lint_variant(toolchain: Toolchain, feature: &str) -> Result<()> {
+fn lint_variant(toolchain: Toolchain, feature: &str, arch: &str) -> Result<()> {
     // The same flags and a directory apart from the host's, as in the real build.
-    let flags = rustc_flags(env::consts::ARCH);
+    let flags = rustc_flags(arch);
     command::run(
         toolchain
             .command("cargo")
@@ -58,7 +62,7 @@ fn lint_variant(toolchain: Toolchain, feature: &str) -> Result<()> {
             .args(["--target", TARGET])
             .args(["--features", &format!("pping-ebpf/{feature},pping-bench-programs/kernel")])
             .arg("--target-dir")
-            .arg(environment::target_directory().join("bpf"))
+            .arg(environment::target_directory().join("bpf").join(arch))
             .args(toolchain.cargo_arguments())
             .args(DENY_WARNINGS),
     )
