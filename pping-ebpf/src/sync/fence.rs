@@ -4,8 +4,8 @@
 mod calls {
     use aya_ebpf::{helpers::bpf_get_smp_processor_id, macros::map, maps::HashMap};
 
-    /// Has no entry, ever: its buckets have the locks that the fence takes. Buckets for many CPUs, so that each has its
-    /// own cache lines.
+    /// Never has an entry: the fence takes the locks of its buckets. There are so many that two CPUs seldom share a
+    /// cache line.
     #[map]
     static FENCE: HashMap<u64, u64> = HashMap::with_max_entries(1024, 0);
 
@@ -16,8 +16,9 @@ mod calls {
     /// each other. But the processor keeps the release of the first pair before the acquire of the second, and nothing
     /// passes both.
     ///
-    /// From Linux 5.11 on, the helper takes no lock if an interrupt came while it was about to take the same one for
-    /// the program below the interrupt. That call is no fence, which takes an interrupt within some nanoseconds.
+    /// From Linux 5.11 on, the helper fails without taking the lock if the program below an interrupt is just about to
+    /// take it on the same CPU. Such a call orders nothing. That takes an interrupt within some nanoseconds, so it is
+    /// left as it is.
     #[inline(always)]
     pub(in super::super) fn fence() {
         // SAFETY: it takes no arguments.
