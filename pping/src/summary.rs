@@ -29,7 +29,7 @@ pub struct Summary {
     pub packets_before: u64,
     /// The distributions of RTTs.
     pub totals: Totals,
-    /// Records that were dropped on their way to the output.
+    /// Records, and lines of `--hdr-log`, that were dropped on their way to their file.
     pub lines_lost: u64,
     /// The capture, if one was read.
     pub capture: Option<Replayed>,

@@ -28,7 +28,7 @@ impl Agent {
         let times = self.residence()?;
         if self.is_viewed() {
             let usage = Usage::read();
-            let lines_lost = self.output.lines_lost();
+            let lines_lost = self.output.lines_lost() + self.reporter.log_lines_lost();
             self.view.set_residence(times.clone(), clock::wall()?);
             self.view.take_reading(Reading { snapshot, lines_lost, usage }, clock::wall()?);
         }
@@ -77,6 +77,12 @@ impl Agent {
             );
             self.losses.records = records;
         }
+        let lines = self.reporter.log_lines_refused();
+        if lines > self.losses.log_lines {
+            let more = lines - self.losses.log_lines;
+            tracing::warn!("{more} lines of --hdr-log were lost: its file is too slow, or does not answer");
+            self.losses.log_lines = lines;
+        }
         Ok(())
     }
 
@@ -93,6 +99,7 @@ impl Agent {
         let options = &self.kernel.options;
         let fill = Fill {
             lines_lost: self.output.lines_lost(),
+            log_lines_lost: self.reporter.log_lines_lost(),
             max_flows: options.max_flows,
             groups: series.groups as u32,
             max_groups: options.max_groups,

@@ -38,7 +38,7 @@ use crate::{
     metrics::{Ledger, Metrics},
     notify::Notify,
     otlp::Receiver,
-    output::{OnFailure, Output},
+    output::{OnFailure, Output, Role},
     quality,
     records::{Reporter, format},
     view::View,
@@ -75,15 +75,15 @@ pub(super) async fn set_up(
     let server = live.listen.map(serve).transpose()?;
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
-    let mut reporter = Reporter::new(&config.aggregation, config.max_flows, clock::wall()?)?;
-    reporter.go_live();
+    let mut reporter = Reporter::live(&config.aggregation, config.max_flows, clock::wall()?)?;
     let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
     reporter.score_by(profiles.clone());
     metrics.score_by(profiles.clone());
     view.score_by(profiles);
     view.set_evidence(config.aggregation.worst_evidence);
     let encoder = format::encoder(config.format);
-    let (output, output_ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
+    let (output, output_ended) =
+        Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
 
     let notify = Notify::from_environment();
     notify.status("loading the kernel programs");

@@ -49,7 +49,8 @@ impl Agent {
         let records = self.reporter.finish(clock::wall()?)?;
         self.write(&records);
         let counters = self.hand_over_counters().total();
-        let lines_lost = self.output.finish();
+        let log_lines_lost = self.reporter.close_log()?;
+        let lines_lost = log_lines_lost + self.output.finish();
         let totals = self.reporter.into_totals();
         let packets_before = self.packets_before;
         Ok(Summary { duration, counters, packets_before, totals, lines_lost, capture: None })

@@ -87,6 +87,8 @@ pub(super) struct Losses {
     pub(super) unaggregated: u64,
     pub(super) flows: u64,
     pub(super) records: u64,
+    /// Lines of `--hdr-log`.
+    pub(super) log_lines: u64,
     pub(super) groups: u64,
     pub(super) groups_resolved: Option<Instant>,
 }

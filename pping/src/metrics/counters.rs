@@ -56,6 +56,8 @@ const RUN_TIME: &str = "Run time of kernel programs while kernel.bpf_stats_enabl
 pub struct Fill {
     /// Records that were dropped on their way to the output.
     pub lines_lost: u64,
+    /// Lines that were dropped on their way to `--hdr-log`.
+    pub log_lines_lost: u64,
     /// The highest number of flows per address family.
     pub max_flows: u32,
     /// The number of groups in the kernel.
@@ -314,13 +316,14 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
         },
         IntegerFamily {
             name: "pping_events_lost",
-            help: "Events dropped because the ring buffer or the queue to the output was full, and records that could not be written",
+            help: "Events dropped because the ring buffer or the queue to a file was full, and records or lines that could not be written",
             kind: counter,
             series: [
                 ("rtt", total.lost[Lost::Rtt as usize]),
                 ("flow", total.lost[Lost::Flow as usize]),
                 ("end", total.lost[Lost::End as usize]),
                 ("output", fill.lines_lost),
+                ("hdr_log", fill.log_lines_lost),
             ]
             .map(|(kind, value)| one("kind", kind.to_owned(), value))
             .into(),

@@ -26,9 +26,17 @@ impl Framing {
     }
 }
 
+/// Lines that a reader needs before the records of a batch, once in each file.
+pub(super) struct Header {
+    /// A file that has a header with another number needs this one as well.
+    pub(super) number: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
 /// Whole records, each with a separator before it.
 #[derive(Default)]
 pub struct Batch {
+    header: Option<Header>,
     bytes: Vec<u8>,
     /// The offset after each record, bytes.
     ends: Vec<usize>,
@@ -46,6 +54,16 @@ impl Batch {
         } else {
             self.ends.push(self.bytes.len());
         }
+    }
+
+    /// Has the writer write these bytes before the records, unless the file has a header of this number.
+    pub(crate) fn set_header(&mut self, number: u64, bytes: Vec<u8>) {
+        self.header = Some(Header { number, bytes });
+    }
+
+    /// The header, if the records need one.
+    pub(super) fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
     }
 
     /// The encoded records.

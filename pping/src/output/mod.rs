@@ -1,6 +1,7 @@
-//! Writes batches of encoded records to a file or standard output, in a thread of its own.
+//! Writes batches of encoded records to a file or standard output, in a thread of its own. The log of `--hdr-log` has another
+//! such thread.
 //!
-//! While packets of an interface are measured, nothing waits for that thread: if the reader is too slow, records are dropped
+//! While packets of an interface are measured, nothing waits for these threads: if the reader is too slow, records are dropped
 //! and counted. A capture waits.
 
 mod batch;
@@ -25,11 +26,11 @@ use std::{
 use tokio::sync::oneshot;
 
 use self::writer::{Message, Shared, Writer};
+pub(crate) use self::writer::{OnFailure, Role};
 pub use self::{
     batch::{Batch, Framing},
     error::Error,
 };
-pub(crate) use self::{outage::Outage, target::Target, writer::OnFailure};
 #[cfg(feature = "live")]
 use crate::capabilities;
 
@@ -73,6 +74,7 @@ impl Reopen {
 
 /// A thread that writes records to a file or standard output.
 pub(crate) struct Output {
+    role: Role,
     sender: SyncSender<Message>,
     finished: Receiver<()>,
     /// Records dropped because the queue was full.
@@ -90,24 +92,26 @@ impl Output {
     /// # Errors
     /// [`Error::Open`] or [`Error::NotEmpty`] for the file, [`Error::Io`] for standard output or if the thread cannot be started.
     pub(crate) fn open(
+        role: Role,
         path: Option<&Path>,
         framing: Framing,
         on_failure: OnFailure,
     ) -> Result<(Self, Ended), Error> {
-        let writer = Writer::open(path, framing, on_failure)?;
+        let writer = Writer::open(role, path, framing, on_failure)?;
         let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
         let (finish, finished) = mpsc::channel();
         let (end, ended) = oneshot::channel();
         let shared = Arc::new(Shared { path: Mutex::new(path.map(Path::to_owned)), ..Shared::default() });
         let of_writer = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("pping-output".into()).spawn(move || {
+        let thread = thread::Builder::new().name(role.thread().into()).spawn(move || {
             // The thread needs capabilities only to reopen files.
             #[cfg(feature = "live")]
             if on_failure == OnFailure::Drop
                 && let Err(error) = capabilities::restrict_to(&capabilities::FOR_FILES)
             {
                 tracing::warn!(
-                    "the output thread could not drop the capabilities that it does not need: {error}"
+                    "the thread of --{} could not drop the capabilities that it does not need: {error}",
+                    role.option()
                 );
             }
             if let Err(error) = writer.run(&receiver, &of_writer) {
@@ -116,7 +120,7 @@ impl Output {
             }
             finish.send(()).ok();
         })?;
-        Ok((Self { sender, finished, lines_refused: 0, shared, thread }, ended))
+        Ok((Self { role, sender, finished, lines_refused: 0, shared, thread }, ended))
     }
 
     /// Queues records, or drops and counts them when the queue is full.
@@ -198,7 +202,12 @@ impl Output {
         if self.end(|| Instant::now() >= deadline).is_ok() {
             return self.lines_lost();
         }
-        tracing::warn!("the reader of the output has stopped reading; the last records are lost");
+        match self.role {
+            Role::Records => {
+                tracing::warn!("the reader of the output has stopped reading; the last records are lost");
+            }
+            Role::Log => tracing::warn!("the file of --hdr-log does not answer; its last lines are lost"),
+        }
         self.lines_lost() + self.shared.waiting.load(Ordering::Relaxed)
     }
 

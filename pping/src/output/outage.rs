@@ -14,7 +14,7 @@ const RECOVERY: Duration = Duration::from_secs(5);
 
 /// Whether a file can be written at present.
 #[derive(Default)]
-pub(crate) struct Outage {
+pub(super) struct Outage {
     state: State,
     /// Records dropped since the outage began.
     dropped: u64,
@@ -33,24 +33,24 @@ enum State {
 
 impl Outage {
     /// Whether an attempt to write is due.
-    pub(crate) fn may_write(&self, now: Instant) -> bool {
+    pub(super) fn may_write(&self, now: Instant) -> bool {
         !matches!(self.state, State::Failing(last) if now.duration_since(last) < RETRY_INTERVAL)
     }
 
     /// Makes the next attempt due at once, since the file was opened again.
-    pub(crate) fn retry(&mut self, now: Instant) {
+    pub(super) fn retry(&mut self, now: Instant) {
         if matches!(self.state, State::Failing(_)) {
             self.state = State::Recovering(now);
         }
     }
 
     /// Counts records that were dropped.
-    pub(crate) fn dropped(&mut self, records: u64) {
+    pub(super) fn dropped(&mut self, records: u64) {
         self.dropped += records;
     }
 
     /// Notes that an attempt failed.
-    pub(crate) fn failed(&mut self, now: Instant, target: &dyn fmt::Display, error: &io::Error) {
+    pub(super) fn failed(&mut self, now: Instant, target: &dyn fmt::Display, error: &io::Error) {
         if matches!(self.state, State::None) {
             tracing::warn!(
                 "writing to {target} failed: {error}; records are dropped and counted until it can be written to again"
@@ -60,7 +60,7 @@ impl Outage {
     }
 
     /// Notes that an attempt succeeded.
-    pub(crate) fn succeeded(&mut self, now: Instant, target: &dyn fmt::Display) {
+    pub(super) fn succeeded(&mut self, now: Instant, target: &dyn fmt::Display) {
         match self.state {
             State::None => {}
             State::Failing(_) => self.state = State::Recovering(now),

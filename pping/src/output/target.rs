@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::{batch::Framing, error::Error};
 
 /// A file, a pipe or a device.
-pub(crate) struct Target {
+pub(super) struct Target {
     file: File,
     /// Whether it can be truncated.
     is_regular: bool,
@@ -22,30 +22,26 @@ pub(crate) struct Target {
 
 /// An incomplete write.
 #[derive(Debug)]
-pub(crate) struct Torn {
+pub(super) struct Torn {
     /// The number of bytes of whole records that are, or will be, in the file.
-    pub(crate) kept: usize,
+    pub(super) kept: usize,
     /// The error that stopped the rest.
-    pub(crate) error: io::Error,
+    pub(super) error: io::Error,
 }
 
 impl Target {
-    /// Opens the file of `--write`, to append.
+    /// Opens the file of `option`, to append.
     ///
     /// # Errors
     /// [`Error::Open`], or [`Error::NotEmpty`] if the format cannot be appended to.
-    pub(super) fn open(path: &Path, framing: Framing) -> Result<Self, Error> {
-        let refused = Error::open("write", path);
-        let target = Self::append(path).map_err(&refused)?;
+    pub(super) fn open(option: &'static str, path: &Path, framing: Framing) -> Result<Self, Error> {
+        let refused = Error::open(option, path);
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(&refused)?;
+        let target = Self::new(file).map_err(&refused)?;
         if framing.is_closed() && target.file.metadata().map_err(&refused)?.len() > 0 {
             return Err(Error::NotEmpty { path: path.to_owned() });
         }
         Ok(target)
-    }
-
-    /// Opens a file to append, whatever is in it.
-    pub(crate) fn append(path: &Path) -> io::Result<Self> {
-        Self::new(OpenOptions::new().create(true).append(true).open(path)?)
     }
 
     /// Opens standard output without std's buffer, which would keep the bytes that could not be written.
@@ -72,7 +68,7 @@ impl Target {
     ///
     /// # Errors
     /// If not all of it could be written. The file then ends with a whole record, or will after the next write.
-    pub(crate) fn write(&mut self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
+    pub(super) fn write(&mut self, bytes: &[u8], ends: impl Iterator<Item = usize>) -> Result<(), Torn> {
         let (written, done) = write(&mut self.file, &self.unfinished);
         self.unfinished.drain(..written);
         done.map_err(|error| Torn { kept: 0, error })?;

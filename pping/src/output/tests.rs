@@ -36,7 +36,7 @@ fn batch(format: Format, records: u64) -> Batch {
 }
 
 fn open(path: &Path, format: Format, on_failure: OnFailure) -> (Output, Ended) {
-    Output::open(Some(path), format::encoder(format).framing(), on_failure).unwrap()
+    Output::open(Role::Records, Some(path), format::encoder(format).framing(), on_failure).unwrap()
 }
 
 fn wait_until_written(output: &Output) {
@@ -213,7 +213,7 @@ fn a_record_that_cannot_be_truncated_is_completed_first() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     fs::write(&path, "").unwrap();
-    let mut target = Target::open(&path, Framing::LINES).unwrap();
+    let mut target = Target::open("write", &path, Framing::LINES).unwrap();
     let bytes = b"one\ntwo\nthree\n";
     let ends = || [4, 8, 14].into_iter();
     target.write(&bytes[..6], std::iter::empty()).unwrap();

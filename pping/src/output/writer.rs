@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    batch::{Batch, Framing},
+    batch::{Batch, Framing, Header},
     error::Error,
     outage::Outage,
     target::{Target, Torn},
@@ -37,6 +37,33 @@ pub(crate) enum OnFailure {
     End,
 }
 
+/// The option that names the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// `--write`, or standard output: a run ends when its reader closes it.
+    Records,
+    /// `--hdr-log`.
+    Log,
+}
+
+impl Role {
+    /// The name of the option.
+    pub(super) fn option(self) -> &'static str {
+        match self {
+            Self::Records => "write",
+            Self::Log => "hdr-log",
+        }
+    }
+
+    /// The name of the thread.
+    pub(super) fn thread(self) -> &'static str {
+        match self {
+            Self::Records => "pping-output",
+            Self::Log => "pping-hdr-log",
+        }
+    }
+}
+
 /// The state that the writer shares with [`super::Output`] and [`super::Reopen`].
 #[derive(Default)]
 pub(super) struct Shared {
@@ -58,6 +85,7 @@ type Result<T> = std::result::Result<T, Option<Error>>;
 
 /// The state of the thread.
 pub(super) struct Writer {
+    role: Role,
     name: Name,
     target: Target,
     framing: Framing,
@@ -65,6 +93,8 @@ pub(super) struct Writer {
     outage: Outage,
     /// Whether [`Framing::begin`] is in the file.
     has_begun: bool,
+    /// The number of the newest header in the file.
+    header: Option<u64>,
     /// Records in the file.
     records: u64,
     /// The size of the last record with its separator, bytes.
@@ -73,16 +103,27 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn open(
+        role: Role,
         path: Option<&Path>,
         framing: Framing,
         on_failure: OnFailure,
     ) -> std::result::Result<Self, Error> {
         let target = match path {
-            Some(path) => Target::open(path, framing)?,
+            Some(path) => Target::open(role.option(), path, framing)?,
             None => Target::standard_output().map_err(Error::from)?,
         };
-        let (name, outage) = (Name(path.map(Path::to_owned)), Outage::default());
-        Ok(Self { name, target, framing, on_failure, outage, has_begun: false, records: 0, last: 0 })
+        Ok(Self {
+            role,
+            name: Name(path.map(Path::to_owned)),
+            target,
+            framing,
+            on_failure,
+            outage: Outage::default(),
+            has_begun: false,
+            header: None,
+            records: 0,
+            last: 0,
+        })
     }
 
     /// Writes batches until [`Message::End`].
@@ -117,11 +158,31 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes a header.
+    fn write_header(&mut self, header: &Header) -> Result<()> {
+        let length = header.bytes.len();
+        let Err(torn) = self.target.write(&header.bytes, [length].into_iter()) else {
+            self.header = Some(header.number);
+            return Ok(());
+        };
+        // A header that could not be truncated is completed before anything else is written.
+        if torn.kept == length {
+            self.header = Some(header.number);
+        }
+        self.handle_failure(torn)
+    }
+
     /// Writes records. Returns how many were dropped.
     fn write(&mut self, batch: &Batch) -> Result<u64> {
         let now = Instant::now();
         if self.outage.may_write(now) && !self.has_begun {
             self.begin()?;
+        }
+        if let Some(header) = batch.header().filter(|header| self.header != Some(header.number))
+            && self.outage.may_write(now)
+            && self.has_begun
+        {
+            self.write_header(header)?;
         }
         if !self.outage.may_write(now) || !self.has_begun {
             self.outage.dropped(batch.records());
@@ -183,7 +244,7 @@ impl Writer {
     fn reopen(&mut self, shared: &Shared) -> Result<()> {
         let path = shared.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let opened = match &path {
-            Some(path) => Target::open(path, self.framing),
+            Some(path) => Target::open(self.role.option(), path, self.framing),
             None if self.name.0.is_none() => return Ok(()),
             None => Target::standard_output().map_err(Error::Io),
         };
@@ -197,14 +258,14 @@ impl Writer {
         self.end(shared)?;
         (self.target, self.name) = (target, Name(path));
         self.outage.retry(Instant::now());
-        (self.has_begun, self.records, self.last) = (false, 0, 0);
+        (self.has_begun, self.header, self.records, self.last) = (false, None, 0, 0);
         self.begin()
     }
 
     /// Starts or continues an outage if packets do not wait, else ends the run.
     fn handle_failure(&mut self, torn: Torn) -> Result<()> {
         let is_file = self.name.0.is_some() || self.target.is_regular();
-        if torn.error.kind() == io::ErrorKind::BrokenPipe {
+        if torn.error.kind() == io::ErrorKind::BrokenPipe && self.role == Role::Records {
             return Err(None);
         }
         if self.on_failure == OnFailure::Drop && is_file {
@@ -235,7 +296,8 @@ mod tests {
     fn a_record_that_is_still_incomplete_when_the_file_is_reopened_is_lost() {
         let directory = tempfile::tempdir().unwrap();
         let shared = Shared { path: Mutex::new(Some(directory.path().join("next"))), ..Shared::default() };
-        let mut writer = Writer::open(Some(Path::new("/dev/full")), Framing::LINES, OnFailure::Drop).unwrap();
+        let full = Some(Path::new("/dev/full"));
+        let mut writer = Writer::open(Role::Records, full, Framing::LINES, OnFailure::Drop).unwrap();
         // Two records, but only six bytes: a device cannot be truncated, so the second record counts as kept.
         assert_eq!(writer.target.repair(b"one\ntwo\n", [4, 8].into_iter(), 6), 8);
         (writer.has_begun, writer.records, writer.last) = (true, 2, 4);

@@ -7,7 +7,8 @@ use std::{
     fmt::Write as _,
     io,
     path::{Path, PathBuf},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use hdrhistogram::serialization::{
@@ -19,11 +20,8 @@ use super::names::{direction_name, method_name};
 use crate::{
     aggregate::Distribution,
     groups::SeriesName,
-    output::{Error, OnFailure, Outage, Target},
+    output::{Batch, Ended, Error, Framing, OnFailure, Output, Role},
 };
-
-/// The option that names the file.
-const OPTION: &str = "hdr-log";
 
 /// Separates the parts of a tag.
 const SEPARATOR: char = ';';
@@ -35,121 +33,134 @@ const MILLISECOND: f64 = 1e6;
 const LEGEND: &[u8] =
     b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 
-/// An open log.
+/// What happens while the file is too slow or cannot be written.
+pub(crate) enum Pace {
+    /// Packets of an interface do not wait: lines are dropped and counted.
+    #[cfg_attr(not(any(feature = "live", test)), expect(dead_code, reason = "a capture waits"))]
+    Live,
+    /// A capture waits until this is set, and an error ends it.
+    Capture(Arc<AtomicBool>),
+}
+
+/// An open log, which a thread of its own writes.
 pub(crate) struct HdrLog {
     path: PathBuf,
-    target: Target,
-    on_failure: OnFailure,
-    outage: Outage,
-    has_header: bool,
+    pace: Pace,
+    output: Output,
+    /// Resolves to the error that ended the thread.
+    ended: Ended,
+    /// The number of the header that lines need at present.
+    header: u64,
     serializer: V2DeflateSerializer,
 }
 
 impl HdrLog {
-    /// Opens the file, to append.
+    /// Opens the file, to append, and starts the thread.
     ///
     /// # Errors
-    /// [`Error::Open`].
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let path = path.to_owned();
-        let target = Target::append(&path).map_err(Error::open(OPTION, &path))?;
-        let (outage, serializer) = (Outage::default(), V2DeflateSerializer::new());
-        Ok(Self { path, target, on_failure: OnFailure::End, outage, has_header: false, serializer })
-    }
-
-    /// Drops lines that cannot be written from now on, instead of failing.
-    pub(crate) fn tolerate_failures(&mut self) {
-        self.on_failure = OnFailure::Drop;
+    /// [`Error::Open`], or [`Error::Io`] if the thread cannot be started.
+    pub(crate) fn open(path: &Path, pace: Pace) -> Result<Self, Error> {
+        let on_failure = match pace {
+            Pace::Live => OnFailure::Drop,
+            Pace::Capture(_) => OnFailure::End,
+        };
+        let (output, ended) = Output::open(Role::Log, Some(path), Framing::LINES, on_failure)?;
+        let (path, serializer) = (path.to_owned(), V2DeflateSerializer::new());
+        Ok(Self { path, pace, output, ended, header: 0, serializer })
     }
 
     /// Reopens the file, as after a rotation.
-    pub(crate) fn reopen(&mut self) {
-        match Target::append(&self.path) {
-            Ok(target) => (self.target, self.has_header) = (target, false),
-            Err(error) => {
-                let path = self.path.display();
-                tracing::warn!("--{OPTION} {path}: {error}; still writing to the file that was open");
-            }
-        }
+    pub(crate) fn reopen(&self) {
+        self.output.reopener().reopen();
     }
 
     /// Begins the next write with a new header, since the clock was set back.
     pub(crate) fn restart(&mut self) {
-        self.has_header = false;
+        self.header += 1;
     }
 
     /// Writes the distributions of the interval that began at `began`, ns since the epoch, and took `interval` ns.
     ///
     /// # Errors
-    /// [`Error::Write`], unless failures are tolerated.
+    /// [`Error::Write`] of this or an earlier write, for a capture.
     pub(crate) fn write<'a>(
         &mut self,
         series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
         began: u64,
         interval: u64,
     ) -> Result<(), Error> {
-        let (mut out, had_header) = (Vec::new(), self.has_header);
-        let failed = |path: &Path, source| Error::Write { target: path.display().to_string(), source };
-        let header =
-            self.format(series, began, interval, &mut out).map_err(|source| failed(&self.path, source))?;
-        let newlines =
-            out.iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(position, _)| position + 1);
-        // With an incomplete header, a reader would get the times wrong.
-        let ends = newlines.filter(|&end| end >= header);
-        let Err(torn) = self.target.write(&out, ends.clone()) else {
-            self.outage.succeeded(Instant::now(), &self.path.display());
-            return Ok(());
-        };
-        self.has_header = had_header || torn.kept >= header;
-        if self.on_failure == OnFailure::End {
-            return Err(failed(&self.path, torn.error));
+        let failed = |source| Error::Write { target: self.path.display().to_string(), source };
+        let batch = format(&mut self.serializer, self.header, series, began, interval).map_err(failed)?;
+        match &self.pace {
+            Pace::Live => self.output.write(batch),
+            Pace::Capture(stop) => self.output.write_all(batch, stop),
         }
-        self.outage.failed(Instant::now(), &self.path.display(), &torn.error);
-        self.outage.dropped(ends.filter(|&end| end > torn.kept.max(header)).count() as u64);
-        Ok(())
+        self.ended.try_recv().ok().flatten().map_or(Ok(()), Err)
     }
 
-    /// Appends the lines to `out`. Returns the length of the header before them, bytes.
-    fn format<'a>(
-        &mut self,
-        series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
-        began: u64,
-        interval: u64,
-        out: &mut Vec<u8>,
-    ) -> io::Result<usize> {
-        let began = Duration::from_nanos(began);
-        let mut builder = IntervalLogWriterBuilder::new();
-        builder.with_max_value_divisor(MILLISECOND);
-        if !self.has_header {
-            builder
-                .add_comment("[Histogram log format version 1.3]")
-                .add_comment(concat!("[Logged with pping ", env!("CARGO_PKG_VERSION"), ", values in ns]"))
-                .with_start_time(SystemTime::UNIX_EPOCH + began)
-                .with_base_time(UNIX_EPOCH);
-        }
-        let mut header = Vec::new();
-        builder.begin_log_with(&mut header, &mut self.serializer)?;
-        if !self.has_header {
-            out.append(&mut header);
-            out.extend_from_slice(LEGEND);
-            self.has_header = true;
-        }
-        let header_length = out.len();
-        // A second writer, since the first has written the header.
-        let mut lines = Vec::new();
-        let mut writer = builder.begin_log_with(&mut lines, &mut self.serializer)?;
-        for (name, distribution) in series.filter(|(_, distribution)| distribution.range.is_some()) {
-            let tag = tag(name);
-            let histogram = distribution.histogram();
-            writer
-                .write_histogram(&histogram, began, Duration::from_nanos(interval), Tag::new(&tag))
-                .map_err(|error| io::Error::other(error.to_string()))?;
-        }
-        out.extend(
-            lines.split_inclusive(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#")).flatten(),
-        );
-        Ok(header_length)
+    /// Waits until all is written: half a second at most, unless a capture is read to its end. Returns the number of lines lost
+    /// in all.
+    ///
+    /// # Errors
+    /// [`Error::Write`] for a capture.
+    pub(crate) fn close(mut self) -> Result<u64, Error> {
+        let lost = match &self.pace {
+            Pace::Live => self.output.finish(),
+            Pace::Capture(stop) => self.output.finish_all(stop),
+        };
+        self.ended.try_recv().ok().flatten().map_or(Ok(lost), Err)
     }
+
+    /// Lines dropped for any reason.
+    #[cfg(feature = "live")]
+    pub(crate) fn lines_lost(&self) -> u64 {
+        self.output.lines_lost()
+    }
+
+    /// Lines dropped because the queue was full.
+    #[cfg(feature = "live")]
+    pub(crate) fn lines_refused(&self) -> u64 {
+        self.output.lines_refused()
+    }
+}
+
+/// Makes the lines of an interval, with the header that a new file needs before them.
+fn format<'a>(
+    serializer: &mut V2DeflateSerializer,
+    number: u64,
+    series: impl Iterator<Item = (&'a SeriesName, &'a Distribution)>,
+    began: u64,
+    interval: u64,
+) -> io::Result<Batch> {
+    let began = Duration::from_nanos(began);
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder
+        .with_max_value_divisor(MILLISECOND)
+        .add_comment("[Histogram log format version 1.3]")
+        .add_comment(concat!("[Logged with pping ", env!("CARGO_PKG_VERSION"), ", values in ns]"))
+        .with_start_time(SystemTime::UNIX_EPOCH + began)
+        .with_base_time(UNIX_EPOCH);
+    let mut header = Vec::new();
+    builder.begin_log_with(&mut header, serializer)?;
+    header.extend_from_slice(LEGEND);
+    let mut batch = Batch::default();
+    batch.set_header(number, header);
+    // A second writer, since the first has written the header.
+    let mut lines = Vec::new();
+    let mut builder = IntervalLogWriterBuilder::new();
+    builder.with_max_value_divisor(MILLISECOND);
+    let mut writer = builder.begin_log_with(&mut lines, serializer)?;
+    for (name, distribution) in series.filter(|(_, distribution)| distribution.range.is_some()) {
+        let tag = tag(name);
+        let histogram = distribution.histogram();
+        writer
+            .write_histogram(&histogram, began, Duration::from_nanos(interval), Tag::new(&tag))
+            .map_err(|error| io::Error::other(error.to_string()))?;
+    }
+    for line in lines.split_inclusive(|&byte| byte == b'\n').filter(|line| !line.starts_with(b"#")) {
+        batch.push(Framing::LINES, |out| out.extend_from_slice(line));
+    }
+    Ok(batch)
 }
 
 /// `group;method;direction;interface`, with `-` for an unknown part. Characters that a tag cannot contain are
@@ -181,7 +192,7 @@ fn tag(name: &SeriesName) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, sync::Arc};
+    use std::{fs, io::Read as _, os::fd::AsRawFd as _, thread};
 
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use pping_common::{
@@ -211,23 +222,65 @@ mod tests {
         assert!(Tag::new(&tag(&name)).is_some());
     }
 
+    /// Returns how many lines of series and how many headers a log has.
+    fn contents(bytes: &[u8]) -> (u64, u64) {
+        let (mut intervals, mut starts) = (0, 0);
+        for entry in IntervalLogIterator::new(bytes).map(Result::unwrap) {
+            match entry {
+                LogEntry::StartTime(_) => starts += 1,
+                LogEntry::BaseTime(base) => assert_eq!(base, Duration::ZERO),
+                LogEntry::Interval(interval) => {
+                    assert_eq!(interval.tag().unwrap().as_str(), "a;tcp-ts;egress;eth0");
+                    intervals += 1;
+                }
+            }
+        }
+        (intervals, starts)
+    }
+
     #[test]
     fn a_full_disk_ends_a_replay_but_not_live_monitoring() {
-        let mut log = HdrLog::open(Path::new("/dev/full")).unwrap();
+        let full = Path::new("/dev/full");
         let (name, distribution) = series("a");
         let write = |log: &mut HdrLog| log.write([(&name, &distribution)].into_iter(), 1, 1);
-        let error = write(&mut log).unwrap_err().to_string();
+        let mut log = HdrLog::open(full, Pace::Capture(Arc::default())).unwrap();
+        let error = write(&mut log).and_then(|()| log.close().map(drop)).unwrap_err().to_string();
         assert!(error.starts_with("writing to /dev/full failed: No space left"), "{error}");
-        log.on_failure = OnFailure::Drop;
+        let mut log = HdrLog::open(full, Pace::Live).unwrap();
         write(&mut log).unwrap();
-        assert!(!log.has_header);
+        write(&mut log).unwrap();
+        assert_eq!(log.close().unwrap(), 2);
+    }
+
+    #[test]
+    fn a_file_that_does_not_answer_loses_lines_but_keeps_nobody_waiting() {
+        const INTERVALS: u64 = 1_000;
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        let (name, distribution) = series("a");
+        let mut log = HdrLog::open(Path::new(&path), Pace::Live).unwrap();
+        for began in 1..=INTERVALS {
+            log.write([(&name, &distribution)].into_iter(), began, 1).unwrap();
+        }
+        // Nothing has been read yet.
+        let refused = log.output.lines_refused();
+        assert!(refused > 0 && refused < INTERVALS, "{refused}");
+        log.reopen();
+        drop(writer);
+        let read = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            reader.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        let lost = log.close().unwrap();
+        assert_eq!(lost, refused);
+        assert_eq!(contents(&read.join().unwrap().unwrap()).0, INTERVALS - lost);
     }
 
     #[test]
     fn a_log_has_one_header_per_file_and_a_line_per_series_with_samples() {
         let directory = tempfile::tempdir().unwrap();
         let (path, rotated) = (directory.path().join("log"), directory.path().join("old"));
-        let mut log = HdrLog::open(&path).unwrap();
+        let mut log = HdrLog::open(&path, Pace::Live).unwrap();
         let (name, distribution) = series("a");
         let none = Distribution::default();
         let second = 1_000_000_000;
@@ -235,24 +288,21 @@ mod tests {
             let series = [(&name, &distribution), (&name, &none)];
             log.write(series.into_iter(), 1_700_000_000 * second * number, 10 * second).unwrap();
         }
+        let lines = |path: &Path| contents(&fs::read(path).unwrap()).0;
+        while lines(&path) < 2 {
+            thread::sleep(Duration::from_millis(1));
+        }
         fs::rename(&path, &rotated).unwrap();
         log.reopen();
-        log.write([(&name, &distribution)].into_iter(), second, second).unwrap();
-        for (path, lines) in [(rotated, 2), (path, 1)] {
-            let bytes = fs::read(path).unwrap();
-            let entries: Vec<_> = IntervalLogIterator::new(&bytes).map(Result::unwrap).collect();
-            let (mut starts, mut intervals) = (0, 0);
-            for entry in &entries {
-                match entry {
-                    LogEntry::StartTime(_) => starts += 1,
-                    LogEntry::BaseTime(base) => assert_eq!(*base, Duration::ZERO),
-                    LogEntry::Interval(interval) => {
-                        assert_eq!(interval.tag().unwrap().as_str(), "a;tcp-ts;egress;eth0");
-                        intervals += 1;
-                    }
-                }
-            }
-            assert_eq!((starts, intervals), (1, lines));
+        while !path.exists() {
+            thread::sleep(Duration::from_millis(1));
         }
+        log.write([(&name, &distribution)].into_iter(), second, second).unwrap();
+        // The clock is set back.
+        log.restart();
+        log.write([(&name, &distribution)].into_iter(), 1, second).unwrap();
+        assert_eq!(log.close().unwrap(), 0);
+        assert_eq!(contents(&fs::read(rotated).unwrap()), (2, 1));
+        assert_eq!(contents(&fs::read(path).unwrap()), (2, 2));
     }
 }

@@ -1,6 +1,10 @@
 //! Makes records: of events at once, of flows at their end, of series at the end of each interval.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use foldhash::fast::RandomState;
 use pping_common::{abi::Tally, limits::SECOND, rtt::Method};
@@ -8,7 +12,7 @@ use pping_common::{abi::Tally, limits::SECOND, rtt::Method};
 use super::{
     aggregate::AggregateRecord,
     flow::{FlowRecord, FlowSummaryRecord},
-    hdr_log::HdrLog,
+    hdr_log::{HdrLog, Pace},
     ranks::Worst,
     record::Record,
     residence::ResidenceInterval,
@@ -58,12 +62,39 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Starts the first interval at `start`. At most `max_flows` flows of each address family can get a summary at a time.
+    /// Starts the first interval at `start`, for a capture. At most `max_flows` flows of each address family can get a summary
+    /// at a time.
     ///
     /// # Errors
     /// If the log cannot be opened.
     pub fn new(aggregation: &Aggregation, max_flows: u32, start: u64) -> Result<Self, Error> {
-        let log = aggregation.hdr_log.as_deref().map(HdrLog::open).transpose()?;
+        Self::start(aggregation, max_flows, start, Pace::Capture(Arc::default()))
+    }
+
+    /// Like [`Reporter::new`], for a capture that waits for the log until `stop` is set.
+    ///
+    /// # Errors
+    /// Like [`Reporter::new`].
+    pub(crate) fn replay(
+        aggregation: &Aggregation,
+        max_flows: u32,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
+        Self::start(aggregation, max_flows, 0, Pace::Capture(stop))
+    }
+
+    /// Like [`Reporter::new`], for live interfaces: the caller calls [`Reporter::take`] at least once a second, and nothing waits
+    /// for the log.
+    ///
+    /// # Errors
+    /// Like [`Reporter::new`].
+    #[cfg_attr(not(any(feature = "live", test)), expect(dead_code, reason = "a capture can be read again"))]
+    pub(crate) fn live(aggregation: &Aggregation, max_flows: u32, start: u64) -> Result<Self, Error> {
+        Ok(Self { is_live: true, ..Self::start(aggregation, max_flows, start, Pace::Live)? })
+    }
+
+    fn start(aggregation: &Aggregation, max_flows: u32, start: u64, pace: Pace) -> Result<Self, Error> {
+        let log = aggregation.hdr_log.as_deref().map(|path| HdrLog::open(path, pace)).transpose()?;
         let interval = aggregation.interval.or(log.as_ref().map(|_| LOG_INTERVAL));
         Ok(Self {
             interval: interval.map_or(0, |interval| interval.as_nanos() as u64),
@@ -79,16 +110,6 @@ impl Reporter {
             totals: Totals::default(),
             residence: ResidenceInterval::default(),
         })
-    }
-
-    /// Prepares for live interfaces: from now on the caller calls [`Reporter::take`] at least once a second, and log lines that cannot
-    /// be written are dropped instead of being an error.
-    #[cfg_attr(not(any(feature = "live", test)), expect(dead_code, reason = "a capture can be read again"))]
-    pub(crate) fn go_live(&mut self) {
-        self.is_live = true;
-        if let Some(log) = &mut self.log {
-            log.tolerate_failures();
-        }
     }
 
     /// Scores series by these profiles from now on.
@@ -214,9 +235,29 @@ impl Reporter {
 
     /// Reopens the log, as after a rotation.
     pub fn reopen(&mut self) {
-        if let Some(log) = &mut self.log {
+        if let Some(log) = &self.log {
             log.reopen();
         }
+    }
+
+    /// Waits until the log is written: for live interfaces half a second at most. Returns how many of its lines were lost in all.
+    ///
+    /// # Errors
+    /// If the log of a capture cannot be written.
+    pub(crate) fn close_log(&mut self) -> Result<u64, Error> {
+        self.log.take().map_or(Ok(0), HdrLog::close)
+    }
+
+    /// Returns how many lines of the log were lost.
+    #[cfg(feature = "live")]
+    pub(crate) fn log_lines_lost(&self) -> u64 {
+        self.log.as_ref().map_or(0, HdrLog::lines_lost)
+    }
+
+    /// Returns how many lines of the log were lost because its queue was full.
+    #[cfg(feature = "live")]
+    pub(crate) fn log_lines_refused(&self) -> u64 {
+        self.log.as_ref().map_or(0, HdrLog::lines_refused)
     }
 
     /// The distributions of the whole run.
@@ -351,8 +392,7 @@ mod tests {
     fn throughput_is_that_of_a_second_even_if_intervals_are_shorter() {
         const INTERVAL: Duration = Duration::from_millis(10);
         let aggregation = Aggregation { interval: Some(INTERVAL), ..Aggregation::NONE };
-        let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
-        reporter.go_live();
+        let mut reporter = Reporter::live(&aggregation, 10, 0).unwrap();
         let threshold = Threshold { optimal: 1e6, unacceptable: 1e9 };
         let latency = vec![Latency { percentile: 50.0, threshold }];
         let profile = Profile { name: "busy".into(), latency, loss: None, throughput: Some(4e6), samples: 1 };

@@ -181,6 +181,11 @@ impl Intervals {
         self.reporter.reopen();
     }
 
+    /// Closes the log. Returns how many of its lines were lost.
+    pub(super) fn close_log(&mut self) -> Result<u64, output::Error> {
+        self.reporter.close_log()
+    }
+
     pub(super) fn into_totals(self) -> Totals {
         self.reporter.into_totals()
     }

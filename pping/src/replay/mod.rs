@@ -44,7 +44,7 @@ use crate::{
     config::Config,
     event::Event,
     groups::{self, Labels, Lookup, Names},
-    output::{Batch, OnFailure, Output},
+    output::{Batch, OnFailure, Output, Role},
     quality,
     records::{
         Record, Reporter,
@@ -71,11 +71,12 @@ pub(crate) async fn run(
     let stop = Arc::new(AtomicBool::new(false));
     let input = Input::open(&path, Arc::clone(&stop))?;
     let (settings, names) = settings(&config)?;
-    let mut reporter = Reporter::new(&config.aggregation, config.max_flows, 0)?;
+    let mut reporter = Reporter::replay(&config.aggregation, config.max_flows, Arc::clone(&stop))?;
     reporter.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
     let hung_up = Arc::new(AtomicBool::new(false));
     let encoder = format::encoder(config.format);
-    let (output, mut ended) = Output::open(config.output.as_deref(), encoder.framing(), OnFailure::End)?;
+    let (output, mut ended) =
+        Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::End)?;
     let reopener = output.reopener();
     let mut hangup = signal(SignalKind::hangup())?;
     let replay = Replay {
@@ -139,7 +140,9 @@ impl Replay {
             let finished = self.finish(&capture).map_err(Ending::Failure);
             read.and(finished)
         });
-        let fault = match read {
+        let closed = self.intervals.close_log().map_err(|error| Ending::Failure(error.into()));
+        let log_lines_lost = *closed.as_ref().unwrap_or(&0);
+        let fault = match read.and(closed.map(drop)) {
             // After `stop`, the input fails as if it could not be read.
             Err(Ending::Capture(error)) if !self.stop.load(Ordering::Relaxed) => {
                 Some(FileError::Read { path, error, packets }.into())
@@ -151,7 +154,7 @@ impl Replay {
         self.progress.clear();
         self.warn();
         let duration = self.started.elapsed();
-        let lines_lost = self.output.finish_all(&self.stop);
+        let lines_lost = log_lines_lost + self.output.finish_all(&self.stop);
         match fault {
             Some(fault) if packets == 0 => Err(fault),
             fault => Ok(Summary {

@@ -16,8 +16,8 @@ use super::{
     monitor::{ENDING, PATIENCE, PPING, endless_ping, ok, topology, wait_until, watch},
 };
 
-fn lost(topology: &Topology) -> f64 {
-    scrape(topology.router()).sum("pping_events_lost_total", &[("kind", "output")]).unwrap()
+fn lost(topology: &Topology, kind: &str) -> f64 {
+    scrape(topology.router()).sum("pping_events_lost_total", &[("kind", kind)]).unwrap()
 }
 
 fn counted(topology: &Topology) -> f64 {
@@ -37,7 +37,7 @@ fn assert_survives(file: &Path, ballast: &Path, topology: &Topology, command: Co
     let mut pping = ok(Process::spawn(command));
     wait_until("pping is ready", || is_ready(topology.router()));
     let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
-    wait_until("records are lost", || lost(topology) > 50.0);
+    wait_until("records are lost", || lost(topology, "output") > 50.0);
     assert!(ok(pping.status()).is_none(), "{}", ok(pping.stderr()));
     let (before, so_far) = (count_complete_records(file), counted(topology));
     assert!(before > 20, "only {before} records were written");
@@ -97,6 +97,36 @@ fn standard_output_redirected_to_a_full_disk_is_survived_too() {
         assert_survives(&file, &ballast, &topology, command);
     });
     ok(tried);
+}
+
+#[test]
+fn an_hdr_log_that_does_not_answer_stops_neither_metrics_nor_records() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let (fifo, file) = (directory.path().join("log"), directory.path().join("records"));
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    // A reader that reads nothing, of a FIFO that is full already.
+    let reader = fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    fs::write(&fifo, vec![b'\n'; 64 << 10]).unwrap();
+    let options = format!(
+        "{LISTEN} --aggregate 10ms --rate-limit 0 --hdr-log {} -w {}",
+        fifo.display(),
+        file.display()
+    );
+    let mut pping = watch(topology.router(), Topology::WAN, &options);
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    wait_until("lines of the log are lost", || lost(&topology, "hdr_log") > 0.0);
+    ok(pping.signal(Signal::SIGHUP));
+    let (before, so_far) = (count_complete_records(&file), counted(&topology));
+    wait_until("the metrics go on counting", || counted(&topology) > so_far + 50.0);
+    wait_until("records go on", || count_complete_records(&file) > before + 20);
+    assert_eq!(lost(&topology, "output"), 0.0);
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+    let said = ok(pping.stderr());
+    assert!(said.contains("lines of --hdr-log were lost"), "{said}");
+    // Beside those that found the queue full, the lines in it are lost, and the one that is being written.
+    assert!(number_before(&said, " lines\n") > 256, "{said}");
+    drop(reader);
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn assert_label_values(metrics: &Exposition) {
     has("pping_rtt_inflation_seconds", "percentile", &["50", "95"]);
     has("pping_group_bytes_total", "sender", &["timed", "replying"]);
     has("pping_packet_cost_seconds_sum", "program", &["pping_ingress", "pping_egress", "pping_xdp"]);
-    has("pping_events_lost_total", "kind", &["rtt", "flow", "end", "output"]);
+    has("pping_events_lost_total", "kind", &["rtt", "flow", "end", "output", "hdr_log"]);
     has("pping_build_info", "version", &[env!("CARGO_PKG_VERSION")]);
 }
 
