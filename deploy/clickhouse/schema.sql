@@ -86,7 +86,7 @@ CREATE TABLE IF NOT EXISTS pping.records
     ranked_rtt UInt64,
     baseline UInt64,
     inflation UInt64,
-    retransmission_ratio Float64,
+    retransmission_ratio Nullable(Float64),
     bytes UInt64,
     -- Only in residence times, which also have count, mean, percentiles and histogram.
     residence LowCardinality(String),
@@ -270,7 +270,8 @@ CREATE TABLE IF NOT EXISTS pping.worst
     rtt UInt64 CODEC(T64, ZSTD),
     baseline UInt64 CODEC(T64, ZSTD),
     inflation UInt64 CODEC(T64, ZSTD),
-    retransmission_ratio Float64 CODEC(ZSTD),
+    -- NULL for a group with too few packets.
+    retransmission_ratio Nullable(Float64) CODEC(ZSTD),
     bytes UInt64 CODEC(T64, ZSTD),
     -- For a flow, the packets of the timed host. For a group, its samples.
     evidence UInt64 CODEC(T64, ZSTD),

@@ -18,6 +18,8 @@ struct RankedSeries<'a> {
     hosts: &'a Hosts,
     baseline: u64,
     figures: [u64; Figure::COUNT],
+    /// The share of packets that were retransmitted; `None` with too few packets.
+    retransmissions: Option<f64>,
 }
 
 impl<'a> RankedSeries<'a> {
@@ -35,11 +37,16 @@ impl<'a> RankedSeries<'a> {
             retransmissions: record.sent_retransmissions + record.rec_retransmissions,
             bytes: record.sent_bytes + record.rec_bytes,
         };
-        Self { record, hosts, baseline, figures: measured.figures(evidence) }
+        let figures = measured.figures(evidence);
+        let retransmissions = measured.has_packets(evidence).then(|| {
+            let [.., again, _] = figures;
+            from_millionths(again)
+        });
+        Self { record, hosts, baseline, figures, retransmissions }
     }
 
     fn record(&self, rank: Rank) -> WorstGroupRecord {
-        let Self { record, hosts, baseline, figures: [rtt, inflation, again, bytes] } = *self;
+        let Self { record, hosts, baseline, figures: [rtt, inflation, ..], retransmissions } = *self;
         let has_rtt = rtt > 0;
         WorstGroupRecord {
             rank,
@@ -50,8 +57,8 @@ impl<'a> RankedSeries<'a> {
             ranked_rtt: has_rtt.then_some(rtt),
             baseline: has_rtt.then_some(baseline),
             inflation: has_rtt.then_some(inflation),
-            retransmission_ratio: from_millionths(again),
-            bytes,
+            retransmission_ratio: retransmissions,
+            bytes: record.sent_bytes + record.rec_bytes,
             method: record.method,
             matched: record.matched,
             interface: record.interface.clone(),

@@ -449,6 +449,27 @@ mod tests {
     }
 
     #[test]
+    fn a_group_with_too_few_packets_has_no_retransmission_ratio() {
+        let interval = Some(Duration::from_secs(10));
+        let aggregation = Aggregation { interval, worst: Some(5), worst_evidence: 20, ..Aggregation::NONE };
+        let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
+        for (packets, end) in [(19, 10 * SECOND), (20, 20 * SECOND)] {
+            let mut tally = Tally::EMPTY;
+            (0..20).for_each(|_| tally.sample(5_000_000, 0));
+            (tally.sent.packets, tally.sent.bytes) = (packets, 700);
+            reporter.take(&name(Direction::Ingress), &tally);
+            let records = reporter.tick(end).unwrap();
+            let groups = records.iter().filter_map(|record| match record {
+                Record::WorstGroup(record) => Some(serde_json::to_string(record).unwrap()),
+                _ => None,
+            });
+            let first = groups.into_iter().next().unwrap();
+            assert_eq!(first.contains("retransmission_ratio"), packets == 20, "{first}");
+            assert!(first.contains(r#""bytes":700"#), "{first}");
+        }
+    }
+
+    #[test]
     fn groups_have_a_record_of_their_times_in_each_queue_and_interval() {
         let mut reporter = reporter(1_003 * SECOND);
         let queue = |interface: &str| QueueName {

@@ -94,8 +94,9 @@ pub struct WorstGroupRecord {
     /// The excess of the ranked RTT over the baseline, ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inflation: Option<u64>,
-    /// The share of packets of both sides that were retransmitted.
-    pub retransmission_ratio: f64,
+    /// The share of packets of both sides that were retransmitted; `None` with too few packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retransmission_ratio: Option<f64>,
     /// Bytes of payload of both sides.
     pub bytes: u64,
     /// The method.

@@ -39,10 +39,15 @@ impl Measured<'_> {
         let has_rtt = self.count >= evidence.max(1) && Contender::has_rtts(self.method as u8);
         let rtt = if has_rtt { self.hosts.supported_p95(self.p95) } else { 0 };
         let inflation = rtt.saturating_sub(self.baseline);
-        if self.packets < evidence.max(1) {
+        if !self.has_packets(evidence) {
             return [rtt, inflation, 0, 0];
         }
         [rtt, inflation, Contender::share(self.retransmissions, self.packets), self.bytes]
+    }
+
+    /// Whether there are enough packets to know the share that was retransmitted.
+    pub fn has_packets(&self, evidence: u64) -> bool {
+        self.packets >= evidence.max(1)
     }
 }
 

@@ -201,7 +201,10 @@ fn worst_group(
         let [p95, ranked, inflation] = [p95, ranked, inflation].map(milliseconds);
         write!(out, " p95 {p95:.3} ms, ranked by {ranked:.3}, {inflation:.3} above its baseline")?;
     }
-    writeln!(out, " {:.1} % again {} bytes", 100.0 * record.retransmission_ratio, record.bytes)
+    if let Some(again) = record.retransmission_ratio {
+        write!(out, " {:.1} % again", 100.0 * again)?;
+    }
+    writeln!(out, " {} bytes", record.bytes)
 }
 
 fn write_rank(out: &mut Vec<u8>, clock: &str, fraction: u64, rank: &Rank) -> std::io::Result<()> {
