@@ -2,6 +2,7 @@
 //! server serves that file too.
 
 use std::{
+    error::Error as _,
     hash::{BuildHasher as _, RandomState},
     sync::Arc,
 };
@@ -132,12 +133,43 @@ impl Api {
 }
 
 fn refused(rejection: &QueryRejection) -> Response {
-    (StatusCode::BAD_REQUEST, format!("{}\n", rejection.body_text())).into_response()
+    (StatusCode::BAD_REQUEST, reason(rejection)).into_response()
+}
+
+/// Returns what is wrong with a query, and what to do.
+fn reason(rejection: &QueryRejection) -> String {
+    let mut text = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
+    for (of_parser, plain) in [
+        ("unknown variant", "unknown value"),
+        ("unknown field", "unknown parameter"),
+        ("invalid digit found in string", "give a whole number"),
+    ] {
+        text = text.replace(of_parser, plain);
+    }
+    format!("invalid query: {text}; /api/v1/openapi.json describes all parameters\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refusal_says_in_plain_words_what_to_do() {
+        for (query, text) in [
+            ("limit=-1", "invalid query: limit: give a whole number; "),
+            (
+                "limit=1001",
+                "invalid query: limit: at most 1000 groups can be listed at once; ask for the next",
+            ),
+            ("order=up", "invalid query: order: unknown value `up`, expected `asc` or `desc`; "),
+            ("sorted=p50", "invalid query: sorted: unknown parameter `sorted`, expected one of `sort`, "),
+        ] {
+            let address = format!("/api/v1/groups?{query}").parse().unwrap();
+            let said = reason(&Query::<view::Query>::try_from_uri(&address).unwrap_err());
+            assert!(said.starts_with(text), "{said}");
+            assert!(said.ends_with("; /api/v1/openapi.json describes all parameters\n"), "{said}");
+        }
+    }
 
     #[test]
     fn a_tag_stays_until_something_changes_and_is_no_tag_of_another_run() {
