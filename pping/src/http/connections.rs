@@ -162,10 +162,15 @@ impl Connections {
     }
 }
 
-/// Returns an IPv4 address unchanged, and an IPv6 address as its /64 network, in which one host may have many addresses.
+/// The addresses of one client: a customer commonly gets a /56 (RFC 6177, RIPE-690), and can use an address of each of its 256
+/// networks. The clients in a smaller network are neighbours, who share that count as they share the line.
+const CLIENT_BITS: u32 = 56;
+
+/// Returns an IPv4 address unchanged, and an IPv6 address as its /56 network.
 fn client_network(address: IpAddr) -> IpAddr {
+    const HOST_BITS: u32 = Ipv6Addr::BITS - CLIENT_BITS;
     match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> HOST_BITS << HOST_BITS).into(),
         v4 @ IpAddr::V4(_) => v4,
     }
 }
@@ -175,9 +180,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_addresses_of_an_ipv6_network_are_one_origin() {
+    fn the_addresses_of_a_customer_s_ipv6_network_are_one_client() {
         let client_network = |address: &str| client_network(address.parse().unwrap()).to_string();
-        assert_eq!(client_network("2001:db8:0:1:2:3:4:5"), "2001:db8:0:1::");
+        for address in ["2001:db8:0:100::1", "2001:db8:0:1ff:2:3:4:5"] {
+            assert_eq!(client_network(address), "2001:db8:0:100::");
+        }
+        assert_eq!(client_network("2001:db8:0:200::1"), "2001:db8:0:200::");
         assert_eq!(client_network("::ffff:192.0.2.1"), "192.0.2.1");
         assert_eq!(client_network("192.0.2.1"), "192.0.2.1");
     }
