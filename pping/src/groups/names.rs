@@ -1,6 +1,11 @@
 //! The names of groups and series.
 
-use std::{collections::HashMap, net::Ipv6Addr, sync::Arc};
+use std::{
+    collections::HashMap,
+    hash::{Hash, Hasher},
+    net::Ipv6Addr,
+    sync::Arc,
+};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use pping_common::{
@@ -12,8 +17,9 @@ use pping_common::{
 
 use super::labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 
-/// The name of a group.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// The name of a group. Names of the same group are equal even if a reload changed its other columns in between: an interval
+/// has one record of it.
+#[derive(Clone, Debug)]
 pub struct GroupName {
     /// The name as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`.
     pub label: Arc<str>,
@@ -23,6 +29,27 @@ pub struct GroupName {
     pub dscp: Option<u8>,
     /// The other columns of the groups file.
     pub columns: Columns,
+}
+
+impl GroupName {
+    fn identity(&self) -> (&Arc<str>, &Option<Arc<str>>, Option<u8>) {
+        let Self { label, prefix, dscp, columns: _ } = self;
+        (label, prefix, *dscp)
+    }
+}
+
+impl PartialEq for GroupName {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for GroupName {}
+
+impl Hash for GroupName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
 }
 
 /// The name of a series.

@@ -470,6 +470,34 @@ mod tests {
     }
 
     #[test]
+    fn a_group_has_one_record_although_a_reload_changes_its_columns() {
+        let mut reporter = reporter(0);
+        let with_site = |site: &str| {
+            let mut name = name(Direction::Ingress);
+            Arc::make_mut(&mut name.group).columns = vec![("site".into(), site.into())];
+            name
+        };
+        let queue = |site: &str| QueueName { interface: Some("wan0".into()), group: with_site(site).group };
+        for site in ["arn", "fra"] {
+            reporter.take(&with_site(site), &tally(5));
+            reporter.take_queue(&queue(site), &tally(5));
+        }
+        let (queues, series): (Vec<_>, Vec<_>) = reporter
+            .tick(10 * SECOND)
+            .unwrap()
+            .into_iter()
+            .partition(|record| matches!(record, Record::Residence(_)));
+        assert_eq!(queues.len(), 1);
+        let shown = |records: Vec<Record>| {
+            let shown = aggregates(records).into_iter().map(|it| (it.count, it.labels[0].1.to_string()));
+            shown.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(series), [(2, "arn".to_owned())]);
+        reporter.take(&with_site("fra"), &tally(5));
+        assert_eq!(shown(reporter.tick(20 * SECOND).unwrap()), [(1, "fra".to_owned())]);
+    }
+
+    #[test]
     fn groups_have_a_record_of_their_times_in_each_queue_and_interval() {
         let mut reporter = reporter(1_003 * SECOND);
         let queue = |interface: &str| QueueName {
