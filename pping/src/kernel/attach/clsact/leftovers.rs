@@ -4,10 +4,7 @@ use std::{collections::BTreeSet, fmt, io};
 
 use pping_common::abi::Direction;
 
-use super::{
-    name::Name,
-    run::{FilterLock, Run},
-};
+use super::{lock::FilterLock, name::Name, run::Run};
 use crate::kernel::traffic_control::{TrafficControl, is_gone};
 
 /// The leftovers removed from an interface.

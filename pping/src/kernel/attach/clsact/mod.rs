@@ -4,6 +4,7 @@
 //! filters of a killed one, and leave those of a running one alone.
 
 pub mod leftovers;
+mod lock;
 mod name;
 pub(super) mod run;
 
@@ -17,8 +18,9 @@ use aya::programs::SchedClassifier;
 use pping_common::abi::Direction;
 
 use self::{
+    lock::FilterLock,
     name::Name,
-    run::{FilterLock, Owner, Run, RunSocket},
+    run::{Owner, Run, RunSocket},
 };
 use crate::kernel::{
     error::innermost,

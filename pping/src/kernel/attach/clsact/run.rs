@@ -15,8 +15,6 @@ use std::{
     },
     process,
     sync::Arc,
-    thread,
-    time::{Duration, Instant},
 };
 
 /// The unique number of a run.
@@ -81,32 +79,6 @@ impl Owner {
             None => Arc::new(RunSocket::new()?),
         };
         Ok(Arc::clone(self.0.insert(socket)))
-    }
-}
-
-/// How long to wait for the lock. A pping holds it for a few system calls, but any process can hold it out of spite.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-const LOCK_INTERVAL: Duration = Duration::from_millis(2);
-
-/// The lock of filters between processes of pping. Without it, one that ends could remove the discipline that one that
-/// starts relies on. Dropping it unlocks.
-pub(super) struct FilterLock {
-    _socket: Option<UnixDatagram>,
-}
-
-impl FilterLock {
-    /// Waits for the lock. After [`LOCK_TIMEOUT`] filters are changed without it.
-    pub(super) fn acquire() -> Self {
-        let begun = Instant::now();
-        let bind = || UnixDatagram::bind_addr(&SocketAddr::from_abstract_name("pping/filters")?);
-        loop {
-            match bind() {
-                Err(error) if error.kind() == ErrorKind::AddrInUse && begun.elapsed() < LOCK_TIMEOUT => {
-                    thread::sleep(LOCK_INTERVAL);
-                }
-                bound => return Self { _socket: bound.ok() },
-            }
-        }
     }
 }
 
