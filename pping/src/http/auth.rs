@@ -22,18 +22,36 @@ const CACHED: usize = 64;
 
 /// The names of users and the hashes of their passwords.
 #[derive(Clone, Default)]
-pub(super) struct Users(HashMap<String, Arc<str>>);
+pub(super) struct Users {
+    hashes: HashMap<String, Arc<str>>,
+    /// The hash that takes longest to check; `None` without users.
+    dearest: Option<Arc<str>>,
+}
 
 impl Users {
     /// The hashes must be valid: see [`is_hash`].
     pub(super) fn new(users: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(users.into_iter().map(|(name, hash)| (name, hash.into())).collect())
+        let hashes: HashMap<_, Arc<str>> =
+            users.into_iter().map(|(name, hash)| (name, hash.into())).collect();
+        let dearest = hashes.values().max_by_key(|hash| cost(hash)).cloned();
+        Self { hashes, dearest }
     }
 
     /// Whether no password is needed.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.hashes.is_empty()
     }
+
+    /// Returns the hash to check the password of this user with. An unknown user takes as long as the slowest one; so names
+    /// cannot be guessed by the time of the answer where all hashes have the same cost.
+    fn hash(&self, name: &str) -> Option<&Arc<str>> {
+        self.hashes.get(name).or(self.dearest.as_ref())
+    }
+}
+
+/// The cost of a bcrypt hash: the logarithm of the time that it takes to check.
+fn cost(hash: &str) -> u32 {
+    hash.parse::<bcrypt::HashParts>().map_or(0, |parts| parts.get_cost())
 }
 
 /// Whether `text` is a bcrypt hash.
@@ -64,16 +82,15 @@ impl Authenticator {
             return true;
         }
         let Some((name, password)) = authorization.and_then(credentials) else { return false };
-        let user = users.0.get(&name);
-        // An unknown name takes as long as a known one.
-        let Some(hash) = user.or_else(|| users.0.values().next()) else { return false };
+        let is_known = users.hashes.contains_key(&name);
+        let Some(hash) = users.hash(&name) else { return false };
         let tag = self.tag(&name, hash, &password);
-        if user.is_some() && self.is_cached(tag.as_ref()) {
+        if is_known && self.is_cached(tag.as_ref()) {
             return true;
         }
         let hash = Arc::clone(hash);
         let check = move || bcrypt::verify(&password, &hash).unwrap_or(false);
-        let is_right = self.workers.run(check).await.unwrap_or(false) && user.is_some();
+        let is_right = self.workers.run(check).await.unwrap_or(false) && is_known;
         if let Some(tag) = tag.filter(|_| is_right) {
             self.cache(tag);
         }
@@ -106,4 +123,19 @@ fn credentials(authorization: &HeaderValue) -> Option<(String, Vec<u8>)> {
     let colon = decoded.iter().position(|&byte| byte == b':')?;
     let name = String::from_utf8(decoded[..colon].to_vec()).ok()?;
     scheme.eq_ignore_ascii_case("basic").then(|| (name, decoded[colon + 1..].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_user_takes_as_long_as_the_slowest_known_one() {
+        let hash = |cost| bcrypt::hash("secret", cost).unwrap();
+        let names = (0..20).map(|number| (format!("user-{number}"), hash(4)));
+        let users = Users::new(names.chain([("slow".to_owned(), hash(6))]));
+        assert_eq!(users.hash("nobody").map(|hash| cost(hash)), Some(6));
+        assert_eq!(users.hash("user-3").map(|hash| cost(hash)), Some(4));
+        assert!(Users::default().hash("nobody").is_none());
+    }
 }
