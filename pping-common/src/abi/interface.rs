@@ -2,7 +2,7 @@
 
 use crate::{
     layout::layout,
-    limits::{INTERFACE_TABLE, MAX_INTERFACES},
+    limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
 };
 
@@ -56,10 +56,21 @@ impl Interface {
 }
 
 /// Returns the entry of the table to try as the `probe`th (from 0) for an interface.
+///
+/// The first one needs no multiplication, and interfaces with neighbouring numbers have different ones. If it is taken, its
+/// neighbours probably are as well, so a hash gives the others.
 #[inline(always)]
 pub fn entry(ifindex: u32, probe: u32) -> u32 {
-    ifindex.wrapping_add(probe) % INTERFACE_TABLE
+    if probe == 0 {
+        return ifindex % INTERFACE_TABLE;
+    }
+    // The high bits of the product depend on all bits of the number, and each probe takes others.
+    let hash = u64::from(ifindex).wrapping_mul(MULTIPLIER);
+    (hash >> (u64::BITS - probe * INTERFACE_TABLE.ilog2())) as u32 % INTERFACE_TABLE
 }
+
+/// 2^64 divided by the golden ratio: multiples of it spread evenly (Knuth, The Art of Computer Programming, 6.4).
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The name of an interface that has, or had, an id. The agent keeps it; the kernel programs do not read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,5 +89,50 @@ const _: () = {
     assert!(core::mem::offset_of!(Interface, sweep) == 16);
     assert!(core::mem::offset_of!(Interface, seeds) == 32);
     assert!(size_of::<InterfaceName>() == 16);
+    assert!((INTERFACE_PROBES - 1) * INTERFACE_TABLE.ilog2() <= u64::BITS);
     assert!(INTERFACE_TABLE.is_power_of_two() && MAX_INTERFACES <= u16::MAX as u32 + 1);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns how many of these interfaces find an entry, in this order.
+    fn placed(interfaces: impl Iterator<Item = u32>) -> usize {
+        let mut taken = [false; INTERFACE_TABLE as usize];
+        interfaces
+            .filter(|&ifindex| {
+                (0..INTERFACE_PROBES).any(|probe| {
+                    let entry = entry(ifindex, probe) as usize;
+                    !std::mem::replace(&mut taken[entry], true)
+                })
+            })
+            .count()
+    }
+
+    #[test]
+    fn two_thousand_neighbours_find_an_entry_wherever_they_begin() {
+        for first in (1..2 * INTERFACE_TABLE).step_by(99).chain([u32::MAX - 1_999]) {
+            assert_eq!(placed(first..=first + 1_999), 2_000, "from {first}");
+        }
+    }
+
+    #[test]
+    fn neighbours_do_not_lock_out_those_that_a_multiple_of_the_table_s_size_is_between() {
+        const EACH: u32 = MAX_INTERFACES / 4;
+        let without = (1..200).map(|distance| {
+            let runs = (0..4).flat_map(|run| {
+                let first = 5 + run * distance * INTERFACE_TABLE;
+                first..first + EACH
+            });
+            MAX_INTERFACES as usize - placed(runs)
+        });
+        // Of 50,944 interfaces.
+        let without: usize = without.sum();
+        assert!(without <= 20, "{without} have no entry");
+        // The table is almost full in the end.
+        let both = (5..1_005).chain(5 + INTERFACE_TABLE..1_005 + INTERFACE_TABLE);
+        let placed = placed(both);
+        assert!(placed > 1_700, "only {placed} of 2,000");
+    }
+}

@@ -126,7 +126,7 @@ impl InterfaceIds {
     /// # Errors
     /// If the names cannot be written.
     pub(super) fn insert(&mut self, interface: Interface, name: &str) -> Result<bool, MapError> {
-        let candidates = (0..INTERFACE_PROBES).map(|probe| entry(interface.ifindex, probe));
+        let candidates = candidates(interface.ifindex);
         let own = candidates.clone().find(|&entry| self.ifindex(entry) == interface.ifindex);
         let mut candidates = candidates.filter(|&entry| self.ifindex(entry) == 0);
         let Some(entry) = own.or_else(|| candidates.next()) else { return Ok(false) };
@@ -163,30 +163,34 @@ impl InterfaceIds {
 
     /// Removes an interface that is gone from the table. It keeps its id.
     pub fn remove(&mut self, ifindex: u32) {
-        for entry in (0..INTERFACE_PROBES).map(|probe| entry(ifindex, probe)) {
-            if self.ifindex(entry) != ifindex {
-                continue;
-            }
-            let Some(id) = self.id(entry) else { continue };
-            self.set_ifindex(entry, 0);
-            self.taken.remove(&entry);
-            // An interface that was made again while no pping ran has its id in two entries until the old one is removed.
-            let is_in_use = self.taken.iter().any(|&other| self.id(other) == Some(id));
-            if let Some(Some(owner)) = self.owners.get_mut(usize::from(id))
-                && !is_in_use
-            {
-                owner.gone = Some(Instant::now());
+        for entry in self.taken.clone() {
+            if self.ifindex(entry) == ifindex {
+                self.clear(entry);
             }
         }
     }
 
-    /// Removes the interfaces that `is_watched` does not know: an earlier run left them.
+    /// Removes the interfaces that `is_watched` does not know, which an earlier run left, and the entries in which programs
+    /// do not look for their interface: those of another version look elsewhere.
     pub fn clear_others(&mut self, is_watched: impl Fn(u32) -> bool) {
         for entry in self.taken.clone() {
             let ifindex = self.ifindex(entry);
-            if !is_watched(ifindex) {
-                self.remove(ifindex);
+            if !is_watched(ifindex) || !candidates(ifindex).any(|candidate| candidate == entry) {
+                self.clear(entry);
             }
+        }
+    }
+
+    fn clear(&mut self, entry: u32) {
+        let Some(id) = self.id(entry) else { return };
+        self.set_ifindex(entry, 0);
+        self.taken.remove(&entry);
+        // An interface that was made again while no pping ran has its id in two entries until the old one is removed.
+        let is_in_use = self.taken.iter().any(|&other| self.id(other) == Some(id));
+        if let Some(Some(owner)) = self.owners.get_mut(usize::from(id))
+            && !is_in_use
+        {
+            owner.gone = Some(Instant::now());
         }
     }
 
@@ -213,6 +217,11 @@ impl InterfaceIds {
         // SAFETY: inside the mapping, which lives as long as `self`, aligned, and only accessed as an atomic.
         Some(unsafe { AtomicU32::from_ptr(&raw mut (*there).ifindex) })
     }
+}
+
+/// The entries in which the programs look for an interface.
+fn candidates(ifindex: u32) -> impl Iterator<Item = u32> + Clone {
+    (0..INTERFACE_PROBES).map(move |probe| entry(ifindex, probe))
 }
 
 fn encode_name(name: &str) -> InterfaceName {

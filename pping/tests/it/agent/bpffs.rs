@@ -1,10 +1,15 @@
 //! A private BPF file system for a test.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
 
+use pping::kernel::pins::Pins;
 use tempfile::TempDir;
 
-use super::monitor::tool;
+use super::monitor::{PATIENCE, tool};
 
 /// A mount that lasts until dropped, with everything pinned in it.
 pub(crate) struct Bpffs(TempDir);
@@ -20,6 +25,19 @@ impl Bpffs {
     /// The directory for `--pin`.
     pub(crate) fn pins(&self) -> PathBuf {
         self.path().join("pping")
+    }
+
+    /// Takes the directory. A process that another test forks holds this process's descriptors, and so the directory's lock,
+    /// until it executes its program.
+    pub(crate) fn take(&self) -> Pins {
+        let start = Instant::now();
+        loop {
+            match Pins::take(&self.pins()) {
+                Ok(pins) => return pins,
+                Err(error) => assert!(start.elapsed() < PATIENCE, "{error}"),
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,8 +1,12 @@
 //! Packets count for the interface that they pass.
 
-use pping::kernel::{interfaces::Link, load};
+use aya::maps::{Array, Map, MapData};
+use pping::kernel::{
+    interfaces::Link,
+    load::{self, Hook},
+};
 use pping_common::{
-    abi::{Counters, Direction},
+    abi::{Counters, Direction, Interface, LAYOUT, entry},
     limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
 };
@@ -16,6 +20,7 @@ use super::{
     rig::{LOOPBACK, Program, SETTINGS, counters, events, loopback, run, run_on, samples},
     shapes::catalogue,
 };
+use crate::agent::bpffs::Bpffs;
 
 fn ethernet(ifindex: u32) -> Link {
     Link { name: format!("eth{ifindex}"), ifindex, hardware_type: libc::ARPHRD_ETHER }
@@ -25,7 +30,7 @@ fn ethernet(ifindex: u32) -> Link {
 fn packets_of_an_unwatched_interface_pass_and_count_nowhere() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     // In the interface table, the candidate entries of this interface belong to others or are free.
-    for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2] {
+    for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2 * INTERFACE_TABLE, LOOPBACK + 2] {
         ethernet(neighbour).register(&mut kernel).unwrap();
     }
     for shape in catalogue() {
@@ -40,10 +45,13 @@ fn packets_of_an_unwatched_interface_pass_and_count_nowhere() {
 }
 
 #[test]
-fn an_interface_whose_entry_is_taken_gets_the_next() {
+fn an_interface_whose_entry_is_taken_gets_another() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
-    for probe in 1..INTERFACE_PROBES {
-        ethernet(LOOPBACK + probe * INTERFACE_TABLE).register(&mut kernel).unwrap();
+    // All candidate entries but the last get the interfaces whose first entry they are.
+    for probe in 0..INTERFACE_PROBES - 1 {
+        let first = entry(LOOPBACK, probe);
+        let other = if first == LOOPBACK { first + INTERFACE_TABLE } else { first };
+        ethernet(other).register(&mut kernel).unwrap();
     }
     let last = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     for program in Program::ALL {
@@ -54,8 +62,48 @@ fn an_interface_whose_entry_is_taken_gets_the_next() {
         let packets: u64 = Direction::ALL.map(|direction| counters.packets(direction)).iter().sum();
         assert_eq!(packets, if other == last { 3 } else { 0 }, "interface_id {other}");
     }
-    // An interface can have any of INTERFACE_PROBES entries, and all of them are taken now.
-    assert!(ethernet(LOOPBACK + INTERFACE_PROBES * INTERFACE_TABLE).register(&mut kernel).is_err());
+    // The entry is free again once the interface is gone.
+    kernel.interface_ids.remove(LOOPBACK);
+    ethernet(entry(LOOPBACK, INTERFACE_PROBES - 1)).register(&mut kernel).unwrap();
+    assert!(loopback(LinkType::Ethernet).register(&mut kernel).is_err(), "all candidates are taken");
+}
+
+#[test]
+fn runs_of_neighbours_that_want_the_same_entries_are_all_watched() {
+    let mut kernel = load::load(&SETTINGS, false).unwrap();
+    for run in 0..4 {
+        for neighbour in 0..MAX_INTERFACES / 4 {
+            ethernet(5 + run * INTERFACE_TABLE + neighbour).register(&mut kernel).unwrap();
+        }
+    }
+}
+
+#[test]
+fn an_interface_that_another_version_left_in_another_entry_is_watched_on() {
+    let file_system = Bpffs::new();
+    let start = || {
+        let pins = file_system.take();
+        let mut kernel = load::load_entry_programs(&SETTINGS, &[Hook::Tc], Some(&pins)).unwrap();
+        load::load_stages(&mut kernel, &[Hook::Tc], Some(&pins)).unwrap();
+        let id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+        (kernel, pins, id)
+    };
+    let (kernel, pins, id) = start();
+    drop((kernel, pins));
+    let path = file_system.pins().join(format!("maps-{LAYOUT:016x}/INTERFACES"));
+    let map = Map::from_map_data(MapData::from_pin(path).unwrap()).unwrap();
+    let mut map: Array<_, Interface> = Array::try_from(map).unwrap();
+    // Earlier versions took the next entry if the first was taken.
+    let entry = map.get(&LOOPBACK, 0).unwrap();
+    map.set(LOOPBACK + 1, entry, 0).unwrap();
+    map.set(LOOPBACK, Interface::EMPTY, 0).unwrap();
+    let (mut kernel, _pins, next_id) = start();
+    kernel.interface_ids.clear_others(|ifindex| ifindex == LOOPBACK);
+    assert_eq!(next_id, id, "its counters go on");
+    run(&mut kernel, Program::Ingress, &echo(v4(1), v4(2), 1, 1, false));
+    assert_eq!(counters(&kernel, id).packets(Direction::Ingress), 1);
+    let taken = (0..INTERFACE_TABLE).filter(|entry| map.get(entry, 0).unwrap().ifindex != 0);
+    assert_eq!(taken.collect::<Vec<_>>(), [LOOPBACK], "the old entry is removed");
 }
 
 #[test]

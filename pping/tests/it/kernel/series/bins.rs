@@ -1,14 +1,8 @@
 //! Bins come from a pool. Samples that find no room there are counted, and a killed agent leaks no block.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
-
 use aya::maps::{Array, Map, MapData};
 use pping::kernel::{
     load::{self, Hook, Kernel, LoadOptions},
-    pins::Pins,
     sweep,
 };
 use pping_common::{
@@ -90,27 +84,13 @@ fn two_intervals_share_the_pool_and_neither_takes_what_is_the_others() {
     }
 }
 
-/// Takes the pin directory. A process that another test forks holds this process's descriptors, and so the directory's
-/// lock, until it executes its program.
-fn take(file_system: &Bpffs) -> Pins {
-    const PATIENCE: Duration = Duration::from_secs(10);
-    let start = Instant::now();
-    loop {
-        match Pins::take(&file_system.pins()) {
-            Ok(pins) => return pins,
-            Err(error) => assert!(start.elapsed() < PATIENCE, "{error}"),
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn what_a_killed_agent_took_is_counted_once_whether_it_came_to_empty_it_or_not() {
     let settings = by_host(100, SETTINGS);
     for is_committed in [false, true] {
         let file_system = Bpffs::new();
         let start = || {
-            let pins = take(&file_system);
+            let pins = file_system.take();
             let mut kernel = load::load_entry_programs(&settings, &[Hook::Tc], Some(&pins)).unwrap();
             load::load_stages(&mut kernel, &[Hook::Tc], Some(&pins)).unwrap();
             rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
