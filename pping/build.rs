@@ -1,6 +1,9 @@
 //! Compiles the kernel programs, which the agent embeds, and looks for uPlot, which the web page needs for its charts.
 
-use std::{error::Error, path::Path, process::Command};
+use std::{env, error::Error, path::Path, process::Command};
+
+/// The variable with the commit that is built.
+const REVISION: &str = "PPING_REVISION";
 
 /// The files of uPlot, as `cargo xtask setup` leaves them.
 const UPLOT: [&str; 3] = ["uPlot.iife.min.js", "uPlot.min.css", "LICENSE-uPlot"];
@@ -14,8 +17,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(head) = git(&["rev-parse", "--git-path", "HEAD"]) {
         println!("cargo::rerun-if-changed={head}");
     }
-    let revision = git(&["rev-parse", "--short=12", "HEAD"]);
-    println!("cargo::rustc-env=PPING_REVISION={}", revision.unwrap_or_else(|| "unknown".into()));
+    // A release names its commit. HEAD's file does not change with every commit, and an archive of sources has none.
+    println!("cargo::rerun-if-env-changed={REVISION}");
+    let revision = env::var(REVISION).ok().or_else(|| git(&["rev-parse", "--short=12", "HEAD"]));
+    println!("cargo::rustc-env={REVISION}={}", revision.unwrap_or_else(|| "unknown".into()));
     find_uplot();
     // A build that only reads captures has no kernel programs, and needs no compiler for them.
     #[cfg(feature = "live")]

@@ -12,7 +12,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use pping_ebpf_build::Toolchain;
+use pping_ebpf_build::{Toolchain, remap};
 
 use crate::{
     arch::Arch,
@@ -44,18 +44,15 @@ impl Cross {
     /// Returns cargo for static programs. The caller adds the subcommand and then [`Self::target`]. `flags` are further
     /// flags of `rustc`.
     pub(crate) fn cargo(&self, flags: &str) -> Command {
-        // Debian's compiler, where there is one: all releases come from one compiler, and a standard library goes with
-        // no other.
-        let toolchain = Toolchain::find().filter(|toolchain| toolchain.is_packaged());
-        let mut cargo =
-            toolchain.map_or_else(environment::cargo, |it| environment::without_package(it.command("cargo")));
+        let mut cargo = compiler();
         let variable = |name: &str| {
             format!("CARGO_TARGET_{}_{name}", self.arch.triple().to_uppercase().replace('-', "_"))
         };
         // With `--target`, the flags do not reach build scripts and macros, which have to be dynamic.
         let mut all = "-C target-feature=+crt-static ".to_owned() + flags;
         if let Some(sysroot) = &self.sysroot {
-            all += &format!(" --sysroot {}", sysroot.display());
+            let sysroot_flag = format!(" --sysroot {} {}", sysroot.display(), remap(sysroot, "rust"));
+            all.push_str(&sysroot_flag);
             cargo.env(variable("LINKER"), format!("{}-gcc", self.arch.gnu()));
         }
         cargo.env(variable("RUSTFLAGS"), all);
@@ -89,6 +86,13 @@ impl Cross {
         ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
         Ok(())
     }
+}
+
+/// Returns cargo of Debian's compiler, where there is one: all releases come from one compiler, and a standard library
+/// goes with no other.
+pub(crate) fn compiler() -> Command {
+    let toolchain = Toolchain::find().filter(|toolchain| toolchain.is_packaged());
+    toolchain.map_or_else(environment::cargo, |it| environment::without_package(it.command("cargo")))
 }
 
 /// Returns a sysroot of Debian's compiler that has the standard library of another architecture too.

@@ -1,5 +1,6 @@
 //! `cargo xtask dist`: makes the files of a release, in `target/dist`.
 
+mod build;
 mod check;
 mod machine;
 mod package;
@@ -16,9 +17,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use pping_ebpf_build::{remap, source_folders};
-
-use self::package::Package;
+use self::{build::Build, package::Package};
 use crate::{command, environment, everything, setup};
 
 /// Makes a Debian package, an archive with a static program, bills of materials and checksums. With `check`, tries the
@@ -33,62 +32,37 @@ pub(crate) fn run(check: bool) -> Result<()> {
     clear(&dist)?;
     fs::create_dir_all(&dist)?;
     let release = Release::current(dist)?;
-    let program = compile()?;
-    let package = Package::prepare(&program, &release)?;
-    let debian = package.debian(&release.directory, &format!("{}-1", release.version))?;
-    release::archive(&release, &package)?;
+    let mut packages = Vec::new();
+    for build in Build::make_all(&release)? {
+        let package = Package::prepare(&build, &release)?;
+        let debian = package.debian(&release.directory, &format!("{}-1", release.version))?;
+        release::archive(&release, &build)?;
+        packages.push((package, debian));
+    }
     release::bills_of_materials(&release)?;
     release::checksums(&release)?;
     if check {
         let directory = environment::target_directory().join("dist-check");
         fs::create_dir_all(&directory)?;
-        let newer = package.debian(&directory, &format!("{}-2", release.version))?;
-        check::lintian(&debian)?;
-        check::lifecycle(&debian, &newer)?;
-        service::try_out(&debian, &newer)?;
+        for (package, debian) in &packages {
+            let newer = package.debian(&directory, &format!("{}-2", release.version))?;
+            check::lintian(debian)?;
+            if package.is_of_host()? {
+                check::lifecycle(debian, &newer)?;
+                service::try_out(debian, &newer)?;
+            }
+        }
     }
     eprintln!("{}", everything::last_passed());
     eprintln!("{} has", release.directory.display());
     command::run(Command::new("ls").arg("-l").arg(&release.directory))
 }
 
-/// Compiles the program of the package.
-fn compile() -> Result<PathBuf> {
-    let mut cargo = environment::cargo();
-    cargo.args(["build", "--release", "--package", "pping"]).env("RUSTFLAGS", remapped());
-    command::run(cargo.env("CFLAGS", remapped_c()))?;
-    let program = environment::target_directory().join("release/pping");
-    names_no_folder(&program)?;
-    Ok(program)
-}
-
-/// Returns compiler flags that keep the folders of this machine out of the names of sources.
-fn remapped() -> String {
-    let flags: Vec<_> = source_folders().map(|(folder, name)| remap(&folder, name)).collect();
-    flags.join(" ")
-}
-
-/// The same for crates that are written in C and assembly.
-fn remapped_c() -> String {
-    let flags =
-        source_folders().map(|(folder, name)| format!("-ffile-prefix-map={}={name}", folder.display()));
-    flags.collect::<Vec<_>>().join(" ")
-}
-
-/// Fails if a program names a folder of this machine from which it was compiled.
-fn names_no_folder(program: &Path) -> Result<()> {
-    let bytes = fs::read(program).with_context(|| format!("cannot read {}", program.display()))?;
-    for (folder, _) in source_folders() {
-        let folder = folder.display().to_string();
-        let is_named = bytes.windows(folder.len()).any(|window| window == folder.as_bytes());
-        ensure!(!is_named, "{} names {folder}, where its sources were compiled", program.display());
-    }
-    Ok(())
-}
-
 /// The release.
 struct Release {
     version: String,
+    /// The commit.
+    revision: String,
     /// Time of the commit in seconds since the Unix epoch, so that the same sources make the same files.
     epoch: String,
     /// The same time in the format of mail headers.
@@ -99,14 +73,20 @@ struct Release {
 
 impl Release {
     fn current(directory: PathBuf) -> Result<Self> {
-        let date = |format| {
+        let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
-            git.args(["log", "-1", format]).current_dir(environment::repository());
+            git.args(arguments).current_dir(environment::repository());
             Ok::<_, anyhow::Error>(pping_lab::run(&mut git)?.trim().to_owned())
         };
         // All crates of the workspace have the same version.
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Self { version, epoch: date("--format=%ct")?, date: date("--format=%cD")?, directory })
+        Ok(Self {
+            version,
+            revision: git(&["rev-parse", "--short=12", "HEAD"])?,
+            epoch: git(&["log", "-1", "--format=%ct"])?,
+            date: git(&["log", "-1", "--format=%cD"])?,
+            directory,
+        })
     }
 
     /// Returns cargo with the time of the commit for what it writes.

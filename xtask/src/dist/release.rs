@@ -1,11 +1,11 @@
 //! The files that are released beside the package: the archive, bills of materials and checksums.
 
-use std::{env::consts::ARCH, fs, process::Command};
+use std::{fs, process::Command};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use super::{Release, copy_into, package::Package};
-use crate::{command, environment};
+use super::{Release, build::Build, copy_into};
+use crate::{arch::Arch, command, environment};
 
 /// The files that the archive takes from the repository, by directory.
 const CONTENTS: [(&str, &[&str]); 10] = [
@@ -44,25 +44,10 @@ const CONTENTS: [(&str, &[&str]); 10] = [
 ];
 
 /// Packs the program and what goes with it. The program is static, so it needs no library of the machine it runs on.
-pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
-    let triple = format!("{ARCH}-unknown-linux-gnu");
-    let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", triple.to_uppercase().replace('-', "_"));
-    let mut cargo = release.cargo();
-    cargo.args(["build", "--release", "--package", "pping", "--target", &triple]);
-    // With `--target`, the flags do not reach build scripts and macros, which have to be dynamic.
-    cargo.env(variable, format!("-C target-feature=+crt-static {}", super::remapped()));
-    command::run(cargo.env("CFLAGS", super::remapped_c()))?;
-    let program = environment::target_directory().join(&triple).join("release/pping");
-
-    let name = format!("pping-{}-{ARCH}-linux", release.version);
+pub(super) fn archive(release: &Release, build: &Build) -> Result<()> {
+    let name = format!("pping-{}-{}-linux", release.version, build.arch.name());
     let directory = release.directory.join(&name);
-    fs::create_dir_all(&directory)?;
-    command::run(Command::new("strip").arg("-o").arg(directory.join("pping")).arg(&program))?;
-    // A dynamic program would name an interpreter.
-    let headers =
-        pping_lab::run(Command::new("readelf").args(["--program-headers", "--wide"]).arg(&program))?;
-    ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
-    super::names_no_folder(&program)?;
+    copy_into(&directory, [build.program.clone()])?;
     for (folder, files) in CONTENTS {
         let files = files.iter().map(|file| environment::repository().join(file));
         copy_into(&directory.join(folder), files)?;
@@ -72,7 +57,7 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
         let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
         copy_into(&directory.join(folder), files.filter(|it| it.extension().is_some_and(|it| it == ending)))?;
     }
-    copy_into(&directory.join("share"), package.pages())?;
+    copy_into(&directory.join("share"), build.files().filter(|it| it.extension() != Some("gz".as_ref())))?;
 
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--mode=u+w,go=rX"]);
@@ -81,26 +66,30 @@ pub(super) fn archive(release: &Release, package: &Package<'_>) -> Result<()> {
     fs::remove_dir_all(directory).context("clearing what was packed")
 }
 
-/// Lists every crate that is in the program or its kernel programs, or that built them, in `CycloneDX` 1.5.
+/// Lists every crate that is in the program or its kernel programs, or that built them, in `CycloneDX` 1.5. The program
+/// has other crates on another architecture; the kernel programs have the same.
 pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
-    let name = format!("{}.cdx", release.version);
-    let mut cargo = release.cargo();
-    cargo.args(["cyclonedx", "--manifest-path", "pping/Cargo.toml", "--format", "json"]);
-    command::run(cargo.args(["--spec-version", "1.5", "--override-filename", &name]))?;
-    // cargo-cyclonedx has written a file beside each manifest of the workspace.
-    let repository = environment::repository();
-    let mut git = Command::new("git");
-    git.args(["ls-files", "--others", "--", &format!("*{name}.json")]).current_dir(repository);
-    for file in pping_lab::run(&mut git)?.lines() {
-        let path = repository.join(file);
-        let folder = file.strip_suffix(&format!("/{name}.json")).unwrap_or_default();
-        if ["pping", "pping-ebpf"].contains(&folder) {
-            // The folders of the build are private, and differ between machines.
-            let text =
-                fs::read_to_string(&path)?.replace(&format!("file://{}", repository.display()), "file://.");
-            fs::write(release.directory.join(format!("{folder}-{name}.json")), text)?;
+    for arch in Arch::ALL {
+        let name = format!("{}-{}.cdx", release.version, arch.name());
+        let mut cargo = release.cargo();
+        cargo.args(["cyclonedx", "--manifest-path", "pping/Cargo.toml", "--format", "json"]);
+        cargo.args(["--spec-version", "1.5", "--target", arch.triple(), "--override-filename", &name]);
+        command::run(&mut cargo)?;
+        // cargo-cyclonedx has written a file beside each manifest of the workspace.
+        let repository = environment::repository();
+        let mut git = Command::new("git");
+        git.args(["ls-files", "--others", "--", &format!("*{name}.json")]).current_dir(repository);
+        for file in pping_lab::run(&mut git)?.lines() {
+            let path = repository.join(file);
+            let folder = file.strip_suffix(&format!("/{name}.json")).unwrap_or_default();
+            if ["pping", "pping-ebpf"].contains(&folder) {
+                // The folders of the build are private, and differ between machines.
+                let text = fs::read_to_string(&path)?
+                    .replace(&format!("file://{}", repository.display()), "file://.");
+                fs::write(release.directory.join(format!("{folder}-{name}.json")), text)?;
+            }
+            fs::remove_file(path)?;
         }
-        fs::remove_file(path)?;
     }
     Ok(())
 }
