@@ -28,7 +28,7 @@ const PARTS: [Part; 7] = [
     ("other kernels", || vm::run(&vm::Arguments::all())),
     ("many CPUs", || vm::run(&vm::Arguments::many_cpus())),
     ("soak", || soak::run(&build::run(build::Profile::Release)?, soak::Plan::new(SOAK))),
-    ("packages", || dist::run(true)),
+    ("packages", || dist::run(dist::Arguments { check: true, reproduce: true })),
 ];
 
 /// Runs all parts, or only `from` and those after it. Once all have passed in one run, notes the commit.
@@ -76,9 +76,9 @@ fn file() -> PathBuf {
 
 /// Returns the commit that is checked out. Fails if anything is not committed, since the result would not be that of
 /// the commit.
-fn clean_commit() -> Result<String> {
+pub(crate) fn clean_commit() -> Result<String> {
     if !git(&["status", "--porcelain"])?.is_empty() {
-        bail!("there are uncommitted changes; commit them first, because the result is noted for a commit");
+        bail!("there are uncommitted changes; commit them first, because the result is that of a commit");
     }
     git(&["rev-parse", "--short=12", "HEAD"])
 }

@@ -115,12 +115,8 @@ enum Chore {
         #[arg(long, value_name = "FILE")]
         pping: Option<PathBuf>,
     },
-    /// Make a release in target/dist: a Debian package, a static archive, bills of materials, checksums
-    Dist {
-        /// Also try the package, in a Debian of its own (as root)
-        #[arg(long)]
-        check: bool,
-    },
+    /// Make a release in target/dist: Debian packages, static archives, bills of materials, checksums
+    Dist(dist::Arguments),
     /// Have interfaces come and go, reloads, scrapes and crashes for long, and count every packet
     Soak {
         /// For how long: `90s`, `5m`, `1h`
@@ -181,7 +177,7 @@ fn perform(chore: Chore) -> anyhow::Result<()> {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)
         }
-        Chore::Dist { check } => dist::run(check),
+        Chore::Dist(arguments) => dist::run(arguments),
         Chore::Soak { length, debug, pping } => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             let build = || build::run(build::Profile::from_release(!debug));

@@ -4,11 +4,21 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 
-use super::root::Root;
-use crate::command;
+use super::{emulation::Emulation, root::Root};
+use crate::{arch::Arch, command, environment};
 
 /// What an administrator adds to the configuration. Only a purge may remove it.
 const EDIT: &str = "# edited\n";
+
+/// A capture in `pping/tests/golden`, beside which its samples are.
+const CAPTURE: &str = "tcp-options";
+
+/// A line of the format `jsonl`.
+#[derive(serde::Deserialize)]
+struct Line {
+    /// The round-trip time in nanoseconds, if the line is a sample.
+    rtt: Option<u64>,
+}
 
 /// The files that an installation adds, beside the program.
 const FILES: [&str; 14] = [
@@ -37,9 +47,11 @@ pub(super) fn lintian(package: &Path) -> Result<()> {
     )
 }
 
-/// Installs, configures, upgrades, removes, installs again and purges.
-pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
-    let root = Root::new()?;
+/// Installs, configures, measures a capture, upgrades, removes, installs again and purges. Another architecture's
+/// programs run in QEMU.
+pub(super) fn lifecycle(arch: Arch, package: &Path, newer: &Path) -> Result<()> {
+    let _emulation = Emulation::of(arch)?;
+    let root = Root::of(arch)?;
     root.copy_in(package, "/srv/pping.deb")?;
     root.copy_in(newer, "/srv/newer.deb")?;
     let before = root.listing()?;
@@ -49,6 +61,7 @@ pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     for file in FILES {
         ensure!(root.path(file).is_file(), "no {file} after the installation");
     }
+    measures(&root)?;
     root.run("bash -n /usr/share/bash-completion/completions/pping")?;
     root.run("systemd-analyze verify /usr/lib/systemd/system/pping.service")?;
     root.run("logrotate --debug /etc/logrotate.d/pping")?;
@@ -82,6 +95,26 @@ pub(super) fn lifecycle(package: &Path, newer: &Path) -> Result<()> {
     let missing: Vec<_> = before.lines().filter(|line| !after.lines().any(|it| it == *line)).collect();
     ensure!(missing.is_empty(), "a purge removes or changes:\n{}", missing.join("\n"));
     Ok(())
+}
+
+/// Checks that the installed pping finds the samples of a capture.
+fn measures(root: &Root) -> Result<()> {
+    let golden = environment::repository().join("pping/tests/golden");
+    root.copy_in(&golden.join(format!("{CAPTURE}.pcap")), "/tmp/capture.pcap")?;
+    let found = root.run("pping --format jsonl --rate-limit 0 -r /tmp/capture.pcap")?;
+    let expected = fs::read_to_string(golden.join(format!("{CAPTURE}.samples.jsonl")))?;
+    let (found, expected) = (rtts(&found)?, rtts(&expected)?);
+    ensure!(
+        found == expected,
+        "of {CAPTURE}.pcap pping finds the RTTs {found:?}, and {expected:?} are in it"
+    );
+    Ok(())
+}
+
+/// Returns the round-trip times of samples, in order. Other lines have none.
+fn rtts(lines: &str) -> Result<Vec<u64>> {
+    let rtt = |line| Ok(serde_json::from_str::<Line>(line)?.rtt);
+    lines.lines().filter_map(|line| rtt(line).transpose()).collect()
 }
 
 /// Returns the installed version. Checks that pping runs, and that dpkg finds no changed file except the edited

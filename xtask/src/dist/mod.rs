@@ -2,9 +2,11 @@
 
 mod build;
 mod check;
+mod emulation;
 mod machine;
 mod package;
 mod release;
+mod reproduce;
 mod root;
 mod service;
 
@@ -20,13 +22,27 @@ use anyhow::{Context as _, Result, ensure};
 use self::{build::Build, package::Package};
 use crate::{command, environment, everything, setup};
 
-/// Makes a Debian package, an archive with a static program, bills of materials and checksums. With `check`, tries the
-/// package in a separate Debian system.
-pub(crate) fn run(check: bool) -> Result<()> {
+/// What to do beside making the files.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct Arguments {
+    /// Also try the packages, each in a Debian of its own (as root)
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Also make the files again, from a clone in another folder, and compare (without uncommitted changes)
+    #[arg(long)]
+    pub(crate) reproduce: bool,
+}
+
+/// Makes Debian packages, archives with static programs, bills of materials and checksums.
+pub(crate) fn run(arguments: Arguments) -> Result<()> {
+    let Arguments { check, reproduce } = arguments;
     ensure!(
         !check || environment::is_root(),
         "checking a package needs root; run `sudo env \"PATH=$PATH\" cargo xtask dist --check`"
     );
+    if reproduce {
+        everything::clean_commit()?;
+    }
     setup::for_packaging(check)?;
     let dist = environment::target_directory().join("dist");
     clear(&dist)?;
@@ -47,11 +63,14 @@ pub(crate) fn run(check: bool) -> Result<()> {
         for (package, debian) in &packages {
             let newer = package.debian(&directory, &format!("{}-2", release.version))?;
             check::lintian(debian)?;
+            check::lifecycle(package.arch, debian, &newer)?;
             if package.is_of_host()? {
-                check::lifecycle(debian, &newer)?;
                 service::try_out(debian, &newer)?;
             }
         }
+    }
+    if reproduce {
+        reproduce::again(&release)?;
     }
     eprintln!("{}", everything::last_passed());
     eprintln!("{} has", release.directory.display());

@@ -18,7 +18,7 @@ const CHANGES: &str = "changelog.Debian";
 
 /// The Debian package of one architecture.
 pub(super) struct Package<'a> {
-    arch: Arch,
+    pub(super) arch: Arch,
     /// The directory with the packaged files that are not in the repository.
     directory: PathBuf,
     release: &'a Release,
@@ -51,7 +51,7 @@ impl<'a> Package<'a> {
         Ok(file)
     }
 
-    /// Whether this machine can run the program.
+    /// Whether the package is for this machine's architecture.
     pub(super) fn is_of_host(&self) -> Result<bool> {
         Ok(self.arch == Arch::of_host()?)
     }

@@ -94,6 +94,9 @@ pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
     Ok(())
 }
 
+/// The file with the checksums of the others.
+pub(super) const CHECKSUMS: &str = "SHA256SUMS";
+
 /// Writes the checksums of the release's files, for `sha256sum --check`.
 pub(super) fn checksums(release: &Release) -> Result<()> {
     let mut names = Vec::new();
@@ -102,5 +105,5 @@ pub(super) fn checksums(release: &Release) -> Result<()> {
     }
     names.sort();
     let sums = pping_lab::run(Command::new("sha256sum").args(names).current_dir(&release.directory))?;
-    fs::write(release.directory.join("SHA256SUMS"), sums).context("writing SHA256SUMS")
+    fs::write(release.directory.join(CHECKSUMS), sums).with_context(|| format!("writing {CHECKSUMS}"))
 }

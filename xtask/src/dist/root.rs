@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::clear;
-use crate::{command, environment};
+use crate::{arch::Arch, command, environment};
 
 /// The Debian release that the packages are for.
 const CODENAME: &str = "bookworm";
@@ -23,16 +23,23 @@ pub(super) struct Root {
 }
 
 impl Root {
-    /// Copies a minimal system. debootstrap makes it once, from this machine's apt source.
+    /// Copies a minimal system of this machine's architecture.
     pub(super) fn new() -> Result<Self> {
+        Self::of(Arch::of_host()?)
+    }
+
+    /// Copies a minimal system of an architecture, whose programs have to run here. debootstrap makes it once, from this
+    /// machine's apt source.
+    pub(super) fn of(arch: Arch) -> Result<Self> {
         let parent = environment::target_directory().join("dist-check");
-        let (base, directory) = (parent.join(CODENAME), parent.join("root"));
+        let (base, directory) = (parent.join(format!("{CODENAME}-{}", arch.debian())), parent.join("root"));
         // debootstrap writes sources.list last, and then its own directory goes. Otherwise the system is incomplete.
         if !base.join("etc/apt/sources.list").is_file() || base.join("debootstrap").exists() {
             clear(&base)?;
             fs::create_dir_all(&parent)?;
             let mut debootstrap = Command::new("debootstrap");
-            debootstrap.args(["--variant=minbase", INCLUDE_OPTION, CODENAME]).arg(&base).arg(source()?);
+            debootstrap.arg(format!("--arch={}", arch.debian())).args(["--variant=minbase", INCLUDE_OPTION]);
+            debootstrap.arg(CODENAME).arg(&base).arg(source()?);
             command::run(debootstrap.stdout(std::io::stderr()))?;
         }
         clear(&directory)?;

@@ -7,13 +7,20 @@ use anyhow::{Context as _, Result, ensure};
 use super::Missing;
 use crate::{command, environment};
 
-const TOOLS: [Missing; 2] = [tool("dpkg-shlibdeps", &["dpkg-dev"]), tool("strip", &["binutils"])];
+const TOOLS: [Missing; 3] = [
+    tool("dpkg-shlibdeps", &["dpkg-dev"]),
+    tool("strip", &["binutils"]),
+    // For the programs of the other architecture. The compiler does not depend on the C library.
+    tool("aarch64-linux-gnu-gcc", &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"]),
+];
 
-const TRYING: [Missing; 3] = [
+const TRYING: [Missing; 4] = [
     tool("debootstrap", &["debootstrap"]),
     // debootstrap downloads with it.
     tool("wget", &["wget"]),
     tool("lintian", &["lintian"]),
+    // Runs the other architecture's programs.
+    tool("qemu-aarch64-static", &["qemu-user-static"]),
 ];
 
 /// Cargo's subcommands, and how they are installed.
