@@ -66,8 +66,7 @@ pub(super) fn archive(release: &Release, build: &Build) -> Result<()> {
     fs::remove_dir_all(directory).context("clearing what was packed")
 }
 
-/// Lists every crate that is in the program or its kernel programs, or that built them, in `CycloneDX` 1.5. The program
-/// has other crates on another architecture; the kernel programs have the same.
+/// Lists every crate that is in the program or its kernel programs, or that built them, in `CycloneDX` 1.5.
 pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
     for arch in Arch::ALL {
         let name = format!("{}-{}.cdx", release.version, arch.name());
@@ -81,12 +80,19 @@ pub(super) fn bills_of_materials(release: &Release) -> Result<()> {
         git.args(["ls-files", "--others", "--", &format!("*{name}.json")]).current_dir(repository);
         for file in pping_lab::run(&mut git)?.lines() {
             let path = repository.join(file);
-            let folder = file.strip_suffix(&format!("/{name}.json")).unwrap_or_default();
-            if ["pping", "pping-ebpf"].contains(&folder) {
+            let to = match file.strip_suffix(&format!("/{name}.json")) {
+                Some("pping") => Some(format!("pping-{name}.json")),
+                // The kernel programs have the same crates on each architecture.
+                Some("pping-ebpf") if arch == Arch::ALL[0] => {
+                    Some(format!("pping-ebpf-{}.cdx.json", release.version))
+                }
+                _ => None,
+            };
+            if let Some(to) = to {
                 // The folders of the build are private, and differ between machines.
                 let text = fs::read_to_string(&path)?
                     .replace(&format!("file://{}", repository.display()), "file://.");
-                fs::write(release.directory.join(format!("{folder}-{name}.json")), text)?;
+                fs::write(release.directory.join(to), text)?;
             }
             fs::remove_file(path)?;
         }

@@ -1,14 +1,14 @@
 //! Checks that others can make the same files from the same commit.
 
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
     env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 
 use super::{Release, clear, release::CHECKSUMS};
 use crate::{command, environment};
@@ -34,25 +34,48 @@ pub(super) fn again(release: &Release) -> Result<()> {
 
     let made_again = clone.join("target/dist");
     let (first, second) = (checksums(&release.directory)?, checksums(&made_again)?);
-    ensure!(!first.is_empty(), "there are no checksums in {}", release.directory.display());
-    let names = first.keys().chain(second.keys().filter(|name| !first.contains_key(*name)));
-    let different: Vec<_> = names.filter(|name| first.get(*name) != second.get(*name)).cloned().collect();
+    let different = differences(&first, &second);
     if !different.is_empty() {
         let (first, second) = (release.directory.display(), made_again.display());
         bail!("{first} and {second} are of the same commit, and differ in {}", different.join(", "));
     }
-    eprintln!("a clone of {} makes the same {} files", release.revision, first.len());
+    eprintln!("a clone of {} makes the same {} files", release.revision, first.lines().count());
     clear(&directory)
 }
 
-/// Returns the checksum of each file of a release.
-fn checksums(directory: &Path) -> Result<BTreeMap<String, String>> {
-    let sums = fs::read_to_string(directory.join(CHECKSUMS))?;
-    let lines = sums.lines().filter_map(|line| line.split_once("  "));
-    Ok(lines.map(|(sum, name)| (name.to_owned(), sum.to_owned())).collect())
+/// Returns the checksums of a release's files.
+fn checksums(directory: &Path) -> Result<String> {
+    let path = directory.join(CHECKSUMS);
+    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Returns the names of files that are in one release only, or differ.
+fn differences<'a>(first: &'a str, second: &'a str) -> Vec<&'a str> {
+    let only = |these: &'a str, those: &str| {
+        let those: BTreeSet<_> = those.lines().collect();
+        these.lines().filter(|line| !those.contains(line)).collect::<Vec<_>>()
+    };
+    let lines = [only(first, second), only(second, first)].concat();
+    let names: BTreeSet<_> = lines.iter().filter_map(|line| Some(line.split_once("  ")?.1)).collect();
+    names.into_iter().collect()
 }
 
 fn cargo_home() -> Option<PathBuf> {
     let given = env::var_os("CARGO_HOME").map(PathBuf::from);
     given.or_else(|| Some(env::home_dir()?.join(".cargo")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_differ_or_are_missing_are_named() {
+        let first = "11  a.deb\n22  b.tar.gz\n33  c.json\n";
+        assert_eq!(differences(first, first), Vec::<&str>::new());
+        assert_eq!(
+            differences(first, "11  a.deb\n29  b.tar.gz\n44  d.json\n"),
+            ["b.tar.gz", "c.json", "d.json"]
+        );
+    }
 }

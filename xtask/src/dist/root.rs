@@ -37,9 +37,10 @@ impl Root {
         if !base.join("etc/apt/sources.list").is_file() || base.join("debootstrap").exists() {
             clear(&base)?;
             fs::create_dir_all(&parent)?;
-            let mut debootstrap = Command::new("debootstrap");
-            debootstrap.arg(format!("--arch={}", arch.debian())).args(["--variant=minbase", INCLUDE_OPTION]);
-            debootstrap.arg(CODENAME).arg(&base).arg(source()?);
+            // If debootstrap fails, its mounts do not stay.
+            let mut debootstrap = Command::new("unshare");
+            debootstrap.args(["--mount", "debootstrap", "--variant=minbase", INCLUDE_OPTION]);
+            debootstrap.args(["--arch", arch.debian(), CODENAME]).arg(&base).arg(source()?);
             command::run(debootstrap.stdout(std::io::stderr()))?;
         }
         clear(&directory)?;
