@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::PathBuf,
     process::{self, Command},
     thread,
@@ -31,6 +32,9 @@ const BOOT: &str = r#"
             /lib/systemd/systemd --unit=multi-user.target --log-target=console --show-status=no' "$0"
 "#;
 
+/// systemd would replace the kernel's list of binary formats by its own, also for this machine and its emulators.
+const WITHOUT: [&str; 2] = ["proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service"];
+
 /// A running system. Dropping it ends everything that runs in it.
 pub(super) struct Machine {
     /// The process that started systemd and ends with it. Dropped before the other fields, which it uses.
@@ -42,6 +46,9 @@ pub(super) struct Machine {
 impl Machine {
     /// Boots, with an interface `eth0` whose other end is unused.
     pub(super) fn boot(root: &Root) -> Result<Self> {
+        for unit in WITHOUT {
+            symlink("/dev/null", root.path("/etc/systemd/system").join(unit))?;
+        }
         let (host, peer) = (Namespace::new("machine")?, Namespace::new("peer")?);
         veth::connect(End::new(&host, "eth0"), End::new(&peer, "eth0"), Offloads::On)?;
         let mounts = fs::read_to_string("/proc/self/mounts")?;
