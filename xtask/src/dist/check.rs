@@ -4,11 +4,15 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 
-use super::{emulation::Emulation, root::Root};
+use super::{
+    emulation::Emulation,
+    root::{Root, only_in},
+    service::Commands,
+};
 use crate::{arch::Arch, command, environment};
 
 /// What an administrator adds to the configuration. Only a purge may remove it.
-const EDIT: &str = "# edited\n";
+pub(super) const EDIT: &str = "# edited\n";
 
 /// A capture in `pping/tests/golden`, beside which its samples are.
 const CAPTURE: &str = "tcp-options";
@@ -38,6 +42,21 @@ const FILES: [&str; 14] = [
     "/usr/share/zsh/vendor-completions/_pping",
 ];
 
+/// How apt manages the packages in [`root`].
+pub(super) const APT: Commands = Commands {
+    install: "apt-get install --yes /srv/pping.deb",
+    upgrade: "apt-get install --yes /srv/newer.deb",
+    remove: "apt-get purge --yes pping",
+};
+
+/// Returns a system with a package, and a newer one for the upgrade, to install.
+pub(super) fn root(arch: Arch, package: &Path, newer: &Path) -> Result<Root> {
+    let root = Root::of(arch)?;
+    root.copy_in(package, "/srv/pping.deb")?;
+    root.copy_in(newer, "/srv/newer.deb")?;
+    Ok(root)
+}
+
 /// Checks the package with lintian. An error or a warning fails.
 pub(super) fn lintian(package: &Path) -> Result<()> {
     command::run(
@@ -51,12 +70,10 @@ pub(super) fn lintian(package: &Path) -> Result<()> {
 /// programs run in QEMU.
 pub(super) fn lifecycle(arch: Arch, package: &Path, newer: &Path) -> Result<()> {
     let _emulation = Emulation::of(arch)?;
-    let root = Root::of(arch)?;
-    root.copy_in(package, "/srv/pping.deb")?;
-    root.copy_in(newer, "/srv/newer.deb")?;
+    let root = root(arch, package, newer)?;
     let before = root.listing()?;
     // apt checks the dependencies, which are installed already.
-    root.run("apt-get install --yes /srv/pping.deb")?;
+    root.run(APT.install)?;
     let version = installed(&root)?;
     for file in FILES {
         ensure!(root.path(file).is_file(), "no {file} after the installation");
@@ -75,7 +92,7 @@ pub(super) fn lifecycle(arch: Arch, package: &Path, newer: &Path) -> Result<()> 
     fs::write(&configuration, &edited)?;
     root.run("mkdir /var/log/pping && touch /var/log/pping/records.jsonl && chown -R pping: /var/log/pping")?;
 
-    root.run("apt-get install --yes /srv/newer.deb")?;
+    root.run(APT.upgrade)?;
     ensure!(installed(&root)? != version, "the package was not upgraded");
     ensure!(fs::read_to_string(&configuration)? == edited, "an upgrade changed the configuration");
     root.run("systemctl is-enabled pping.service pping@wan.service")?;
@@ -84,21 +101,21 @@ pub(super) fn lifecycle(arch: Arch, package: &Path, newer: &Path) -> Result<()> 
     ensure!(!root.path("/usr/bin/pping").exists(), "the program is still there after removal");
     ensure!(fs::read_to_string(&configuration)? == edited, "removing changed the configuration");
     ensure!(root.path("/var/log/pping/records.jsonl").exists(), "removing deleted the records");
-    root.run("apt-get install --yes /srv/pping.deb")?;
+    root.run(APT.install)?;
     ensure!(installed(&root)? == version, "the version is not the one that was installed");
     ensure!(fs::read_to_string(&configuration)? == edited, "installing again changed the configuration");
 
-    root.run("apt-get purge --yes pping")?;
+    root.run(APT.remove)?;
     let after = root.listing()?;
-    let left: Vec<_> = after.lines().filter(|line| !before.lines().any(|it| it == *line)).collect();
+    let left = only_in(&after, &before);
     ensure!(left.is_empty(), "a purge leaves or changes:\n{}", left.join("\n"));
-    let missing: Vec<_> = before.lines().filter(|line| !after.lines().any(|it| it == *line)).collect();
+    let missing = only_in(&before, &after);
     ensure!(missing.is_empty(), "a purge removes or changes:\n{}", missing.join("\n"));
     Ok(())
 }
 
 /// Checks that the installed pping finds the samples of a capture.
-fn measures(root: &Root) -> Result<()> {
+pub(super) fn measures(root: &Root) -> Result<()> {
     let golden = environment::repository().join("pping/tests/golden");
     root.copy_in(&golden.join(format!("{CAPTURE}.pcap")), "/tmp/capture.pcap")?;
     let found = root.run("pping --format jsonl --rate-limit 0 -r /tmp/capture.pcap")?;

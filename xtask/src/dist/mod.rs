@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             check::lintian(debian)?;
             check::lifecycle(package.arch, debian, &newer)?;
             if package.is_of_host()? {
-                service::try_out(debian, &newer)?;
+                service::try_out(&check::root(package.arch, debian, &newer)?, &check::APT)?;
             }
         }
     }

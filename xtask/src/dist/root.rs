@@ -1,6 +1,7 @@
 //! A separate Debian system to try a package in.
 
 use std::{
+    collections::HashSet,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -15,7 +16,22 @@ use crate::{arch::Arch, command, environment};
 const CODENAME: &str = "bookworm";
 
 /// Packages that pping's depends on or works with, so that later changes come from pping's package.
-const INCLUDE_OPTION: &str = "--include=systemd,procps,man-db,logrotate";
+const INCLUDED: &str = "systemd,procps,man-db,logrotate";
+
+/// Directories that change with every run, and those of apt, dpkg, rpm and dnf.
+const RECORDED: [&str; 11] = [
+    "/dev",
+    "/proc",
+    "/run",
+    "/sys",
+    "/tmp",
+    "/var/cache",
+    "/var/lib/apt",
+    "/var/lib/dnf",
+    "/var/lib/dpkg",
+    "/var/lib/rpm",
+    "/var/log",
+];
 
 /// The directory of a Debian system.
 pub(super) struct Root {
@@ -28,18 +44,27 @@ impl Root {
         Self::of(Arch::of_host()?)
     }
 
-    /// Copies a minimal system of an architecture, whose programs have to run here. debootstrap makes it once, from this
-    /// machine's apt source.
+    /// Copies a minimal system of an architecture, whose programs have to run here.
     pub(super) fn of(arch: Arch) -> Result<Self> {
+        Self::copy(&format!("{CODENAME}-{}", arch.debian()), arch, INCLUDED)
+    }
+
+    /// Copies a system that has dnf and rpm as well.
+    pub(super) fn with_rpm(arch: Arch) -> Result<Self> {
+        Self::copy(&format!("{CODENAME}-rpm-{}", arch.debian()), arch, &format!("{INCLUDED},dnf,rpm"))
+    }
+
+    /// Copies the system of this name. debootstrap makes it once, from this machine's apt source.
+    fn copy(name: &str, arch: Arch, included: &str) -> Result<Self> {
         let parent = environment::target_directory().join("dist-check");
-        let (base, directory) = (parent.join(format!("{CODENAME}-{}", arch.debian())), parent.join("root"));
+        let (base, directory) = (parent.join(name), parent.join("root"));
         // debootstrap writes sources.list last, and then its own directory goes. Otherwise the system is incomplete.
         if !base.join("etc/apt/sources.list").is_file() || base.join("debootstrap").exists() {
             clear(&base)?;
             fs::create_dir_all(&parent)?;
             // If debootstrap fails, its mounts do not stay.
             let mut debootstrap = Command::new("unshare");
-            debootstrap.args(["--mount", "debootstrap", "--variant=minbase", INCLUDE_OPTION]);
+            debootstrap.args(["--mount", "debootstrap", "--variant=minbase", "--include", included]);
             debootstrap.args(["--arch", arch.debian(), CODENAME]).arg(&base).arg(source()?);
             command::run(debootstrap.stdout(std::io::stderr()))?;
         }
@@ -79,16 +104,22 @@ impl Root {
         pping_lab::run(&mut self.command(line)).with_context(|| format!("`{line}` in the test system"))
     }
 
-    /// Lists every file with its checksum, and every directory and link, except the records of apt and dpkg.
+    /// Lists every file with its checksum, and every directory and link, except what package managers record.
     pub(super) fn listing(&self) -> Result<String> {
-        // A purge keeps the user, so the files that list users, and their backups, are left out.
-        self.run(
-            "find / -xdev \\( -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /var/lib/dpkg \
-             -o -path /var/lib/apt -o -path /var/cache -o -path /var/log -o -path /run \\) -prune -o \
-             -type f ! -regex '/etc/\\(passwd\\|group\\|shadow\\|gshadow\\)-?' -exec sha256sum {} + -o \
+        let recorded = RECORDED.join(" -o -path ");
+        // A removal keeps the user, so the files that list users, and their backups, are left out.
+        self.run(&format!(
+            "find / -xdev \\( -path {recorded} \\) -prune -o \
+             -type f ! -regex '/etc/\\(passwd\\|group\\|shadow\\|gshadow\\)-?' -exec sha256sum {{}} + -o \
              ! -type f -printf '%y %m %p %l\\n' | sort -k 2; find /var/log /run | grep pping || true",
-        )
+        ))
     }
+}
+
+/// Returns the lines that only the first of two listings has.
+pub(super) fn only_in<'a>(listing: &'a str, other: &str) -> Vec<&'a str> {
+    let others: HashSet<_> = other.lines().collect();
+    listing.lines().filter(|line| !others.contains(line)).collect()
 }
 
 /// Returns where this machine's apt gets Debian from.

@@ -1,7 +1,5 @@
 //! Checks that the service does what its unit says, under a real systemd.
 
-use std::path::Path;
-
 use anyhow::{Result, ensure};
 
 use super::{machine::Machine, root::Root};
@@ -10,16 +8,22 @@ use super::{machine::Machine, root::Root};
 const READY: &str =
     r"exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3; grep '^HTTP/1.. 200' <&3";
 
-/// Starts the service, reloads it, lets it hang, upgrades it, breaks its configuration, and purges it.
-pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
-    let root = Root::new()?;
-    root.copy_in(package, "/srv/pping.deb")?;
-    root.copy_in(newer, "/srv/newer.deb")?;
-    let machine = Machine::boot(&root)?;
+/// The command lines of a package manager.
+pub(super) struct Commands {
+    pub(super) install: &'static str,
+    pub(super) upgrade: &'static str,
+    /// Removes as much as the package manager can.
+    pub(super) remove: &'static str,
+}
+
+/// Boots the system and installs the package. Starts the service, reloads it, lets it hang, upgrades it, breaks its
+/// configuration, and removes it.
+pub(super) fn try_out(root: &Root, commands: &Commands) -> Result<()> {
+    let machine = Machine::boot(root)?;
     let property =
         |name: &str| machine.run(&format!("systemctl show --property={name} --value pping.service"));
 
-    machine.run("apt-get install --yes /srv/pping.deb")?;
+    machine.run(commands.install)?;
     ensure!(property("ActiveState")? == "inactive\n", "the installation started the service");
     // `systemctl start` returns once pping is ready, so pping answers at once.
     machine.run("systemctl start pping.service")?;
@@ -55,7 +59,7 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     machine.wait_for("it is ready again", READY)?;
 
     let before = property("MainPID")?;
-    machine.run("apt-get install --yes /srv/newer.deb")?;
+    machine.run(commands.upgrade)?;
     machine.run(READY)?;
     ensure!(property("MainPID")? != before, "the old version still runs after the upgrade");
 
@@ -69,10 +73,10 @@ pub(super) fn try_out(package: &Path, newer: &Path) -> Result<()> {
     machine.run("sed -i '$ d' /etc/pping/pping.toml")?;
     machine.wait_for("systemd started it again", "systemctl is-active pping.service")?;
 
-    machine.run("apt-get purge --yes pping")?;
+    machine.run(commands.remove)?;
     let left = machine.run(
         "systemctl list-units --plain --no-legend 'pping*' run-pping.mount; ls -d /run/pping 2>&1 || true",
     )?;
-    ensure!(left == "ls: cannot access '/run/pping': No such file or directory\n", "a purge leaves {left}");
+    ensure!(left == "ls: cannot access '/run/pping': No such file or directory\n", "removing leaves {left}");
     Ok(())
 }
