@@ -2,12 +2,15 @@
 
 mod build;
 mod check;
+mod dnf;
 mod emulation;
 mod machine;
 mod package;
 mod release;
 mod reproduce;
 mod root;
+mod rpm;
+mod rpm_check;
 mod service;
 
 use std::{
@@ -19,7 +22,7 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use self::{build::Build, package::Package};
+use self::{build::Build, package::Package, rpm::Rpm};
 use crate::{command, environment, everything, setup};
 
 /// What to do beside making the files.
@@ -33,7 +36,7 @@ pub(crate) struct Arguments {
     pub(crate) reproduce: bool,
 }
 
-/// Makes Debian packages, archives with static programs, bills of materials and checksums.
+/// Makes Debian and RPM packages, archives with static programs, bills of materials and checksums.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let Arguments { check, reproduce } = arguments;
     ensure!(
@@ -49,25 +52,36 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     fs::create_dir_all(&dist)?;
     let release = Release::current(dist)?;
     let mut packages = Vec::new();
-    for build in Build::make_all(&release)? {
-        let package = Package::prepare(&build, &release)?;
+    let builds = Build::make_all(&release)?;
+    for build in &builds {
+        let package = Package::prepare(build, &release)?;
         let debian = package.debian(&release.directory, &format!("{}-1", release.version))?;
-        release::archive(&release, &build)?;
-        packages.push((package, debian));
+        let rpm = Rpm { build, release: &release };
+        let rpm_file = rpm.make(&release.directory, 1)?;
+        release::archive(&release, build)?;
+        packages.push((package, debian, rpm, rpm_file));
     }
     release::bills_of_materials(&release)?;
     release::checksums(&release)?;
     if check {
         let directory = environment::target_directory().join("dist-check");
         fs::create_dir_all(&directory)?;
-        for (package, debian) in &packages {
+        for (package, debian, rpm, rpm_file) in &packages {
+            let arch = package.arch;
             let newer = package.debian(&directory, &format!("{}-2", release.version))?;
             check::lintian(debian)?;
-            check::lifecycle(package.arch, debian, &newer)?;
+            check::lifecycle(arch, debian, &newer)?;
             if package.is_of_host()? {
-                service::try_out(&check::root(package.arch, debian, &newer)?, &check::APT)?;
+                service::try_out(&check::root(arch, debian, &newer)?, &check::APT)?;
+            }
+            let newer = rpm.make(&directory, 2)?;
+            rpm_check::check(rpm, rpm_file, debian)?;
+            dnf::lifecycle(arch, rpm_file, &newer)?;
+            if package.is_of_host()? {
+                service::try_out(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF)?;
             }
         }
+        rpm_check::contexts()?;
     }
     if reproduce {
         reproduce::again(&release)?;

@@ -17,6 +17,7 @@ mod tools;
 
 use anyhow::Result;
 pub(crate) use lints::program as lint_program;
+pub(crate) use packaging::CONTEXTS;
 pub(crate) use python::interpreter;
 pub(crate) use syslog_ng::program as syslog_ng_program;
 

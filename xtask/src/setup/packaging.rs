@@ -1,11 +1,14 @@
 //! Tools to make and try packages.
 
-use std::io;
+use std::{io, path::Path};
 
 use anyhow::{Context as _, Result, ensure};
 
 use super::Missing;
 use crate::{command, environment};
+
+/// Where Debian's policy for `SELinux` has the contexts of files.
+pub(crate) const CONTEXTS: &str = "/etc/selinux/default/contexts/files/file_contexts";
 
 const TOOLS: [Missing; 3] = [
     tool("dpkg-shlibdeps", &["dpkg-dev"]),
@@ -14,18 +17,29 @@ const TOOLS: [Missing; 3] = [
     tool("aarch64-linux-gnu-gcc", &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"]),
 ];
 
-const TRYING: [Missing; 4] = [
+const TRYING: [Missing; 7] = [
     tool("debootstrap", &["debootstrap"]),
     // debootstrap downloads with it.
     tool("wget", &["wget"]),
     tool("lintian", &["lintian"]),
     // Runs the other architecture's programs.
     tool("qemu-aarch64-static", &["qemu-user-static"]),
+    tool("rpm", &["rpm"]),
+    tool("rpmlint", &["rpmlint"]),
+    tool("createrepo_c", &["createrepo-c"]),
 ];
 
+/// Tells which contexts `SELinux` would give to packaged files.
+const POLICY: Missing = Missing {
+    what: "Debian's policy for SELinux",
+    packages: &["selinux-policy-default", "selinux-utils"],
+    elsewhere: "only Debian has it",
+};
+
 /// Cargo's subcommands, and how they are installed.
-const SUBCOMMANDS: [(&str, [&str; 5]); 2] = [
+const SUBCOMMANDS: [(&str, [&str; 5]); 3] = [
     ("deb", ["install", "cargo-deb", "--version", "3.8.0", "--locked"]),
+    ("generate-rpm", ["install", "cargo-generate-rpm", "--version", "0.21.1", "--locked"]),
     ("cyclonedx", ["install", "cargo-cyclonedx", "--version", "0.5.9", "--locked"]),
 ];
 
@@ -36,7 +50,9 @@ const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missi
 /// Returns the missing tools, with their packages.
 pub(super) fn missing(tries: bool) -> Vec<Missing> {
     let trying = TRYING.into_iter().filter(|_| tries);
-    TOOLS.into_iter().chain(trying).filter(|tool| environment::find_program(tool.what).is_none()).collect()
+    let tools = TOOLS.into_iter().chain(trying).filter(|tool| environment::find_program(tool.what).is_none());
+    let policy = (tries && !Path::new(CONTEXTS).is_file()).then_some(POLICY);
+    tools.chain(policy).collect()
 }
 
 /// Builds cargo's subcommands, unless they are there already.
