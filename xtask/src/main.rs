@@ -115,7 +115,7 @@ enum Chore {
         #[arg(long, value_name = "FILE")]
         pping: Option<PathBuf>,
     },
-    /// Make a release in target/dist: Debian packages, static archives, bills of materials, checksums
+    /// Make a release in target/dist: Debian packages, static archives, a container image, bills of materials, checksums
     Dist(dist::Arguments),
     /// Have interfaces come and go, reloads, scrapes and crashes for long, and count every packet
     Soak {

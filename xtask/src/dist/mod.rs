@@ -2,8 +2,11 @@
 
 mod build;
 mod check;
+mod container;
+mod containerfile;
 mod dnf;
 mod emulation;
+mod image;
 mod machine;
 mod package;
 mod release;
@@ -28,7 +31,7 @@ use crate::{command, environment, everything, setup};
 /// What to do beside making the files.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
-    /// Also try the packages, each in a Debian of its own (as root)
+    /// Also try the packages, each in a Debian of its own, and the container image (as root)
     #[arg(long)]
     pub(crate) check: bool,
     /// Also make the files again, from a clone in another folder, and compare (without uncommitted changes)
@@ -36,7 +39,7 @@ pub(crate) struct Arguments {
     pub(crate) reproduce: bool,
 }
 
-/// Makes Debian and RPM packages, archives with static programs, bills of materials and checksums.
+/// Makes Debian and RPM packages, archives with static programs, a container image, bills of materials and checksums.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let Arguments { check, reproduce } = arguments;
     ensure!(
@@ -61,11 +64,13 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         release::archive(&release, build)?;
         packages.push((package, debian, rpm, rpm_file));
     }
+    let image = image::make(&release.version, &release.epoch, &builds, &release.directory)?;
     release::bills_of_materials(&release)?;
     release::checksums(&release)?;
     if check {
         let directory = environment::target_directory().join("dist-check");
         fs::create_dir_all(&directory)?;
+        container::check(&image)?;
         for (package, debian, rpm, rpm_file) in &packages {
             let arch = package.arch;
             let newer = package.debian(&directory, &format!("{}-2", release.version))?;

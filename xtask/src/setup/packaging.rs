@@ -36,6 +36,15 @@ const POLICY: Missing = Missing {
     elsewhere: "only Debian has it",
 };
 
+/// What copies a container image and runs it.
+const CONTAINERS: [Missing; 5] = [
+    tool("skopeo", &["skopeo"]),
+    tool("umoci", &["umoci"]),
+    tool("runc", &["runc"]),
+    tool("ip", &["iproute2"]),
+    tool("ping", &["iputils-ping"]),
+];
+
 /// Cargo's subcommands, and how they are installed.
 const SUBCOMMANDS: [(&str, [&str; 5]); 3] = [
     ("deb", ["install", "cargo-deb", "--version", "3.8.0", "--locked"]),
@@ -49,7 +58,7 @@ const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missi
 
 /// Returns the missing tools, with their packages.
 pub(super) fn missing(tries: bool) -> Vec<Missing> {
-    let trying = TRYING.into_iter().filter(|_| tries);
+    let trying = TRYING.into_iter().chain(CONTAINERS).filter(|_| tries);
     let tools = TOOLS.into_iter().chain(trying).filter(|tool| environment::find_program(tool.what).is_none());
     let policy = (tries && !Path::new(CONTEXTS).is_file()).then_some(POLICY);
     tools.chain(policy).collect()
