@@ -26,7 +26,8 @@ use crate::{
 pub struct PinnedMap {
     /// Its name.
     pub name: &'static str,
-    layout: u64,
+    /// A fingerprint of its keys, its values and its size.
+    pub layout: u64,
 }
 
 /// Describes a map with these keys and values. `size` is its number of entries or bytes; 0 if options change it.

@@ -264,3 +264,50 @@ fn refused(path: &Path, error: &io::Error) -> Error {
     };
     Error::Pin { path: path.to_owned(), reason: format!("{error}{hint}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Reverse;
+
+    use pping_common::abi::PINNED_MAPS;
+
+    use super::*;
+
+    /// Returns the lines of a file in `tests/releases` that say what this version pins.
+    fn lines() -> BTreeSet<String> {
+        let maps = PINNED_MAPS.iter().map(|map| format!("{} = \"{:016x}\"", map.name, map.layout));
+        maps.chain([format!("layout = \"{LAYOUT:016x}\""), "[maps]".to_owned()]).collect()
+    }
+
+    /// Returns the name of the file of the newest version in `tests/releases`, and its lines about maps.
+    fn newest() -> (String, BTreeSet<String>) {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/releases");
+        let files =
+            directory.read_dir().unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut files: Vec<_> = files.collect();
+        files.sort_by_key(|name| {
+            let numbers = name.strip_suffix(".toml").unwrap().split('.');
+            Reverse(numbers.map(|number| number.parse::<u32>().unwrap()).collect::<Vec<_>>())
+        });
+        let text = fs::read_to_string(directory.join(&files[0])).unwrap();
+        let lines = text
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#') && !line.starts_with("commit "));
+        (files[0].clone(), lines.map(ToOwned::to_owned).collect())
+    }
+
+    #[test]
+    fn an_upgrade_from_the_last_release_continues_its_maps() {
+        let ((file, release), current) = (newest(), lines());
+        let (gone, new): (Vec<_>, Vec<_>) =
+            (release.difference(&current).collect(), current.difference(&release).collect());
+        assert!(
+            release == current,
+            "pping/tests/releases/{file} has {gone:#?}\nand this version {new:#?}\n\
+             The maps that it pins have another layout, so an upgrade would set all counters to zero. Keep the layout \
+             of the release: put new fields into a map that is not pinned, for instance. If that cannot be, say in \
+             CHANGELOG.md that counters start again, and write a file for the next version with the new lines. Once \
+             that version is released, its file gets the line `commit`."
+        );
+    }
+}
