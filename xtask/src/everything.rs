@@ -28,7 +28,7 @@ const PARTS: [Part; 7] = [
     ("other kernels", || vm::run(&vm::Arguments::all())),
     ("many CPUs", || vm::run(&vm::Arguments::many_cpus())),
     ("soak", || soak::run(&build::run(build::Profile::Release)?, soak::Plan::new(SOAK))),
-    ("packages", || dist::run(dist::Arguments { check: true, reproduce: true })),
+    ("packages", || dist::run(dist::Arguments { check: true, reproduce: true, ..Default::default() })),
 ];
 
 /// Runs all parts, or only `from` and those after it. Once all have passed in one run, notes the commit.

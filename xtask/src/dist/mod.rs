@@ -10,6 +10,8 @@ mod image;
 mod machine;
 mod package;
 mod release;
+mod repository;
+mod repository_check;
 mod reproduce;
 mod root;
 mod rpm;
@@ -25,23 +27,34 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use self::{build::Build, package::Package, rpm::Rpm};
+use self::{build::Build, package::Package, repository::Key, rpm::Rpm};
 use crate::{command, environment, everything, setup};
 
-/// What to do beside making the files.
-#[derive(Clone, Copy, Debug, Default, clap::Args)]
+/// What to do beside making the files, or instead.
+#[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
-    /// Also try the packages, each in a Debian of its own, and the container image (as root)
+    /// Also try packages, container image and repositories (as root)
     #[arg(long)]
     pub(crate) check: bool,
     /// Also make the files again, from a clone in another folder, and compare (without uncommitted changes)
     #[arg(long)]
     pub(crate) reproduce: bool,
+    /// Make nothing, and add the packages of target/dist to the repositories for apt and dnf in this directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "reproduce"])]
+    pub(crate) repository: Option<PathBuf>,
+    /// Sign the repositories with this key of gpg [default: its first secret key]
+    #[arg(long, value_name = "ID", requires = "repository")]
+    pub(crate) key: Option<String>,
 }
 
 /// Makes Debian and RPM packages, archives with static programs, a container image, bills of materials and checksums.
 pub(crate) fn run(arguments: Arguments) -> Result<()> {
-    let Arguments { check, reproduce } = arguments;
+    let Arguments { check, reproduce, repository, key } = arguments;
+    let dist = environment::target_directory().join("dist");
+    if let Some(repository) = repository {
+        setup::for_repositories()?;
+        return repository::lay_out(&dist, &repository, &Key::find(key.as_deref(), None)?);
+    }
     ensure!(
         !check || environment::is_root(),
         "checking a package needs root; run `sudo env \"PATH=$PATH\" cargo xtask dist --check`"
@@ -50,7 +63,6 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         everything::clean_commit()?;
     }
     setup::for_packaging(check)?;
-    let dist = environment::target_directory().join("dist");
     clear(&dist)?;
     fs::create_dir_all(&dist)?;
     let release = Release::current(dist)?;
@@ -71,6 +83,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         let directory = environment::target_directory().join("dist-check");
         fs::create_dir_all(&directory)?;
         container::check(&image)?;
+        repository_check::check(&release.directory)?;
         for (package, debian, rpm, rpm_file) in &packages {
             let arch = package.arch;
             let newer = package.debian(&directory, &format!("{}-2", release.version))?;

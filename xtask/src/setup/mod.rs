@@ -124,3 +124,8 @@ pub(crate) fn for_packaging(tries: bool) -> Result<()> {
     page::complete()?;
     packaging::complete()
 }
+
+/// Looks for what making repositories needs, and installs what is missing.
+pub(crate) fn for_repositories() -> Result<()> {
+    apt::install(&packaging::missing_for_repositories())
+}

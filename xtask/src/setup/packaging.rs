@@ -26,7 +26,16 @@ const TRYING: [Missing; 7] = [
     tool("qemu-aarch64-static", &["qemu-user-static"]),
     tool("rpm", &["rpm"]),
     tool("rpmlint", &["rpmlint"]),
+    // Serves repositories.
+    tool("python3", &["python3"]),
+];
+
+/// What makes repositories.
+const REPOSITORIES: [Missing; 4] = [
+    tool("apt-ftparchive", &["apt-utils"]),
     tool("createrepo_c", &["createrepo-c"]),
+    tool("rpmsign", &["rpm"]),
+    tool("gpg", &["gnupg"]),
 ];
 
 /// Tells which contexts `SELinux` would give to packaged files.
@@ -58,10 +67,15 @@ const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missi
 
 /// Returns the missing tools, with their packages.
 pub(super) fn missing(tries: bool) -> Vec<Missing> {
-    let trying = TRYING.into_iter().chain(CONTAINERS).filter(|_| tries);
+    let trying = TRYING.into_iter().chain(CONTAINERS).chain(REPOSITORIES).filter(|_| tries);
     let tools = TOOLS.into_iter().chain(trying).filter(|tool| environment::find_program(tool.what).is_none());
     let policy = (tries && !Path::new(CONTEXTS).is_file()).then_some(POLICY);
     tools.chain(policy).collect()
+}
+
+/// Returns the missing tools for repositories.
+pub(super) fn missing_for_repositories() -> Vec<Missing> {
+    REPOSITORIES.into_iter().filter(|tool| environment::find_program(tool.what).is_none()).collect()
 }
 
 /// Builds cargo's subcommands, unless they are there already.
