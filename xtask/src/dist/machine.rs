@@ -35,12 +35,15 @@ const BOOT: &str = r#"
 /// systemd would replace the kernel's list of binary formats by its own, also for this machine and its emulators.
 const WITHOUT: [&str; 2] = ["proc-sys-fs-binfmt_misc.automount", "systemd-binfmt.service"];
 
+/// The machine's interface, and the other end of its cable.
+pub(super) const INTERFACE: &str = "eth0";
+
 /// A running system. Dropping it ends everything that runs in it.
 pub(super) struct Machine {
     /// The process that started systemd and ends with it. Dropped before the other fields, which it uses.
     systemd: Option<Process>,
     group: PathBuf,
-    _network: (Namespace, Namespace),
+    network: (Namespace, Namespace),
 }
 
 impl Machine {
@@ -50,7 +53,7 @@ impl Machine {
             symlink("/dev/null", root.path("/etc/systemd/system").join(unit))?;
         }
         let (host, peer) = (Namespace::new("machine")?, Namespace::new("peer")?);
-        veth::connect(End::new(&host, "eth0"), End::new(&peer, "eth0"), Offloads::On)?;
+        veth::connect(End::new(&host, INTERFACE), End::new(&peer, INTERFACE), Offloads::On)?;
         let mounts = fs::read_to_string("/proc/self/mounts")?;
         let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let groups =
@@ -60,11 +63,16 @@ impl Machine {
         fs::create_dir(&group).with_context(|| format!("making {}", group.display()))?;
         let mut command = host.command("sh");
         command.args(["-c", BOOT]).arg(root.path("")).arg(&group);
-        let mut machine = Self { systemd: None, group, _network: (host, peer) };
+        let mut machine = Self { systemd: None, group, network: (host, peer) };
         machine.systemd = Some(Process::spawn(command)?);
         machine
             .wait_for("the machine has booted", "systemctl is-system-running | grep -E 'running|degraded'")?;
         Ok(machine)
+    }
+
+    /// Returns the machine's own network, and that of the other end.
+    pub(super) fn network(&self) -> &(Namespace, Namespace) {
+        &self.network
     }
 
     /// Runs a command line in the system, and returns its standard output.

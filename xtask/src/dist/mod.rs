@@ -8,6 +8,7 @@ mod dnf;
 mod emulation;
 mod image;
 mod machine;
+mod older;
 mod package;
 mod release;
 mod repository;
@@ -17,6 +18,7 @@ mod root;
 mod rpm;
 mod rpm_check;
 mod service;
+mod upgrade;
 
 use std::{
     fs,
@@ -33,7 +35,7 @@ use crate::{command, environment, everything, setup};
 /// What to do beside making the files, or instead.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Arguments {
-    /// Also try packages, container image and repositories (as root)
+    /// Also try packages, container image and repositories, and upgrade from the last release (as root)
     #[arg(long)]
     pub(crate) check: bool,
     /// Also make the files again, from a clone in another folder, and compare (without uncommitted changes)
@@ -91,12 +93,14 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
             check::lifecycle(arch, debian, &newer)?;
             if package.is_of_host()? {
                 service::try_out(&check::root(arch, debian, &newer)?, &check::APT)?;
+                upgrade::from_last_release(&newer)?;
             }
             let newer = rpm.make(&directory, 2)?;
             rpm_check::check(rpm, rpm_file, debian)?;
             dnf::lifecycle(arch, rpm_file, &newer)?;
             if package.is_of_host()? {
                 service::try_out(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF)?;
+                upgrade::without_loss(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF)?;
             }
         }
         rpm_check::contexts()?;

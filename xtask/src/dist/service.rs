@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use super::{machine::Machine, root::Root};
 
 /// Asks pping itself whether it is ready.
-const READY: &str =
+pub(super) const READY: &str =
     r"exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3; grep '^HTTP/1.. 200' <&3";
 
 /// The command lines of a package manager.
