@@ -10,20 +10,13 @@ use crate::{command, environment};
 /// Where Debian's policy for `SELinux` has the contexts of files.
 pub(crate) const CONTEXTS: &str = "/etc/selinux/default/contexts/files/file_contexts";
 
-const TOOLS: [Missing; 3] = [
-    tool("dpkg-shlibdeps", &["dpkg-dev"]),
-    tool("strip", &["binutils"]),
-    // For the programs of the other architecture. The compiler does not depend on the C library.
-    tool("aarch64-linux-gnu-gcc", &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"]),
-];
+const TOOLS: [Missing; 2] = [tool("dpkg-shlibdeps", &["dpkg-dev"]), tool("strip", &["binutils"])];
 
-const TRYING: [Missing; 7] = [
+const TRYING: [Missing; 6] = [
     tool("debootstrap", &["debootstrap"]),
     // debootstrap downloads with it.
     tool("wget", &["wget"]),
     tool("lintian", &["lintian"]),
-    // Runs the other architecture's programs.
-    tool("qemu-aarch64-static", &["qemu-user-static"]),
     tool("rpm", &["rpm"]),
     tool("rpmlint", &["rpmlint"]),
     // Serves repositories.
