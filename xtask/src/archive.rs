@@ -2,6 +2,7 @@
 //! changes for this machine's apt.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -43,7 +44,9 @@ impl Archive {
         fs::write(directory.join("status"), "")?;
         let mut sources = String::new();
         for suite in suites {
-            sources += &format!("deb [signed-by={KEYRING}] {} {} main\n", mirror(suite)?, suite.name);
+            // Writing to a string cannot fail.
+            let _infallible =
+                writeln!(sources, "deb [signed-by={KEYRING}] {} {} main", mirror(suite)?, suite.name);
         }
         fs::write(directory.join("sources"), sources)?;
         let archive = Self { directory, arch };
@@ -72,6 +75,8 @@ impl Archive {
 
     /// Unpacks packages, and all that they depend on, into a directory. Their scripts do not run.
     pub(crate) fn unpack_with_dependencies(&self, packages: &[&str], into: &Path) -> Result<()> {
+        // What an earlier run fetched may be of other versions.
+        pping_lab::run(self.apt("apt-get").arg("clean"))?;
         let mut install = self.apt("apt-get");
         install.args(["--download-only", "--yes", "--no-install-recommends", "install"]).args(packages);
         pping_lab::run(&mut install)?;

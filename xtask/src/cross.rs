@@ -5,6 +5,7 @@
 //! sysroot of links.
 
 use std::{
+    fmt::Write as _,
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
@@ -17,7 +18,7 @@ use pping_ebpf_build::{Toolchain, remap};
 use crate::{
     arch::Arch,
     archive::{self, Archive, BOOKWORM_SECURITY},
-    environment,
+    environment, setup,
 };
 
 /// Debian's package with Rust's standard library.
@@ -35,8 +36,9 @@ pub(crate) struct Cross {
 }
 
 impl Cross {
-    /// Makes the compiler ready. Fetches what [`setup`](crate::setup) cannot install.
+    /// Makes the compiler ready: installs tools that are missing, and fetches the standard library.
     pub(crate) fn prepare(arch: Arch) -> Result<Self> {
+        setup::for_cross_building(arch)?;
         let sysroot = if arch == Arch::of_host()? { None } else { Some(sysroot(arch)?) };
         Ok(Self { arch, sysroot })
     }
@@ -72,6 +74,16 @@ impl Cross {
     /// Returns the folder whose name must not be in a program, if there is one.
     pub(crate) fn sysroot(&self) -> Option<&Path> {
         self.sysroot.as_deref()
+    }
+
+    /// Returns a command that runs a program of the architecture, which needs no library.
+    pub(crate) fn emulated(&self, program: &Path) -> Command {
+        if self.sysroot.is_none() {
+            return Command::new(program);
+        }
+        let mut command = Command::new(format!("qemu-{}-static", self.arch.name()));
+        command.arg(program);
+        command
     }
 
     /// Returns GNU's program of this name for the architecture, such as `strip`.

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::{build, dist, environment, fuzz, lint, setup, soak, test, vm};
+use crate::{arch::Arch, build, dist, environment, fuzz, lint, setup, soak, test, vm};
 
 /// Notes when all parts last passed, and on which commit.
 const PASSED: &str = "xtask/everything.txt";
@@ -21,12 +21,20 @@ const SOAK: Duration = Duration::from_hours(1);
 /// A part: its name and its function.
 type Part = (&'static str, fn() -> Result<()>);
 
-const PARTS: [Part; 7] = [
+/// A processor with atomic instructions, which the usual one of the virtual machines does not have.
+const ARM_WITH_ATOMICS: &str = "neoverse-n1";
+
+const PARTS: [Part; 9] = [
     ("lint", lint::run),
     ("test", || test::run(None, &[], test::Extent::Exhaustive)),
     ("fuzz", || fuzz::run(None, fuzz::Extent::Seconds(FUZZING_SECONDS))),
-    ("other kernels", || vm::run(&vm::Arguments::all())),
-    ("many CPUs", || vm::run(&vm::Arguments::many_cpus())),
+    ("other kernels", || vm::run(&vm::Arguments::all(Arch::X86_64))),
+    ("many CPUs", || vm::run(&vm::Arguments::many_cpus(Arch::X86_64))),
+    ("other kernels on arm64", || vm::run(&vm::Arguments::all(Arch::Aarch64))),
+    ("many CPUs on arm64", || {
+        vm::run(&vm::Arguments::many_cpus(Arch::Aarch64))?;
+        vm::run(&vm::Arguments::many_cpus_of(Arch::Aarch64, ARM_WITH_ATOMICS))
+    }),
     ("soak", || soak::run(&build::run(build::Profile::Release)?, soak::Plan::new(SOAK))),
     ("packages", || dist::run(dist::Arguments { check: true, reproduce: true, ..Default::default() })),
 ];

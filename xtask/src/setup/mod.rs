@@ -6,6 +6,7 @@
 
 mod apt;
 mod compiler;
+mod cross;
 mod fuzzing;
 mod lints;
 mod machines;
@@ -20,6 +21,8 @@ pub(crate) use lints::program as lint_program;
 pub(crate) use packaging::CONTEXTS;
 pub(crate) use python::interpreter;
 pub(crate) use syslog_ng::program as syslog_ng_program;
+
+use crate::arch::Arch;
 
 /// What the machine is needed for, beside building.
 #[derive(Clone, Copy, Default)]
@@ -109,10 +112,15 @@ pub(crate) fn for_counting() -> Result<()> {
     apt::install(&missing)
 }
 
-/// Looks for what building and virtual machines need, and installs what is missing.
-pub(crate) fn for_machines() -> Result<()> {
+/// Looks for what building and virtual machines of an architecture need, and installs what is missing.
+pub(crate) fn for_machines(arch: Arch) -> Result<()> {
     run(Scope::default(), Report::Changes)?;
-    apt::install(&machines::missing())
+    apt::install(&machines::missing(arch))
+}
+
+/// Looks for what static programs for an architecture need beside a compiler for BPF, and installs what is missing.
+pub(crate) fn for_cross_building(arch: Arch) -> Result<()> {
+    apt::install(&cross::missing(arch))
 }
 
 /// Looks for what building and packaging need and, if `tries`, what trying packages needs. Installs what is missing.

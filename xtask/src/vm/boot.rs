@@ -13,22 +13,47 @@ use anyhow::{Context as _, Result};
 use pping_lab::{Interrupt, Process};
 
 use super::{kernel::Kernel, payload::TestClass};
+use crate::arch::Arch;
 
 const POLL: Duration = Duration::from_millis(100);
 
-const MACHINE: [&str; 11] = [
-    "-cpu",
-    "max",
-    "-machine",
-    "q35",
-    "-m",
-    "2048",
-    "-nodefaults",
-    "-no-user-config",
-    "-display",
-    "none",
-    "-no-reboot",
-];
+/// The parts of every machine.
+const MACHINE: [&str; 7] = ["-m", "2048", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"];
+
+/// What differs between machines of the architectures.
+struct Board {
+    emulator: &'static str,
+    machine: &'static str,
+    /// The model of the processor, unless another one is asked for.
+    cpu: &'static str,
+    /// The parameters of its kernel.
+    parameters: &'static str,
+}
+
+const PC: Board = Board {
+    emulator: "qemu-system-x86_64",
+    machine: "q35",
+    cpu: "max",
+    parameters: "console=ttyS0 random.trust_cpu=on",
+};
+
+/// A processor of ARMv8.0, which has no atomic instructions beside exclusive loads and stores. `max` has more than old
+/// kernels know. The kernel gets its entropy from the emulator, since this processor has no instruction for it.
+const ARM: Board = Board {
+    emulator: "qemu-system-aarch64",
+    machine: "virt,gic-version=3",
+    cpu: "cortex-a72",
+    parameters: "console=ttyAMA0 random.trust_bootloader=on",
+};
+
+impl Board {
+    fn of(arch: Arch) -> &'static Self {
+        match arch {
+            Arch::X86_64 => &PC,
+            Arch::Aarch64 => &ARM,
+        }
+    }
+}
 
 /// One thread for one CPU, or one for each of several CPUs. Several CPUs really run at the same time, so their
 /// instructions cannot be counted.
@@ -42,7 +67,15 @@ const COUNTING: [&str; 4] = ["-icount", "shift=1,sleep=off", "-rtc", "clock=vm"]
 
 /// A kernel that panics switches the machine off. Huge pages are not collected: before Linux 6.4, packets waited for 4 ms
 /// and more while khugepaged had the only CPU, because softirqs were left to a ksoftirqd that was due to run.
-const PARAMETERS: &str = "console=ttyS0 quiet panic=-1 random.trust_cpu=on transparent_hugepage=never";
+const PARAMETERS: &str = "quiet panic=-1 transparent_hugepage=never";
+
+/// The processors of a machine.
+#[derive(Clone, Debug)]
+pub(super) struct Processors {
+    pub(super) count: NonZeroU8,
+    /// The emulator's name of the model, unless it is the usual one.
+    pub(super) model: Option<String>,
+}
 
 /// How a machine came to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,21 +95,23 @@ pub(super) fn run(
     kernel: &Kernel,
     image: &Path,
     class: TestClass,
-    cpus: NonZeroU8,
+    processors: &Processors,
     log: &Path,
     patience: Duration,
     interrupt: &Interrupt,
     look: &mut dyn FnMut(&str),
 ) -> Result<End> {
     fs::write(log, "")?;
+    let board = Board::of(kernel.arch);
     // `setpriv` has the kernel kill qemu when this thread ends, however it ends.
     let mut qemu = Command::new("setpriv");
-    qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]).args(MACHINE);
+    qemu.args(["--pdeathsig", "KILL", board.emulator]).args(MACHINE).args(["-machine", board.machine]);
+    qemu.args(["-cpu", processors.model.as_deref().unwrap_or(board.cpu)]);
     qemu.arg("-serial").arg(format!("file:{}", log.display()));
     qemu.arg("-kernel").arg(kernel.directory.join("vmlinuz")).arg("-initrd").arg(image);
-    qemu.arg("-append").arg(format!("{PARAMETERS} pping.part={}", class.name()));
-    if cpus.get() > 1 {
-        qemu.args(SEVERAL_CPUS).args(["-smp", &cpus.to_string()]);
+    qemu.arg("-append").arg(format!("{} {PARAMETERS} pping.part={}", board.parameters, class.name()));
+    if processors.count.get() > 1 {
+        qemu.args(SEVERAL_CPUS).args(["-smp", &processors.count.to_string()]);
     } else {
         qemu.args(ONE_CPU);
         if class == TestClass::Times {

@@ -5,11 +5,15 @@ use std::{fmt::Write as _, process::Command};
 use anyhow::{Result, ensure};
 
 use super::{console::Verdict, cost::Costs, outcome::Outcome};
-use crate::document;
+use crate::{arch::Arch, document};
 
 const KERNELS: &str = "docs/kernels.md";
 const COSTS_MARKER: &str = "costs";
-const KERNELS_MARKER: &str = "kernels";
+
+/// Returns the marker of an architecture's table.
+fn kernels_marker(arch: Arch) -> String {
+    format!("kernels {}", arch.debian())
+}
 
 /// Compares the costs of the programs with those in the document.
 pub(super) fn compare(costs: &Costs) -> Result<()> {
@@ -32,10 +36,10 @@ pub(super) fn write_costs(costs: &Costs) -> Result<()> {
     document::replace(KERNELS, COSTS_MARKER, &costs.tables())
 }
 
-/// Writes into the document which kernels were tried, and the results.
-pub(super) fn write_kernels(outcomes: &[Outcome]) -> Result<()> {
+/// Writes into the document which kernels of an architecture were tried, and the results.
+pub(super) fn write_kernels(arch: Arch, outcomes: &[Outcome]) -> Result<()> {
     let date = pping_lab::run(Command::new("date").args(["--utc", "+%F"]))?;
-    document::replace(KERNELS, KERNELS_MARKER, &kernels(outcomes, date.trim()))
+    document::replace(KERNELS, &kernels_marker(arch), &kernels(outcomes, date.trim()))
 }
 
 /// Formats the table of kernels and their results.
@@ -76,8 +80,9 @@ mod tests {
 
     #[test]
     fn the_documents_have_their_markers() {
-        for marker in [COSTS_MARKER, KERNELS_MARKER] {
-            document::read_section(KERNELS, marker).expect("it has markers");
+        document::read_section(KERNELS, COSTS_MARKER).expect("it has markers");
+        for arch in Arch::ALL {
+            document::read_section(KERNELS, &kernels_marker(arch)).expect("it has markers");
         }
     }
 }

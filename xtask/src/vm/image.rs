@@ -1,7 +1,6 @@
-//! Packs what a guest boots: tools of this machine, the modules of its kernel, and the tests.
+//! Packs what a guest boots: tools, the modules of its kernel, and the tests.
 
 use std::{
-    collections::BTreeSet,
     fs::{self, File},
     io,
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -12,11 +11,10 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
+    guest_tools::GuestTools,
     kernel::Kernel,
     payload::{Payload, TestClass},
 };
-use crate::environment;
-
 const INIT: &str = include_str!("guest/init");
 
 /// Programs that the tests use. Busybox has applets of the same names that can do less, and its own shell prefers them.
@@ -51,6 +49,7 @@ const MODULES: [&str; 17] = [
 /// Packs what is the same for all kernels, and returns the path of the archive.
 pub(super) fn common(
     payload: &Payload,
+    tools: &GuestTools,
     tests: &[(TestClass, Vec<String>)],
     directory: &Path,
 ) -> Result<PathBuf> {
@@ -69,17 +68,16 @@ pub(super) fn common(
         fs::write(root.join("tests").join(class.name()), names.join("\n") + "\n")?;
     }
 
-    let mut programs = vec![tool("busybox")?];
+    let mut programs = vec![tools.program("busybox")?];
     for name in TOOLS {
-        programs.push(tool(name)?);
+        programs.push(tools.program(name)?);
     }
     for program in &programs {
         let name = program.file_name().context("a program has a name")?;
         fs::copy(program, root.join("bin").join(name))?;
     }
     symlink("dash", root.join("bin/sh"))?;
-    let applets = pping_lab::run(Command::new("busybox").arg("--list"))?;
-    for applet in applets.lines().filter(|applet| !NOT_OF_BUSYBOX.contains(applet)) {
+    for applet in tools.applets()?.iter().filter(|applet| !NOT_OF_BUSYBOX.contains(&applet.as_str())) {
         if !root.join("bin").join(applet).exists() {
             symlink("busybox", root.join("bin").join(applet))?;
         }
@@ -88,15 +86,16 @@ pub(super) fn common(
     for (from, to) in [(&payload.tests, Path::new("/tests/vm")), (&payload.pping, payload.pping.as_path())] {
         let to = inside(root, to);
         make_parent(&to)?;
-        pping_lab::run(Command::new("strip").arg("-o").arg(&to).arg(from))?;
+        let strip = format!("{}-strip", payload.arch.gnu());
+        pping_lab::run(Command::new(strip).arg("-o").arg(&to).arg(from))?;
         programs.push(from.clone());
     }
-    for library in libraries(&programs)? {
-        let to = inside(root, &library);
+    for (path, library) in tools.libraries(&programs)? {
+        let to = inside(root, &path);
         make_parent(&to)?;
         fs::copy(&library, to).with_context(|| format!("copying {}", library.display()))?;
     }
-    let archive = directory.join("common.cpio");
+    let archive = directory.join(format!("common-{}.cpio", payload.arch.debian()));
     pack(root, &archive)?;
     Ok(archive)
 }
@@ -148,23 +147,6 @@ fn modules(kernel: &Kernel) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(files)
-}
-
-/// Returns the shared libraries that programs need, and their loader.
-fn libraries(programs: &[PathBuf]) -> Result<BTreeSet<PathBuf>> {
-    let mut libraries = BTreeSet::new();
-    for program in programs {
-        // ldd fails for a program that needs no library.
-        let output = Command::new("ldd").arg(program).output().context("starting ldd")?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        ensure!(!text.contains("not found"), "a library of {} is missing:\n{text}", program.display());
-        libraries.extend(text.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from));
-    }
-    Ok(libraries)
-}
-
-fn tool(name: &str) -> Result<PathBuf> {
-    environment::find_program(name).with_context(|| format!("there is no {name}"))
 }
 
 /// Returns where a path of the guest is on this machine.

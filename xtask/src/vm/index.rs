@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::line::Line;
 use crate::{arch::Arch, archive::Archive, command};
@@ -52,21 +52,30 @@ pub(super) fn flavour(arch: Arch) -> String {
     format!("-cloud-{}", arch.debian())
 }
 
-/// Returns the newest kernel of a line in the indices of all its suites, which go into a directory.
-pub(super) fn newest(line: &Line, arch: Arch, directory: &Path) -> Result<Candidate> {
-    let mut newest: Option<Candidate> = None;
+/// Returns the newest kernel of a line in the index of each of its suites, the newest of all first. The indices go into a
+/// directory.
+pub(super) fn newest(line: &Line, arch: Arch, directory: &Path) -> Result<Vec<Candidate>> {
+    let mut all: Vec<Candidate> = Vec::new();
     for suite in line.suites {
         let archive = Archive::update(directory.join(arch.debian()).join(suite.name), arch, &[*suite])?;
+        let mut newest: Option<Candidate> = None;
         for candidate in list(&archive, arch)?.into_iter().filter(|it| line.has(&it.version)) {
             if newest.as_ref().is_none_or(|newest| is_newer(&candidate.version, &newest.version)) {
                 newest = Some(candidate);
             }
         }
+        if let Some(newest) = newest {
+            let older = all.iter().position(|it| is_newer(&newest.version, &it.version));
+            all.insert(older.unwrap_or(all.len()), newest);
+        }
     }
-    newest.with_context(|| {
-        let suites: Vec<_> = line.suites.iter().map(|suite| suite.name).collect();
-        format!("no kernel of this line for {} is in {}", arch.debian(), suites.join(", "))
-    })
+    ensure!(
+        !all.is_empty(),
+        "no kernel of this line for {} is in {}",
+        arch.debian(),
+        line.suites.iter().map(|suite| suite.name).collect::<Vec<_>>().join(", ")
+    );
+    Ok(all)
 }
 
 /// Whether one version of a package is newer than another.

@@ -6,9 +6,10 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 use super::{
+    boot_image,
     index::{self, Candidate},
     line::Line,
 };
@@ -36,14 +37,25 @@ impl Kernel {
     pub(super) fn get(line: Line, arch: Arch, directory: &Path) -> Result<Self> {
         let kept = directory.join("kernels");
         fs::create_dir_all(&kept)?;
-        match index::newest(&line, arch, &directory.join("apt")) {
-            Ok(candidate) => Self::of(line, arch, &candidate, directory, &kept),
-            Err(error) => {
-                let Some(kernel) = Self::kept(line, arch, &kept)? else { return Err(error) };
-                eprintln!("{line}: using {}, which was fetched earlier: {error:#}", kernel.version);
-                Ok(kernel)
+        let get = || {
+            let mut failure = None;
+            // An index may name what its archive does not have.
+            for candidate in index::newest(&line, arch, &directory.join("apt"))? {
+                match Self::of(line, arch, &candidate, directory, &kept) {
+                    Ok(kernel) => return Ok(kernel),
+                    Err(error) => {
+                        eprintln!("{line}: {} could not be fetched", candidate.version);
+                        failure.get_or_insert(error);
+                    }
+                }
             }
-        }
+            Err(failure.unwrap_or_else(|| anyhow!("there is no kernel of this line")))
+        };
+        get().or_else(|error| {
+            let Some(kernel) = Self::kept(line, arch, &kept)? else { return Err(error) };
+            eprintln!("{line}: using {}, which was fetched earlier: {error:#}", kernel.version);
+            Ok(kernel)
+        })
     }
 
     /// Returns the directory of its modules.
@@ -64,7 +76,7 @@ impl Kernel {
             for package in candidate.fetch(&packages)? {
                 archive::unpack(&package, &files)?;
             }
-            arrange(&candidate.release, &files, &kernel)
+            arrange(&candidate.release, arch, &files, &kernel)
                 .with_context(|| format!("unpacking {}", candidate.image))?;
             remove_others(line, arch, candidate, kept);
             // The last step, so that a directory of this name is complete.
@@ -101,13 +113,16 @@ impl Kernel {
 }
 
 /// Takes the kernel and its modules out of the unpacked files.
-fn arrange(release: &str, files: &Path, kernel: &Path) -> Result<()> {
+fn arrange(release: &str, arch: Arch, files: &Path, kernel: &Path) -> Result<()> {
     let paths = IMAGES.map(|path| match path.strip_suffix('/') {
         Some(_) => files.join(path).join(release).join("vmlinuz"),
         None => files.join(format!("{path}{release}")),
     });
     let image = paths.iter().find(|path| path.is_file()).context("there is no kernel in it")?;
-    fs::rename(image, kernel.join("vmlinuz"))?;
+    match arch {
+        Arch::X86_64 => fs::rename(image, kernel.join("vmlinuz"))?,
+        Arch::Aarch64 => fs::write(kernel.join("vmlinuz"), boot_image::plain(fs::read(image)?)?)?,
+    }
     let modules = kernel.join("lib/modules");
     fs::create_dir_all(&modules)?;
     let unpacked = ["lib/modules", "usr/lib/modules"].map(|path| files.join(path).join(release));

@@ -16,6 +16,7 @@ pub(super) struct Line {
     pub(super) suites: &'static [Suite],
 }
 
+const BULLSEYE: Suite = Suite { name: "bullseye", label: "Debian" };
 const BULLSEYE_SECURITY: Suite = Suite { name: "bullseye-security", label: "Debian-Security" };
 const TRIXIE_SECURITY: Suite = Suite { name: "trixie-security", label: "Debian-Security" };
 const TRIXIE: Suite = Suite { name: "trixie", label: "Debian" };
@@ -26,7 +27,7 @@ const EXPERIMENTAL: Suite = Suite { name: "experimental", label: "Debian" };
 impl Line {
     /// All of them, oldest first. Debian has no 5.15 and no 6.6.
     pub(super) const ALL: [Self; 6] = [
-        Self { name: "5.10", prefix: "5.10.", suites: &[BULLSEYE_SECURITY] },
+        Self { name: "5.10", prefix: "5.10.", suites: &[BULLSEYE_SECURITY, BULLSEYE] },
         Self { name: "6.1", prefix: "6.1.", suites: &[BOOKWORM_SECURITY, BOOKWORM] },
         Self { name: "6.12", prefix: "6.12.", suites: &[TRIXIE_SECURITY, TRIXIE] },
         Self { name: "6.18", prefix: "6.18.", suites: &[TRIXIE_BACKPORTS] },

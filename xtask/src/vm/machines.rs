@@ -3,7 +3,6 @@
 use std::{
     collections::VecDeque,
     fs,
-    num::NonZeroU8,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
@@ -14,8 +13,9 @@ use anyhow::{Context as _, Result};
 use pping_lab::Interrupt;
 
 use super::{
-    boot::{self, End},
+    boot::{self, End, Processors},
     console::{Console, Verdict},
+    guest_tools::GuestTools,
     image,
     kernel::Kernel,
     line::Line,
@@ -32,8 +32,7 @@ pub(super) struct Machines<'a> {
     images: PathBuf,
     logs: PathBuf,
     classes: Vec<TestClass>,
-    /// The number of CPUs of each machine.
-    cpus: NonZeroU8,
+    processors: Processors,
     patience: Duration,
     interrupt: &'a Interrupt,
 }
@@ -43,8 +42,9 @@ impl<'a> Machines<'a> {
     pub(super) fn new(
         directory: &Path,
         payload: &Payload,
+        tools: &GuestTools,
         tests: &[(TestClass, Vec<String>)],
-        cpus: NonZeroU8,
+        processors: Processors,
         patience: Duration,
         interrupt: &'a Interrupt,
     ) -> Result<Self> {
@@ -52,9 +52,9 @@ impl<'a> Machines<'a> {
         for directory in [&images, &logs] {
             fs::create_dir_all(directory)?;
         }
-        let common = image::common(payload, tests, &images)?;
+        let common = image::common(payload, tools, tests, &images)?;
         let classes = tests.iter().map(|(class, _)| *class).collect();
-        Ok(Self { common, images, logs, classes, cpus, patience, interrupt })
+        Ok(Self { common, images, logs, classes, processors, patience, interrupt })
     }
 
     /// Runs each class of tests on each kernel, with up to `jobs` machines at a time.
@@ -86,8 +86,9 @@ impl<'a> Machines<'a> {
     /// Boots a kernel and runs a class of tests on it.
     fn boot(&self, kernel: &Kernel, class: TestClass) -> Run {
         // The files of a machine with several CPUs must differ from those of one with a single CPU beside it.
-        let cpus = if self.cpus.get() > 1 { format!("-{}-cpus", self.cpus) } else { String::new() };
-        let name = format!("{}-{}{cpus}", kernel.line, class.name());
+        let cpus = self.processors.count.get();
+        let cpus = if cpus > 1 { format!("-{cpus}-cpus") } else { String::new() };
+        let name = format!("{}-{}-{}{cpus}", kernel.line, kernel.arch.debian(), class.name());
         let log = self.logs.join(format!("{name}.log"));
         let began = Instant::now();
         let mut printed = 0;
@@ -108,7 +109,8 @@ impl<'a> Machines<'a> {
         let mut run = || -> Result<_> {
             let image = image::image(kernel, &self.common, &self.images, &name)?;
             let mut start = || {
-                boot::run(kernel, &image, class, self.cpus, &log, self.patience, self.interrupt, &mut look)
+                let Self { processors, patience, interrupt, .. } = self;
+                boot::run(kernel, &image, class, processors, &log, *patience, interrupt, &mut look)
             };
             let mut end = start()?;
             for _ in 0..RESTARTS {

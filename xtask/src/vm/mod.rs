@@ -4,9 +4,11 @@
 //! start takes some seconds.
 
 mod boot;
+mod boot_image;
 mod console;
 mod cost;
 mod document;
+mod guest_tools;
 mod image;
 mod index;
 mod kernel;
@@ -16,7 +18,6 @@ mod outcome;
 mod payload;
 
 use std::{
-    env::consts::ARCH,
     fs,
     num::{NonZeroU8, NonZeroUsize},
     thread,
@@ -27,7 +28,9 @@ use anyhow::{Result, ensure};
 use pping_lab::Interrupt;
 
 use self::{
+    boot::Processors,
     cost::Costs,
+    guest_tools::GuestTools,
     kernel::Kernel,
     line::Line,
     machines::Machines,
@@ -42,6 +45,9 @@ const MANY_CPUS: NonZeroU8 = NonZeroU8::new(8).unwrap();
 /// The request.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
+    /// The architecture of the machines [default: this machine's]
+    #[arg(long)]
+    arch: Option<Arch>,
     /// Only these lines of kernels, the newest of each: `5.10,6.1`, `newest`, `all`
     #[arg(long, value_name = "LINES", value_delimiter = ',', default_value = "all")]
     kernel: Vec<String>,
@@ -49,6 +55,10 @@ pub(crate) struct Arguments {
     /// clock is this machine's own then
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     cpus: NonZeroU8,
+    /// The model of the processor, as the emulator names it, such as `neoverse-n1` [default: `max`, and `cortex-a72`
+    /// for arm64]
+    #[arg(long, value_name = "MODEL")]
+    cpu: Option<String>,
     /// Machines side by side [default: as many as there are cores, and one with several CPUs]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
@@ -64,11 +74,13 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// All tests on all kernels.
-    pub(crate) fn all() -> Self {
+    /// All tests on all kernels of an architecture.
+    pub(crate) fn all(arch: Arch) -> Self {
         Self {
+            arch: Some(arch),
             kernel: vec!["all".to_owned()],
             cpus: NonZeroU8::MIN,
+            cpu: None,
             jobs: None,
             patience: Duration::from_hours(1),
             write: false,
@@ -77,32 +89,50 @@ impl Arguments {
     }
 
     /// The tests of several CPUs, in full: on the oldest kernel, which has other locks, and on a recent one.
-    pub(crate) fn many_cpus() -> Self {
+    pub(crate) fn many_cpus(arch: Arch) -> Self {
         Self {
             kernel: vec!["5.10".to_owned(), "6.18".to_owned()],
             cpus: MANY_CPUS,
             filters: vec!["cpus::".to_owned(), "programs::the_least".to_owned()],
-            ..Self::all()
+            ..Self::all(arch)
+        }
+    }
+
+    /// The same for a model of the processor, a moment of each.
+    pub(crate) fn many_cpus_of(arch: Arch, model: &str) -> Self {
+        Self {
+            cpu: Some(model.to_owned()),
+            filters: vec!["cpus::a_moment".to_owned()],
+            ..Self::many_cpus(arch)
         }
     }
 }
 
 /// Runs the tests on every kernel that is asked for, and fails unless all of them passed on all.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    ensure!(ARCH == "x86_64", "the virtual machines are PCs, and so are the tests in them: this is {ARCH}");
+    let host = Arch::of_host()?;
+    let arch = arguments.arch.unwrap_or(host);
+    ensure!(
+        arch == host || host == Arch::X86_64,
+        "machines of another architecture run on {} only, and this is {}",
+        Arch::X86_64.name(),
+        host.name()
+    );
     let lines = Line::named(&arguments.kernel)?;
-    setup::for_machines()?;
+    setup::for_machines(arch)?;
     let directory = environment::target_directory().join("vm");
     fs::create_dir_all(&directory)?;
     let interrupt = Interrupt::catch()?;
-    let (kernels, payload) = thread::scope(|scope| {
-        let kernels = scope.spawn(|| -> Vec<_> {
-            lines.iter().map(|line| (*line, Kernel::get(*line, Arch::X86_64, &directory))).collect()
+    let (fetched, payload) = thread::scope(|scope| {
+        let fetched = scope.spawn(|| -> (Vec<_>, Result<GuestTools>) {
+            let kernels = lines.iter().map(|line| (*line, Kernel::get(*line, arch, &directory)));
+            (kernels.collect(), GuestTools::get(arch, &directory))
         });
-        let payload = Payload::build();
-        let kernels = kernels.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));
-        payload.map(|payload| (kernels, payload))
-    })?;
+        let payload = Payload::build(arch);
+        (fetched.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload)), payload)
+    });
+    let ((kernels, tools), payload) = (fetched, payload?);
+    let tools = tools?;
     let mut tests = Vec::new();
     for class in TestClass::ALL {
         tests.push((class, payload.list(class, arguments.cpus, &arguments.filters)?));
@@ -118,8 +148,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // A machine with several CPUs takes all CPUs of this one.
     let side_by_side = || if arguments.cpus.get() > 1 { None } else { thread::available_parallelism().ok() };
     let jobs = arguments.jobs.or_else(side_by_side).map_or(1, NonZeroUsize::get);
+    let processors = Processors { count: arguments.cpus, model: arguments.cpu.clone() };
     let machines =
-        Machines::new(&directory, &payload, &tests, arguments.cpus, arguments.patience, &interrupt)?;
+        Machines::new(&directory, &payload, &tools, &tests, processors, arguments.patience, &interrupt)?;
     let outcomes = machines.run(kernels, jobs);
     let names: Vec<String> = tests.into_iter().flat_map(|(_, names)| names).collect();
     for complaint in outcomes.iter().filter_map(Outcome::complaint) {
@@ -127,11 +158,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     eprintln!("\n{}", outcome::table(&outcomes, &names));
     ensure!(!interrupt.is_raised(), "interrupted");
-    let costs = Costs::found(&outcomes);
+    // Only one architecture's costs are in the document.
+    let costs = if arch == Arch::X86_64 { Costs::found(&outcomes) } else { Costs::default() };
     if arguments.write {
-        document::write_costs(&costs)?;
+        if !costs.is_empty() {
+            document::write_costs(&costs)?;
+        }
         if arguments.filters.is_empty() && outcomes.len() == Line::ALL.len() {
-            document::write_kernels(&outcomes)?;
+            document::write_kernels(arch, &outcomes)?;
         }
     }
     let bad: Vec<&str> = outcomes.iter().filter(|it| !it.is_good()).map(|it| it.line.name).collect();
