@@ -4,7 +4,7 @@ use std::{fmt::Write as _, process::Command};
 
 use anyhow::{Result, ensure};
 
-use super::{console::Verdict, cost::Costs, outcome::Outcome};
+use super::{console::Verdict, cost::Costs, line::Line, outcome::Outcome};
 use crate::{arch::Arch, document};
 
 const KERNELS: &str = "docs/kernels.md";
@@ -36,47 +36,65 @@ pub(super) fn write_costs(costs: &Costs) -> Result<()> {
     document::replace(KERNELS, COSTS_MARKER, &costs.tables())
 }
 
-/// Writes into the document which kernels of an architecture were tried, and the results.
+/// Writes into the document which kernels of an architecture were tried, and the results. Other lines of kernels keep
+/// their rows.
 pub(super) fn write_kernels(arch: Arch, outcomes: &[Outcome]) -> Result<()> {
     let date = pping_lab::run(Command::new("date").args(["--utc", "+%F"]))?;
-    document::replace(KERNELS, &kernels_marker(arch), &kernels(outcomes, date.trim()))
+    let marker = kernels_marker(arch);
+    let before = document::read_section(KERNELS, &marker)?;
+    let rows: Vec<_> =
+        outcomes.iter().map(|outcome| (outcome.line.name, row(outcome, date.trim()))).collect();
+    document::replace(KERNELS, &marker, &kernels(&before, &rows))
 }
 
-/// Formats the table of kernels and their results.
-fn kernels(outcomes: &[Outcome], date: &str) -> String {
-    let mut text = format!(
-        "\n| Linux | tried on {date} | at tc | idle flows are swept | tests passed | skipped | failed |\n\
-         | --- | --- | --- | --- | ---: | ---: | ---: |\n"
-    );
-    for outcome in outcomes {
-        let line = outcome.line;
-        let row = match &outcome.kernel {
-            // The failure has been printed, and may be too long for a table.
-            Err(_) => format!("| {line} | not fetched | - | - | - | - | - |"),
-            Ok(kernel) => {
-                let has = |feature| {
-                    outcome.consoles().any(|it| it.features.get(feature).is_some_and(|it| it == "yes"))
-                };
-                format!(
-                    "| {line} | {} | {} | {} | {} | {} | {} |",
-                    kernel.version,
-                    if has("tcx") { "TCX links" } else { "clsact filters" },
-                    if has("for-each") { "in the kernel" } else { "flow by flow" },
-                    outcome.count(|it| *it == Verdict::Passed),
-                    outcome.count(|it| matches!(it, Verdict::Skipped(_))),
-                    outcome.count(|it| *it == Verdict::Failed),
-                )
-            }
-        };
-        // Writing to a string cannot fail.
-        let _infallible = writeln!(text, "{row}");
+/// Formats the table of kernels: the rows of a run, and those of the table before for the other lines.
+fn kernels(before: &str, rows: &[(&str, String)]) -> String {
+    let mut text =
+        "\n| Linux | tried | on | at tc | idle flows are swept | tests passed | skipped | failed |\n\
+                    | --- | --- | --- | --- | --- | ---: | ---: | ---: |\n"
+            .to_owned();
+    for line in Line::ALL {
+        let new = rows.iter().find(|(name, _)| *name == line.name).map(|(_, row)| row.as_str());
+        let old = || before.lines().find(|row| row.starts_with(&format!("| {line} |")));
+        if let Some(row) = new.or_else(old) {
+            // Writing to a string cannot fail.
+            let _infallible = writeln!(text, "{row}");
+        }
     }
     text + "\n"
+}
+
+/// Formats the row of a kernel.
+fn row(outcome: &Outcome, date: &str) -> String {
+    let line = outcome.line;
+    // The failure has been printed, and may be too long for a table.
+    let Ok(kernel) = &outcome.kernel else {
+        return format!("| {line} | not fetched | {date} | - | - | - | - | - |");
+    };
+    let has = |feature| outcome.consoles().any(|it| it.features.get(feature).is_some_and(|it| it == "yes"));
+    format!(
+        "| {line} | {} | {date} | {} | {} | {} | {} | {} |",
+        kernel.version,
+        if has("tcx") { "TCX links" } else { "clsact filters" },
+        if has("for-each") { "in the kernel" } else { "flow by flow" },
+        outcome.count(|it| *it == Verdict::Passed),
+        outcome.count(|it| matches!(it, Verdict::Skipped(_))),
+        outcome.count(|it| *it == Verdict::Failed),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_did_not_run_keep_their_rows() {
+        let before = "\n| Linux | tried |\n| --- | --- |\n| 6.1 | old |\n| 5.10 | older |\n| 2.4 | gone |\n";
+        let rows = [("newest", "| newest | new |".to_owned()), ("6.1", "| 6.1 | new |".to_owned())];
+        let table = kernels(before, &rows);
+        let rows: Vec<_> = table.trim().lines().skip(2).collect();
+        assert_eq!(rows, ["| 5.10 | older |", "| 6.1 | new |", "| newest | new |"]);
+    }
 
     #[test]
     fn the_documents_have_their_markers() {
