@@ -118,12 +118,12 @@ mod tests {
 
     #[test]
     fn other_files_are_refused() {
-        let complaint = |image| plain(image).expect_err("it is no kernel").to_string();
+        let complaint = |image| plain(image).map(drop).expect_err("it is no kernel").to_string();
         assert!(complaint(b"MZ and nothing else".to_vec()).contains("no kernel for ARM"));
         assert!(complaint(efi_program("lzo", &[1, 2, 3])).contains("compressed by lzo"));
         assert!(complaint(efi_program("xz", b"no xz at all")).contains("xz cannot decompress"));
         let mut short = efi_program("gzip", &compressed("gzip"));
-        short.truncate(200);
+        short.truncate(100);
         assert!(complaint(short).contains("header is not complete"));
     }
 }

@@ -124,7 +124,25 @@ fn needed(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    #[test]
+    fn libraries_are_those_that_the_loader_finds() {
+        let tools = GuestTools { arch: Arch::of_host().expect("it is known"), foreign: None };
+        for name in ["sh", "ip"] {
+            let program = tools.program(name).expect("it is installed");
+            let names = |paths: Vec<PathBuf>| -> BTreeSet<_> {
+                paths.iter().filter_map(|path| Some(path.file_name()?.to_owned())).collect()
+            };
+            let found = tools.libraries(std::slice::from_ref(&program)).expect("all are there");
+            assert!(found.keys().all(|path| path.is_file()), "{found:?}");
+            let ldd = pping_lab::run(Command::new("ldd").arg(&program)).expect("it is dynamic");
+            let loaded = ldd.split_whitespace().filter(|word| word.starts_with('/')).map(PathBuf::from);
+            assert_eq!(names(found.into_keys().collect()), names(loaded.collect()), "{name}");
+        }
+    }
 
     #[test]
     fn what_a_program_needs_is_read() {
