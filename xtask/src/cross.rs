@@ -5,7 +5,6 @@
 //! sysroot of links.
 
 use std::{
-    fmt::Write as _,
     fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},

@@ -8,7 +8,11 @@ use crate::{arch::Arch, environment};
 /// Needed to compile for 64-bit ARM on another processor. The second is a file, because GNU's compiler comes without a
 /// C library.
 const FOR_AARCH64: [Missing; 3] = [
-    missing_tool("aarch64-linux-gnu-gcc", &["gcc-aarch64-linux-gnu"]),
+    Missing {
+        what: "aarch64-linux-gnu-gcc",
+        packages: &["gcc-aarch64-linux-gnu"],
+        elsewhere: "the package your distribution has it in (Debian's excludes gcc-multilib: remove that first)",
+    },
     missing_tool("/usr/aarch64-linux-gnu/lib/libc.a", &["libc6-dev-arm64-cross"]),
     missing_tool("qemu-aarch64-static", &["qemu-user-static"]),
 ];
