@@ -49,7 +49,7 @@ pub(super) fn without_loss(root: &Root, commands: &Commands) -> Result<[String; 
     End::new(peer, INTERFACE).add_address(PEER, 24)?;
     machine.run(commands.install)?;
     machine.run("echo 'rate-limit = \"0\"' >>/etc/pping/pping.toml && systemctl start pping.service")?;
-    let (before, untold) = settled(&machine, None)?;
+    let (before, uncounted) = settled(&machine, None)?;
     let maps = machine.run("ls /run/pping/pping")?;
 
     let address = PEER.map(|it| it.to_string()).join(".");
@@ -70,7 +70,7 @@ pub(super) fn without_loss(root: &Root, commands: &Commands) -> Result<[String; 
         "this version makes new maps: {maps} are replaced. If that is meant, pping/tests/releases has to say so"
     );
     // Packets from before pping was attached are the only ones that the kernel alone counts.
-    let (after, _) = settled(&machine, Some(untold))?;
+    let (after, _) = settled(&machine, Some(uncounted))?;
     let gained = |name: &str, labels: &str| after.sum(name, labels) - before.sum(name, labels);
     for (name, labels, expected) in [
         ("pping_samples_total", "method=\"icmp-echo\"", replies),
@@ -129,9 +129,9 @@ impl Metrics {
     }
 }
 
-/// Waits until no packet has passed for a second, and pping has counted as many as the kernel, less `untold`. Returns
-/// pping's metrics, and by how many packets they differ. Without `untold`, they may differ by any number.
-fn settled(machine: &Machine, untold: Option<i64>) -> Result<(Metrics, i64)> {
+/// Waits until no packet has passed for a second, and pping has counted as many as the kernel, less `uncounted`. Returns
+/// pping's metrics, and by how many packets they differ. Without `uncounted`, they may differ by any number.
+fn settled(machine: &Machine, uncounted: Option<i64>) -> Result<(Metrics, i64)> {
     let start = Instant::now();
     loop {
         let passed = packets(&machine.network().0)?;
@@ -139,12 +139,12 @@ fn settled(machine: &Machine, untold: Option<i64>) -> Result<(Metrics, i64)> {
         let metrics = Metrics::scrape(machine)?;
         let missing = passed - metrics.sum("pping_packets_total", "");
         let is_quiet = packets(&machine.network().0)? == passed;
-        if is_quiet && untold.is_none_or(|untold| untold == missing) {
+        if is_quiet && uncounted.is_none_or(|uncounted| uncounted == missing) {
             return Ok((metrics, missing));
         }
         if start.elapsed() > PATIENCE {
             bail!(
-                "of {passed} packets pping has not counted {missing}, of which {untold:?} passed before it started"
+                "of {passed} packets pping has not counted {missing}, of which {uncounted:?} passed before it started"
             );
         }
     }
