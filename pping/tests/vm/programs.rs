@@ -87,6 +87,8 @@ fn loaded(features: &str, settings: &LoadOptions) -> Vec<(String, ProgramInfo)> 
         let info = program.info().unwrap();
         let count = info.verified_instruction_count();
         assert!(count.is_none_or(|count| count < BUDGET), "{name} with {features}: {count:?}");
+        // A kernel that cannot translate a program may run it all the same, several times as slowly.
+        assert!(info.size_jitted() > 0, "{name} with {features} would be interpreted");
         (name.to_owned(), info)
     };
     loaded.map(within_budget).collect()

@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use tempfile::TempPath;
 
 use super::{
     guest_tools::GuestTools,
@@ -46,13 +47,13 @@ const MODULES: [&str; 17] = [
     "geneve",
 ];
 
-/// Packs what is the same for all kernels, and returns the path of the archive.
+/// Packs what is the same for all kernels, and returns the archive. Another run beside this one has its own.
 pub(super) fn common(
     payload: &Payload,
     tools: &GuestTools,
     tests: &[(TestClass, Vec<String>)],
     directory: &Path,
-) -> Result<PathBuf> {
+) -> Result<TempPath> {
     let root = tempfile::tempdir_in(directory)?;
     let root = root.path();
     for part in DIRECTORIES {
@@ -95,7 +96,7 @@ pub(super) fn common(
         make_parent(&to)?;
         fs::copy(&library, to).with_context(|| format!("copying {}", library.display()))?;
     }
-    let archive = directory.join(format!("common-{}.cpio", payload.arch.debian()));
+    let archive = tempfile::Builder::new().suffix(".cpio").tempfile_in(directory)?.into_temp_path();
     pack(root, &archive)?;
     Ok(archive)
 }

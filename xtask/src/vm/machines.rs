@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use pping_lab::Interrupt;
+use tempfile::TempPath;
 
 use super::{
     boot::{self, End, Processors},
@@ -28,7 +29,7 @@ const RESTARTS: usize = 2;
 
 /// What all machines have in common.
 pub(super) struct Machines<'a> {
-    common: PathBuf,
+    common: TempPath,
     images: PathBuf,
     logs: PathBuf,
     classes: Vec<TestClass>,
