@@ -5,7 +5,7 @@ use std::fs;
 use super::report::Check;
 use crate::kernel::residence::{TRACEPOINTS, offsets};
 
-/// The file that says what the kernel forbids even root (kernel_lockdown(7)). It exists only where lockdown does, and a container
+/// The file that says what the kernel forbids even root (`kernel_lockdown(7)`). It exists only where lockdown does, and a container
 /// may not see it.
 const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
 
