@@ -124,10 +124,6 @@ impl Output {
     }
 
     /// Queues records, or drops and counts them when the queue is full.
-    #[cfg_attr(
-        not(any(feature = "live", test)),
-        expect(dead_code, reason = "a capture waits for its output")
-    )]
     pub(crate) fn write(&mut self, batch: Batch) {
         let lines = batch.records();
         if self.offer(batch).is_err() {

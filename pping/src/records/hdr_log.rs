@@ -36,7 +36,6 @@ const LEGEND: &[u8] =
 /// What happens while the file is too slow or cannot be written.
 pub(crate) enum Pace {
     /// Packets of an interface do not wait: lines are dropped and counted.
-    #[cfg_attr(not(any(feature = "live", test)), expect(dead_code, reason = "a capture waits"))]
     Live,
     /// A capture waits until this is set, and an error ends it.
     Capture(Arc<AtomicBool>),

@@ -120,7 +120,7 @@ fn an_hdr_log_that_does_not_answer_stops_neither_metrics_nor_records() {
     let (before, so_far) = (count_complete_records(&file), counted(&topology));
     wait_until("the metrics go on counting", || counted(&topology) > so_far + 50.0);
     wait_until("records go on", || count_complete_records(&file) > before + 20);
-    assert_eq!(lost(&topology, "output"), 0.0);
+    assert!(lost(&topology, "output") < 1.0);
     ok(pping.stop(Signal::SIGTERM, ENDING));
     let said = ok(pping.stderr());
     assert!(said.contains("lines of --hdr-log were lost"), "{said}");
