@@ -4,6 +4,7 @@
 //! No sample may be wrong, each packet must be counted, and the packets that pping says it skipped must explain each
 //! missing sample. tcpdump on the same interface is the witness; `judge` has the rules.
 
+mod assignment;
 mod cable;
 mod counted;
 mod disturbance;

@@ -11,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use super::seen::{Content, Host, Packet, Segment};
+use super::{
+    assignment::assign,
+    seen::{Content, Host, Packet, Segment},
+};
 use crate::{
     frames::{ACK, FIN, RST, SYN},
     records::Sample,
@@ -88,25 +91,9 @@ pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host)
         let flow = flow_of(key.1.0, key.1.1);
         let packets = flows.get(&flow).map_or(&[][..], Vec::as_slice);
         verdict.due += expected.iter().filter(|it| it.is_demanded).count();
-        let mut near: Vec<_> = samples
-            .iter()
-            .enumerate()
-            .flat_map(|(i, sample)| {
-                let max_skew = MAX_SKEW.as_nanos() as u64;
-                let first = expected.partition_point(|it| it.matched_at + max_skew < sample.timestamp);
-                let last = expected.partition_point(|it| it.matched_at <= sample.timestamp + max_skew);
-                (first..last).map(move |j| (sample, i, j))
-            })
-            .filter_map(|(sample, i, j)| distance(sample, &expected[j]).map(|distance| (distance, i, j)))
-            .collect();
-        near.sort_unstable();
-        let (mut is_right, mut is_found) = (vec![false; samples.len()], vec![false; expected.len()]);
-        for (_, i, j) in near {
-            if !is_right[i] && !is_found[j] {
-                (is_right[i], is_found[j]) = (true, true);
-                verdict.right += 1;
-            }
-        }
+        let near: Vec<_> = samples.iter().map(|sample| near(sample, &expected)).collect();
+        let (is_right, is_found) = assign(&near, expected.len());
+        verdict.right += is_right.iter().filter(|it| **it).count();
         for (sample, _) in samples.iter().zip(is_right).filter(|(_, is_right)| !is_right) {
             let is_of_flow = |it: &&Sample| {
                 let tuple = &it.tuple;
@@ -135,6 +122,17 @@ pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host)
 /// Returns both endpoints in the same order for both directions.
 pub(super) fn flow_of(one: Host, other: Host) -> EndpointPair {
     if one < other { (one, other) } else { (other, one) }
+}
+
+/// Returns the positions of the expected samples that may be this sample, the nearest first.
+fn near(sample: &Sample, expected: &[Expected]) -> Vec<usize> {
+    let max_skew = MAX_SKEW.as_nanos() as u64;
+    let first = expected.partition_point(|it| it.matched_at + max_skew < sample.timestamp);
+    let last = expected.partition_point(|it| it.matched_at <= sample.timestamp + max_skew);
+    let mut near: Vec<_> =
+        (first..last).filter_map(|at| Some((distance(sample, &expected[at])?, at))).collect();
+    near.sort_unstable();
+    near.into_iter().map(|(_, at)| at).collect()
 }
 
 /// Returns how far a sample is from an expected one, unless it exceeds [`MAX_SKEW`].
