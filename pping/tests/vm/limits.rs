@@ -19,7 +19,9 @@ use super::{
     http::{LISTEN, scrape},
     monitor::{PATIENCE, interrupt, ok, ping, wait_until, watch},
     net::{FAMILIES, Net},
+    programs::chain,
     records::Records,
+    report::skip,
 };
 
 /// Returns the entries of a map, according to the metrics.
@@ -78,7 +80,16 @@ fn unread_events_are_counted() {
         load::open(object, &LoadOptions { max_flows: 16, without, ..LoadOptions::DEFAULT }).unwrap();
     let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
     let interface_id = loopback.register(&mut kernel).unwrap();
-    load::load_packet_programs(&mut kernel.programs, &[Hook::Tc]).unwrap();
+    if let Err(error) = load::load_packet_programs(&mut kernel.programs, &[Hook::Tc]) {
+        // Those of pping have no functions.
+        let why = chain(&error);
+        assert!(
+            why.contains("tail_calls are not allowed in non-JITed programs with bpf-to-bpf calls"),
+            "{why}"
+        );
+        skip("functions that call stages, as in this test's own program, came to arm64 with Linux 6.0");
+        return;
+    }
     let program: &SchedClassifier = kernel.programs.program("bench_echo").unwrap().try_into().unwrap();
     let packet = Ip::between(v4(1), v4(2)).frame(TCP, &Tcp::stamped(1, 2).bytes());
     let options = TestRunOptions { data_in: Some(&packet), repeat: SAMPLES, ..TestRunOptions::new() };

@@ -95,7 +95,7 @@ fn loaded(features: &str, settings: &LoadOptions) -> Vec<(String, ProgramInfo)> 
 }
 
 /// Returns an error with its causes. The last cause is the verifier's log.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
