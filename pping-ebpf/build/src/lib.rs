@@ -10,7 +10,7 @@ mod strip;
 mod toolchain;
 
 use std::{
-    env, fmt,
+    env, fmt, iter,
     panic::resume_unwind,
     path::{Path, PathBuf},
     thread,
@@ -79,12 +79,16 @@ pub fn rustc_flags(target_arch: &str) -> String {
 }
 
 /// The folders that sources are compiled from, and the names that programs have for them: this repository, and cargo's
-/// copies of crates.
+/// copies of crates. If a folder is reached by a link, the compiler names both the link and the folder behind it.
 pub fn source_folders() -> impl Iterator<Item = (PathBuf, &'static str)> {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).map(Path::to_owned);
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
-    [(repository, "pping"), (home, "cargo")].into_iter().filter_map(|(folder, name)| Some((folder?, name)))
+    let folders = [(repository, "pping"), (home, "cargo")].into_iter();
+    folders.filter_map(|(folder, name)| Some((folder?, name))).flat_map(|(folder, name)| {
+        let behind = folder.canonicalize().ok().filter(|behind| *behind != folder);
+        iter::once(folder).chain(behind).map(move |folder| (folder, name))
+    })
 }
 
 /// The compiler flag that makes a program call a folder by another name.
