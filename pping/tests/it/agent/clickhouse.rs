@@ -3,11 +3,13 @@
 use std::{env, fs, path::Path, process::Command, thread, time::Duration};
 
 use jiff::{Timestamp, tz::TimeZone};
-use pping_lab::{Namespace, Process, Topology};
+use pping_lab::{Namespace, Process, Signal, Topology};
 
 use super::{
     documents::{block, blocks, replaced},
-    monitor::{PPING, converse, interrupt, ok, ping, repository, topology, wait_until, watch},
+    monitor::{
+        ENDING, PPING, attachments, converse, interrupt, ok, ping, repository, topology, wait_until, watch,
+    },
 };
 use crate::clickhouse::{Engine, Parameters, QUESTIONS, assert_same_rows, jq};
 
@@ -219,6 +221,7 @@ fn syslog_ng_carries_a_file_to_a_clickhouse_that_comes_later() {
 fn syslog_ng_carries_the_output_of_a_pping_that_it_starts() {
     let topology = topology();
     let router = topology.router();
+    let before = attachments(router, Topology::WAN);
     let engine = Engine::with_tables(Some(router));
     let directory = tempfile::tempdir().unwrap();
     let piped = |text: String| {
@@ -230,9 +233,12 @@ fn syslog_ng_carries_the_output_of_a_pping_that_it_starts() {
             "batch-timeout(200)",
         )
     };
-    let _syslog_ng = ok(Process::spawn(syslog_ng(router, directory.path(), piped)));
+    let mut syslog_ng = ok(Process::spawn(syslog_ng(router, directory.path(), piped)));
     wait_until("aggregates", || {
         traffic(&topology);
         counts(&engine)[3] > 0
     });
+    // It ends the pping that it has started, which would outlive a syslog-ng that is killed.
+    ok(syslog_ng.stop(Signal::SIGTERM, ENDING));
+    wait_until("pping is gone", || attachments(router, Topology::WAN) == before);
 }
