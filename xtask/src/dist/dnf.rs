@@ -1,15 +1,15 @@
 //! Checks the RPM package through its life on a machine: a Debian system with dnf, because systems that consist of RPM
 //! packages cannot be made from Debian's archive.
 
-use std::{collections::BTreeSet, fs, path::Path, process::Command, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-use pping_lab::Process;
 
 use super::{
     check::{EDIT, measures},
     emulation::Emulation,
     root::{Root, only_in},
+    server,
     service::Commands,
 };
 use crate::{arch::Arch, command};
@@ -32,8 +32,6 @@ const MACROS: &str = "%_dbpath /var/lib/rpm\n";
 
 /// The directory that is served as a repository.
 const REPOSITORY: &str = "/tmp/repository";
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a removal leaves: what belongs to the administrator, and directories that packages share.
 const KEPT: [&str; 8] = [
@@ -76,7 +74,8 @@ pub(super) fn lifecycle(arch: Arch, package: &Path, newer: &Path) -> Result<()> 
     let root = root(arch, package, newer)?;
     fs::create_dir_all(root.path(REPOSITORY))?;
     publish(&root, package)?;
-    let (_server, address) = serve(&root)?;
+    // The system shares the network.
+    let (_server, address) = server::serve(&root.path(REPOSITORY))?;
     let repository = format!("[pping]\nname=pping\nbaseurl={address}\ngpgcheck=0\n");
     fs::create_dir_all(root.path("/etc/yum.repos.d"))?;
     fs::write(root.path("/etc/yum.repos.d/pping.repo"), repository)?;
@@ -122,17 +121,6 @@ fn publish(root: &Root, package: &Path) -> Result<()> {
     let repository = root.path(REPOSITORY);
     fs::copy(package, repository.join(name))?;
     command::run(Command::new("createrepo_c").arg("--quiet").arg(repository))
-}
-
-/// Serves the repository until the process is dropped. Returns its address as well.
-fn serve(root: &Root) -> Result<(Process, String)> {
-    let line = format!("exec python3 -u -m http.server --bind 127.0.0.1 --directory {REPOSITORY} 0");
-    let mut server = Process::spawn(root.command(&line))?;
-    server.wait_for_output("/) ...", PATIENCE)?;
-    // `Serving HTTP on 127.0.0.1 port 41857 (http://127.0.0.1:41857/) ...`
-    let said = server.stdout()?;
-    let address = said.split(['(', ')']).nth(1).with_context(|| format!("no address in `{said}`"))?;
-    Ok((server, address.to_owned()))
 }
 
 /// Returns the installed version. Checks that pping runs, and that rpm finds no changed file except the edited

@@ -17,6 +17,7 @@ mod reproduce;
 mod root;
 mod rpm;
 mod rpm_check;
+mod server;
 mod service;
 mod upgrade;
 

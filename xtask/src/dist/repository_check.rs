@@ -5,7 +5,6 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
 };
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,6 +15,7 @@ use super::{
     clear, dnf,
     repository::{self, APT, DNF, Key, POOL, PUBLIC_KEY, SUITE, files},
     root::Root,
+    server,
 };
 use crate::{arch::Arch, command, environment};
 
@@ -23,8 +23,6 @@ use crate::{arch::Arch, command, environment};
 const KEYRING: &str = "/usr/share/keyrings/pping.asc";
 const RPM_KEY: &str = "/etc/pki/rpm-gpg/pping.asc";
 const SOURCES: &str = "/etc/apt/sources.list.d/pping.sources";
-
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Lays out repositories of a release with a new key, and installs from them. Leaves nothing of either.
 pub(super) fn check(packages: &Path) -> Result<()> {
@@ -78,17 +76,8 @@ struct Repositories {
 
 impl Repositories {
     fn serve(directory: PathBuf) -> Result<Self> {
-        let mut python = Command::new("python3");
-        python
-            .args(["-u", "-m", "http.server", "--bind", "127.0.0.1", "--directory"])
-            .arg(&directory)
-            .arg("0");
-        let mut server = Process::spawn(python)?;
-        server.wait_for_output("/) ...", PATIENCE)?;
-        // `Serving HTTP on 127.0.0.1 port 41857 (http://127.0.0.1:41857/) ...`
-        let said = server.stdout()?;
-        let address = said.split(['(', ')']).nth(1).with_context(|| format!("no address in `{said}`"))?;
-        Ok(Self { directory, address: address.to_owned(), _server: server })
+        let (server, address) = server::serve(&directory)?;
+        Ok(Self { directory, address, _server: server })
     }
 
     fn path(&self, name: &str) -> PathBuf {
