@@ -1,0 +1,207 @@
+use pping_common::{
+    abi::{Contender, Direction, Endpoints, SeriesRef},
+    group::GroupKey,
+    parse::Protocol,
+};
+
+use super::*;
+use crate::{
+    groups::{GroupName, Labels},
+    quality::{Latency, Profile, Threshold},
+};
+
+fn name(matched: Direction) -> SeriesName {
+    let group = Arc::new(GroupName::new(&GroupKey::ALL, &Labels::default()));
+    SeriesName { interface: None, method: Method::TcpTs, matched: Some(matched), group }
+}
+
+fn tally(rtt: u64) -> Tally {
+    let mut tally = Tally::EMPTY;
+    tally.sample(rtt, 0);
+    tally.sent.packets = 3;
+    tally
+}
+
+fn aggregates(records: Vec<Record>) -> Vec<AggregateRecord> {
+    let only = |record| match record {
+        Record::Aggregate(record) => *record,
+        other => panic!("{other:?}"),
+    };
+    records.into_iter().map(only).collect()
+}
+
+fn reporter(start: u64) -> Reporter {
+    let interval = Some(Duration::from_secs(10));
+    Reporter::new(&Aggregation { interval, ..Aggregation::NONE }, 10, start).unwrap()
+}
+
+#[test]
+fn intervals_end_at_multiples_of_their_length() {
+    let mut reporter = reporter(1_003 * SECOND);
+    assert_eq!(reporter.interval_end(), Some(1_010 * SECOND));
+    reporter.take(&name(Direction::Ingress), &tally(5));
+    reporter.take(&name(Direction::Ingress), &tally(7));
+    reporter.take(&name(Direction::Egress), &tally(9));
+    reporter.take(&name(Direction::Egress), &Tally::EMPTY);
+    assert!(reporter.tick(1_009 * SECOND).unwrap().is_empty());
+    let records = aggregates(reporter.tick(1_010 * SECOND + 5).unwrap());
+    let shown: Vec<_> = records
+        .iter()
+        .map(|it| (it.timestamp / SECOND, it.interval / SECOND, it.matched, it.count, it.sent_packets))
+        .collect();
+    assert_eq!(
+        shown,
+        [(1_010, 7, Some(Direction::Ingress), 2, 6), (1_010, 7, Some(Direction::Egress), 1, 3)]
+    );
+    // Intervals without traffic have no records.
+    assert!(reporter.tick(1_040 * SECOND).unwrap().is_empty());
+    reporter.take(&name(Direction::Egress), &tally(9));
+    let records = aggregates(reporter.finish(1_044 * SECOND).unwrap());
+    assert_eq!((records[0].timestamp, records[0].interval), (1_044 * SECOND, 4 * SECOND));
+    let counts: Vec<_> = reporter.totals().series().map(|(.., it)| it.count()).collect();
+    assert_eq!(counts, [2, 2]);
+}
+
+#[test]
+fn throughput_is_that_of_a_second_even_if_intervals_are_shorter() {
+    const INTERVAL: Duration = Duration::from_millis(10);
+    let aggregation = Aggregation { interval: Some(INTERVAL), ..Aggregation::NONE };
+    let mut reporter = Reporter::live(&aggregation, 10, 0).unwrap();
+    let threshold = Threshold { optimal: 1e6, unacceptable: 1e9 };
+    let latency = vec![Latency { percentile: 50.0, threshold }];
+    let profile = Profile { name: "busy".into(), latency, loss: None, throughput: Some(4e6), samples: 1 };
+    reporter.score_by([profile].into());
+    let mut score = |bytes: u64, intervals: u32| {
+        let mut tally = tally(5);
+        tally.sent.bytes = bytes;
+        reporter.take(&name(Direction::Egress), &tally);
+        let end = (INTERVAL * intervals).as_nanos() as u64;
+        aggregates(reporter.tick(end).unwrap())[0].quality["busy"]
+    };
+    // 0.4 and 4 Mbit/s.
+    assert_eq!((score(50_000, 1), score(500_000, 2)), (Some(0), Some(100)));
+}
+
+fn worst_flow() -> WorstFlow {
+    let endpoints = Endpoints {
+        source: [1; 16],
+        destination: [2; 16],
+        source_port: 1,
+        destination_port: 2,
+        interface: 0,
+        protocol: Protocol::Tcp as u8,
+        reserved: 0,
+    };
+    let contender = Contender {
+        endpoints,
+        figures: [9, 1, 0, 70],
+        min_rtt: 8,
+        packets: 50,
+        series: SeriesRef::NONE,
+        method: Method::TcpTs as u8,
+        direction: Direction::Ingress as u8,
+        reserved: [0; 6],
+    };
+    WorstFlow { contender, interface: None, group: None }
+}
+
+#[test]
+fn worst_flows_do_not_outlive_an_interval_without_series() {
+    let interval = Some(Duration::from_secs(10));
+    let aggregation = Aggregation { interval, worst: Some(5), ..Aggregation::NONE };
+    let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
+    let flows =
+        |records: Vec<Record>| records.iter().filter(|record| matches!(record, Record::WorstFlow(_))).count();
+    reporter.rank(&[worst_flow()]);
+    assert!(reporter.tick(10 * SECOND).unwrap().is_empty());
+    reporter.take(&name(Direction::Ingress), &tally(5));
+    assert_eq!(flows(reporter.tick(20 * SECOND).unwrap()), 0);
+    reporter.rank(&[worst_flow()]);
+    reporter.take(&name(Direction::Ingress), &tally(5));
+    assert_eq!(flows(reporter.tick(30 * SECOND).unwrap()), 3, "by RTT, inflation and bytes");
+}
+
+#[test]
+fn a_group_with_too_few_packets_has_no_retransmission_ratio() {
+    let interval = Some(Duration::from_secs(10));
+    let aggregation = Aggregation { interval, worst: Some(5), worst_evidence: 20, ..Aggregation::NONE };
+    let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
+    for (packets, end) in [(19, 10 * SECOND), (20, 20 * SECOND)] {
+        let mut tally = Tally::EMPTY;
+        (0..20).for_each(|_| tally.sample(5_000_000, 0));
+        (tally.sent.packets, tally.sent.bytes) = (packets, 700);
+        reporter.take(&name(Direction::Ingress), &tally);
+        let records = reporter.tick(end).unwrap();
+        let groups = records.iter().filter_map(|record| match record {
+            Record::WorstGroup(record) => Some(serde_json::to_string(record).unwrap()),
+            _ => None,
+        });
+        let first = groups.into_iter().next().unwrap();
+        assert_eq!(first.contains("retransmission_ratio"), packets == 20, "{first}");
+        assert!(first.contains(r#""bytes":700"#), "{first}");
+    }
+}
+
+#[test]
+fn a_group_has_one_record_although_a_reload_changes_its_columns() {
+    let mut reporter = reporter(0);
+    let with_site = |site: &str| {
+        let mut name = name(Direction::Ingress);
+        Arc::make_mut(&mut name.group).columns = vec![("site".into(), site.into())];
+        name
+    };
+    let queue = |site: &str| QueueName { interface: Some("wan0".into()), group: with_site(site).group };
+    for site in ["arn", "fra"] {
+        reporter.take(&with_site(site), &tally(5));
+        reporter.take_queue(&queue(site), &tally(5));
+    }
+    let (queues, series): (Vec<_>, Vec<_>) = reporter
+        .tick(10 * SECOND)
+        .unwrap()
+        .into_iter()
+        .partition(|record| matches!(record, Record::Residence(_)));
+    assert_eq!(queues.len(), 1);
+    let shown = |records: Vec<Record>| {
+        let shown = aggregates(records).into_iter().map(|it| (it.count, it.labels[0].1.to_string()));
+        shown.collect::<Vec<_>>()
+    };
+    assert_eq!(shown(series), [(2, "arn".to_owned())]);
+    reporter.take(&with_site("fra"), &tally(5));
+    assert_eq!(shown(reporter.tick(20 * SECOND).unwrap()), [(1, "fra".to_owned())]);
+}
+
+#[test]
+fn groups_have_a_record_of_their_times_in_each_queue_and_interval() {
+    let mut reporter = reporter(1_003 * SECOND);
+    let queue = |interface: &str| QueueName {
+        interface: Some(interface.into()),
+        group: name(Direction::Ingress).group,
+    };
+    reporter.take_queue(&queue("wan0"), &tally(5_000_000));
+    reporter.take_queue(&queue("wan0"), &tally(5_000_000));
+    reporter.take_queue(&queue("lan0"), &tally(9_000_000));
+    let shown = |records: Vec<Record>| {
+        let shown = records.into_iter().map(|record| match record {
+            Record::Residence(it) => (it.interface.to_string(), it.count, it.times.unwrap().mean, it.packets),
+            other => panic!("{other:?}"),
+        });
+        shown.collect::<Vec<_>>()
+    };
+    let expected = [("lan0".to_owned(), 1, 9_000_000, None), ("wan0".to_owned(), 2, 5_000_000, None)];
+    assert_eq!(shown(reporter.tick(1_010 * SECOND).unwrap()), expected);
+    assert_eq!(shown(reporter.tick(1_020 * SECOND).unwrap()), []);
+    let mut without = Reporter::new(&Aggregation::NONE, 10, 0).unwrap();
+    without.take_queue(&queue("wan0"), &tally(5));
+    assert_eq!(shown(without.finish(SECOND).unwrap()), []);
+}
+
+#[test]
+fn series_without_samples_are_reported_without_rtts() {
+    let mut reporter = reporter(0);
+    let mut tally = Tally::EMPTY;
+    tally.received.packets = 1;
+    reporter.take(&name(Direction::Egress), &tally);
+    let records = aggregates(reporter.finish(SECOND).unwrap());
+    let text = serde_json::to_string(&records[0]).unwrap();
+    assert!(text.contains(r#""count":0,"histogram":[],"sent_packets":0,"#), "{text}");
+}
