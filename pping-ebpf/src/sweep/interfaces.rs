@@ -10,19 +10,20 @@ use pping_common::{
     limits::{MAX_DUE, MAX_INTERFACES},
 };
 
-use super::walk::{CONTINUE, END};
+use super::walk::{CONTINUE, END, walk};
 use crate::{
     maps::{self, DUE},
     shared::field,
 };
 
+/// Updates the entries of all watched interfaces.
+#[inline(never)]
+pub(super) fn walk_through() {
+    walk((&raw const DUE).cast(), update_next);
+}
+
 /// Updates the entry of one interface. [`DUE`] lists the entries of all watched interfaces.
-pub(super) extern "C" fn update_next(
-    _: *mut c_void,
-    index: *const u32,
-    entry: *mut u64,
-    _: *mut c_void,
-) -> i64 {
+extern "C" fn update_next(_: *mut c_void, index: *const u32, entry: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: an element of the map.
     let (index, entry) = unsafe { (*index, *entry) };
     if index >= watched() {

@@ -28,7 +28,7 @@ use crate::{
     flow::{self, FlowRef},
     launder::launder,
     lease,
-    maps::{self, DUE, Flows, Occupant, QUERIES_V4, QUERIES_V6, Sweep},
+    maps::{self, DUE, Flows, Occupant, Sweep},
     shared::{Shared, field},
     table,
 };
@@ -73,13 +73,23 @@ pub fn sweep(ctx: &impl EbpfContext) {
     let Some(kind) = begin_or_continue(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
-        SweepRequest::BEGIN => walk((&raw const DUE).cast(), interfaces::update_next),
-        SweepRequest::V4 => visit(fold_v4, end_v4),
-        SweepRequest::V6 => visit(fold_v6, end_v6),
-        SweepRequest::QUERY_V4 if has_dns => walk((&raw const QUERIES_V4).cast(), queries::expire_query_v4),
-        SweepRequest::QUERY_V6 if has_dns => walk((&raw const QUERIES_V6).cast(), queries::expire_query_v6),
+        SweepRequest::BEGIN => interfaces::walk_through(),
+        SweepRequest::V4 => visit_v4(),
+        SweepRequest::V6 => visit_v6(),
+        SweepRequest::QUERY_V4 if has_dns => queries::walk_through_v4(),
+        SweepRequest::QUERY_V6 if has_dns => queries::walk_through_v6(),
         _ => {}
     }
+}
+
+#[inline(never)]
+fn visit_v4() {
+    visit(fold_v4, end_v4);
+}
+
+#[inline(never)]
+fn visit_v6() {
+    visit(fold_v6, end_v6);
 }
 
 /// Folds the flows that are due, and finishes them in a second walk. In a single walk the verifier would follow each

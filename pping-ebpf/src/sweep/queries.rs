@@ -8,9 +8,9 @@ use pping_common::{
     flow::{Ipv4, Ipv6},
 };
 
-use super::walk::CONTINUE;
+use super::walk::{CONTINUE, walk};
 use crate::{
-    maps::{self, Flows},
+    maps::{self, Flows, QUERIES_V4, QUERIES_V6},
     shared::field,
     sync,
 };
@@ -22,7 +22,17 @@ pub(super) fn visit_query<A: Flows>(key: &QueryKey<A>) {
     }
 }
 
-pub(super) extern "C" fn expire_query_v4(
+#[inline(never)]
+pub(super) fn walk_through_v4() {
+    walk((&raw const QUERIES_V4).cast(), expire_query_v4);
+}
+
+#[inline(never)]
+pub(super) fn walk_through_v6() {
+    walk((&raw const QUERIES_V6).cast(), expire_query_v6);
+}
+
+extern "C" fn expire_query_v4(
     _: *mut c_void,
     key: *const QueryKey<Ipv4>,
     query: *mut Query,
@@ -32,7 +42,7 @@ pub(super) extern "C" fn expire_query_v4(
     CONTINUE
 }
 
-pub(super) extern "C" fn expire_query_v6(
+extern "C" fn expire_query_v6(
     _: *mut c_void,
     key: *const QueryKey<Ipv6>,
     query: *mut Query,

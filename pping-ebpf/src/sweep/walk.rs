@@ -12,6 +12,10 @@ pub(super) const END: i64 = 1;
 pub(super) type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
 
 /// Calls `visit` for each element of a map.
+///
+/// Only functions that are not inlined may contain walks, and each only walks through one map. The compiler would let
+/// several walks of one function end with the same instruction, and Linux before 6.10 refuses a walk that may be through
+/// one of two maps.
 #[inline(always)]
 pub(super) fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
     // SAFETY: `map` has the keys and values of `visit`. The verifier checks the callback against them.

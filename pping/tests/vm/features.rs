@@ -14,6 +14,11 @@ pub(super) fn has_fetch() -> bool {
     Features::probe(DisabledFeatures::NOTHING).unwrap().has(Feature::Fetch)
 }
 
+/// True if a program can walk through a map.
+pub(super) fn has_walks() -> bool {
+    Features::probe(DisabledFeatures::NOTHING).unwrap().has(Feature::ForEach)
+}
+
 #[test]
 fn are_reported() {
     let features = Features::probe(DisabledFeatures::NOTHING).unwrap();

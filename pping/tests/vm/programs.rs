@@ -9,7 +9,7 @@ use pping_common::{
     rtt::{Method, Methods, RttBasis, Rules},
 };
 
-use super::report::verified;
+use super::{features::has_walks, report::verified};
 
 /// A quarter of what kernels allow, because the next compiler may generate more instructions from the same source.
 const BUDGET: u32 = 250_000;
@@ -82,6 +82,9 @@ fn load(features: &str, settings: &LoadOptions) {
 fn loaded(features: &str, settings: &LoadOptions) -> Vec<(String, ProgramInfo)> {
     let kernel =
         load::load(settings, true).unwrap_or_else(|error| panic!("with {features}: {}", chain(&error)));
+    // The other sweep would do the same, with a system call for each flow.
+    let sweep = if has_walks() { "pping_sweep" } else { "pping_sweep_one" };
+    assert!(kernel.programs.program(sweep).unwrap().fd().is_ok(), "{sweep} is refused with {features}");
     let loaded = kernel.programs.programs().filter(|(_, program)| program.fd().is_ok());
     let within_budget = |(name, program): (&str, &Program)| {
         let info = program.info().unwrap();
