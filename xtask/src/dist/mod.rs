@@ -2,24 +2,12 @@
 
 mod build;
 mod check;
-mod container;
 mod containerfile;
-mod dnf;
-mod emulation;
 mod image;
-mod machine;
-mod older;
 mod package;
 mod release;
 mod repository;
-mod repository_check;
-mod reproduce;
-mod root;
 mod rpm;
-mod rpm_check;
-mod server;
-mod service;
-mod upgrade;
 
 use std::{
     fs,
@@ -30,7 +18,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 
-use self::{build::Build, package::Package, repository::Key, rpm::Rpm};
+use self::{
+    build::Build,
+    check::{Packages, reproduce},
+    package::Package,
+    repository::Key,
+    rpm::Rpm,
+};
 use crate::{command, environment, everything, setup};
 
 /// What to do beside making the files, or instead.
@@ -72,39 +66,18 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     let mut packages = Vec::new();
     let builds = Build::make_all(&release)?;
     for build in &builds {
-        let package = Package::prepare(build, &release)?;
-        let debian = package.debian(&release.directory, &format!("{}-1", release.version))?;
+        let debian = Package::prepare(build, &release)?;
+        let debian_file = debian.debian(&release.directory, &format!("{}-1", release.version))?;
         let rpm = Rpm { build, release: &release };
         let rpm_file = rpm.make(&release.directory, 1)?;
         release::archive(&release, build)?;
-        packages.push((package, debian, rpm, rpm_file));
+        packages.push(Packages { debian, debian_file, rpm, rpm_file });
     }
     let image = image::make(&release.version, &release.epoch, &builds, &release.directory)?;
     release::bills_of_materials(&release)?;
     release::checksums(&release)?;
     if check {
-        let directory = environment::target_directory().join("dist-check");
-        fs::create_dir_all(&directory)?;
-        container::check(&image)?;
-        repository_check::check(&release.directory)?;
-        for (package, debian, rpm, rpm_file) in &packages {
-            let arch = package.arch;
-            let newer = package.debian(&directory, &format!("{}-2", release.version))?;
-            check::lintian(debian)?;
-            check::lifecycle(arch, debian, &newer)?;
-            if package.is_of_host()? {
-                service::try_out(&check::root(arch, debian, &newer)?, &check::APT)?;
-                upgrade::from_last_release(&newer)?;
-            }
-            let newer = rpm.make(&directory, 2)?;
-            rpm_check::check(rpm, rpm_file, debian)?;
-            dnf::lifecycle(arch, rpm_file, &newer)?;
-            if package.is_of_host()? {
-                service::try_out(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF)?;
-                upgrade::without_loss(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF)?;
-            }
-        }
-        rpm_check::contexts()?;
+        check::run(&release, &image, &packages)?;
     }
     if reproduce {
         reproduce::again(&release)?;

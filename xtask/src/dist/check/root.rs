@@ -9,8 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::clear;
-use crate::{arch::Arch, command, environment};
+use crate::{arch::Arch, command, dist::clear, environment};
 
 /// The Debian release that the packages are for.
 const CODENAME: &str = "bookworm";

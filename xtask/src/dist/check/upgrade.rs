@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use pping_lab::{Namespace, Process, Signal, veth::End};
 
 use super::{
-    check,
+    deb,
     machine::{INTERFACE, Machine},
     older,
     root::Root,
@@ -34,8 +34,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Upgrades from the last release. Its program has to be another, or it would not be an upgrade.
 pub(super) fn from_last_release(newer: &Path) -> Result<()> {
-    let root = check::root(Arch::of_host()?, &older::debian()?, newer)?;
-    let [before, after] = without_loss(&root, &check::APT)?;
+    let root = deb::root(Arch::of_host()?, &older::debian()?, newer)?;
+    let [before, after] = without_loss(&root, &deb::APT)?;
     ensure!(before != after, "the last release is this program: {before}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Checks the package: with lintian, and through its life on a machine.
+//! Checks the Debian package: with lintian, and through its life on a machine.
 
 use std::{fs, path::Path, process::Command};
 

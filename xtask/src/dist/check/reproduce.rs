@@ -5,34 +5,29 @@ use std::{
     env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{Release, clear, release::CHECKSUMS};
-use crate::{command, environment};
+use super::checkout::Checkout;
+use crate::{
+    dist::{Release, clear, release::CHECKSUMS},
+    environment,
+};
 
 /// Makes the release again, from a clone in another folder and with another home of cargo, and compares the checksums.
 ///
 /// The clone has nothing compiled yet, so the comparison also shows that nothing older is in the release.
-pub(super) fn again(release: &Release) -> Result<()> {
+pub(in crate::dist) fn again(release: &Release) -> Result<()> {
     let directory = environment::target_directory().join("reproduce");
     clear(&directory)?;
-    let clone = directory.join("elsewhere");
-    let mut git = Command::new("git");
-    command::run(git.args(["clone", "--quiet"]).arg(environment::repository()).arg(&clone))?;
-    let mut git = Command::new("git");
-    git.args(["checkout", "--quiet", "--detach", &release.revision]).current_dir(&clone);
-    command::run(&mut git)?;
+    let checkout = Checkout::at(&directory.join("elsewhere"), &release.revision)?;
     // Its crates have other folders, and need not be fetched again.
     let home = directory.join("home");
     symlink(cargo_home().context("cargo has no home")?, &home)?;
-    let mut cargo = environment::without_package(Command::new("cargo"));
-    cargo.args(["xtask", "dist"]).current_dir(&clone);
-    command::run(cargo.env("CARGO_HOME", &home).env_remove("CARGO_TARGET_DIR"))?;
+    checkout.make_release(Some(&home))?;
 
-    let made_again = clone.join("target/dist");
+    let made_again = checkout.release();
     let (first, second) = (checksums(&release.directory)?, checksums(&made_again)?);
     let different = differences(&first, &second);
     if !different.is_empty() {

@@ -1,15 +1,11 @@
 //! The last release, made again from its commit, to upgrade from.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::{clear, release::CHECKSUMS};
-use crate::{arch::Arch, command, environment};
+use super::checkout::Checkout;
+use crate::{arch::Arch, environment};
 
 /// The directory of the repository with what releases pin, one file each.
 const RELEASES: &str = "pping/tests/releases";
@@ -24,20 +20,13 @@ struct Release {
 /// Returns the Debian package of the last release. It is made by the release's own `cargo xtask dist`, once.
 pub(super) fn debian() -> Result<PathBuf> {
     let (version, commit) = last()?;
-    let clone = environment::target_directory().join("dist-check/releases").join(&version);
-    let files = clone.join("target/dist");
-    // The checksums are written last.
-    if !files.join(CHECKSUMS).exists() || !is_at(&clone, &commit) {
-        clear(&clone)?;
-        let mut git = Command::new("git");
-        command::run(git.args(["clone", "--quiet"]).arg(environment::repository()).arg(&clone))?;
-        let mut git = Command::new("git");
-        command::run(git.args(["checkout", "--quiet", "--detach", &commit]).current_dir(&clone))
-            .with_context(|| format!("{version} was made from {commit}, which is not here: fetch it"))?;
-        let mut cargo = environment::without_package(Command::new("cargo"));
-        cargo.args(["xtask", "dist"]).current_dir(&clone).env_remove("CARGO_TARGET_DIR");
-        command::run(cargo.stdout(std::io::stderr()))?;
+    let directory = environment::target_directory().join("dist-check/releases").join(&version);
+    let checkout =
+        Checkout::at(&directory, &commit).with_context(|| format!("cloning the release {version}"))?;
+    if !checkout.has_release() {
+        checkout.make_release(None)?;
     }
+    let files = checkout.release();
     let end = format!("_{}.deb", Arch::of_host()?.debian());
     let mut made = fs::read_dir(&files)?.filter_map(|entry| Some(entry.ok()?.path()));
     made.find(|file| file.to_string_lossy().ends_with(&end))
@@ -59,10 +48,4 @@ fn last() -> Result<(String, String)> {
     let newest =
         releases.into_iter().max().with_context(|| format!("no file in {RELEASES} names a commit"))?;
     Ok((newest.1, newest.2))
-}
-
-fn is_at(clone: &Path, commit: &str) -> bool {
-    let mut git = Command::new("git");
-    git.args(["rev-parse", "HEAD"]).current_dir(clone);
-    pping_lab::run(&mut git).is_ok_and(|head| head.trim() == commit)
 }

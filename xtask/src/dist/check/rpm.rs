@@ -4,8 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::rpm::Rpm;
-use crate::{command, environment, setup::CONTEXTS};
+use crate::{command, dist::rpm::Rpm, environment, setup::CONTEXTS};
 
 /// The files that only the Debian package has: what its policy asks for, and what Debian has elsewhere.
 const ONLY_DEBIAN: [&str; 5] = [

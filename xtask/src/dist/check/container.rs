@@ -15,8 +15,12 @@ use pping_lab::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{containerfile::Containerfile, emulation::Emulation, image::sha256};
-use crate::{arch::Arch, environment};
+use super::emulation::Emulation;
+use crate::{
+    arch::Arch,
+    dist::{containerfile::Containerfile, image::sha256},
+    environment,
+};
 
 /// A small capture, and the number of its samples.
 const CAPTURE: (&str, usize) = ("pping/tests/golden/connections.pcap", 10);

@@ -11,13 +11,16 @@ use anyhow::{Context as _, Result, ensure};
 use pping_lab::Process;
 use tempfile::TempDir;
 
-use super::{
-    clear, dnf,
-    repository::{self, APT, DNF, Key, POOL, PUBLIC_KEY, SUITE, files},
-    root::Root,
-    server,
+use super::{dnf, root::Root, server};
+use crate::{
+    arch::Arch,
+    command,
+    dist::{
+        clear,
+        repository::{self, APT, DNF, Key, POOL, PUBLIC_KEY, SUITE, files},
+    },
+    environment,
 };
-use crate::{arch::Arch, command, environment};
 
 /// The files that tell apt and dnf about the repositories.
 const KEYRING: &str = "/usr/share/keyrings/pping.asc";

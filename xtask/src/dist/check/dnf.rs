@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 
 use super::{
-    check::{EDIT, measures},
+    deb::{EDIT, measures},
     emulation::Emulation,
     root::{Root, only_in},
     server,
