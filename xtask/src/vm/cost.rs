@@ -61,7 +61,7 @@ impl Cost {
 type CostKey = (String, String, String);
 
 /// All costs.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Costs {
     of: BTreeMap<CostKey, Cost>,
     /// In the order in which they were met, since neither is in alphabetical order.
@@ -99,6 +99,14 @@ impl Costs {
             }
         }
         costs
+    }
+
+    /// Returns these costs and, where they have none, those before.
+    pub(super) fn over(self, mut before: Self) -> Self {
+        add_new(&mut before.rows, self.rows);
+        add_new(&mut before.lines, self.lines);
+        before.of.extend(self.of);
+        before
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -157,13 +165,19 @@ impl Costs {
     }
 
     fn note(&mut self, program: &str, row: &str, line: &str, cost: Cost) {
-        for (names, name) in [(&mut self.rows, row), (&mut self.lines, line)] {
-            if names.iter().all(|it| it != name) {
-                names.push(name.to_owned());
-            }
-        }
+        add_new(&mut self.rows, [row.to_owned()]);
+        add_new(&mut self.lines, [line.to_owned()]);
         let noted = self.of.entry((program.to_owned(), row.to_owned(), line.to_owned())).or_default();
         *noted = noted.most(cost);
+    }
+}
+
+/// Adds the names that are not there yet.
+fn add_new(names: &mut Vec<String>, new: impl IntoIterator<Item = String>) {
+    for name in new {
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
 }
 
@@ -205,6 +219,17 @@ mod tests {
         assert!(text.contains("| default | - · 70,000 | 115,502 · 70,016 |"), "{text}");
         assert!(text.contains("| pairs | - | 7 · 9,000 |"), "{text}");
         assert_eq!(Costs::read(&text), costs);
+    }
+
+    #[test]
+    fn what_was_not_tried_keeps_its_costs() {
+        let mut found = Costs::default();
+        found.add("7.3", &verified("pping_ingress", "default", Some(3), 8));
+        found.add("6.1", &verified("pping_ingress", "default", Some(1), 8));
+        let text = found.over(costs(100_000)).tables();
+        assert!(text.contains("| loaded with | 5.10 | 6.1 | 7.3 |"), "{text}");
+        assert!(text.contains("| default | - · 70,000 | 1 · 8 | 3 · 8 |"), "{text}");
+        assert!(text.contains("| pairs | - | 7 · 9,000 | - |"), "{text}");
     }
 
     #[test]

@@ -31,9 +31,11 @@ pub(super) fn compare(costs: &Costs) -> Result<()> {
     Ok(())
 }
 
-/// Writes the costs of the programs into the document.
-pub(super) fn write_costs(costs: &Costs) -> Result<()> {
-    document::replace(KERNELS, COSTS_MARKER, &costs.tables())
+/// Writes the costs of the programs into the document. If not all were measured, the others stay.
+pub(super) fn write_costs(costs: Costs, are_all: bool) -> Result<()> {
+    let before =
+        if are_all { Costs::default() } else { Costs::read(&document::read_section(KERNELS, COSTS_MARKER)?) };
+    document::replace(KERNELS, COSTS_MARKER, &costs.over(before).tables())
 }
 
 /// Writes into the document which kernels of an architecture were tried, and the results. Other lines of kernels keep

@@ -161,10 +161,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Only one architecture's costs are in the document.
     let costs = if arch == Arch::X86_64 { Costs::found(&outcomes) } else { Costs::default() };
     if arguments.write {
+        let all_tests = arguments.filters.is_empty() && arguments.cpus.get() == 1;
         if !costs.is_empty() {
-            document::write_costs(&costs)?;
+            document::write_costs(costs.clone(), all_tests && lines == Line::ALL)?;
         }
-        if arguments.filters.is_empty() && arguments.cpus.get() == 1 {
+        if all_tests {
             document::write_kernels(arch, &outcomes)?;
         }
     }
