@@ -28,6 +28,9 @@ use crate::{
 /// The longest time between two reports of the position while the player waits.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The slowest and the fastest speed, in multiples of that of the packets.
+const SPEEDS: [f64; 2] = [1.0 / 16.0, 1024.0];
+
 /// A thread that plays a capture. The thread ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Player {
@@ -37,12 +40,14 @@ pub(crate) struct Player {
 }
 
 /// A command to the player.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Pause, or go on.
     Pause,
-    /// Play this many times as fast as the packets came.
-    Speed(f64),
+    /// Play twice as fast, if that is not too fast.
+    Faster,
+    /// Play half as fast, if that is not too slow.
+    Slower,
     /// Move by this many seconds; negative is back.
     Seek(i64),
 }
@@ -140,6 +145,12 @@ impl Pace {
     /// Sets the time of the packets, ns.
     fn set(&mut self, at: u64) {
         (self.at, self.since) = (at, Instant::now());
+    }
+
+    /// Changes the speed by a factor, within [`SPEEDS`]. The time of the packets is `now`, ns.
+    fn change_speed(&mut self, now: u64, factor: f64) {
+        self.set(now);
+        self.speed = (self.speed * factor).clamp(SPEEDS[0], SPEEDS[1]);
     }
 
     /// How long it takes until this time of the packets, ns.
@@ -311,10 +322,8 @@ impl PlayerThread {
                 self.pace.set(now);
                 self.pace.is_paused = !self.pace.is_paused;
             }
-            Command::Speed(speed) => {
-                self.pace.set(now);
-                self.pace.speed = speed;
-            }
+            Command::Faster => self.pace.change_speed(now, 2.0),
+            Command::Slower => self.pace.change_speed(now, 0.5),
             Command::Seek(seconds) => {
                 let first = self.first.unwrap_or(0);
                 let target = now.saturating_add_signed(seconds.saturating_mul(SECOND as i64)).max(first);
@@ -376,5 +385,25 @@ impl PlayedView {
         let snapshot = Snapshot { interfaces: vec![interface] };
         view.add(&slices, time - 1);
         view.take_reading(Reading { snapshot, lines_lost: 0, usage: Usage::read() }, time - 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_speed_changes_from_the_present_time_on_and_within_limits() {
+        let mut pace = Pace { at: 0, since: Instant::now(), speed: 1.0, is_paused: true };
+        pace.change_speed(SECOND, 2.0);
+        assert_eq!((pace.now(), pace.speed), (SECOND, 2.0));
+        for _ in 0..20 {
+            pace.change_speed(SECOND, 2.0);
+        }
+        assert_eq!(pace.speed, 1024.0);
+        for _ in 0..20 {
+            pace.change_speed(SECOND, 0.5);
+        }
+        assert_eq!(pace.speed, 1.0 / 16.0);
     }
 }

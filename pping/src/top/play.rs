@@ -7,17 +7,13 @@ use crate::replay::{Command, Position};
 /// How far the arrow keys move, s: alone, and with shift.
 const STEPS: [i64; 2] = [10, 60];
 
-/// The slowest and the fastest speed.
-const SPEEDS: [f64; 2] = [1.0 / 16.0, 1024.0];
-
 /// Returns the player's command for a key, if it has one.
-pub(super) fn command(key: KeyEvent, position: &Position) -> Option<Command> {
+pub(super) fn command(key: KeyEvent) -> Option<Command> {
     let step = STEPS[usize::from(key.modifiers.contains(KeyModifiers::SHIFT))];
-    let speed = |factor: f64| Command::Speed((position.speed * factor).clamp(SPEEDS[0], SPEEDS[1]));
     match key.code {
         KeyCode::Char(' ') => Some(Command::Pause),
-        KeyCode::Char('<' | ',') => Some(speed(0.5)),
-        KeyCode::Char('>' | '.') => Some(speed(2.0)),
+        KeyCode::Char('<' | ',') => Some(Command::Slower),
+        KeyCode::Char('>' | '.') => Some(Command::Faster),
         KeyCode::Left => Some(Command::Seek(-step)),
         KeyCode::Right => Some(Command::Seek(step)),
         _ => None,
@@ -72,16 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_pause_change_the_speed_within_limits_and_go_elsewhere() {
-        let press =
-            |code, speed| command(KeyEvent::new(code, KeyModifiers::NONE), &Position { speed, ..position() });
-        assert_eq!(press(KeyCode::Char(' '), 1.0), Some(Command::Pause));
-        assert_eq!(press(KeyCode::Char('>'), 4.0), Some(Command::Speed(8.0)));
-        assert_eq!(press(KeyCode::Char('>'), 1024.0), Some(Command::Speed(1024.0)));
-        assert_eq!(press(KeyCode::Char('<'), 1.0), Some(Command::Speed(0.5)));
-        assert_eq!(press(KeyCode::Left, 1.0), Some(Command::Seek(-10)));
+    fn keys_pause_change_the_speed_and_go_elsewhere() {
+        let press = |code| command(KeyEvent::new(code, KeyModifiers::NONE));
+        assert_eq!(press(KeyCode::Char(' ')), Some(Command::Pause));
+        assert_eq!(press(KeyCode::Char('>')), Some(Command::Faster));
+        assert_eq!(press(KeyCode::Char('<')), Some(Command::Slower));
+        assert_eq!(press(KeyCode::Left), Some(Command::Seek(-10)));
         let shift = KeyEvent::new(KeyCode::Right, KeyModifiers::SHIFT);
-        assert_eq!(command(shift, &position()), Some(Command::Seek(60)));
-        assert_eq!(press(KeyCode::Char('q'), 1.0), None);
+        assert_eq!(command(shift), Some(Command::Seek(60)));
+        assert_eq!(press(KeyCode::Char('q')), None);
     }
 }

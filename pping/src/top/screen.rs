@@ -77,7 +77,7 @@ async fn show(
                     if let (Event::Key(key), Some(player)) = (&event, &watched.player)
                         && key.kind == KeyEventKind::Press
                         && !state.takes_text()
-                        && let Some(command) = play::command(*key, &player.position())
+                        && let Some(command) = play::command(*key)
                     {
                         player.command(command);
                         continue;
