@@ -72,6 +72,7 @@ impl Agent {
         let last = std::mem::replace(&mut self.last_cycle, now);
         if now / SECOND != last / SECOND {
             self.rank();
+            self.interfaces.put_filters_back(&mut self.kernel)?;
             sweep(&mut self.kernel)?;
             self.take_worst(now);
         }

@@ -15,10 +15,14 @@ use crate::kernel::{
     load::{self, Kernel},
     pins::Pins,
     selection::Selection,
+    sweep,
 };
 
 /// The interval in which failed attachments are tried again, unless an interface changes before.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The interval in which filters are looked for, because other programs may remove them.
+const FILTER_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The interfaces that are watched, and those that should be.
 pub(super) struct Interfaces {
@@ -33,10 +37,12 @@ pub(super) struct Interfaces {
     /// Interfaces whose failure to attach was logged, by ifindex.
     failed: BTreeSet<u32>,
     tried: Instant,
+    /// When filters were looked for.
+    checked: Instant,
 }
 
 struct Attached {
-    name: String,
+    link: Link,
     attachment: Attachment,
 }
 
@@ -50,6 +56,7 @@ impl Interfaces {
             attached: BTreeMap::new(),
             failed: BTreeSet::new(),
             tried: Instant::now(),
+            checked: Instant::now(),
         }
     }
 
@@ -113,16 +120,15 @@ impl Interfaces {
         links: &[Link],
     ) -> Result<Vec<(Link, kernel::Error)>, kernel::Error> {
         self.tried = Instant::now();
-        let exists =
-            |ifindex: u32, name: &str| links.iter().any(|link| link.ifindex == ifindex && link.name == name);
+        let exists = |of: &Link| links.iter().any(|link| link.ifindex == of.ifindex && link.name == of.name);
         let gone: Vec<u32> = self
             .attached
             .iter()
-            .filter(|(ifindex, it)| !exists(**ifindex, &it.name) || !self.selection.includes(&it.name))
+            .filter(|(_, it)| !exists(&it.link) || !self.selection.includes(&it.link.name))
             .map(|(&ifindex, _)| ifindex)
             .collect();
         for ifindex in gone {
-            self.detach(kernel, ifindex)?;
+            self.detach(kernel, ifindex, "it is gone, renamed or no longer selected")?;
         }
         self.failed.retain(|ifindex| links.iter().any(|link| link.ifindex == *ifindex));
         let mut failures = Vec::new();
@@ -137,6 +143,46 @@ impl Interfaces {
             }
         }
         Ok(failures)
+    }
+
+    /// Puts filters back that other programs removed. Packets may have passed unseen, so all flows start over.
+    ///
+    /// # Errors
+    /// If the flows cannot start over, or an interface cannot be given up whose filters the kernel refuses.
+    pub(super) fn put_filters_back(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
+        if self.checked.elapsed() < FILTER_INTERVAL {
+            return Ok(());
+        }
+        self.checked = Instant::now();
+        let has_lost = |it: &Attached| {
+            it.attachment.has_lost_filters().unwrap_or_else(|error| {
+                tracing::warn!("{}: cannot look for the filters of pping: {error}", it.link.name);
+                false
+            })
+        };
+        let lost: Vec<u32> =
+            self.attached.iter().filter(|(_, it)| has_lost(it)).map(|(&ifindex, _)| ifindex).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        // Otherwise what was recorded before would be matched with what passes from here on.
+        sweep::pause(kernel)?;
+        for ifindex in lost {
+            let Some(Attached { link, attachment }) = self.attached.get_mut(&ifindex) else { continue };
+            match attachment.put_filters_back(kernel, link) {
+                Ok(()) => tracing::warn!(
+                    "{}: another program had removed filters of pping, which are back: packets that passed \
+                     meanwhile were not measured, and all flows start over",
+                    link.name
+                ),
+                Err(error) => {
+                    let reason = format!("another program removed filters of pping, and now: {error}");
+                    self.detach(kernel, ifindex, &reason)?;
+                    self.failed.insert(ifindex);
+                }
+            }
+        }
+        sweep::start_over(kernel)
     }
 
     /// Whether it is time to try again where attaching failed.
@@ -182,20 +228,18 @@ impl Interfaces {
         self.watched.retain(|it| it.id != id);
         let attach_points = attachment.attach_points;
         self.watched.push(Watched { name: link.name.as_str().into(), id, attach_points, is_up: true });
-        self.attached.insert(link.ifindex, Attached { name: link.name.clone(), attachment });
+        self.attached.insert(link.ifindex, Attached { link: link.clone(), attachment });
         Ok(())
     }
 
-    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32) -> Result<(), kernel::Error> {
-        let Some(Attached { name, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
+    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32, reason: &str) -> Result<(), kernel::Error> {
+        let Some(Attached { link, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
         attachment.detach()?;
         kernel.interface_ids.remove(ifindex);
-        for watched in self.watched.iter_mut().filter(|it| *it.name == *name) {
+        for watched in self.watched.iter_mut().filter(|it| *it.name == *link.name) {
             watched.is_up = false;
         }
-        tracing::warn!(
-            "{name} (ifindex {ifindex}) is not watched any more: it is gone, renamed or no longer selected"
-        );
+        tracing::warn!("{} (ifindex {ifindex}) is not watched any more: {reason}", link.name);
         Ok(())
     }
 

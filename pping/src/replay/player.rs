@@ -394,16 +394,17 @@ mod tests {
 
     #[test]
     fn the_speed_changes_from_the_present_time_on_and_within_limits() {
+        let speed = |pace: &Pace| (pace.speed * 16.0) as u32;
         let mut pace = Pace { at: 0, since: Instant::now(), speed: 1.0, is_paused: true };
         pace.change_speed(SECOND, 2.0);
-        assert_eq!((pace.now(), pace.speed), (SECOND, 2.0));
+        assert_eq!((pace.now(), speed(&pace)), (SECOND, 32));
         for _ in 0..20 {
             pace.change_speed(SECOND, 2.0);
         }
-        assert_eq!(pace.speed, 1024.0);
+        assert_eq!(speed(&pace), 16 * 1024);
         for _ in 0..20 {
             pace.change_speed(SECOND, 0.5);
         }
-        assert_eq!(pace.speed, 1.0 / 16.0);
+        assert_eq!(speed(&pace), 1);
     }
 }

@@ -1,14 +1,16 @@
 //! The programs attached to an interface.
 
 use std::{
+    io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
 use aya::programs::xdp::XdpLink;
+use pping_common::abi::Direction;
 
-use super::{AttachPoints, clsact};
-use crate::kernel::{Error, detach, pins};
+use super::{AttachPoints, clsact, tc};
+use crate::kernel::{Error, detach, interfaces::Link, load::Kernel, lookup, pins};
 
 /// The attached programs of an interface. Dropping it detaches them, except pinned ones.
 pub struct Attachment {
@@ -21,7 +23,7 @@ pub struct Attachment {
 pub(super) enum AttachedLink {
     Tcx(#[expect(dead_code, reason = "detaches when dropped")] OwnedFd),
     Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
-    Clsact(#[expect(dead_code, reason = "is removed when dropped")] clsact::Filter),
+    Clsact(clsact::Filter),
     Pinned(PathBuf),
 }
 
@@ -38,6 +40,34 @@ impl Attachment {
             }
             pins::remove(path)
         })
+    }
+
+    /// Whether another program removed a filter of this attachment. Only filters can be removed by others.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub fn has_lost_filters(&self) -> io::Result<bool> {
+        for link in &self.links {
+            if let AttachedLink::Clsact(filter) = link
+                && filter.is_lost()?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Puts the filters back that other programs removed.
+    ///
+    /// # Errors
+    /// If the kernel refuses a filter.
+    pub fn put_filters_back(&mut self, kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
+        for (direction, attached) in Direction::ALL.into_iter().zip(&mut self.links) {
+            let AttachedLink::Clsact(filter) = attached else { continue };
+            let program = lookup::classifier(&mut kernel.programs, lookup::tc_program(direction))?;
+            filter.put_back(program, link).map_err(|error| tc::refused(link, &error))?;
+        }
+        Ok(())
     }
 
     /// The paths of its pins.

@@ -63,7 +63,7 @@ fn attach_tcx(
     }
 }
 
-fn refused(link: &Link, error: &dyn std::error::Error) -> Error {
+pub(super) fn refused(link: &Link, error: &dyn std::error::Error) -> Error {
     Error::Attach { interface: link.name.clone(), attach_point: "tc", reason: innermost(error) }
 }
 

@@ -53,6 +53,13 @@ impl SeriesTable {
         unsafe { (&raw const (*self.control.first()).lease_end).read_volatile() }
     }
 
+    /// Ends the lease of the programs, if they have one. The next sweep makes them stop.
+    pub(in super::super) fn end_lease(&self) {
+        // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
+        unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(Control::LAPSED) };
+        self.number(offset_of!(Control, lapsed)).store(1, Ordering::SeqCst);
+    }
+
     /// Makes the next sweep begin the lease of the programs, if they have one.
     pub(in super::super) fn begin_lease(&self) {
         // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.

@@ -37,10 +37,29 @@ fn sweep_scope(kernel: &mut Kernel, scope: Scope) -> Result<(), Error> {
         "pping got no CPU for more than {LEASE_SECONDS} s, after which its programs stop: packets that \
          passed meanwhile were not measured, and all flows start over"
     );
-    // Pending timestamps may have been echoed unseen.
+    start_over(kernel)
+}
+
+/// Makes programs that have a lease stop until [`start_over`].
+///
+/// # Errors
+/// Like [`sweep`].
+pub fn pause(kernel: &mut Kernel) -> Result<(), Error> {
+    let Kernel { programs, sweeper, series, interface_ids, .. } = kernel;
+    series.end_lease();
+    sweeper.sweep(programs, series, interface_ids, Scope::Due)
+}
+
+/// Reports and deletes all flows, whose pending timestamps may have been echoed unseen. Then the programs go on, with
+/// another lease.
+///
+/// # Errors
+/// Like [`sweep`].
+pub fn start_over(kernel: &mut Kernel) -> Result<(), Error> {
+    let Kernel { programs, sweeper, series, interface_ids, .. } = kernel;
     series.set_cut_off(Control::PACKETS_MISSED);
-    sweeper.sweep(programs, series, interface_ids, scope)?;
+    sweeper.sweep(programs, series, interface_ids, Scope::All)?;
     series.set_cut_off(0);
     series.begin_lease();
-    sweeper.sweep(programs, series, interface_ids, scope)
+    sweeper.sweep(programs, series, interface_ids, Scope::Due)
 }

@@ -11,6 +11,7 @@ use super::{
     monitor::{
         ENDING, PATIENCE, endless_ping, interrupt, ok, ping, pping, tool, topology, wait_until, watch_with,
     },
+    neighbours::tc,
 };
 
 /// The offset of the `EtherType` in a frame without VLAN tags, and the value for IPv4.
@@ -83,6 +84,29 @@ fn programs_a_killed_agent_leaves_measure_nothing() {
         ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.1");
         dump() == before
     });
+}
+
+#[test]
+fn filters_that_others_remove_are_put_back_and_what_was_recorded_before_is_not_matched() {
+    const PUT_BACK: &str = "wan0: another program had removed filters of pping, which are back";
+    // Longer than it takes to put them back.
+    let held = Duration::from_secs(8);
+    let topology = topology();
+    let pping = watch(&topology);
+    for (times, removal) in [(1, "qdisc del dev wan0 clsact"), (2, "filter del dev wan0 egress")] {
+        let mut across = ping_held(&topology, held);
+        tc(&topology, removal);
+        wait_until(removal, || ok(pping.stderr()).matches(PUT_BACK).count() == times);
+        ok(across.wait_timeout(PATIENCE));
+        // Samples come in order, so the one to come shows that there was none before.
+        ping(topology.client(), Topology::SERVER_IPV4, "-c1");
+    }
+    let mut undisturbed = ping_held(&topology, held);
+    ok(undisturbed.wait_timeout(PATIENCE));
+    wait_until("the last ping", || longer_than(held, &ok(pping.stdout())) > 0);
+    assert_eq!(longer_than(held / 2, &interrupt(pping)), 1, "the last ping alone");
+    let left = tc(&topology, "qdisc show dev wan0");
+    assert!(!left.contains("clsact"), "{left}");
 }
 
 #[test]

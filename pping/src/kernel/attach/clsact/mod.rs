@@ -15,12 +15,13 @@ use std::{
 };
 
 use aya::programs::SchedClassifier;
+use nix::net::if_::if_indextoname;
 use pping_common::abi::Direction;
 
 use self::{
     lock::FilterLock,
     name::Name,
-    run::{Owner, Run, RunSocket},
+    run::{Owner, RunSocket},
 };
 use crate::kernel::{
     error::innermost,
@@ -49,16 +50,32 @@ impl Filter {
         has_discipline: bool,
     ) -> io::Result<Self> {
         let socket = owner.socket()?;
-        let program = program.fd().map_err(|error| io::Error::other(innermost(&error)))?;
-        let mut control = TrafficControl::connect()?;
-        let _lock = FilterLock::acquire();
-        let is_made = control.add_clsact(link.ifindex)?;
-        let added =
-            add(&mut control, program.as_fd(), link, direction, socket.run, is_made || has_discipline);
-        if added.is_err() && is_made {
-            remove_unused_discipline(&mut control, link.ifindex).ok();
+        let name = Name { direction, run: socket.run, has_discipline };
+        let name = add_with_discipline(program, link, name)?;
+        Ok(Self { interface: link.name.clone(), ifindex: link.ifindex, name, _socket: socket })
+    }
+
+    /// Whether another program removed the filter, and not the interface with it.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub(super) fn is_lost(&self) -> io::Result<bool> {
+        let name = self.name.to_string();
+        let filters = TrafficControl::connect()?.filters(self.ifindex, self.name.direction)?;
+        // The kernel takes an interface from its list before it removes the filters.
+        Ok(filters.iter().all(|filter| filter.name != name) && if_indextoname(self.ifindex).is_ok())
+    }
+
+    /// Attaches the program again if another program removed the filter.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    pub(super) fn put_back(&mut self, program: &SchedClassifier, link: &Link) -> io::Result<()> {
+        if self.is_lost()? {
+            // The discipline that pping made, if it did, may be gone as well, and that of another program be there.
+            self.name = add_with_discipline(program, link, Name { has_discipline: false, ..self.name })?;
         }
-        Ok(Self { interface: link.name.clone(), ifindex: link.ifindex, name: added?, _socket: socket })
+        Ok(())
     }
 
     fn remove(&self) -> io::Result<()> {
@@ -87,14 +104,28 @@ impl Drop for Filter {
     }
 }
 
+/// Adds a filter, and a discipline if there is none. Returns the filter's name, which also says if pping made the
+/// discipline.
+fn add_with_discipline(program: &SchedClassifier, link: &Link, mut name: Name) -> io::Result<Name> {
+    let program = program.fd().map_err(|error| io::Error::other(innermost(&error)))?;
+    let mut control = TrafficControl::connect()?;
+    let _lock = FilterLock::acquire();
+    let is_made = control.add_clsact(link.ifindex)?;
+    name.has_discipline |= is_made;
+    let added = add(&mut control, program.as_fd(), link, name);
+    if added.is_err() && is_made {
+        remove_unused_discipline(&mut control, link.ifindex).ok();
+    }
+    added
+}
+
 fn add(
     control: &mut TrafficControl,
     program: BorrowedFd<'_>,
     link: &Link,
-    direction: Direction,
-    run: Run,
-    has_discipline: bool,
+    mut name: Name,
 ) -> io::Result<Name> {
+    let direction = name.direction;
     let mut names = Vec::new();
     let mut is_first = true;
     for it in Direction::ALL {
@@ -103,8 +134,7 @@ fn add(
             names.extend(Name::parse(&filter.name));
         }
     }
-    let has_discipline = has_discipline || names.iter().any(|name| name.has_discipline);
-    let name = Name { direction, run, has_discipline };
+    name.has_discipline |= names.iter().any(|other| other.has_discipline);
     control.add_filter(link.ifindex, direction, program, &name.to_string())?;
     if !is_first {
         tracing::info!(
