@@ -15,7 +15,7 @@ use std::{
 };
 
 use aya::programs::SchedClassifier;
-use nix::net::if_::if_indextoname;
+use nix::net::if_::if_nametoindex;
 use pping_common::abi::Direction;
 
 use self::{
@@ -63,7 +63,8 @@ impl Filter {
         let name = self.name.to_string();
         let filters = TrafficControl::connect()?.filters(self.ifindex, self.name.direction)?;
         // The kernel takes an interface from its list before it removes the filters.
-        Ok(filters.iter().all(|filter| filter.name != name) && if_indextoname(self.ifindex).is_ok())
+        let is_same_interface = || if_nametoindex(&*self.interface) == Ok(self.ifindex);
+        Ok(filters.iter().all(|filter| filter.name != name) && is_same_interface())
     }
 
     /// Attaches the program again if another program removed the filter.
