@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -37,13 +38,23 @@ pub(super) struct Interfaces {
     /// Interfaces whose failure to attach was logged, by ifindex.
     failed: BTreeSet<u32>,
     tried: Instant,
-    /// When filters were looked for.
-    checked: Instant,
+    /// The present or last look for filters. It has a thread of its own, because the kernel does not answer while any
+    /// interface is being changed. Its result is the interfaces from which another program removed filters, by ifindex.
+    look: Option<JoinHandle<BTreeSet<u32>>>,
+    /// When that began.
+    looked: Instant,
 }
 
 struct Attached {
     link: Link,
     attachment: Attachment,
+}
+
+impl Attached {
+    fn has_lost_filters(&self) -> bool {
+        let filters: Vec<_> = self.attachment.filters().collect();
+        !attach::lost(&filters).is_empty()
+    }
 }
 
 impl Interfaces {
@@ -56,7 +67,8 @@ impl Interfaces {
             attached: BTreeMap::new(),
             failed: BTreeSet::new(),
             tried: Instant::now(),
-            checked: Instant::now(),
+            look: None,
+            looked: Instant::now(),
         }
     }
 
@@ -150,18 +162,9 @@ impl Interfaces {
     /// # Errors
     /// If the flows cannot start over, or an interface cannot be given up whose filters the kernel refuses.
     pub(super) fn put_filters_back(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
-        if self.checked.elapsed() < FILTER_INTERVAL {
-            return Ok(());
-        }
-        self.checked = Instant::now();
-        let has_lost = |it: &Attached| {
-            it.attachment.has_lost_filters().unwrap_or_else(|error| {
-                tracing::warn!("{}: cannot look for the filters of pping: {error}", it.link.name);
-                false
-            })
-        };
-        let lost: Vec<u32> =
-            self.attached.iter().filter(|(_, it)| has_lost(it)).map(|(&ifindex, _)| ifindex).collect();
+        let mut lost = self.lost_filters();
+        // Meanwhile an interface may have gone, with its filters.
+        lost.retain(|ifindex| self.attached.get(ifindex).is_some_and(Attached::has_lost_filters));
         if lost.is_empty() {
             return Ok(());
         }
@@ -183,6 +186,22 @@ impl Interfaces {
             }
         }
         sweep::start_over(kernel)
+    }
+
+    /// Returns the interfaces from which another program removed filters, by ifindex, as far as that is known yet.
+    fn lost_filters(&mut self) -> BTreeSet<u32> {
+        if let Some(look) = self.look.take_if(|look| look.is_finished()) {
+            return look.join().unwrap_or_default();
+        }
+        if self.look.is_none() && self.looked.elapsed() >= FILTER_INTERVAL {
+            let filters: Vec<_> = self.attached.values().flat_map(|it| it.attachment.filters()).collect();
+            if !filters.is_empty() {
+                let look = thread::Builder::new().name("pping-filters".into());
+                self.look = look.spawn(move || attach::lost(&filters)).ok();
+            }
+            self.looked = Instant::now();
+        }
+        BTreeSet::new()
     }
 
     /// Whether it is time to try again where attaching failed.

@@ -1,7 +1,6 @@
 //! The programs attached to an interface.
 
 use std::{
-    io,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
@@ -9,7 +8,11 @@ use std::{
 use aya::programs::xdp::XdpLink;
 use pping_common::abi::Direction;
 
-use super::{AttachPoints, clsact, tc};
+use super::{
+    AttachPoints,
+    clsact::{self, FilterPlace},
+    tc,
+};
 use crate::kernel::{Error, detach, interfaces::Link, load::Kernel, lookup, pins};
 
 /// The attached programs of an interface. Dropping it detaches them, except pinned ones.
@@ -42,19 +45,12 @@ impl Attachment {
         })
     }
 
-    /// Whether another program removed a filter of this attachment. Only filters can be removed by others.
-    ///
-    /// # Errors
-    /// The error of the kernel.
-    pub fn has_lost_filters(&self) -> io::Result<bool> {
-        for link in &self.links {
-            if let AttachedLink::Clsact(filter) = link
-                && filter.is_lost()?
-            {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    /// Its filters. Other programs may remove them, but not links.
+    pub fn filters(&self) -> impl Iterator<Item = FilterPlace> {
+        self.links.iter().filter_map(|link| match link {
+            AttachedLink::Clsact(filter) => Some(filter.place.clone()),
+            AttachedLink::Tcx(_) | AttachedLink::Xdp(_) | AttachedLink::Pinned(_) => None,
+        })
     }
 
     /// Puts the filters back that other programs removed.

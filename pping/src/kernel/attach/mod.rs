@@ -17,7 +17,9 @@ pub use self::{
     attach_point::{AttachPoint, AttachPoints},
     attachment::Attachment,
     clsact::{
+        FilterPlace,
         leftovers::{self, Removed},
+        lost,
         run::Owner,
     },
 };

@@ -9,6 +9,7 @@ mod name;
 pub(super) mod run;
 
 use std::{
+    collections::BTreeSet,
     io,
     os::fd::{AsFd as _, BorrowedFd},
     sync::Arc,
@@ -31,10 +32,16 @@ use crate::kernel::{
 
 /// A filter of this run. Dropping it removes it, and the discipline too, if pping made that and no other filter uses it.
 pub(super) struct Filter {
+    pub(super) place: FilterPlace,
+    _socket: Arc<RunSocket>,
+}
+
+/// Where a filter is, and its name.
+#[derive(Clone, Debug)]
+pub struct FilterPlace {
     interface: String,
     ifindex: u32,
     name: Name,
-    _socket: Arc<RunSocket>,
 }
 
 impl Filter {
@@ -52,19 +59,8 @@ impl Filter {
         let socket = owner.socket()?;
         let name = Name { direction, run: socket.run, has_discipline };
         let name = add_with_discipline(program, link, name)?;
-        Ok(Self { interface: link.name.clone(), ifindex: link.ifindex, name, _socket: socket })
-    }
-
-    /// Whether another program removed the filter, and not the interface with it.
-    ///
-    /// # Errors
-    /// The error of the kernel.
-    pub(super) fn is_lost(&self) -> io::Result<bool> {
-        let name = self.name.to_string();
-        let filters = TrafficControl::connect()?.filters(self.ifindex, self.name.direction)?;
-        // The kernel takes an interface from its list before it removes the filters.
-        let is_same_interface = || if_nametoindex(&*self.interface) == Ok(self.ifindex);
-        Ok(filters.iter().all(|filter| filter.name != name) && is_same_interface())
+        let place = FilterPlace { interface: link.name.clone(), ifindex: link.ifindex, name };
+        Ok(Self { place, _socket: socket })
     }
 
     /// Attaches the program again if another program removed the filter.
@@ -72,11 +68,37 @@ impl Filter {
     /// # Errors
     /// The error of the kernel.
     pub(super) fn put_back(&mut self, program: &SchedClassifier, link: &Link) -> io::Result<()> {
-        if self.is_lost()? {
+        if self.place.is_lost()? {
             // The discipline that pping made, if it did, may be gone as well, and that of another program be there.
-            self.name = add_with_discipline(program, link, Name { has_discipline: false, ..self.name })?;
+            let name = Name { has_discipline: false, ..self.place.name };
+            self.place.name = add_with_discipline(program, link, name)?;
         }
         Ok(())
+    }
+}
+
+/// Returns the numbers of the interfaces from which other programs removed one of these filters.
+pub fn lost(filters: &[FilterPlace]) -> BTreeSet<u32> {
+    let is_lost = |it: &&FilterPlace| {
+        it.is_lost().unwrap_or_else(|error| {
+            tracing::warn!("{}: cannot look for a filter of pping: {error}", it.interface);
+            false
+        })
+    };
+    filters.iter().filter(is_lost).map(|it| it.ifindex).collect()
+}
+
+impl FilterPlace {
+    /// Whether another program removed the filter, and not the interface with it.
+    ///
+    /// # Errors
+    /// The error of the kernel.
+    fn is_lost(&self) -> io::Result<bool> {
+        let name = self.name.to_string();
+        let filters = TrafficControl::connect()?.filters(self.ifindex, self.name.direction)?;
+        // The kernel takes an interface from its list before it removes the filters.
+        let is_same_interface = || if_nametoindex(&*self.interface) == Ok(self.ifindex);
+        Ok(filters.iter().all(|filter| filter.name != name) && is_same_interface())
     }
 
     fn remove(&self) -> io::Result<()> {
@@ -99,8 +121,9 @@ impl Filter {
 
 impl Drop for Filter {
     fn drop(&mut self) {
-        if let Err(error) = self.remove() {
-            tracing::warn!("{}: could not remove a tc filter ({error}); run `pping cleanup`", self.interface);
+        if let Err(error) = self.place.remove() {
+            let interface = &self.place.interface;
+            tracing::warn!("{interface}: could not remove a tc filter ({error}); run `pping cleanup`");
         }
     }
 }
