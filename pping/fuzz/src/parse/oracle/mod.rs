@@ -200,8 +200,10 @@ impl Network {
 fn tcp(bytes: &[u8], at: usize) -> Option<(Transport, usize)> {
     let header: [u8; 20] = array(bytes, at)?;
     let header_len = usize::from(header[12] >> 4) * 4;
-    // Only the captured options. If the parser needs more of them, it reports the frame as truncated.
+    // Only the captured options. If the parser needs more of them, it reports the frame as truncated. It reads four bytes
+    // at a time, so it does not see an option that the capture cuts after a byte or two of its last four.
     let mut options = bytes.get(at + 20..bytes.len().min(at + header_len.max(20)))?.to_vec();
+    options.truncate(options.len() / 4 * 4);
     options.resize(header_len.max(20) - 20, 0);
     let ports = [number(&header, 0)?, number(&header, 2)?];
     let numbers = [4, 8].map(|at| array(&header, at).map_or(0, u32::from_be_bytes));
