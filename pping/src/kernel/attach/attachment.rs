@@ -11,7 +11,7 @@ use pping_common::abi::Direction;
 use super::{
     AttachPoints,
     clsact::{self, FilterPlace},
-    tc,
+    target::refused_at_tc,
 };
 use crate::kernel::{Error, detach, interfaces::Link, load::Kernel, lookup, pins};
 
@@ -61,7 +61,7 @@ impl Attachment {
         for (direction, attached) in Direction::ALL.into_iter().zip(&mut self.links) {
             let AttachedLink::Clsact(filter) = attached else { continue };
             let program = lookup::classifier(&mut kernel.programs, lookup::tc_program(direction))?;
-            filter.put_back(program, link).map_err(|error| tc::refused(link, &error))?;
+            filter.put_back(program, link).map_err(|error| refused_at_tc(link, &error))?;
         }
         Ok(())
     }

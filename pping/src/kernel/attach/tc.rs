@@ -14,11 +14,9 @@ use super::{
     attachment::AttachedLink,
     clsact,
     pinned::{adopt, pin_descriptor},
-    target::Target,
+    target::{Target, refused_at_tc},
 };
-use crate::kernel::{
-    Error, bpf, error::innermost, features::Feature, interfaces::Link, load::Kernel, lookup,
-};
+use crate::kernel::{Error, bpf, features::Feature, load::Kernel, lookup};
 
 pub(super) fn attach_tc(
     kernel: &mut Kernel,
@@ -33,7 +31,7 @@ pub(super) fn attach_tc(
         let Target { link, owner, has_discipline, .. } = target;
         clsact::Filter::attach(program, link, direction, owner, *has_discipline)
             .map(|filter| (AttachPoint::Clsact, AttachedLink::Clsact(filter)))
-            .map_err(|error| refused(link, &error))
+            .map_err(|error| refused_at_tc(link, &error))
     }
 }
 
@@ -53,7 +51,7 @@ fn attach_tcx(
     let attach = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
         Ok(bpf::attach_tcx(program.fd()?.as_fd(), link.ifindex, direction)?)
     };
-    let attached = attach().map_err(|error| refused(link, &*error))?;
+    let attached = attach().map_err(|error| refused_at_tc(link, &*error))?;
     match path {
         None => Ok(AttachedLink::Tcx(attached)),
         Some(path) => {
@@ -61,10 +59,6 @@ fn attach_tcx(
             Ok(AttachedLink::Pinned(path))
         }
     }
-}
-
-pub(super) fn refused(link: &Link, error: &dyn std::error::Error) -> Error {
-    Error::Attach { interface: link.name.clone(), attach_point: "tc", reason: innermost(error) }
 }
 
 pub(super) fn adopt_tc(program: &mut SchedClassifier, path: &Path) -> bool {
