@@ -27,7 +27,7 @@ const CAPTURES_BESIDE_REPOSITORY: &str = "shared/captures";
 
 /// Tells the test programs how many tests run at a time. Many tests wait more than they work.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
-const TESTS_PER_CPU: usize = 3;
+const TESTS_PER_CPU: usize = 2;
 
 /// Names the Python for test scripts that need more than its own library.
 const PYTHON_VARIABLE: &str = "PPING_PYTHON";

@@ -7,6 +7,7 @@ use aya::{
     programs::{Program as AnyProgram, TestRun as _, TestRunOptions},
     sys::{Stats, enable_stats},
 };
+use nix::sys::signal::SigSet;
 use pping::kernel::load::{self, Kernel, LoadOptions};
 use pping_bench_programs::BASELINE;
 use pping_common::{
@@ -40,6 +41,8 @@ const ATTEMPTS: usize = 10;
 
 /// Runs a program on a packet, `times` in a row.
 fn repeat(programs: &Ebpf, name: &str, bytes: &[u8], times: u32) {
+    // The kernel ends these runs early when a signal comes, such as that of another test's child. Another thread takes it.
+    SigSet::all().thread_block().unwrap();
     let options = TestRunOptions { data_in: Some(bytes), repeat: times, ..TestRunOptions::new() };
     match programs.program(name).unwrap() {
         AnyProgram::SchedClassifier(program) => program.test_run(options),
