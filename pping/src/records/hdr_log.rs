@@ -265,12 +265,13 @@ mod tests {
         let refused = log.output.lines_refused();
         assert!(refused > 0 && refused < INTERVALS, "{refused}");
         log.reopen();
-        drop(writer);
         let read = thread::spawn(move || {
             let mut bytes = Vec::new();
             reader.read_to_end(&mut bytes).map(|_| bytes)
         });
         let lost = log.close().unwrap();
+        // Until then, the path must not name what another test opens.
+        drop(writer);
         assert_eq!(lost, refused);
         assert_eq!(contents(&read.join().unwrap().unwrap()).0, INTERVALS - lost);
     }
