@@ -73,6 +73,9 @@ pub(crate) fn set_no_new_privs() -> std::io::Result<()> {
 /// The capabilities for attaching to new interfaces. (Loading the programs takes `CAP_PERFMON` as well.)
 pub(crate) const FOR_INTERFACES: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_NET_ADMIN];
 
+/// The capability for running a loaded program, where the kernel lets only privileged users call bpf(2).
+pub(crate) const FOR_RUNS: [Capability; 1] = [Capability::CAP_BPF];
+
 /// The capability for reopening files of other users when pping runs as root.
 pub(crate) const FOR_FILES: [Capability; 1] = [Capability::CAP_DAC_OVERRIDE];
 

@@ -26,7 +26,7 @@ pub struct Control {
     /// A secret for [`super::SeriesKey::hash`] and [`super::host_bit`], so that no sender can choose two keys with the
     /// same hash. The agent writes it once.
     pub seed: u64,
-    /// Not 0 once a sweep has found that the lease had run out.
+    /// Not 0 once a renewal has found that the lease had run out.
     pub lapsed: u32,
     /// The number of committed rotations that the agent has since removed from the series: all, or all but the last.
     pub emptied: u32,

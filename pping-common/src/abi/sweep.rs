@@ -10,7 +10,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct SweepRequest {
-    /// [`SweepRequest::BEGIN`], or the table to visit.
+    /// [`SweepRequest::BEGIN`], [`SweepRequest::RENEW`], or the table to visit.
     pub kind: u32,
     /// How many interfaces or flows to visit. If the kernel cannot walk a map, the slot of the one flow to visit.
     pub due: u32,
@@ -29,6 +29,9 @@ pub struct SweepRequest {
 impl SweepRequest {
     /// Begins a sweep.
     pub const BEGIN: u32 = 0;
+
+    /// Renews the lease, as the beginning of a sweep does, and begins none.
+    pub const RENEW: u32 = 1;
 
     /// Visits IPv4 flows.
     pub const V4: u32 = 4;

@@ -36,8 +36,8 @@ use crate::{
 /// A flow that has sent no packet for this many sweeps needs no entry of the pool.
 const IDLE_WITHOUT_PENDING: u32 = 2;
 
-/// Begins the next sweep or continues the present one, and returns the kind of the agent's request. If the lease has
-/// run out, no sweep begins, and [`Control::lapsed`] is set.
+/// Begins the next sweep or continues the present one, and returns the kind of the agent's request. If a renewal finds
+/// that the lease has run out, no sweep begins, and [`Control::lapsed`] is set.
 #[inline(always)]
 fn begin_or_continue(ctx: &impl EbpfContext) -> Option<u32> {
     let (control, request) = (maps::control()?, maps::request()?);
@@ -47,19 +47,22 @@ fn begin_or_continue(ctx: &impl EbpfContext) -> Option<u32> {
     };
     let cut_off = control.at(field!(Control, cut_off)).read();
     let sweep = control.at(field!(Control, sweep));
-    if kind == SweepRequest::BEGIN && cut_off == 0 && lease::renew(control) {
-        // Only the sweep writes here, and the agent runs one at a time.
+    let begins = kind == SweepRequest::BEGIN;
+    let is_good = cut_off == 0 && (begins || kind == SweepRequest::RENEW) && lease::renew(control);
+    if begins && is_good {
+        // Only this program writes here, and the agent makes one request at a time.
         sweep.write(sweep.read().wrapping_add(1));
     }
     let number = sweep.read();
     // SAFETY: this helper only reads a clock.
     let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, needs_second_walk: 0 };
-    // SAFETY: map values, valid for the program's run. Only the sweep uses them, and the agent runs one at a time.
+    // SAFETY: map values, valid for the program's run. Only this program uses them, and the agent makes one request at a
+    // time.
     unsafe {
         maps::sweep()?.write_volatile(sweep);
         (&raw mut (*request).sweep).write_volatile(number);
     }
-    if kind == SweepRequest::BEGIN {
+    if begins {
         debug!(ctx, "sweep {} begins", number);
     }
     Some(kind)
@@ -73,7 +76,7 @@ pub fn sweep(ctx: &impl EbpfContext) {
     let Some(kind) = begin_or_continue(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
-        SweepRequest::BEGIN => interfaces::walk_through(),
+        SweepRequest::BEGIN | SweepRequest::RENEW => interfaces::walk_through(),
         SweepRequest::V4 => visit_v4(),
         SweepRequest::V6 => visit_v6(),
         SweepRequest::QUERY_V4 if has_dns => queries::walk_through_v4(),
@@ -114,7 +117,7 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
     // SAFETY: map values, valid for the program's run.
     let (slot, request) = unsafe { (Slot((&raw const (*sweep).due).read_volatile()), &*request) };
     match kind {
-        SweepRequest::BEGIN => interfaces::update_all(),
+        SweepRequest::BEGIN | SweepRequest::RENEW => interfaces::update_all(),
         SweepRequest::V4 => visit_one::<Ipv4>(slot),
         SweepRequest::V6 => visit_one::<Ipv6>(slot),
         SweepRequest::QUERY_V4 => queries::visit_query(&request.query_v4),

@@ -3,9 +3,10 @@
 use std::{
     ffi::CStr,
     io,
-    os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
+    os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd},
 };
 
+use aya::programs::ProgramFd;
 use pping_common::abi::Direction;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -13,6 +14,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 const PROG_LOAD: libc::c_long = 5;
 const OBJ_PIN: libc::c_long = 6;
 const OBJ_GET: libc::c_long = 7;
+const PROG_TEST_RUN: libc::c_long = 10;
 const OBJ_GET_INFO_BY_FD: libc::c_long = 15;
 const PROG_QUERY: libc::c_long = 16;
 const LINK_CREATE: libc::c_long = 28;
@@ -46,6 +48,12 @@ struct ProgLoad {
     insn_cnt: u32,
     insns: u64,
     license: u64,
+}
+
+#[repr(C)]
+struct ProgTestRun {
+    prog_fd: u32,
+    retval: u32,
 }
 
 #[repr(C)]
@@ -127,6 +135,15 @@ pub(super) fn load_classifier(instructions: &[Instruction]) -> io::Result<OwnedF
             license: c"GPL".as_ptr() as u64,
         },
     )
+}
+
+/// Runs a program that needs no packet. (aya runs only programs of an [`aya::Ebpf`], which one thread has at a time.)
+///
+/// # Errors
+/// The error of the kernel.
+pub(super) fn run(program: &ProgramFd) -> io::Result<()> {
+    let program = program.as_fd().as_raw_fd() as u32;
+    call(PROG_TEST_RUN, &mut ProgTestRun { prog_fd: program, retval: 0 }).map(drop)
 }
 
 /// Returns the bytes of machine code of a program: 0 if the kernel interprets it.

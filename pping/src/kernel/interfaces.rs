@@ -174,11 +174,14 @@ impl Link {
             ifindex: self.ifindex,
             id,
             link_type: link_type as u16,
-            lease_end: kernel.series.lease_end(),
             sweep: kernel.series.sweep(),
             ..Interface::EMPTY
         };
-        if kernel.interface_ids.insert(interface, &self.name)? { Ok(id) } else { Err(full()) }
+        if !kernel.interface_ids.insert(interface, &self.name)? {
+            return Err(full());
+        }
+        kernel.sweeper.watch(&kernel.interface_ids)?;
+        Ok(id)
     }
 
     /// The link type: the header at the start of its frames.

@@ -32,18 +32,6 @@ pub fn sweep_program<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut R
     program_mut(programs, name)
 }
 
-/// A loaded program, to inspect or to run.
-pub(super) fn program<'a, P>(programs: &'a Ebpf, name: &str) -> Result<&'a P, Error>
-where
-    &'a P: TryFrom<&'a Program, Error = ProgramError>,
-{
-    programs
-        .program(name)
-        .ok_or_else(|| refused(name, "it is not part of this build"))?
-        .try_into()
-        .map_err(|error| refused(name, error))
-}
-
 pub(super) fn program_mut<'a, P>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut P, Error>
 where
     &'a mut P: TryFrom<&'a mut Program, Error = ProgramError>,

@@ -79,6 +79,7 @@ pub fn load_entry_programs(
         // The programs must have the lease before they are attached.
         load_sweep(&mut kernel)?;
         sweep::sweep(&mut kernel)?;
+        kernel.sweeper.keep_lease()?;
     }
     Ok(kernel)
 }
@@ -93,7 +94,7 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
     load_programs(&mut kernel.programs, hooks, stages::is_stage)?;
     if kernel.has_lease() {
         // On a slow machine the lease may have run out meanwhile. No flows exist yet that would have to start over.
-        kernel.series.begin_lease();
+        kernel.sweeper.begin_lease(&kernel.series);
     } else {
         load_sweep(kernel)?;
     }
@@ -161,7 +162,11 @@ fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
         let name = kernel.sweeper.program();
         let program = sweep_program(&mut kernel.programs, name)?;
         match retry_interrupted(|| program.load()) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                let loaded = program.fd().map_err(|error| refused(name, error))?.try_clone()?;
+                kernel.sweeper.set_program(loaded);
+                return Ok(());
+            }
             Err(error) if kernel.sweeper.walks => {
                 tracing::debug!("{name}: {error}");
                 tracing::info!("this kernel cannot walk through maps; {}", Feature::ForEach.instead());

@@ -37,7 +37,7 @@ impl SeriesTable {
         self.number(offset_of!(Control, cut_off)).load(Ordering::SeqCst) != 0
     }
 
-    /// Whether a sweep found that the lease of the programs had run out.
+    /// Whether a renewal found that the lease of the programs had run out.
     pub(in super::super) fn has_lapsed(&self) -> bool {
         self.number(offset_of!(Control, lapsed)).load(Ordering::SeqCst) != 0
     }
@@ -47,20 +47,16 @@ impl SeriesTable {
         self.number(offset_of!(Control, sweep)).load(Ordering::SeqCst)
     }
 
-    /// When the lease of the programs ends, in ticks.
-    pub(in super::super) fn lease_end(&self) -> u64 {
-        // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
-        unsafe { (&raw const (*self.control.first()).lease_end).read_volatile() }
-    }
-
-    /// Ends the lease of the programs, if they have one. The next sweep makes them stop.
+    /// Ends the lease of the programs, if they have one. The next renewal makes them stop. No other thread may make a
+    /// request meanwhile.
     pub(in super::super) fn end_lease(&self) {
         // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
         unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(Control::LAPSED) };
         self.number(offset_of!(Control, lapsed)).store(1, Ordering::SeqCst);
     }
 
-    /// Makes the next sweep begin the lease of the programs, if they have one.
+    /// Makes the next renewal begin the lease of the programs, if they have one. No other thread may make a request
+    /// meanwhile.
     pub(in super::super) fn begin_lease(&self) {
         // SAFETY: inside the mapping of one `Control`. The programs write to it in a sweep only, and none is run now.
         unsafe { (&raw mut (*self.control.first()).lease_end).write_volatile(0) };

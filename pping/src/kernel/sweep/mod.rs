@@ -1,6 +1,8 @@
 //! The sweep: the kernel adds up what flows sent, deletes idle ones, and gives up on DNS queries.
 
+mod keeper;
 mod lap;
+mod requests;
 mod sweeper;
 
 use pping_common::{abi::Control, limits::LEASE_SECONDS};
@@ -46,7 +48,7 @@ fn sweep_scope(kernel: &mut Kernel, scope: Scope) -> Result<(), Error> {
 /// Like [`sweep`].
 pub fn pause(kernel: &mut Kernel) -> Result<(), Error> {
     let Kernel { programs, sweeper, series, interface_ids, .. } = kernel;
-    series.end_lease();
+    sweeper.end_lease(series);
     sweeper.sweep(programs, series, interface_ids, Scope::Due)
 }
 
@@ -60,6 +62,6 @@ pub fn start_over(kernel: &mut Kernel) -> Result<(), Error> {
     series.set_cut_off(Control::PACKETS_MISSED);
     sweeper.sweep(programs, series, interface_ids, Scope::All)?;
     series.set_cut_off(0);
-    series.begin_lease();
+    sweeper.begin_lease(series);
     sweeper.sweep(programs, series, interface_ids, Scope::Due)
 }

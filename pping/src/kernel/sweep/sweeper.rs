@@ -3,12 +3,11 @@
 use aya::{
     Ebpf, Pod,
     maps::{HashMap, MapData, MapError},
-    programs::{RawTracePoint, RawTracePointRunOptions, TestRun as _},
+    programs::ProgramFd,
 };
 use pping_common::{
     abi::{Bar, Contender, SweepRequest},
     dns::{Query, QueryKey, is_unanswered},
-    flow::{Ipv4, Ipv6},
     limits::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS, SWEEP_INTERVAL_SECONDS,
         UNANSWERED_IDLE_SECONDS,
@@ -16,11 +15,15 @@ use pping_common::{
     table::{Bucket, Slot, WAYS, idle_sweeps},
 };
 
-use super::lap::Lap;
+use super::{
+    keeper::Keeper,
+    lap::Lap,
+    requests::{NOTHING, Requests, Shared},
+};
 use crate::kernel::{
     Error, clock,
     interface_ids::InterfaceIds,
-    lookup::{self, array},
+    lookup::array,
     memory::{Array, Elements},
     series::SeriesTable,
 };
@@ -48,13 +51,13 @@ pub(super) enum Scope {
     All,
 }
 
-/// Runs the sweep program, for many flows and queries at a time (Linux 5.13) or once for each of them. To the kernel
-/// each run is a test run, which needs no packet.
+/// Runs the sweep program, for many flows and queries at a time (Linux 5.13) or once for each of them.
 pub struct Sweeper {
     pub(in crate::kernel) walks: bool,
     has_dns: bool,
-    request: Elements<SweepRequest>,
-    due: Elements<u64>,
+    requests: Shared,
+    /// Renews the lease of the programs, if they have one.
+    keeper: Option<Keeper>,
     contenders: Elements<Contender>,
     tables: [Table; 2],
     /// The ranking of flow directions, and how many packets each end must have sent to be ranked. `None` while nothing
@@ -91,8 +94,11 @@ impl Sweeper {
             tables: [table(SweepRequest::V4, "INDEX_V4")?, table(SweepRequest::V6, "INDEX_V6")?],
             walks,
             has_dns,
-            request: Elements::new(array(programs, "SWEEP_REQUEST")?, 1)?,
-            due: Elements::new(array(programs, "DUE")?, MAX_DUE as usize)?,
+            requests: Shared::new(Requests::new(
+                Elements::new(array(programs, "SWEEP_REQUEST")?, 1)?,
+                Elements::new(array(programs, "DUE")?, MAX_DUE as usize)?,
+            )),
+            keeper: None,
             contenders: Elements::new(array(programs, "CONTENDERS")?, 2 * MAX_DUE as usize)?,
             ranking: None,
         })
@@ -101,6 +107,45 @@ impl Sweeper {
     /// The name of the program.
     pub fn program(&self) -> &'static str {
         if self.walks { "pping_sweep" } else { "pping_sweep_one" }
+    }
+
+    /// Takes the program, once it is loaded.
+    pub(in crate::kernel) fn set_program(&self, program: ProgramFd) {
+        self.requests.turn().set_program(program);
+    }
+
+    /// Renews the lease of the programs from now on, whatever this thread waits for.
+    ///
+    /// # Errors
+    /// If there can be no more threads.
+    pub(in crate::kernel) fn keep_lease(&mut self) -> Result<(), Error> {
+        self.keeper = Some(Keeper::start(self.requests.clone())?);
+        Ok(())
+    }
+
+    /// Gives the lease, if the programs have one, to the interfaces that are watched by now.
+    ///
+    /// # Errors
+    /// If the kernel does not run the program.
+    pub(in crate::kernel) fn watch(&self, interfaces: &InterfaceIds) -> Result<(), Error> {
+        if self.keeper.is_none() {
+            return Ok(());
+        }
+        let mut requests = self.requests.turn();
+        requests.set_watched(interfaces.entries());
+        requests.renew()
+    }
+
+    /// Makes the next request begin the lease of the programs, if they have one.
+    pub(in crate::kernel) fn begin_lease(&self, series: &SeriesTable) {
+        let _turn = self.requests.turn();
+        series.begin_lease();
+    }
+
+    /// Ends the lease of the programs, if they have one. The next request makes them stop.
+    pub(super) fn end_lease(&self, series: &SeriesTable) {
+        let _turn = self.requests.turn();
+        series.end_lease();
     }
 
     /// Makes sweeps find the `limit` worst flow directions by each figure from now on. Both ends must have sent at least
@@ -125,52 +170,37 @@ impl Sweeper {
         if let Some((ranking, _)) = &mut self.ranking {
             ranking.clear();
         }
-        self.begin(programs, interfaces)?;
+        let shared = self.requests.clone();
+        let mut requests = shared.turn();
+        requests.set_watched(interfaces.entries());
+        requests.begin()?;
         if scope != Scope::All && series.has_lapsed() {
             // The lease had already run out, so the program began no sweep.
             return Ok(());
         }
-        // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
-        let sweep = unsafe { (*self.request.first()).sweep };
+        let sweep = requests.sweep();
         for table in 0..self.tables.len() {
-            self.tables[table].lap = self.visit(programs, table, sweep, scope)?;
+            self.tables[table].lap = self.visit(&requests, table, sweep, scope)?;
         }
         if !self.has_dns {
             return Ok(());
         }
         if self.walks {
             let kinds = [SweepRequest::QUERY_V4, SweepRequest::QUERY_V6];
-            return kinds
-                .into_iter()
-                .try_for_each(|kind| self.run(programs, SweepRequest { kind, ..NOTHING }));
+            return kinds.into_iter().try_for_each(|kind| requests.run(SweepRequest { kind, ..NOTHING }));
         }
-        let (v4, v6) = (SweepRequest::QUERY_V4, SweepRequest::QUERY_V6);
-        self.visit_queries(programs, "QUERIES_V4", scope, |key| SweepRequest {
-            kind: v4,
-            query_v4: key,
-            ..NOTHING
-        })?;
-        self.visit_queries(programs, "QUERIES_V6", scope, |key| SweepRequest {
-            kind: v6,
-            query_v6: key,
-            ..NOTHING
-        })
-    }
-
-    /// Makes the program begin a sweep, and update the entries of watched interfaces.
-    fn begin(&self, programs: &Ebpf, interfaces: &InterfaceIds) -> Result<(), Error> {
-        let entries = interfaces.entries();
-        let request = SweepRequest { kind: SweepRequest::BEGIN, due: entries.len() as u32, ..NOTHING };
-        for (due, entry) in self.due.iter().zip(entries) {
-            // SAFETY: inside the mapping, which the program reads only while it is run here.
-            unsafe { due.write_volatile(u64::from(entry)) };
+        for query_v4 in overdue(programs, "QUERIES_V4", scope)? {
+            requests.run(SweepRequest { kind: SweepRequest::QUERY_V4, query_v4, ..NOTHING })?;
         }
-        self.run(programs, request)
+        for query_v6 in overdue(programs, "QUERIES_V6", scope)? {
+            requests.run(SweepRequest { kind: SweepRequest::QUERY_V6, query_v6, ..NOTHING })?;
+        }
+        Ok(())
     }
 
     /// Runs the sweep program for the flows of one table that are due, judged by when each was last seen. Returns the
     /// progress.
-    fn visit(&mut self, programs: &Ebpf, table: usize, sweep: u32, scope: Scope) -> Result<Lap, Error> {
+    fn visit(&mut self, requests: &Requests, table: usize, sweep: u32, scope: Scope) -> Result<Lap, Error> {
         let Table { kind, mut lap, .. } = self.tables[table];
         let buckets_in_all = self.tables[table].index.len();
         let max_idle = lap.max_idle(sweep);
@@ -192,82 +222,57 @@ impl Sweeper {
                         continue;
                     }
                     fold_budget = fold_budget.saturating_sub(usize::from(is_fresh));
-                    self.note(programs, kind, Slot::new(number as u32, way), &mut noted)?;
+                    self.note(requests, kind, Slot::new(number as u32, way), &mut noted)?;
                 }
             }
         }
         if noted > 0 {
-            self.fold(programs, kind, noted as u32)?;
+            self.fold(requests, kind, noted as u32)?;
         }
         lap.visited(next, buckets_in_all);
         Ok(lap)
     }
 
     /// Adds a flow to the next run of the program, and runs it when that is full.
-    fn note(&mut self, programs: &Ebpf, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
+    fn note(&mut self, requests: &Requests, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
         if !self.walks {
-            return self.fold(programs, kind, slot.0);
+            return self.fold(requests, kind, slot.0);
         }
-        if let Some(due) = self.due.get(*noted) {
-            // SAFETY: inside the mapping, which the program reads only while it is run here.
-            unsafe { due.write_volatile(u64::from(slot.0)) };
-            *noted += 1;
-        }
-        if *noted == self.due.len() {
-            self.fold(programs, kind, *noted as u32)?;
+        requests.note(*noted, slot.0);
+        *noted += 1;
+        if *noted == requests.room() {
+            self.fold(requests, kind, *noted as u32)?;
             *noted = 0;
         }
         Ok(())
     }
 
     /// Runs the program for this many flows, or for the one in this slot, and ranks the contenders that it found.
-    fn fold(&mut self, programs: &Ebpf, kind: u32, due: u32) -> Result<(), Error> {
+    fn fold(&mut self, requests: &Requests, kind: u32, due: u32) -> Result<(), Error> {
         let bar = self.ranking.as_ref().map_or(Bar::NONE, |(ranking, packets)| ranking.bar(*packets));
-        self.run(programs, SweepRequest { kind, due, bar, ..NOTHING })?;
+        requests.run(SweepRequest { kind, due, bar, ..NOTHING })?;
         let Some((ranking, _)) = &mut self.ranking else { return Ok(()) };
-        // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
-        let found = unsafe { (&raw const (*self.request.first()).found).read_volatile() };
-        for contender in self.contenders.iter().take(found as usize) {
+        for contender in self.contenders.iter().take(requests.found() as usize) {
             // SAFETY: inside the mapping, and written by that run.
             ranking.add(&unsafe { contender.read_volatile() });
         }
         Ok(())
     }
+}
 
-    /// Runs the program for the queries that have waited too long, or for all of them.
-    fn visit_queries<A>(
-        &self,
-        programs: &Ebpf,
-        map: &str,
-        scope: Scope,
-        request: impl Fn(QueryKey<A>) -> SweepRequest,
-    ) -> Result<(), Error>
-    where
-        QueryKey<A>: Pod,
-    {
-        let map = programs.map(map).ok_or_else(|| MapError::InvalidName { name: map.to_owned() })?;
-        let queries = Queries::<A>::try_from(map)?;
-        let now = clock::monotonic()?;
-        // Answers remove queries all the time. If the query under the iterator is removed, the kernel starts over from
-        // the first one, so the iteration might never end.
-        let found: Vec<_> = queries
-            .iter()
-            .take(MAX_QUERIES as usize)
-            .filter_map(Result::ok)
-            .filter(|(_, query)| scope == Scope::All || is_unanswered(query.since(), now))
-            .collect();
-        found.into_iter().try_for_each(|(key, _)| self.run(programs, request(key)))
-    }
-
-    fn run(&self, programs: &Ebpf, request: SweepRequest) -> Result<(), Error> {
-        let name = self.program();
-        // SAFETY: the mapping of one `SweepRequest`, which the program reads only while it is run here.
-        unsafe { self.request.first().write_volatile(request) };
-        lookup::program::<RawTracePoint>(programs, name)?
-            .test_run(RawTracePointRunOptions::new())
-            .map(drop)
-            .map_err(|error| lookup::refused(&format!("a run of {name}"), error))
-    }
+/// Returns the keys of the queries that have waited too long, or of all.
+fn overdue<A>(programs: &Ebpf, map: &str, scope: Scope) -> Result<Vec<QueryKey<A>>, Error>
+where
+    QueryKey<A>: Pod,
+{
+    let map = programs.map(map).ok_or_else(|| MapError::InvalidName { name: map.to_owned() })?;
+    let queries = Queries::<A>::try_from(map)?;
+    let now = clock::monotonic()?;
+    // Answers remove queries all the time. If the query under the iterator is removed, the kernel starts over from the
+    // first one, so the iteration might never end.
+    let queries = queries.iter().take(MAX_QUERIES as usize).filter_map(Result::ok);
+    let is_due = |query: &Query| scope == Scope::All || is_unanswered(query.since(), now);
+    Ok(queries.filter(|(_, query)| is_due(query)).map(|(key, _)| key).collect())
 }
 
 /// Returns the tags of a bucket's flows, and when each was last seen; `None` if it has no flows, as most buckets of a
@@ -292,30 +297,6 @@ fn may_have_timed_out(idle: u32) -> bool {
     let is_over = |seconds: u32| idle > seconds / SWEEP_INTERVAL_SECONDS;
     is_over(IDLE_SECONDS) || LIMITS.iter().any(|&limit| is_over(limit) && !is_over(limit + RETRIES))
 }
-
-const NOTHING: SweepRequest = SweepRequest {
-    kind: SweepRequest::BEGIN,
-    due: 0,
-    sweep: 0,
-    found: 0,
-    bar: Bar::NONE,
-    query_v4: QueryKey {
-        client: Ipv4::ZERO,
-        server: Ipv4::ZERO,
-        client_port: 0,
-        server_port: 0,
-        id: 0,
-        interface: 0,
-    },
-    query_v6: QueryKey {
-        client: Ipv6::ZERO,
-        server: Ipv6::ZERO,
-        client_port: 0,
-        server_port: 0,
-        id: 0,
-        interface: 0,
-    },
-};
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,19 @@
 //! On kernels without TCX, programs outlive their agent. They measure only while an agent renews their lease.
 
-use std::{sync::mpsc, thread, time::Duration};
+use std::{
+    sync::mpsc,
+    thread,
+    time::{Duration, UNIX_EPOCH},
+};
 
-use pping_common::limits::LEASE_SECONDS;
+use nix::{
+    sys::{
+        ptrace::{self, Options},
+        wait::{WaitPidFlag, waitpid},
+    },
+    unistd::Pid,
+};
+use pping_common::limits::{LEASE_SECONDS, SECOND};
 use pping_lab::{BpfObject, Fate, Leg, Process, Signal, Topology};
 use serde_json::Value;
 
@@ -41,6 +52,19 @@ fn counters(pping: &Process) -> u32 {
 fn longer_than(bound: Duration, lines: &str) -> usize {
     let records = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     records.filter(|record| u128::from(record["rtt"].as_u64().unwrap_or(0)) >= bound.as_nanos()).count()
+}
+
+/// Has the agent's loop wait, as for the kernel, while the other threads of the process go on.
+fn hold_up(pping: &Process, time: Duration) {
+    // Not in a sweep, which begins with the second and is no time to wait for anything.
+    let since_second = UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
+    thread::sleep(Duration::from_nanos(SECOND * 3 / 2 - u64::from(since_second)));
+    let main_thread = Pid::from_raw(pping.id().cast_signed());
+    ptrace::seize(main_thread, Options::empty()).unwrap();
+    ptrace::interrupt(main_thread).unwrap();
+    waitpid(main_thread, Some(WaitPidFlag::__WALL)).unwrap();
+    thread::sleep(time);
+    ptrace::detach(main_thread, None).unwrap();
 }
 
 /// Sends one ping whose reply the wire holds back. Returns once the wire holds the reply.
@@ -84,6 +108,21 @@ fn programs_a_killed_agent_leaves_measure_nothing() {
         ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.1");
         dump() == before
     });
+}
+
+#[test]
+fn an_agent_that_waits_for_longer_than_the_lease_misses_nothing() {
+    const PINGS: usize = 100;
+    let topology = topology();
+    let pping = watch(&topology);
+    let mut ping = topology.client().command("ping");
+    ping.args(["-c", &PINGS.to_string(), "-i0.1"]).arg(Topology::SERVER_IPV4.to_string());
+    let mut pings = ok(Process::spawn(ping));
+    hold_up(&pping, Duration::from_secs(LEASE_SECONDS + 3));
+    ok(pings.wait_timeout(PATIENCE));
+    let log = ok(pping.stderr());
+    assert_eq!(interrupt(pping).lines().filter(|line| line.contains("icmp-echo")).count(), PINGS, "{log}");
+    assert!(!log.contains("all flows start over"), "{log}");
 }
 
 #[test]
