@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use pping_lab::{Interrupt, Process};
 
-use super::{kernel::Kernel, payload::TestClass};
+use super::kernel::Kernel;
 use crate::arch::Arch;
 
 const POLL: Duration = Duration::from_millis(100);
@@ -88,53 +88,67 @@ pub(super) enum End {
     Failed(String),
 }
 
-/// Boots a kernel for a class of tests and waits until the machine is off. `look` gets what the serial console shows
-/// so far.
-#[expect(clippy::too_many_arguments, reason = "they are what a machine is made of")]
-pub(super) fn run(
-    kernel: &Kernel,
-    image: &Path,
-    class: TestClass,
-    processors: &Processors,
-    log: &Path,
-    patience: Duration,
-    interrupt: &Interrupt,
-    look: &mut dyn FnMut(&str),
-) -> Result<End> {
-    fs::write(log, "")?;
-    let board = Board::of(kernel.arch);
-    // `setpriv` has the kernel kill qemu when this thread ends, however it ends.
-    let mut qemu = Command::new("setpriv");
-    qemu.args(["--pdeathsig", "KILL", board.emulator]).args(MACHINE).args(["-machine", board.machine]);
-    qemu.args(["-cpu", processors.model.as_deref().unwrap_or(board.cpu)]);
-    qemu.arg("-serial").arg(format!("file:{}", log.display()));
-    qemu.arg("-kernel").arg(kernel.directory.join("vmlinuz")).arg("-initrd").arg(image);
-    qemu.arg("-append").arg(format!("{} {PARAMETERS} pping.part={}", board.parameters, class.name()));
-    if processors.count.get() > 1 {
-        qemu.args(SEVERAL_CPUS).args(["-smp", &processors.count.to_string()]);
-    } else {
-        qemu.args(ONE_CPU);
-        if class == TestClass::Times {
-            qemu.args(COUNTING);
+/// What a machine is made of.
+pub(super) struct Machine<'a> {
+    pub(super) kernel: &'a Kernel,
+    /// The archive that the kernel unpacks, whose `/init` it starts.
+    pub(super) image: &'a Path,
+    /// Further parameters of the kernel.
+    pub(super) parameters: &'a str,
+    pub(super) processors: &'a Processors,
+    /// Whether the clock of a machine with one CPU counts its instructions.
+    pub(super) counts_time: bool,
+    /// The file for what the serial console shows.
+    pub(super) log: &'a Path,
+    pub(super) patience: Duration,
+}
+
+impl Machine<'_> {
+    /// Boots the machine and waits until it is off. `look` gets what the serial console shows so far.
+    pub(super) fn run(&self, interrupt: &Interrupt, look: &mut dyn FnMut(&str)) -> Result<End> {
+        fs::write(self.log, "")?;
+        let mut process = Process::spawn(self.qemu())?;
+        let began = Instant::now();
+        loop {
+            // Read the status first, because output written just before the end counts.
+            let status = process.status()?;
+            look(&console(self.log)?);
+            match status {
+                Some(status) if status.success() => return Ok(End::Off),
+                Some(status) => {
+                    return Ok(End::Failed(format!(
+                        "qemu ended with {status}: {}",
+                        process.stderr()?.trim()
+                    )));
+                }
+                None if interrupt.is_raised() => return Ok(End::Interrupted),
+                None if began.elapsed() > self.patience => {
+                    return Ok(End::Failed(format!("not over after {} s", self.patience.as_secs())));
+                }
+                None => thread::sleep(POLL),
+            }
         }
     }
-    let mut process = Process::spawn(qemu)?;
-    let began = Instant::now();
-    loop {
-        // Read the status first, because output written just before the end counts.
-        let status = process.status()?;
-        look(&console(log)?);
-        match status {
-            Some(status) if status.success() => return Ok(End::Off),
-            Some(status) => {
-                return Ok(End::Failed(format!("qemu ended with {status}: {}", process.stderr()?.trim())));
+
+    fn qemu(&self) -> Command {
+        let Self { kernel, image, parameters, processors, counts_time, log, .. } = self;
+        let board = Board::of(kernel.arch);
+        // `setpriv` has the kernel kill qemu when this thread ends, however it ends.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "KILL", board.emulator]).args(MACHINE).args(["-machine", board.machine]);
+        qemu.args(["-cpu", processors.model.as_deref().unwrap_or(board.cpu)]);
+        qemu.arg("-serial").arg(format!("file:{}", log.display()));
+        qemu.arg("-kernel").arg(kernel.directory.join("vmlinuz")).arg("-initrd").arg(image);
+        qemu.arg("-append").arg(format!("{} {PARAMETERS} {parameters}", board.parameters));
+        if processors.count.get() > 1 {
+            qemu.args(SEVERAL_CPUS).args(["-smp", &processors.count.to_string()]);
+        } else {
+            qemu.args(ONE_CPU);
+            if *counts_time {
+                qemu.args(COUNTING);
             }
-            None if interrupt.is_raised() => return Ok(End::Interrupted),
-            None if began.elapsed() > patience => {
-                return Ok(End::Failed(format!("not over after {} s", patience.as_secs())));
-            }
-            None => thread::sleep(POLL),
         }
+        qemu
     }
 }
 

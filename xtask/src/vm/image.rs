@@ -162,11 +162,12 @@ fn make_parent(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn pack(root: &Path, archive: &Path) -> Result<()> {
+/// Packs a directory into an archive that a kernel unpacks at its start.
+pub(super) fn pack(root: &Path, archive: &Path) -> Result<()> {
     pack_some(root, ".", archive)
 }
 
-/// Packs a directory of `root` into an archive that a kernel unpacks at its start.
+/// Packs one directory of `root`, or all.
 fn pack_some(root: &Path, part: &str, archive: &Path) -> Result<()> {
     let mut find = Command::new("find");
     let mut find =

@@ -14,7 +14,7 @@ use pping_lab::Interrupt;
 use tempfile::TempPath;
 
 use super::{
-    boot::{self, End, Processors},
+    boot::{self, End, Machine, Processors},
     console::{Console, Verdict},
     guest_tools::GuestTools,
     image,
@@ -110,8 +110,16 @@ impl<'a> Machines<'a> {
         let mut run = || -> Result<_> {
             let image = image::image(kernel, &self.common, &self.images, &name)?;
             let mut start = || {
-                let Self { processors, patience, interrupt, .. } = self;
-                boot::run(kernel, &image, class, processors, &log, *patience, interrupt, &mut look)
+                let machine = Machine {
+                    kernel,
+                    image: &image,
+                    parameters: &format!("pping.part={}", class.name()),
+                    processors: &self.processors,
+                    counts_time: class == TestClass::Times,
+                    log: &log,
+                    patience: self.patience,
+                };
+                machine.run(self.interrupt, &mut look)
             };
             let mut end = start()?;
             for _ in 0..RESTARTS {

@@ -16,6 +16,7 @@ mod line;
 mod machines;
 mod outcome;
 mod payload;
+mod system;
 
 use std::{
     fs,
@@ -27,6 +28,7 @@ use std::{
 use anyhow::{Result, ensure};
 use pping_lab::Interrupt;
 
+pub(crate) use self::system::boot_system;
 use self::{
     boot::Processors,
     cost::Costs,

@@ -5,6 +5,7 @@ mod container;
 mod deb;
 mod dnf;
 mod emulation;
+mod live;
 mod machine;
 mod older;
 mod repository;
@@ -48,6 +49,8 @@ pub(super) fn run(release: &Release, image: &Path, packages: &[Packages<'_>]) ->
         if debian.is_of_host()? {
             service::try_out(&deb::root(arch, debian_file, &newer)?, &deb::APT)?;
             upgrade::from_last_release(&newer)?;
+        } else {
+            live::measures(arch, debian_file)?;
         }
         let newer = rpm.make(&directory, 2)?;
         rpm::check(rpm, rpm_file, debian_file)?;

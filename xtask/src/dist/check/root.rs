@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -53,6 +54,12 @@ impl Root {
         Self::copy(&format!("{CODENAME}-rpm-{}", arch.debian()), arch, &format!("{INCLUDED},dnf,rpm"))
     }
 
+    /// Copies a system for a machine with a kernel of its own, which has more to set up.
+    pub(super) fn for_machine(arch: Arch) -> Result<Self> {
+        let name = format!("{CODENAME}-machine-{}", arch.debian());
+        Self::copy(&name, arch, &format!("{INCLUDED},iproute2,iputils-ping,kmod"))
+    }
+
     /// Copies the system of this name. debootstrap makes it once, from this machine's apt source.
     fn copy(name: &str, arch: Arch, included: &str) -> Result<Self> {
         let parent = environment::target_directory().join("dist-check");
@@ -81,6 +88,12 @@ impl Root {
     pub(super) fn copy_in(&self, file: &Path, to: &str) -> Result<()> {
         fs::copy(file, self.path(to)).with_context(|| format!("copying {}", file.display()))?;
         Ok(())
+    }
+
+    /// Writes a file of the system.
+    pub(super) fn write(&self, path: &str, text: &str, mode: u32) -> Result<()> {
+        fs::write(self.path(path), text).with_context(|| format!("writing {path} of the system"))?;
+        Ok(fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode))?)
     }
 
     /// Returns a command that runs a line in the system. It shares only the kernel and the network with this machine.
