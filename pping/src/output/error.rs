@@ -18,6 +18,14 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// Nobody reads the named pipe of an option.
+    #[error("--{option} {}: nobody reads this pipe; start its reader first", path.display())]
+    NoReader {
+        /// The option: `write` or `hdr-log`.
+        option: &'static str,
+        /// The pipe.
+        path: PathBuf,
+    },
     /// The format cannot be appended to, and the file is not empty.
     #[error(
         "--write {}: it is not empty, and its format cannot be appended to; remove it, or use --format jsonl",
@@ -49,7 +57,7 @@ impl Error {
     /// The option whose value is wrong, if an option is the cause.
     pub fn option(&self) -> Option<&'static str> {
         match self {
-            Self::Open { option, .. } => Some(option),
+            Self::Open { option, .. } | Self::NoReader { option, .. } => Some(option),
             Self::NotEmpty { .. } => Some("write"),
             Self::Write { .. } | Self::Io(_) => None,
         }

@@ -90,7 +90,8 @@ impl Output {
     /// Opens the file, or standard output without one, and starts the thread.
     ///
     /// # Errors
-    /// [`Error::Open`] or [`Error::NotEmpty`] for the file, [`Error::Io`] for standard output or if the thread cannot be started.
+    /// [`Error::Open`], [`Error::NoReader`] or [`Error::NotEmpty`] for the file, [`Error::Io`] for standard output or if the thread
+    /// cannot be started.
     pub(crate) fn open(
         role: Role,
         path: Option<&Path>,

@@ -1,15 +1,28 @@
 //! Writes a file so that it always ends with a whole record.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Seek as _, SeekFrom, Write as _},
-    os::fd::AsFd as _,
+    os::{
+        fd::AsFd as _,
+        unix::fs::{FileTypeExt as _, OpenOptionsExt as _},
+    },
     path::Path,
+    thread,
+    time::{Duration, Instant},
 };
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fs::OFlags,
+    io::Errno,
+};
 
 use super::{batch::Framing, error::Error};
+
+/// How long a named pipe may have no reader, which may be started at the same time.
+const READER_PATIENCE: Duration = Duration::from_secs(2);
+const READER_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A file, a pipe or a device.
 pub(super) struct Target {
@@ -33,10 +46,11 @@ impl Target {
     /// Opens the file of `option`, to append.
     ///
     /// # Errors
-    /// [`Error::Open`], or [`Error::NotEmpty`] if the format cannot be appended to.
+    /// [`Error::Open`], [`Error::NoReader`], or [`Error::NotEmpty`] if the format cannot be appended to.
     pub(super) fn open(option: &'static str, path: &Path, framing: Framing) -> Result<Self, Error> {
         let refused = Error::open(option, path);
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(&refused)?;
+        let file = open(path).map_err(&refused)?;
+        let file = file.ok_or_else(|| Error::NoReader { option, path: path.to_owned() })?;
         let target = Self::new(file).map_err(&refused)?;
         if framing.is_closed() && target.file.metadata().map_err(&refused)?.len() > 0 {
             return Err(Error::NotEmpty { path: path.to_owned() });
@@ -117,6 +131,29 @@ impl Target {
     }
 }
 
+/// Opens a file to append; `None` if it is a named pipe that nobody reads.
+fn open(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    // Otherwise the open itself would wait for a reader, and no signal but SIGKILL would end pping.
+    options.create(true).append(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let began = Instant::now();
+    loop {
+        match options.open(path) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe(path) => {
+                if began.elapsed() >= READER_PATIENCE {
+                    return Ok(None);
+                }
+                thread::sleep(READER_INTERVAL);
+            }
+            opened => return opened.map(Some),
+        }
+    }
+}
+
+fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
 /// Writes as much as possible. Returns the number of bytes written, and the error that stopped the rest.
 fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut written = 0;
@@ -125,7 +162,7 @@ fn write(file: &mut File, bytes: &[u8]) -> (usize, io::Result<()>) {
             Ok(0) => return (written, Err(io::ErrorKind::WriteZero.into())),
             Ok(more) => written += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // Another process that shares the pipe may have made it non-blocking.
+            // Files are opened like that, and a process that shares standard output may have made it so.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if let Err(error) = poll(&mut [PollFd::new(file, PollFlags::OUT)], None) {
                     return (written, Err(error.into()));

@@ -4,6 +4,7 @@ use std::{
     os::fd::AsRawFd as _,
 };
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
 use super::{target::Target, *};
@@ -68,6 +69,14 @@ fn open_pipe(format: Format, on_failure: OnFailure) -> (PipeReader, Output, Ende
     let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
     let (output, ended) = open(Path::new(&path), format, on_failure);
     (reader, output, ended)
+}
+
+/// Makes a named pipe, which goes with its directory.
+fn named_pipe() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pipe");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    (directory, path)
 }
 
 /// Reads to the end of a pipe, but begins only after a moment.
@@ -312,4 +321,26 @@ mod disk {
         });
         ended.unwrap();
     }
+}
+
+#[test]
+fn a_named_pipe_that_nobody_reads_is_refused() {
+    let (_directory, path) = named_pipe();
+    let opened = Output::open(Role::Records, Some(&path), Framing::LINES, OnFailure::Drop);
+    let error = opened.err().expect("nobody reads it").to_string();
+    assert_eq!(error, format!("--write {}: nobody reads this pipe; start its reader first", path.display()));
+}
+
+#[test]
+fn the_reader_of_a_named_pipe_may_come_later() {
+    let (_directory, path) = named_pipe();
+    let of_reader = path.clone();
+    let reader = thread::spawn(move || {
+        thread::sleep(10 * POLL_INTERVAL);
+        fs::read_to_string(of_reader).unwrap()
+    });
+    let (mut output, _ended) = open(&path, Format::Jsonl, OnFailure::End);
+    output.write_all(batch(Format::Jsonl, 100), &AtomicBool::new(false));
+    assert_eq!(output.finish(), 0);
+    assert_eq!(reader.join().unwrap().lines().count(), 100);
 }

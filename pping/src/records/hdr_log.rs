@@ -57,7 +57,7 @@ impl HdrLog {
     /// Opens the file, to append, and starts the thread.
     ///
     /// # Errors
-    /// [`Error::Open`], or [`Error::Io`] if the thread cannot be started.
+    /// [`Error::Open`], [`Error::NoReader`], or [`Error::Io`] if the thread cannot be started.
     pub(crate) fn open(path: &Path, pace: Pace) -> Result<Self, Error> {
         let on_failure = match pace {
             Pace::Live => OnFailure::Drop,
