@@ -14,7 +14,7 @@ use nix::{
     unistd::Pid,
 };
 use pping_common::limits::{LEASE_SECONDS, SECOND};
-use pping_lab::{BpfObject, Fate, Leg, Process, Signal, Topology};
+use pping_lab::{BpfObject, Fate, Leg, Process, Signal, Topology, run};
 use serde_json::Value;
 
 use super::{
@@ -144,6 +144,23 @@ fn filters_that_others_remove_are_put_back_and_what_was_recorded_before_is_not_m
     ok(undisturbed.wait_timeout(PATIENCE));
     wait_until("the last ping", || longer_than(held, &ok(pping.stdout())) > 0);
     assert_eq!(longer_than(held / 2, &interrupt(pping)), 1, "the last ping alone");
+    let left = tc(&topology, "qdisc show dev wan0");
+    assert!(!left.contains("clsact"), "{left}");
+}
+
+#[test]
+fn an_interface_whose_filters_cannot_be_put_back_is_watched_once_they_can() {
+    let topology = topology();
+    let pping = watch(&topology);
+    // An ingress qdisc has the place of the clsact qdisc, and no room for filters at egress. If pping is faster than
+    // the second command, the place is taken, and both are repeated.
+    let take_the_place = "tc qdisc del dev wan0 clsact; tc qdisc add dev wan0 ingress";
+    wait_until(take_the_place, || run(topology.router().command("sh").args(["-c", take_the_place])).is_ok());
+    wait_until("it is given up", || ok(pping.stderr()).contains("is not watched any more: another program"));
+    tc(&topology, "qdisc del dev wan0 ingress");
+    wait_until("it is watched again", || ok(pping.stderr()).matches("watching wan0 at").count() > 1);
+    ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.1");
+    assert_eq!(interrupt(pping).lines().filter(|line| line.contains("icmp-echo")).count(), 5);
     let left = tc(&topology, "qdisc show dev wan0");
     assert!(!left.contains("clsact"), "{left}");
 }
