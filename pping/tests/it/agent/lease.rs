@@ -1,6 +1,7 @@
 //! On kernels without TCX, programs outlive their agent. They measure only while an agent renews their lease.
 
 use std::{
+    path::Path,
     sync::mpsc,
     thread,
     time::{Duration, UNIX_EPOCH},
@@ -23,6 +24,7 @@ use super::{
         ENDING, PATIENCE, endless_ping, interrupt, ok, ping, pping, tool, topology, wait_until, watch_with,
     },
     neighbours::tc,
+    web::privileges::threads,
 };
 
 /// The offset of the `EtherType` in a frame without VLAN tags, and the value for IPv4.
@@ -123,6 +125,19 @@ fn an_agent_that_waits_for_longer_than_the_lease_misses_nothing() {
     let log = ok(pping.stderr());
     assert_eq!(interrupt(pping).lines().filter(|line| line.contains("icmp-echo")).count(), PINGS, "{log}");
     assert!(!log.contains("all flows start over"), "{log}");
+}
+
+#[test]
+fn the_thread_that_renews_the_lease_keeps_only_what_that_takes() {
+    const CAP_BPF: &str = "0000008000000000";
+    const NONE: &str = "0000000000000000";
+    let topology = topology();
+    let pping = watch(&topology);
+    let tasks = format!("/proc/{}/task", pping.id());
+    let keeper = || threads(Path::new(&tasks)).into_iter().find(|(name, _)| name == "pping-lease");
+    let expected =
+        Some(("pping-lease".to_owned(), [NONE, CAP_BPF, CAP_BPF, NONE].map(str::to_owned).to_vec()));
+    assert_eq!(keeper(), expected, "inheritable, permitted, effective, ambient");
 }
 
 #[test]
