@@ -1,6 +1,7 @@
 //! `cargo xtask dist --repository`: signed repositories for apt and dnf, from the packages of a release.
 //!
 //! Packages of earlier releases stay in the repositories. A published package is never replaced by another of its name.
+//! The lists of packages are replaced once the new ones are complete and signed, so a failure changes nothing for users.
 
 use std::{
     fs,
@@ -9,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use tempfile::TempDir;
 
 use super::release::CHECKSUMS;
 use crate::{arch::Arch, command, environment};
@@ -18,9 +20,12 @@ pub(super) const APT: &str = "apt";
 pub(super) const DNF: &str = "rpm";
 pub(super) const PUBLIC_KEY: &str = "pping.asc";
 
-/// Where apt looks for what the repository has.
+/// Where apt looks for what the repository has, and for packages.
 pub(super) const SUITE: &str = "dists/stable";
 pub(super) const POOL: &str = "pool/main/p/pping";
+
+/// Where dnf looks for what the repository has.
+const LISTS: &str = "repodata";
 
 /// A key that signs.
 pub(super) struct Key {
@@ -100,7 +105,8 @@ fn apt(packages: &[PathBuf], directory: &Path, key: &Key) -> Result<()> {
             published.display()
         );
     }
-    let suite = directory.join(SUITE);
+    let unfinished = tempfile::tempdir_in(directory)?;
+    let suite = unfinished.path().join("suite");
     let ftparchive = |arguments: &[&str]| {
         let mut ftparchive = Command::new("apt-ftparchive");
         // Paths in the lists are relative to the repository. apt has not needed MD5 and SHA-1 for long.
@@ -113,14 +119,6 @@ fn apt(packages: &[PathBuf], directory: &Path, key: &Key) -> Result<()> {
         fs::write(&list, ftparchive(&["--arch", arch, "packages", "pool"])?)?;
         command::run(Command::new("gzip").args(["--force", "--keep", "--best", "--no-name"]).arg(&list))?;
     }
-    let release = suite.join("Release");
-    let (signed, signature) = (suite.join("InRelease"), suite.join("Release.gpg"));
-    for file in [&release, &signed, &signature] {
-        // Otherwise the new file would list the old ones.
-        if file.exists() {
-            fs::remove_file(file)?;
-        }
-    }
     let fields = [
         ("Origin", "pping".to_owned()),
         ("Label", "pping".to_owned()),
@@ -131,10 +129,14 @@ fn apt(packages: &[PathBuf], directory: &Path, key: &Key) -> Result<()> {
     ];
     let options = fields.map(|(field, value)| format!("-oAPT::FTPArchive::Release::{field}={value}"));
     let mut arguments: Vec<_> = options.iter().map(String::as_str).collect();
-    arguments.extend(["release", SUITE]);
-    fs::write(&release, ftparchive(&arguments)?)?;
-    key.sign(&release, &["--clear-sign"], &signed)?;
-    key.sign(&release, &["--detach-sign"], &signature)
+    let path = suite.display().to_string();
+    arguments.extend(["release", &path]);
+    let list = ftparchive(&arguments)?;
+    let release = suite.join("Release");
+    fs::write(&release, list)?;
+    key.sign(&release, &["--clear-sign"], &suite.join("InRelease"))?;
+    key.sign(&release, &["--detach-sign"], &suite.join("Release.gpg"))?;
+    replace(&directory.join(SUITE), &suite, &unfinished)
 }
 
 fn dnf(packages: &[PathBuf], directory: &Path, key: &Key) -> Result<()> {
@@ -156,9 +158,23 @@ fn dnf(packages: &[PathBuf], directory: &Path, key: &Key) -> Result<()> {
             published.display()
         );
     }
-    command::run(Command::new("createrepo_c").arg("--quiet").arg(directory))?;
-    let list = directory.join("repodata/repomd.xml");
-    key.sign(&list, &["--detach-sign"], &list.with_extension("xml.asc"))
+    let unfinished = tempfile::tempdir_in(directory)?;
+    let mut createrepo = Command::new("createrepo_c");
+    command::run(createrepo.args(["--quiet", "--outputdir"]).arg(unfinished.path()).arg(directory))?;
+    let lists = unfinished.path().join(LISTS);
+    let list = lists.join("repomd.xml");
+    key.sign(&list, &["--detach-sign"], &list.with_extension("xml.asc"))?;
+    replace(&directory.join(LISTS), &lists, &unfinished)
+}
+
+/// Replaces a directory, if there is one, by a complete one. `unfinished` is on the same file system.
+fn replace(old: &Path, new: &Path, unfinished: &TempDir) -> Result<()> {
+    if old.exists() {
+        fs::rename(old, unfinished.path().join("old"))?;
+    } else if let Some(parent) = old.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::rename(new, old).with_context(|| format!("replacing {}", old.display()))
 }
 
 /// Returns the checksums of a package, without those of its signature.

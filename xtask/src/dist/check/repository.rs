@@ -40,7 +40,20 @@ pub(super) fn check(packages: &Path) -> Result<()> {
     // A release that is published once more changes no package.
     repository::lay_out(packages, &directory, &key)?;
     drop(repositories);
+    let before = listing(&directory)?;
+    drop(home);
+    ensure!(repository::lay_out(packages, &directory, &key).is_err(), "lists are not signed, without a key");
+    ensure!(listing(&directory)? == before, "a failure changed the repositories");
     clear(&directory)
+}
+
+/// Lists the files of a directory with their checksums.
+fn listing(directory: &Path) -> Result<String> {
+    let mut find = Command::new("find");
+    let unsorted = pping_lab::run(find.arg(directory).args(["-type", "f", "-exec", "sha256sum", "{}", "+"]))?;
+    let mut lines: Vec<_> = unsorted.lines().collect();
+    lines.sort_unstable();
+    Ok(lines.join("\n"))
 }
 
 /// A directory for gpg. Dropping it ends gpg's agent.
