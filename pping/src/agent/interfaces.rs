@@ -8,15 +8,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::kernel::{
-    self,
-    attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
-    counters::Watched,
-    interfaces::Link,
-    load::{self, Kernel},
-    pins::Pins,
-    selection::Selection,
-    sweep,
+use crate::{
+    capabilities,
+    kernel::{
+        self,
+        attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
+        counters::Watched,
+        interfaces::Link,
+        load::{self, Kernel},
+        pins::Pins,
+        selection::Selection,
+        sweep,
+    },
 };
 
 /// The interval in which failed attachments are tried again, unless an interface changes before.
@@ -196,8 +199,16 @@ impl Interfaces {
         if self.look.is_none() && self.looked.elapsed() >= FILTER_INTERVAL {
             let filters: Vec<_> = self.attached.values().flat_map(|it| it.attachment.filters()).collect();
             if !filters.is_empty() {
-                let look = thread::Builder::new().name("pping-filters".into());
-                self.look = look.spawn(move || attach::lost(&filters)).ok();
+                let look = move || {
+                    // Anybody may list filters.
+                    if let Err(error) = capabilities::drop_all() {
+                        tracing::warn!(
+                            "looking for filters with capabilities that this does not take: {error}"
+                        );
+                    }
+                    attach::lost(&filters)
+                };
+                self.look = thread::Builder::new().name("pping-filters".into()).spawn(look).ok();
             }
             self.looked = Instant::now();
         }
