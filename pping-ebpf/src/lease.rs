@@ -1,5 +1,5 @@
 //! The lease of programs that outlive their agent: clsact filters, which the kernel keeps when the process that made them
-//! is killed. Each sweep renews it, and so does a thread of the agent that has nothing else to wait for. Once it has run
+//! is killed. Each sweep renews it, and so does a thread of the agent that does nothing else. Once it has run
 //! out, the programs let every packet pass at once.
 //!
 //! It is counted in ticks of the kernel (`jiffies`), which cost no more to read than memory.

@@ -200,7 +200,7 @@ impl Interfaces {
             let filters: Vec<_> = self.attached.values().flat_map(|it| it.attachment.filters()).collect();
             if !filters.is_empty() {
                 let look = move || {
-                    // Anybody may list filters.
+                    // Listing filters takes none.
                     if let Err(error) = capabilities::drop_all() {
                         tracing::warn!(
                             "looking for filters with capabilities that this does not take: {error}"

@@ -18,8 +18,8 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
-    /// Nobody reads the named pipe of an option.
-    #[error("--{option} {}: nobody reads this pipe; start its reader first", path.display())]
+    /// The named pipe of an option has no reader.
+    #[error("--{option} {}: this pipe has no reader; start one first", path.display())]
     NoReader {
         /// The option: `write` or `hdr-log`.
         option: &'static str,

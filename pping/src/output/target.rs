@@ -131,7 +131,7 @@ impl Target {
     }
 }
 
-/// Opens a file to append; `None` if it is a named pipe that nobody reads.
+/// Opens a file to append; `None` if it is a named pipe without a reader.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     // Otherwise the open itself would wait for a reader, and no signal but SIGKILL would end pping.

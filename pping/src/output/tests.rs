@@ -324,11 +324,11 @@ mod disk {
 }
 
 #[test]
-fn a_named_pipe_that_nobody_reads_is_refused() {
+fn a_named_pipe_without_a_reader_is_refused() {
     let (_directory, path) = named_pipe();
     let opened = Output::open(Role::Records, Some(&path), Framing::LINES, OnFailure::Drop);
-    let error = opened.err().expect("nobody reads it").to_string();
-    assert_eq!(error, format!("--write {}: nobody reads this pipe; start its reader first", path.display()));
+    let error = opened.err().expect("it has no reader").to_string();
+    assert_eq!(error, format!("--write {}: this pipe has no reader; start one first", path.display()));
 }
 
 #[test]

@@ -38,7 +38,7 @@ impl Keeper {
                 );
             }
             while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                if let Err(error) = requests.turn().renew() {
+                if let Err(error) = requests.lock().renew() {
                     // The next sweep fails too, and its error ends the agent.
                     tracing::debug!("the lease of the programs was not renewed: {error}");
                 }

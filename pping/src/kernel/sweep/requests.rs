@@ -1,4 +1,4 @@
-//! The requests to the sweep program. The agent's sweeps and the [`super::keeper`] of the lease make them in turn.
+//! The requests to the sweep program. The agent's sweeps and the [`super::keeper`] of the lease make them, one at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ impl Shared {
     }
 
     /// Waits until no other thread makes a request, and lets none make one until the guard is dropped.
-    pub(super) fn turn(&self) -> MutexGuard<'_, Requests> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Requests> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

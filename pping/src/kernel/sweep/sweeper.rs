@@ -111,7 +111,7 @@ impl Sweeper {
 
     /// Takes the program, once it is loaded.
     pub(in crate::kernel) fn set_program(&self, program: ProgramFd) {
-        self.requests.turn().set_program(program);
+        self.requests.lock().set_program(program);
     }
 
     /// Renews the lease of the programs from now on, whatever this thread waits for.
@@ -131,20 +131,20 @@ impl Sweeper {
         if self.keeper.is_none() {
             return Ok(());
         }
-        let mut requests = self.requests.turn();
+        let mut requests = self.requests.lock();
         requests.set_watched(interfaces.entries());
         requests.renew()
     }
 
     /// Makes the next request begin the lease of the programs, if they have one.
     pub(in crate::kernel) fn begin_lease(&self, series: &SeriesTable) {
-        let _turn = self.requests.turn();
+        let _locked = self.requests.lock();
         series.begin_lease();
     }
 
     /// Ends the lease of the programs, if they have one. The next request makes them stop.
     pub(super) fn end_lease(&self, series: &SeriesTable) {
-        let _turn = self.requests.turn();
+        let _locked = self.requests.lock();
         series.end_lease();
     }
 
@@ -171,7 +171,7 @@ impl Sweeper {
             ranking.clear();
         }
         let shared = self.requests.clone();
-        let mut requests = shared.turn();
+        let mut requests = shared.lock();
         requests.set_watched(interfaces.entries());
         requests.begin()?;
         if scope != Scope::All && series.has_lapsed() {
