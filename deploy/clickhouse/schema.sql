@@ -368,18 +368,18 @@ FROM pping.records AS records
 WHERE interval > 0
 GROUP BY hour, group, method, host, interface, matched;
 
--- Percentiles by the hour, over all boxes and interfaces.
+-- Percentiles by the hour, over all boxes. Interfaces stay apart: each measures another path.
 CREATE VIEW IF NOT EXISTS pping.hours AS
-SELECT hour, group, method, matched, arraySum(bins.2) AS count,
+SELECT hour, group, method, interface, matched, arraySum(bins.2) AS count,
     ppingQuantile(0.5, bins, shortest, longest) AS p50, ppingQuantile(0.95, bins, shortest, longest) AS p95,
     ppingQuantile(0.99, bins, shortest, longest) AS p99, shortest, longest, bins, sent_packets, sent_bytes, rec_packets,
     rec_bytes, sent_retransmissions, rec_retransmissions
 FROM
 (
-    SELECT hour, group, method, matched, min(shortest) AS shortest, max(longest) AS longest, sumMap(bins) AS bins,
+    SELECT hour, group, method, interface, matched, min(shortest) AS shortest, max(longest) AS longest, sumMap(bins) AS bins,
         sum(sent_packets) AS sent_packets, sum(sent_bytes) AS sent_bytes, sum(rec_packets) AS rec_packets,
         sum(rec_bytes) AS rec_bytes, sum(sent_retransmissions) AS sent_retransmissions,
         sum(rec_retransmissions) AS rec_retransmissions
     FROM pping.aggregates_hourly
-    GROUP BY hour, group, method, matched
+    GROUP BY hour, group, method, interface, matched
 );

@@ -35,29 +35,31 @@ def aggregates: map(select(.interval));
 def worst_prefixes($ask):
     ("\($ask.night) 18:00:00" | seconds / 3600) as $evening
     | [aggregates | map(select(.method != "dns" and hour >= $evening - 168 and hour < $evening + ($ask.hours | tonumber)))
-        | group_by([.group, side])[] | shortest as $baseline | map(select(hour >= $evening))
+        | group_by([.group, .interface // "", side, .method])[] | shortest as $baseline | map(select(hour >= $evening))
         | select(samples >= ($ask.least | tonumber))
-        | {group: .[0].group, matched: (.[0] | side), samples: samples, baseline_ms: ($baseline | ms),
+        | {group: .[0].group, interface: (.[0].interface // ""), matched: (.[0] | side), method: .[0].method,
+            samples: samples, baseline_ms: ($baseline | ms),
             p50_ms: quantile(0.5), p95_ms: quantile(0.95), p99_ms: quantile(0.99)}
         | .inflation_ms = (.p95_ms - .baseline_ms | rounded)]
     | sort_by(-.p95_ms);
 
 def month_of_customer($ask):
     [aggregates | map(select(.method != "dns" and .group == $ask.customer) | .day = (hour * 3600 | strftime("%Y-%m-%d")))
-        | map(select(.day[:7] == $ask.month[:7])) | group_by([.day, side])[]
-        | {day: .[0].day, matched: (.[0] | side), samples: samples, p50_ms: quantile(0.5), p95_ms: quantile(0.95),
+        | map(select(.day[:7] == $ask.month[:7])) | group_by([.day, .interface // "", side, .method])[]
+        | {day: .[0].day, interface: (.[0].interface // ""), matched: (.[0] | side), method: .[0].method, samples: samples, p50_ms: quantile(0.5), p95_ms: quantile(0.95),
             p99_ms: quantile(0.99), bytes_to_customer: (map(.sent_bytes) | add),
             bytes_from_customer: (map(.rec_bytes) | add),
-            retransmitted_percent: (100 * (map(.sent_retransmissions) | add) / (map(.sent_packets) | add) * 100 | round / 100)}];
+            retransmitted_percent: (100 * (map(.sent_retransmissions) | add) / ([1, (map(.sent_packets) | add)] | max) * 100 | round / 100)}];
 
 def before_and_after($ask):
     ($ask.change | seconds) as $change
     | [aggregates | map(select(.method != "dns")) | map(.end = .timestamp / 1e9 | .start = .end - .interval / 1e9)
         | map(select(.end > $change - 3600 * ($ask.hours | tonumber) and .end <= $change + 3600 * ($ask.hours | tonumber)))
-        | group_by([.group, .match_on_egress])[]
+        | group_by([.group, .interface // "", .match_on_egress, .method])[]
         | map(select(.end <= $change)) as $before | map(select(.start >= $change)) as $after
         | select(([$before, $after | samples] | min) >= ($ask.least | tonumber))
-        | {group: .[0].group, match_on_egress: .[0].match_on_egress, samples_before: ($before | samples),
+        | {group: .[0].group, interface: (.[0].interface // ""), match_on_egress: .[0].match_on_egress,
+            method: .[0].method, samples_before: ($before | samples),
             samples_after: ($after | samples), p50_before_ms: ($before | quantile(0.5)),
             p50_after_ms: ($after | quantile(0.5)), p95_before_ms: ($before | quantile(0.95)),
             p95_after_ms: ($after | quantile(0.95))}
@@ -67,9 +69,10 @@ def before_and_after($ask):
 def within($ask): map(select(.count > 0 and .timestamp > ($ask.from | seconds) * 1e9 and .timestamp <= ($ask.until | seconds) * 1e9));
 
 def failing_resolvers($ask):
-    [aggregates | within($ask) | map(select(.method == "dns")) | group_by(.group)[]
+    [aggregates | within($ask) | map(select(.method == "dns")) | group_by([.group, .interface // "", .match_on_egress])[]
         | ([($ask.from, $ask.until | seconds), (.[].timestamp / 1e9 | floor)] | sort) as $times
-        | {resolver: .[0].group, answers: samples, p50_ms: quantile(0.5), p95_ms: quantile(0.95),
+        | {resolver: .[0].group, interface: (.[0].interface // ""), match_on_egress: .[0].match_on_egress,
+            answers: samples, p50_ms: quantile(0.5), p95_ms: quantile(0.95),
             slow_percent: (100 * ([.[].histogram[] | select(.[0] > 1e9)[1]] | add // 0) / samples * 100 | round / 100),
             longest_silence_s: ([range(1; $times | length) | $times[.] - $times[. - 1]] | max)}]
     | sort_by(-.longest_silence_s, -.slow_percent);

@@ -10,7 +10,7 @@ use super::{
     program::{Temporary, read, stderr},
 };
 use crate::{
-    clickhouse::{Engine, Parameters, QUESTIONS, assert_same_rows, jq},
+    clickhouse::{Engine, Parameters, QUESTIONS, assert_same_rows, jq, statements},
     frames::{Ip, UDP, dns, echo, v4, v6},
 };
 
@@ -49,7 +49,8 @@ type Exchange = (u64, u64, Vec<u8>, Vec<u8>);
 
 /// Pings from 192.0.2.1 and its IPv6 counterpart to three hosts from 19:00 to 20:00. One host is slower from 19:30 on.
 /// It was also pinged at noon of the day before, over a shorter path. Queries go to two resolvers. One of them is
-/// silent from 19:20 to 19:40, and sometimes takes more than a second to answer.
+/// silent from 19:20 to 19:40, and sometimes takes more than a second to answer. All this passes `wan0`. At `lan0`,
+/// another host pings the slower one over a short path.
 fn capture() -> Vec<u8> {
     let evening = midnight() + 19 * HOUR;
     let mut exchanges: Vec<Exchange> = Vec::new();
@@ -90,16 +91,26 @@ fn capture() -> Vec<u8> {
             exchanges.push((at, rtt, query, if is_answered { response } else { Vec::new() }));
         }
     }
-    let mut packets: Vec<(Packet, u32)> = Vec::new();
-    for (at, rtt, request, response) in exchanges {
-        packets.push((Packet { at, bytes: request }, OUTBOUND));
-        if !response.is_empty() {
-            packets.push((Packet { at: at + rtt, bytes: response }, INBOUND));
+    let near: Vec<Exchange> = (0..360)
+        .map(|number| {
+            let packet = |from, to, is_reply| echo(from, to, 9, number as u16, is_reply);
+            let at = evening + number * 10 * SECOND + 3;
+            (at, 30_000 + number * 10, packet(v4(9), v4(3), false), packet(v4(3), v4(9), true))
+        })
+        .collect();
+    let mut packets: Vec<(Packet, u32, u32)> = Vec::new();
+    for (number, exchanges) in [(0, exchanges), (1, near)] {
+        for (at, rtt, request, response) in exchanges {
+            packets.push((Packet { at, bytes: request }, number, OUTBOUND));
+            if !response.is_empty() {
+                packets.push((Packet { at: at + rtt, bytes: response }, number, INBOUND));
+            }
         }
     }
-    packets.sort_by_key(|(packet, _)| packet.at);
-    let blocks = packets.iter().flat_map(|(packet, flags)| enhanced_packet(0, packet, *flags));
-    section().into_iter().chain(interface(ETHERNET as u16, "wan0")).chain(blocks).collect()
+    packets.sort_by_key(|(packet, ..)| packet.at);
+    let interfaces = ["wan0", "lan0"].into_iter().flat_map(|name| interface(ETHERNET as u16, name));
+    let blocks = packets.iter().flat_map(|(packet, number, flags)| enhanced_packet(*number, packet, *flags));
+    section().into_iter().chain(interfaces).chain(blocks).collect()
 }
 
 /// Returns records of all kinds as lines of JSON.
@@ -136,11 +147,11 @@ fn clickhouse_answers_what_jq_works_out_from_the_records_of_a_capture() {
 
     // Each record is in the table of its kind, with its values.
     agree(
-        "SELECT replaceOne(toString(src_ip), '::ffff:', '') AS ip, method, match_on_egress, count() AS records,
+        "SELECT replaceOne(toString(src_ip), '::ffff:', '') AS ip, interface, method, match_on_egress, count() AS records,
             sum(rtt) AS rtts, min(min_rtt) AS least, uniqExact(dns_id) AS queries
-        FROM pping.samples WHERE host = 'gw1' AND interface = 'wan0' GROUP BY ALL ORDER BY ip, method",
-        "[map(select(.rtt)) | group_by([.src_ip, .method])[] | {ip: .[0].src_ip, method: .[0].method,
-            match_on_egress: .[0].match_on_egress, records: length, rtts: (map(.rtt) | add),
+        FROM pping.samples WHERE host = 'gw1' GROUP BY ALL ORDER BY ip, interface, method",
+        "[map(select(.rtt)) | group_by([.src_ip, .interface, .method])[] | {ip: .[0].src_ip, interface: .[0].interface,
+            method: .[0].method, match_on_egress: .[0].match_on_egress, records: length, rtts: (map(.rtt) | add),
             least: (map(.min_rtt) | min), queries: (map(.dns_id | values) | unique | length)}]",
     );
     agree(
@@ -174,11 +185,11 @@ fn clickhouse_answers_what_jq_works_out_from_the_records_of_a_capture() {
         assert_eq!(engine.rows(&query, &none), [json!({ "are_many": 1, "others": 0 })], "{column}");
     }
     agree(
-        "SELECT toUnixTimestamp(hour) AS hour, group, matched, count, round(p50 / 1e6, 3) AS p50,
+        "SELECT toUnixTimestamp(hour) AS hour, group, interface, matched, count, round(p50 / 1e6, 3) AS p50,
             round(p95 / 1e6, 3) AS p95, round(p99 / 1e6, 3) AS p99, sent_packets
-        FROM pping.hours WHERE method = 'icmp-echo' ORDER BY hour, group, matched",
-        r#"[aggregates | map(select(.method == "icmp-echo")) | group_by([hour, .group, side])[] | {hour: (.[0] | hour * 3600),
-            group: .[0].group, matched: (.[0] | side), count: samples, p50: quantile(0.5), p95: quantile(0.95),
+        FROM pping.hours WHERE method = 'icmp-echo' ORDER BY hour, group, interface, matched",
+        r#"[aggregates | map(select(.method == "icmp-echo")) | group_by([hour, .group, .interface, side])[] | {hour: (.[0] | hour * 3600),
+            group: .[0].group, interface: .[0].interface, matched: (.[0] | side), count: samples, p50: quantile(0.5), p95: quantile(0.95),
             p99: quantile(0.99), sent_packets: (map(.sent_packets) | add)}]"#,
     );
 
@@ -200,6 +211,13 @@ fn clickhouse_answers_what_jq_works_out_from_the_records_of_a_capture() {
     let answer = |question: &str| jq(&format!("{question}($ask)"), &parameters, &file.path);
     let worst = &answer("worst_prefixes")[0];
     assert_eq!((&worst["group"], &worst["baseline_ms"]), (&json!("192.0.2.3/32"), &json!(12)), "{worst}");
+    // The same group has a short path at the other interface, and neither hides in the percentiles of both.
+    let rows = engine.rows(&statements("queries.sql")[0], &parameters);
+    let p95 = |interface: &str| {
+        let row = rows.iter().find(|row| row["interface"] == interface && row["group"] == "192.0.2.3/32");
+        row.and_then(|row| row["p95_ms"].as_f64()).unwrap()
+    };
+    assert!(p95("wan0") > 80.0 && p95("lan0") < 0.04, "{rows:?}");
     let resolver = &answer("failing_resolvers")[0];
     assert_eq!(resolver["resolver"], "2001:db8::35/128", "{resolver}");
     assert!(resolver["longest_silence_s"].as_f64() > Some(1100.0), "{resolver}");

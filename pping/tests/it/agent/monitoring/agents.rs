@@ -6,22 +6,30 @@ use std::{
 };
 
 use pping::{
-    groups::{GroupName, SeriesName},
+    groups::{GroupName, QueueName, SeriesName},
     http::{Readiness, Server},
     metrics::{Fill, Metrics},
     quality,
+    residence::{InterfaceTimes, Times},
     snapshot::{InterfaceCounters, ProgramRuns, Snapshot},
     view::{self, View},
 };
 use pping_common::{
-    abi::{Counters, Direction, Tally},
+    abi::{Counters, Direction, Residence, Tally},
+    hist,
     rtt::Method,
 };
 use pping_lab::Namespace;
 
 use crate::agent::{every_second::EverySecond, monitor::ok};
 
-const INTERFACE: &str = "wan0";
+/// The interfaces of each agent.
+pub(super) const LAN: &str = "lan0";
+pub(super) const WAN: &str = "wan0";
+
+/// How long packets take to each interface, and in its queue, ns.
+pub(super) const FORWARDING: [(&str, u64); 2] = [(LAN, 40_000), (WAN, 700_000)];
+pub(super) const QUEUES: [(&str, u64); 2] = [(LAN, 300_000), (WAN, 21_000_000)];
 
 /// What one series measured in a second.
 pub(super) type SeriesSecond = (SeriesName, Tally);
@@ -46,9 +54,12 @@ impl Agent {
             || Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default());
         let server = ok(host.enter(serve)).unwrap();
         let mut counters = Counters::ZERO;
+        let mut seconds = 0;
         let feeding = EverySecond::start(move || {
             metrics.add(&second(), Instant::now());
             count(&metrics, &mut counters);
+            seconds += 1;
+            stay(&metrics, seconds);
         });
         Self { _feeding: feeding, _server: server }
     }
@@ -73,23 +84,66 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
     for (timed, ns) in counters.timed_packets.iter_mut().zip(&mut counters.timed_ns) {
         (*timed, *ns) = (*timed + 3, *ns + 120);
     }
-    let interface = InterfaceCounters {
-        name: INTERFACE.into(),
+    let interface = |name: &str| InterfaceCounters {
+        name: name.into(),
         attach_points: vec!["tcx"],
         is_up: true,
         counters: *counters,
     };
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };
-    metrics.set_counters(Snapshot { interfaces: vec![interface] }, fill);
+    metrics.set_counters(Snapshot { interfaces: [LAN, WAN].map(interface).into() }, fill);
     let runs = counters.traffic[0][0].packets();
     let time = Duration::from_nanos(45 * runs);
     metrics.set_program_runs(vec![ProgramRuns { program: "pping_ingress".to_owned(), runs, time }]);
 }
 
-/// Returns what a series of a group measured in one second: these RTTs in ns, and a few packets.
+/// Adds ten packets a second that were forwarded, and ten that were queued, at each interface.
+fn stay(metrics: &Metrics, seconds: u64) {
+    let residence = |time: u64| {
+        let (count, mut bins) = (10 * seconds, [0; hist::BINS]);
+        bins[hist::bin(time)] = count;
+        let (followed, dropped, replaced) = (count * 12 / 10, count / 10, count / 10);
+        Residence { sum: time * count, followed, dropped, replaced, bins }
+    };
+    let times = FORWARDING.iter().zip(QUEUES).map(|(&(interface, forwarding), (_, queue))| InterfaceTimes {
+        interface: interface.into(),
+        times: Box::new(Times::new(residence(forwarding), residence(queue), 64)),
+        sent: 1_000 * seconds,
+    });
+    metrics.set_residence(times.collect());
+    let queue = |(interface, time): (&str, u64)| {
+        let group = group("customer-7", &[]);
+        let mut tally = Tally::EMPTY;
+        (0..10).for_each(|_| tally.sample(time, 0));
+        (QueueName { interface: Some(interface.into()), group: group.into() }, tally)
+    };
+    metrics.add_queues(&QUEUES.map(queue));
+}
+
+fn group(label: &str, columns: &[(&str, &str)]) -> GroupName {
+    GroupName {
+        label: label.into(),
+        prefix: None,
+        dscp: None,
+        columns: columns.iter().map(|&(column, value)| (column.into(), value.into())).collect(),
+    }
+}
+
+/// Returns what a series of a group measured at `wan0` in one second: these RTTs in ns, and a few packets.
 pub(super) fn tally_of(
-    group: &str,
+    label: &str,
+    columns: &[(&str, &str)],
+    matched: Direction,
+    rtts: &[u64],
+) -> SeriesSecond {
+    tally_at(WAN, label, columns, matched, rtts)
+}
+
+/// Like [`tally_of`], at another interface.
+pub(super) fn tally_at(
+    interface: &str,
+    label: &str,
     columns: &[(&str, &str)],
     matched: Direction,
     rtts: &[u64],
@@ -103,17 +157,11 @@ pub(super) fn tally_of(
         traffic.bytes = 700 * traffic.packets;
         traffic.retransmissions = traffic.packets / 50;
     }
-    let group = GroupName {
-        label: group.into(),
-        prefix: None,
-        dscp: None,
-        columns: columns.iter().map(|&(column, value)| (column.into(), value.into())).collect(),
-    };
     let name = SeriesName {
-        interface: Some(INTERFACE.into()),
+        interface: Some(interface.into()),
         method: Method::TcpTs,
         matched: Some(matched),
-        group: group.into(),
+        group: group(label, columns).into(),
     };
     (name, tally)
 }

@@ -11,10 +11,10 @@ use pping_lab::Namespace;
 use serde_json::Value;
 
 use super::{
-    agents::{Agent, tally_of},
+    agents::{Agent, FORWARDING, LAN, QUEUES, WAN, tally_at, tally_of},
     stack::{self, Store},
 };
-use crate::agent::monitor::{PATIENCE, ok, repository};
+use crate::agent::monitor::{PATIENCE, ok, repository, wait_until};
 
 const CLASSIC: &str = "pping.json";
 const NATIVE: &str = "pping.native.json";
@@ -129,6 +129,7 @@ fn busy(host: &Namespace) -> [Agent; 2] {
                 tally_of("customer-7", &site, Direction::Egress, &rtts),
                 tally_of("customer-8", &[], Direction::Ingress, &rtts[..50]),
                 tally_of("other", &[], Direction::Ingress, &rtts[..10]),
+                tally_at(LAN, "customer-7", &site, Direction::Egress, &[30_000; 100]),
             ]
         })
     })
@@ -183,6 +184,76 @@ fn every_native_query_has_a_result_and_none_fails() {
     assert!(!prometheus.log().contains("level=warn"), "{}", prometheus.log());
 }
 
+/// RTTs of a group at each interface, ns.
+const RTTS: [(&str, u64); 2] = [(LAN, 30_000), (WAN, 82_000_000)];
+
+/// Asserts that each percentile that the dashboard shows, or that a rule records, is that of one interface. Both have
+/// samples of the same group, and far more at one of them.
+fn assert_percentiles_of_one_interface(host: &Namespace, mut store: Store<'_>, file: &str, rules: &str) {
+    let _agents = PORTS.map(|port| {
+        Agent::start(host, port, || {
+            let tally = |(interface, rtt): (&str, u64), count| {
+                tally_at(interface, "all", &[], Direction::Ingress, &vec![rtt; count])
+            };
+            vec![tally(RTTS[0], 900), tally(RTTS[1], 100)]
+        })
+    });
+    let rules = fs::read_to_string(repository("deploy/prometheus").join(rules)).unwrap();
+    let recorded = rules.lines().filter_map(|line| line.trim().strip_prefix("- record: ").map(str::to_owned));
+    let dashboard = dashboard(file);
+    let shown = queries(&dashboard).into_iter().map(|(_, expression)| substituted(&dashboard, &expression));
+    let is_percentile = |expression: &String| {
+        ["histogram_quantile", "p50_5m", "p95_5m", "p99_5m", "mean5m"]
+            .iter()
+            .any(|it| expression.contains(it))
+    };
+    let all: BTreeSet<String> = recorded.chain(shown).filter(is_percentile).collect();
+    assert!(all.len() > 10, "{all:#?}");
+    let all: Vec<_> = all.into_iter().map(|expression| (String::new(), expression)).collect();
+    assert_answers(&mut store, file, &all);
+    for (_, expression) in &all {
+        let of_interface = match expression {
+            it if it.contains("queue_seconds") => QUEUES,
+            it if it.contains("forwarding_seconds") => FORWARDING,
+            _ => RTTS,
+        };
+        // An interface may come a scrape later.
+        let mut found = Vec::new();
+        wait_until(&format!("both interfaces in {expression}"), || {
+            found = store.query(expression);
+            of_interface.iter().all(|(name, _)| found.iter().any(|it| it["metric"]["interface"] == *name))
+        });
+        for series in found {
+            let interface = text(&series["metric"], "interface");
+            let value: f64 = text_at(&series["value"], 1).parse().unwrap();
+            let (_, expected) = of_interface.into_iter().find(|(name, _)| *name == interface).unwrap();
+            let ratio = value / (expected as f64 / 1e9);
+            assert!(
+                (0.5..=2.0).contains(&ratio),
+                "{expression}: {value} s at {interface}, not {expected} ns"
+            );
+        }
+    }
+}
+
+fn text_at(value: &Value, index: usize) -> &str {
+    value[index].as_str().unwrap_or_else(|| panic!("no text at {index} of {value}"))
+}
+
+#[test]
+fn percentiles_of_interfaces_stay_apart() {
+    let host = ok(Namespace::new("monitor"));
+    let prometheus = stack::prometheus(&host, &PORTS, false);
+    assert_percentiles_of_one_interface(&host, prometheus, CLASSIC, "pping.rules.yml");
+}
+
+#[test]
+fn native_percentiles_of_interfaces_stay_apart() {
+    let host = ok(Namespace::new("monitor"));
+    let prometheus = stack::prometheus_native(&host, &PORTS);
+    assert_percentiles_of_one_interface(&host, prometheus, NATIVE, "pping.native.rules.yml");
+}
+
 /// Converts the expressions in a text to the form for native histograms.
 fn native(classic: &str) -> String {
     let mut native = classic.to_owned();
@@ -191,6 +262,9 @@ fn native(classic: &str) -> String {
         ("sum by (le, ", "sum by ("),
         (", le) (", ") ("),
         ("rate(pping_rtt_seconds_bucket", "rate(pping_rtt_seconds"),
+        ("rate(pping_queue_seconds_bucket", "rate(pping_queue_seconds"),
+        ("rate(pping_group_queue_seconds_bucket", "rate(pping_group_queue_seconds"),
+        ("rate(pping_forwarding_seconds_bucket", "rate(pping_forwarding_seconds"),
         ("increase(pping_rtt_seconds_bucket", "increase(pping_rtt_seconds"),
         ("label_values(pping_rtt_seconds_count", "label_values(pping_rtt_seconds"),
     ] {
@@ -237,8 +311,8 @@ fn the_native_rules_are_the_classic_ones_with_other_expressions() {
         let text = fs::read_to_string(repository("deploy/prometheus").join(file)).unwrap();
         text.split_inclusive('\n').filter(|line| !line.trim_start().starts_with('#')).collect()
     }
-    let merged = "sum by (group, method, matched) (rate(pping_rtt_seconds[5m]))";
-    let recorded = "group_method_matched_le:pping_rtt_seconds_bucket:rate5m";
+    let merged = "sum by (group, interface, method, matched) (rate(pping_rtt_seconds[5m]))";
+    let recorded = "group_interface_method_matched_le:pping_rtt_seconds_bucket:rate5m";
     let record = format!("      - record: {recorded}\n        expr: {merged}\n\n");
     let mut expected = native(&rules("pping.rules.yml"));
     for (from, to) in

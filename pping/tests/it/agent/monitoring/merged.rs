@@ -81,7 +81,7 @@ fn assert_recorded(store: &mut Store<'_>, sorted: &[f64]) {
         let (lower, upper) = octave(exact);
         let expected = interpolated(sorted, quantile);
         let recorded =
-            format!("group_method_matched:pping_rtt_seconds:p{percentile}_5m{{group=\"{GROUP}\"}}");
+            format!("group_interface_method_matched:pping_rtt_seconds:p{percentile}_5m{{group=\"{GROUP}\"}}");
         let answer = store.value(&recorded).unwrap();
         assert!(lower < answer && answer <= upper, "p{percentile}: {answer} is far from {exact}");
         assert!((answer / expected - 1.0).abs() < 0.1, "p{percentile}: {answer} is not {expected}");
@@ -138,7 +138,8 @@ fn percentiles_of_two_agents_are_those_of_all_their_samples() {
         assert!((store.value(&sum).unwrap() / exact - 1.0).abs() < 1e-9, "{name}");
     }
     // The rules see the last scrapes a moment later, and their results are forwarded another moment later.
-    let samples = format!("group_method_matched:pping_rtt_seconds_count:rate5m{{group=\"{GROUP}\"}}");
+    let samples =
+        format!("group_interface_method_matched:pping_rtt_seconds_count:rate5m{{group=\"{GROUP}\"}}");
     thread::sleep(Duration::from_secs(3));
     for (name, store) in [("Prometheus", &mut prometheus), ("VictoriaMetrics", &mut victoria)] {
         wait_until(&format!("{name} has the recorded series"), || store.value(&samples).is_some());
@@ -243,7 +244,7 @@ fn percentiles_of_two_native_histograms_are_those_of_all_their_samples() {
         assert!((answer / exact - 1.0).abs() < 0.044, "p{percentile}: {answer} is far from {exact}");
         // The rate weighs each agent by the times of its scrapes, so the quantile may fall into the next bin.
         let recorded =
-            format!("group_method_matched:pping_rtt_seconds:p{percentile}_5m{{group=\"{GROUP}\"}}");
+            format!("group_interface_method_matched:pping_rtt_seconds:p{percentile}_5m{{group=\"{GROUP}\"}}");
         let mut answer = None;
         wait_until("it is recorded", || {
             answer = prometheus.value(&recorded);
