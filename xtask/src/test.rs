@@ -52,7 +52,7 @@ const INTEGRATION_TESTS: &str = "pping/tests/it";
 
 /// Installs what is missing, and runs the tests of all crates. With a filter, those of `pping-common` come first: they
 /// show most mistakes before the kernel programs are compiled. If the filter begins with a module of the integration
-/// tests, these come next, before all other tests are compiled.
+/// tests, these come next, before all other tests are compiled; see [`rounds`].
 pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent) -> Result<()> {
     ensure!(
         environment::is_root(),
@@ -67,10 +67,19 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent
             cargo.args(["test", "--package", "pping-common"]).arg(filter).arg("--").args(arguments),
         )?;
     }
-    if filter.is_some_and(names_integration_tests) {
-        command::run(&mut tests(extent, &["--test", "it"], filter, arguments)?)?;
+    for targets in rounds(filter) {
+        command::run(&mut tests(extent, targets, filter, arguments)?)?;
     }
-    command::run(&mut tests(extent, &[], filter, arguments)?)
+    Ok(())
+}
+
+/// Returns the targets to test, one after the other. No target is in two of them. An empty list stands for all.
+fn rounds(filter: Option<&OsStr>) -> &'static [&'static [&'static str]] {
+    if filter.is_some_and(names_integration_tests) {
+        &[&["--test", "it"], &["--lib", "--bins"], &["--doc"]]
+    } else {
+        &[&[]]
+    }
 }
 
 /// Whether a filter begins with a module of the integration tests: `kernel::sweep`.
@@ -114,4 +123,27 @@ fn test_witness() -> Result<()> {
     command::run(
         Command::new("python3").args([WITNESS, "--self-test"]).current_dir(environment::repository()),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn tests_each_target_once() {
+        for filter in [None, Some("hist"), Some("kernel::sweep"), Some("agent::top"), Some("replay")] {
+            let rounds = rounds(filter.map(OsStr::new));
+            let targets: Vec<_> = rounds.iter().map(|targets| targets.join(" ")).collect();
+            assert_eq!(
+                targets.len(),
+                targets.iter().collect::<BTreeSet<_>>().len(),
+                "{filter:?}: {targets:?}"
+            );
+            // All targets include the others.
+            assert!(targets.len() == 1 || !targets.contains(&String::new()), "{filter:?}: {targets:?}");
+        }
+        assert_eq!(rounds(Some(OsStr::new("kernel::sweep")))[0], ["--test", "it"]);
+    }
 }
