@@ -11,6 +11,9 @@ use crate::{command, environment};
 /// them a machine keeps is not for a build to decide.
 const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "--no-remove"];
 
+/// Makes apt-get wait for another one that is just installing something, s.
+const LOCK_TIMEOUT: [&str; 2] = ["-o", "DPkg::Lock::Timeout=300"];
+
 /// Packages that come with a service. Tests start these programs themselves, or not at all.
 const SERVICES: [&str; 2] = ["prometheus", "victoria-metrics"];
 
@@ -57,7 +60,11 @@ fn install_packages(packages: &[&str]) -> Result<()> {
 pub(super) fn apt_get() -> Command {
     let mut apt_get = Command::new("apt-get");
     // In runlevel 1, packages start no services on a machine without systemd.
-    apt_get.env("DEBIAN_FRONTEND", "noninteractive").env("RUNLEVEL", "1").stdout(io::stderr());
+    apt_get
+        .args(LOCK_TIMEOUT)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .env("RUNLEVEL", "1")
+        .stdout(io::stderr());
     apt_get
 }
 
