@@ -1,12 +1,15 @@
 //! Text files that people write: reading them, and positions in them.
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
     io,
     io::Read as _,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     string::FromUtf8Error,
 };
+
+use rustix::fs::OFlags;
 
 /// A position in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,18 +143,45 @@ impl From<FromUtf8Error> for ReadError {
     }
 }
 
-/// Reads a text of at most `max_bytes`, so that a device or the wrong file does not fill the memory.
+/// Reads a text of at most `max_bytes`.
 ///
 /// # Errors
-/// If the file cannot be read, is longer, or is not UTF-8.
+/// If [`open`] refuses the file, or if it cannot be read, is longer, or is not UTF-8.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<String, ReadError> {
-    let file = File::open(path)?;
+    Ok(String::from_utf8(read_bytes(open(path)?, max_bytes)?)?)
+}
+
+/// Opens a file that people write. It must be a regular file: opening a named pipe, or reading a terminal, would wait for
+/// as long as nobody writes, and a reload would never end.
+///
+/// # Errors
+/// If it cannot be opened, or is something else.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    // Without this flag, opening a named pipe waits for its writer.
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(without_waiting).open(path)?;
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    let reason = "this is not a regular file; pping reads no directories, pipes or devices here";
+    Err(io::Error::new(io::ErrorKind::InvalidInput, reason))
+}
+
+/// Reads the rest of a file of at most `max_bytes`, so that the wrong file does not fill the memory.
+///
+/// # Errors
+/// If the file cannot be read or is longer.
+pub(crate) fn read_bytes(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.reserve_exact(file.metadata()?.len().min(max_bytes) as usize);
     file.take(max_bytes + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > max_bytes {
-        let message = format!("it is longer than {} MiB", max_bytes >> 20);
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message).into());
+        let longest = if max_bytes < 1 << 20 {
+            format!("{} KiB", max_bytes >> 10)
+        } else {
+            format!("{} MiB", max_bytes >> 20)
+        };
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {longest}")));
     }
-    Ok(String::from_utf8(bytes)?)
+    Ok(bytes)
 }

@@ -1,11 +1,6 @@
 //! The file of `--otlp-headers`.
 
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    os::unix::fs::PermissionsExt as _,
-    path::Path,
-};
+use std::{os::unix::fs::PermissionsExt as _, path::Path};
 
 use http::{
     HeaderMap, HeaderName, HeaderValue,
@@ -15,6 +10,7 @@ use http::{
 };
 
 use super::Error;
+use crate::text;
 
 /// The longest file, bytes.
 const MAX_BYTES: u64 = 64 << 10;
@@ -47,18 +43,12 @@ pub(super) fn read(path: &Path) -> Result<HeaderMap, Error> {
 
 fn open(path: &Path) -> Result<Vec<u8>, Error> {
     let failed = |source| Error::OpenHeaders { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    let file = text::open(path).map_err(failed)?;
     let mode = file.metadata().map_err(failed)?.permissions().mode();
     if mode & OTHERS != 0 {
         return Err(Error::ExposedHeaders { path: path.to_owned(), mode: mode & 0o777 });
     }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let message = format!("it is longer than {} KiB", MAX_BYTES >> 10);
-        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, message)));
-    }
-    Ok(bytes)
+    text::read_bytes(file, MAX_BYTES).map_err(failed)
 }
 
 /// Parses the header on a line.

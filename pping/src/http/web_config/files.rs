@@ -6,6 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::text;
+
+/// The longest file, bytes: a web configuration with thousands of users, or all authorities that a system trusts.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// The files that were read, with their stamps at that time.
 #[derive(Default)]
 pub(super) struct Files(Vec<(PathBuf, Option<Stamp>)>);
@@ -17,7 +22,7 @@ impl Files {
     pub(super) fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         // The stamp is taken before the content is read, so that the next check notices a change in between.
         self.0.push((path.to_owned(), stamp(path)));
-        fs::read(path)
+        text::read_bytes(text::open(path)?, MAX_BYTES)
     }
 
     pub(super) fn have_changed(&self) -> bool {

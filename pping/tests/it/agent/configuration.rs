@@ -260,6 +260,26 @@ fn a_capture_that_cannot_be_opened_is_named() {
 }
 
 #[test]
+fn only_regular_files_are_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    for arguments in [
+        format!("config check {pipe}"),
+        format!("-i eth0 --config {pipe}"),
+        format!("-r /dev/null --groups {pipe}"),
+        format!("-r /dev/null --quality {pipe}"),
+        format!("-i lo --otlp http://127.0.0.1:4318 --otlp-headers {pipe}"),
+        format!("-i lo --listen 127.0.0.1:0 --web-config {pipe}"),
+        format!("config check {}", directory.path().display()),
+    ] {
+        let message = refusal(&mut pping(&arguments));
+        assert!(message.contains("not a regular file"), "{arguments}: {message}");
+    }
+}
+
+#[test]
 fn a_mistake_found_later_names_its_origin_too() {
     let (host, file) = (Host::new(), File::new("interface = [\"eht0\"]\n"));
     let mut command = host.namespace.command(PPING);

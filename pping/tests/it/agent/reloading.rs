@@ -1,6 +1,6 @@
 //! SIGHUP applies what can change while packets pass, names what cannot, and changes nothing on a mistake.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use pping_lab::{Process, Signal, Topology};
 use tempfile::TempDir;
@@ -69,6 +69,18 @@ fn interfaces_are_added_and_removed_and_the_others_miss_nothing() {
         wan("pping_packets_total", ("protocol", "icmp")) / 2.0,
     );
     assert!(samples > 50.0 && (samples - replies).abs() < 30.0, "{samples} samples, {replies} replies");
+    interrupt(agent.process);
+}
+
+#[test]
+fn a_named_pipe_in_place_of_the_file_neither_stops_measuring_nor_the_end() {
+    let mut agent = Agent::new(ONE);
+    let path = agent.path("pping.toml");
+    fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    ok(agent.process.signal(Signal::SIGHUP));
+    wait_until("the pipe is refused", || ok(agent.process.stderr()).contains("not a regular file"));
+    assert!(agent.watches("wan0"));
     interrupt(agent.process);
 }
 
