@@ -20,7 +20,7 @@ fn name(number: u32) -> SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
         matched: Some(Direction::Ingress),
-        group: Arc::new(GroupName { label, prefix: Some(prefix), dscp: None, columns: Vec::new() }),
+        group: Arc::new(GroupName { prefix: Some(prefix), ..GroupName::named(&label) }),
     }
 }
 

@@ -130,8 +130,7 @@ fn page() -> Case {
 
 fn series(number: u8) -> SeriesName {
     let prefix: Arc<str> = format!("100.64.{number}.0/24").into();
-    let group =
-        GroupName { label: Arc::clone(&prefix), prefix: Some(prefix), dscp: None, columns: Vec::new() };
+    let group = GroupName { prefix: Some(Arc::clone(&prefix)), ..GroupName::named(&prefix) };
     SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,

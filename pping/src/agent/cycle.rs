@@ -47,7 +47,7 @@ impl Agent {
                 _ = hangup.recv() => self.reload(netlink).await?,
                 labels = new_labels(&mut self.groups, &self.kernel.series) => {
                     if let Some(labels) = labels {
-                        self.names.relabel(labels);
+                        self.relabel(labels);
                     }
                 }
                 change = netlink.changed() => self.follow(netlink, change).await?,
@@ -61,6 +61,14 @@ impl Agent {
                 }
                 _ = drain.tick(), if self.kernel.options.emit != Emit::NOTHING => self.drain()?,
             }
+        }
+    }
+
+    /// Puts the labels and prefixes of another groups file into names and answers.
+    fn relabel(&mut self, labels: Labels) {
+        self.names.relabel(labels);
+        if let Some(groups) = &self.groups {
+            self.view.list_groups(groups.directory());
         }
     }
 

@@ -5,12 +5,11 @@ use std::{
     time::Instant,
 };
 
-use ipnet::IpNet;
 use tokio::task::{self, JoinHandle};
 
 use crate::{
     Error,
-    groups::{self, Labels},
+    groups::{self, Directory, Labels},
     kernel::{
         labels::{self, Prefixes},
         load::Kernel,
@@ -23,7 +22,7 @@ pub(super) struct GroupsFile {
     /// The file that was read last.
     path: PathBuf,
     labels: Labels,
-    prefixes: Vec<(IpNet, u32)>,
+    directory: Directory,
     /// The kernel's map of prefixes, unless a task has it.
     map: Option<Prefixes>,
     task: Option<JoinHandle<Done>>,
@@ -40,7 +39,7 @@ enum Done {
 /// A file that was read, and the generation of its prefixes in the kernel.
 struct Loaded {
     labels: Labels,
-    prefixes: Vec<(IpNet, u32)>,
+    directory: Directory,
     generation: u32,
 }
 
@@ -50,8 +49,8 @@ impl GroupsFile {
     /// # Errors
     /// If the file cannot be read or has a mistake.
     pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
-        let (labels, prefixes) = read(&path, Labels::default())?;
-        Ok(Self { path, labels, prefixes, map: None, task: None })
+        let (labels, directory) = read(&path, Labels::default())?;
+        Ok(Self { path, labels, directory, map: None, task: None })
     }
 
     /// Adds the labels of the previous run, which the file may not have any more.
@@ -68,7 +67,7 @@ impl GroupsFile {
     pub(super) fn put_in_force(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
         let generation = labels::next(kernel.series.generation());
         if let Some(mut map) = kernel.labels.take() {
-            labels::add(&mut map, generation, &self.prefixes)?;
+            labels::add(&mut map, generation, self.directory.prefixes())?;
             kernel.series.set_generation(generation);
             // A pinned map may have the prefixes of the previous run.
             labels::retain_generation(&mut map, generation)?;
@@ -80,6 +79,11 @@ impl GroupsFile {
     /// The labels in force.
     pub(super) fn labels(&self) -> Labels {
         self.labels.clone()
+    }
+
+    /// The prefixes in force.
+    pub(super) fn directory(&self) -> Directory {
+        self.directory.clone()
     }
 
     /// Starts reading this file, while packets are still counted by the groups in force.
@@ -121,16 +125,16 @@ impl GroupsFile {
     fn switch_to(&mut self, loaded: Loaded, mut map: Prefixes, series: &SeriesTable) -> Labels {
         let old_generation = series.generation();
         series.set_generation(loaded.generation);
-        let old = std::mem::replace(&mut self.prefixes, loaded.prefixes);
+        let old = std::mem::replace(&mut self.directory, loaded.directory);
         self.labels = loaded.labels;
         tracing::info!(
             "--groups {}: {} prefixes are in force, instead of {}",
             self.path.display(),
-            self.prefixes.len(),
-            old.len()
+            self.directory.prefixes().len(),
+            old.prefixes().len()
         );
         self.task = Some(task::spawn_blocking(move || {
-            labels::remove(&mut map, old_generation, &old);
+            labels::remove(&mut map, old_generation, old.prefixes());
             Done::Removed(map)
         }));
         self.labels.clone()
@@ -138,15 +142,15 @@ impl GroupsFile {
 }
 
 fn load(path: &Path, labels: Labels, map: &mut Prefixes, generation: u32) -> Result<Loaded, Error> {
-    let (labels, prefixes) = read(path, labels)?;
-    labels::add(map, generation, &prefixes)?;
-    Ok(Loaded { labels, prefixes, generation })
+    let (labels, directory) = read(path, labels)?;
+    labels::add(map, generation, directory.prefixes())?;
+    Ok(Loaded { labels, directory, generation })
 }
 
-fn read(path: &Path, mut labels: Labels) -> Result<(Labels, Vec<(IpNet, u32)>), Error> {
+fn read(path: &Path, mut labels: Labels) -> Result<(Labels, Directory), Error> {
     let began = Instant::now();
     let prefixes = groups::load(path, &mut labels).map_err(Error::Groups)?.prefixes;
     let seconds = began.elapsed().as_secs_f64();
     tracing::info!("--groups {}: {} prefixes read in {seconds:.1} s", path.display(), prefixes.len());
-    Ok((labels, prefixes))
+    Ok((labels, Directory::new(prefixes)))
 }

@@ -112,6 +112,7 @@ pub(super) async fn set_up(
         groups.remember(&pinned_labels);
         groups.put_in_force(&mut kernel)?;
         names.relabel(groups.labels());
+        view.list_groups(groups.directory());
     }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;

@@ -1,10 +1,12 @@
 //! Groups: their labels and names, and the file that lists them.
 
+mod directory;
 mod file;
 mod labels;
 mod lookup;
 mod names;
 
+pub use directory::{Addresses, Directory, GroupPrefixes};
 pub use file::{Groups, load};
 pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use lookup::Lookup;

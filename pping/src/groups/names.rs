@@ -29,11 +29,13 @@ pub struct GroupName {
     pub dscp: Option<u8>,
     /// The other columns of the groups file.
     pub columns: Columns,
+    /// The group, as the kernel programs know it.
+    pub key: GroupKey,
 }
 
 impl GroupName {
     fn identity(&self) -> (&Arc<str>, &Option<Arc<str>>, Option<u8>) {
-        let Self { label, prefix, dscp, columns: _ } = self;
+        let Self { label, prefix, dscp, columns: _, key: _ } = self;
         (label, prefix, *dscp)
     }
 }
@@ -118,12 +120,11 @@ impl Names {
 impl GroupName {
     /// The name of a group.
     pub fn new(key: &GroupKey, labels: &Labels) -> Self {
-        let named = |label: &str| Self { label: label.into(), prefix: None, dscp: None, columns: Vec::new() };
         if *key == GroupKey::ALL {
-            return named(ALL);
+            return Self::named(ALL);
         }
         if *key == GroupKey::OTHER {
-            return named(OTHER);
+            return Self { key: *key, ..Self::named(OTHER) };
         }
         let (mut words, mut prefixes, mut columns) = (Vec::new(), Vec::new(), Vec::new());
         for end in [key.source(), key.destination()] {
@@ -148,7 +149,12 @@ impl GroupName {
             label.extend(["dscp ", &dscp.to_string()]);
         }
         let prefix = (!prefixes.is_empty()).then(|| prefixes.join("+").into());
-        Self { label: label.into(), prefix, dscp: key.dscp(), columns }
+        Self { label: label.into(), prefix, dscp: key.dscp(), columns, key: *key }
+    }
+
+    /// The name of a group of all addresses.
+    pub fn named(label: &str) -> Self {
+        Self { label: label.into(), prefix: None, dscp: None, columns: Vec::new(), key: GroupKey::ALL }
     }
 
     /// The group in the record of a sample; `None` if there are no groups, or the host is in no group.
@@ -169,12 +175,17 @@ fn add_known(columns: &mut Columns, known: &Columns) {
 
 /// A prefix as text.
 fn prefix(address: IpAddress, len: u8) -> String {
-    let bytes = Ipv6Addr::from(address.to_bytes());
-    let net = match bytes.to_ipv4_mapped() {
-        Some(address) => Ipv4Net::new(address, len).map(IpNet::from),
-        None => Ipv6Net::new(bytes, len).map(IpNet::from),
-    };
-    net.map_or_else(|_| bytes.to_canonical().to_string(), |net| net.to_string())
+    let canonical = || Ipv6Addr::from(address.to_bytes()).to_canonical().to_string();
+    net(address, len).map_or_else(canonical, |net| net.to_string())
+}
+
+/// The prefix of this length, of 32 or 128 bits; `None` if it is too long.
+pub(super) fn net(address: IpAddress, len: u8) -> Option<IpNet> {
+    let address = Ipv6Addr::from(address.to_bytes());
+    match address.to_ipv4_mapped() {
+        Some(address) => Ipv4Net::new(address, len).map(IpNet::from).ok(),
+        None => Ipv6Net::new(address, len).map(IpNet::from).ok(),
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ fn name(label: &str, columns: &[(&str, &str)]) -> SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
         matched: Some(Direction::Ingress),
-        group: Arc::new(GroupName { label: label.into(), prefix: None, dscp: None, columns }),
+        group: Arc::new(GroupName { columns, ..GroupName::named(label) }),
     }
 }
 

@@ -25,6 +25,7 @@ use std::{
 };
 
 pub use engine::Engine;
+use ipnet::IpNet;
 #[cfg(feature = "live")]
 pub(crate) use player::{Command, Player, Position};
 use pping_common::parse::Untracked;
@@ -70,7 +71,7 @@ pub(crate) async fn run(
 ) -> Result<Summary, Error> {
     let stop = Arc::new(AtomicBool::new(false));
     let input = Input::open(&path, Arc::clone(&stop))?;
-    let (settings, names) = settings(&config)?;
+    let (settings, names, _) = settings(&config)?;
     let mut reporter = Reporter::replay(&config.aggregation, config.max_flows, Arc::clone(&stop))?;
     reporter.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
     let hung_up = Arc::new(AtomicBool::new(false));
@@ -272,8 +273,8 @@ enum Ending {
     Failure(Error),
 }
 
-/// The settings of the tracker, and the names of groups.
-fn settings(config: &Config) -> Result<(Settings, Names), Error> {
+/// The settings of the tracker, the names of groups, and the prefixes of the groups file.
+fn settings(config: &Config) -> Result<(Settings, Names, Vec<(IpNet, u32)>), Error> {
     let aggregation = &config.aggregation;
     let (mut names, mut labels) = (Names::default(), Labels::default());
     let listed = match &aggregation.groups {
@@ -283,7 +284,7 @@ fn settings(config: &Config) -> Result<(Settings, Names), Error> {
     names.relabel(labels);
     let settings = Settings {
         grouping: aggregation.grouping(),
-        labels: Arc::new(Lookup::new(listed)),
+        labels: Arc::new(Lookup::new(listed.iter().copied())),
         max_groups: aggregation.max_groups,
         exclude: aggregation.exclude.clone(),
         emit: config.emit(),
@@ -291,5 +292,5 @@ fn settings(config: &Config) -> Result<(Settings, Names), Error> {
         worst: aggregation.worst.map(|limit| (limit, aggregation.worst_evidence)),
         ..Settings::new(config.rules, config.max_flows, config.decap)
     };
-    Ok((settings, names))
+    Ok((settings, names, listed))
 }

@@ -19,7 +19,7 @@ use crate::{
     Error,
     capture::{self, Capture, FileError},
     config::Config,
-    groups::Names,
+    groups::{Directory, Names},
     quality,
     snapshot::{InterfaceCounters, Snapshot, Usage},
     view::{Reading, View},
@@ -221,7 +221,8 @@ impl PlayerThread {
     fn play(&mut self, input: Input) -> Result<(), Ending> {
         (self.len, self.read, self.is_over) = (input.len, Arc::clone(&input.read), false);
         self.view.clear();
-        let (settings, names) = settings(&self.config).map_err(Ending::Fault)?;
+        let (settings, names, listed) = settings(&self.config).map_err(Ending::Fault)?;
+        self.view.list_groups(Directory::new(listed));
         let timeout = self.config.aggregation.group_timeout.as_nanos() as u64;
         let mut played_view =
             PlayedView { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };

@@ -76,6 +76,8 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         id: format!("{number:032x}"),
         group: label.into(),
         prefix: None,
+        prefixes: Vec::new(),
+        prefix_count: 0,
         dscp: None,
         labels: BTreeMap::new(),
         series: vec![series(p95)],
@@ -108,7 +110,7 @@ fn measured() -> View {
     view.score_by(quality::load(None).unwrap());
     let group = |label: &str, prefix: Option<&str>, columns: &[(&str, &str)]| {
         let columns = columns.iter().map(|&(column, value)| (column.into(), value.into())).collect();
-        Arc::new(GroupName { label: label.into(), prefix: prefix.map(Into::into), dscp: None, columns })
+        Arc::new(GroupName { prefix: prefix.map(Into::into), columns, ..GroupName::named(label) })
     };
     let groups = [
         group("customer-7", Some("10.11.2.0/24"), &[("site", "Åre")]),
@@ -319,7 +321,7 @@ fn a_group_without_packets_has_no_share_of_retransmitted_ones() {
         interface: Some("wan0".into()),
         method: Method::Dns,
         matched: Some(Direction::Ingress),
-        group: Arc::new(GroupName { label: "resolver".into(), prefix: None, dscp: None, columns }),
+        group: Arc::new(GroupName { columns, ..GroupName::named("resolver") }),
     };
     let mut tally = Tally::EMPTY;
     (0..30).for_each(|_| tally.sample(4_000_000, 0));

@@ -208,8 +208,15 @@ pub struct GroupAnswer {
     pub id: String,
     /// The label.
     pub group: Arc<str>,
-    /// The prefix, if the group is a prefix.
+    /// The first of the prefixes, in the order of addresses. A group of two ends may have two, joined by `+`.
     pub prefix: Option<Arc<str>>,
+    /// The prefixes: that of a group by prefix, or those that the groups file lists. A few of many; all but those beyond
+    /// a thousand if the answer is about this group alone.
+    #[serde(default)]
+    pub prefixes: Vec<String>,
+    /// How many prefixes the group has.
+    #[serde(default)]
+    pub prefix_count: usize,
     /// The differentiated services codepoint, if groups are separated by it.
     pub dscp: Option<u8>,
     /// The other columns of the groups file.

@@ -38,7 +38,7 @@ pub use self::{
     worst::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
 };
 use crate::{
-    groups::{QueueName, SeriesName},
+    groups::{Directory, QueueName, SeriesName},
     quality::Profiles,
     residence::InterfaceTimes,
     worst::WorstFlow,
@@ -73,6 +73,7 @@ enum Message {
     ForgetQueue(QueueName),
     Limit(usize),
     ScoreBy(Profiles),
+    ListGroups(Directory),
 }
 
 impl View {
@@ -149,6 +150,14 @@ impl View {
         match self.try_model() {
             Some(mut model) => model.profiles = profiles,
             None => self.enqueue(Message::ScoreBy(profiles)),
+        }
+    }
+
+    /// Takes the prefixes of the groups file, to find groups by address.
+    pub fn list_groups(&self, directory: Directory) {
+        match self.try_model() {
+            Some(mut model) => model.directory = directory,
+            None => self.enqueue(Message::ListGroups(directory)),
         }
     }
 
@@ -247,6 +256,7 @@ impl View {
                 Message::ForgetQueue(queue) => model.forget_queue(&queue),
                 Message::Limit(memory) => model.memory = memory,
                 Message::ScoreBy(profiles) => model.profiles = profiles,
+                Message::ListGroups(directory) => model.directory = directory,
             }
         }
     }

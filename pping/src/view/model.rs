@@ -18,7 +18,7 @@ use super::{
     },
     cells::{CELL, Cell, Rtts},
     history::History,
-    order::Query,
+    order::{PREFIXES, Query},
     rates::Rates,
     reading::Reading,
     residence::{Recent, TimesAnswer},
@@ -26,11 +26,14 @@ use super::{
 };
 use crate::{
     fingerprint::fingerprint,
-    groups::{GroupName, QueueName, SeriesName},
+    groups::{Directory, GroupName, QueueName, SeriesName},
     quality::Profiles,
     records::{direction_name, method_name, untracked_name},
     worst::{DEFAULT_EVIDENCE, WorstFlow},
 };
+
+/// The highest number of a group's prefixes in the answer about one group.
+const PREFIXES_OF_ONE: usize = 1_000;
 
 /// The key of a series within its group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,6 +62,8 @@ pub(super) struct Model {
     rates: Rates,
     losses: Losses,
     pub(super) residence: Recent,
+    /// The prefixes of the groups file.
+    pub(super) directory: Directory,
 }
 
 #[derive(Debug)]
@@ -97,13 +102,15 @@ impl Model {
             rates: Rates::default(),
             losses: Losses::default(),
             residence: Recent::default(),
+            directory: Directory::default(),
         }
     }
 
     /// Forgets all measurements. Keeps the settings, and continues the sequence.
     pub(super) fn clear(&mut self) {
         let (sequence, profiles, evidence) = (self.sequence + 1, Arc::clone(&self.profiles), self.evidence);
-        *self = Self { profiles, evidence, sequence, ..Self::new(self.memory) };
+        let directory = self.directory.clone();
+        *self = Self { profiles, evidence, sequence, directory, ..Self::new(self.memory) };
     }
 
     pub(super) fn add(&mut self, slices: &[(SeriesName, Tally)], at: u64) {
@@ -313,28 +320,52 @@ impl Model {
     }
 
     pub(super) fn groups(&self, query: &Query) -> GroupsAnswer {
+        let filter = query.filter(&self.directory);
         let mut groups: Vec<GroupAnswer> = self
             .groups
             .values()
+            .filter(|group| filter.finds(&group.name, &self.directory))
             .map(|group| self.answer(group, |key| key.is_asked_for(query)))
-            .filter(|group| !group.series.is_empty() && query.has_group(group))
+            .filter(|group| !group.series.is_empty())
             .collect();
         let found = groups.len();
         query.sort(&mut groups);
+        for group in &mut groups {
+            if let Some(of_model) = self.groups.get(&group.group) {
+                self.list_prefixes(of_model, PREFIXES, group);
+            }
+        }
         GroupsAnswer { sequence: self.sequence, time: self.time, known: self.known(), found, groups }
     }
 
     pub(super) fn group(&self, asked: &str) -> Option<GroupDetail> {
         let group = self.groups.values().find(|group| id(&group.name.label) == asked)?;
-        Some(GroupDetail { group: self.answer(group, |_| true), history: self.history(group.series.iter()) })
+        let mut answer = self.answer(group, |_| true);
+        self.list_prefixes(group, PREFIXES_OF_ONE, &mut answer);
+        Some(GroupDetail { group: answer, history: self.history(group.series.iter()) })
     }
 
+    /// Lists the prefixes of a group in an answer, at most this many.
+    fn list_prefixes(&self, group: &Group, limit: usize, answer: &mut GroupAnswer) {
+        let prefixes = self.directory.of_group(&group.name.key);
+        answer.prefixes = prefixes.iter().take(limit).map(|prefix| prefix.to_string()).collect();
+        answer.prefix_count = prefixes.count();
+    }
+
+    /// Returns the prefix that stands for a group, if it has one.
+    fn first_prefix(&self, name: &GroupName) -> Option<Arc<str>> {
+        name.prefix.clone().or_else(|| self.directory.of_group(&name.key).first())
+    }
+
+    /// Returns the answer about a group, without the list of its prefixes.
     fn answer(&self, group: &Group, is_asked_for: impl Fn(&Key) -> bool) -> GroupAnswer {
-        let GroupName { label, prefix, dscp, columns } = &*group.name;
+        let GroupName { label, dscp, columns, .. } = &*group.name;
         GroupAnswer {
             id: id(label),
             group: Arc::clone(label),
-            prefix: prefix.clone(),
+            prefix: self.first_prefix(&group.name),
+            prefixes: Vec::new(),
+            prefix_count: 0,
             dscp: *dscp,
             labels: columns.iter().cloned().collect(),
             series: self.series(group.series.iter().filter(|(key, _)| is_asked_for(key))),

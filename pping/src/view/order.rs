@@ -3,10 +3,14 @@
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
+use crate::groups::{Addresses, Directory, GroupName};
 
 /// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read
 /// it.
 const MAX_LIMIT: usize = 1_000;
+
+/// The highest number of a group's prefixes in an answer with many groups.
+pub(super) const PREFIXES: usize = 16;
 
 /// The column that groups are sorted by. A group has the RTTs of its worst series, and the traffic of all its series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
@@ -56,7 +60,8 @@ pub struct Query {
     pub sort: Column,
     /// The direction.
     pub order: Order,
-    /// Part of a label, a prefix or a value of another column, in upper or lower case.
+    /// An address or a prefix: the groups that it belongs to. Or part of a label, a prefix or a value of another column,
+    /// in upper or lower case.
     pub filter: String,
     /// Only series of this interface.
     pub interface: Option<String>,
@@ -105,15 +110,9 @@ impl Query {
         is(&self.interface, interface) && is(&self.method, Some(method)) && is(&self.matched, matched)
     }
 
-    /// Whether a group matches the filter, by its texts.
-    pub(super) fn has_group(&self, group: &GroupAnswer) -> bool {
-        if self.filter.is_empty() {
-            return true;
-        }
-        let filter = self.filter.to_lowercase();
-        let texts =
-            [Some(&group.group), group.prefix.as_ref()].into_iter().flatten().chain(group.labels.values());
-        texts.into_iter().any(|text| text.to_lowercase().contains(&filter))
+    /// What the filter looks for.
+    pub(super) fn filter(&self, directory: &Directory) -> Filter {
+        Filter { text: self.filter.to_lowercase(), addresses: directory.find(&self.filter) }
     }
 
     /// Sorts groups, and keeps those asked for. Groups that are equal in the column keep the order of their labels, and those
@@ -133,6 +132,36 @@ impl Query {
         }
         groups.drain(..self.offset.min(groups.len()));
         groups.truncate(self.limit);
+    }
+}
+
+/// What a filter looks for.
+#[derive(Debug)]
+pub(super) struct Filter {
+    /// In lower case.
+    text: String,
+    /// The addresses, if the text is an address or a prefix.
+    addresses: Option<Addresses>,
+}
+
+impl Filter {
+    /// Whether it finds a group.
+    pub(super) fn finds(&self, group: &GroupName, directory: &Directory) -> bool {
+        let has_text = |text: &str| text.to_lowercase().contains(&self.text);
+        let has_column = || group.columns.iter().any(|(_, value)| has_text(value));
+        match &self.addresses {
+            _ if self.text.is_empty() => true,
+            // `10.0.0.1` is part of the text `10.0.0.128/25`, but not in that network.
+            Some(addresses) => {
+                addresses.are_in(&group.key)
+                    || has_column()
+                    || group.prefix.is_none() && has_text(&group.label)
+            }
+            None => {
+                let mut prefixes = directory.of_group(&group.key).iter().take(PREFIXES);
+                has_text(&group.label) || has_column() || prefixes.any(|prefix| has_text(&prefix.to_string()))
+            }
+        }
     }
 }
 

@@ -7,9 +7,13 @@ use pping_common::{
 };
 use proptest::prelude::*;
 
+use std::net::{IpAddr, Ipv4Addr};
+
+use pping_common::{group::Grouping, parse::IpAddress};
+
 use super::{model::Group, *};
 use crate::{
-    groups::{GroupName, QueueName},
+    groups::{Directory, GroupName, Labels, QueueName},
     residence::Times,
     snapshot::{InterfaceCounters, Snapshot, Usage},
 };
@@ -21,7 +25,7 @@ const START: u64 = 1_800_000_000 * SECOND;
 
 fn name(group: &str, columns: &[(&str, &str)], matched: Direction) -> SeriesName {
     let columns = columns.iter().map(|&(column, value)| (column.into(), value.into())).collect();
-    let group = GroupName { label: group.into(), prefix: None, dscp: None, columns };
+    let group = GroupName { columns, ..GroupName::named(group) };
     SeriesName {
         interface: Some("wan0".into()),
         method: Method::TcpTs,
@@ -42,7 +46,7 @@ fn slice(group: &str, rtts: impl IntoIterator<Item = u64>) -> (SeriesName, Tally
     (name(group, &[], Direction::Ingress), tally(rtts))
 }
 
-fn labels(answer: &GroupsAnswer) -> Vec<&str> {
+fn labels_of(answer: &GroupsAnswer) -> Vec<&str> {
     answer.groups.iter().map(|group| &*group.group).collect()
 }
 
@@ -111,21 +115,73 @@ fn groups_are_sorted_by_their_worst_series_and_filtered_by_any_text() {
     ];
     view.add(&slices, START);
     let ask = |query| view.groups(&query);
-    assert_eq!(labels(&ask(Query::default())), ["fast", "slow", "idle"], "those without RTTs come last");
+    assert_eq!(labels_of(&ask(Query::default())), ["fast", "slow", "idle"], "those without RTTs come last");
     let ascending = Query { order: Order::Asc, ..Query::default() };
-    assert_eq!(labels(&ask(ascending)), ["slow", "fast", "idle"]);
+    assert_eq!(labels_of(&ask(ascending)), ["slow", "fast", "idle"]);
     let ingress = Query { matched: Some("ingress".to_owned()), ..Query::default() };
-    assert_eq!(labels(&ask(ingress)), ["slow", "fast", "idle"]);
+    assert_eq!(labels_of(&ask(ingress)), ["slow", "fast", "idle"]);
     let busiest = Query { sort: Column::Count, limit: 1, ..Query::default() };
     let answer = ask(busiest);
-    assert_eq!((labels(&answer), answer.known, answer.found), (vec!["slow"], 3, 3));
+    assert_eq!((labels_of(&answer), answer.known, answer.found), (vec!["slow"], 3, 3));
     let second = Query { sort: Column::Group, order: Order::Asc, offset: 1, ..Query::default() };
-    assert_eq!(labels(&ask(second)), ["idle", "slow"]);
+    assert_eq!(labels_of(&ask(second)), ["idle", "slow"]);
     let berlin = Query { filter: "BERL".to_owned(), ..Query::default() };
     let answer = ask(berlin);
-    assert_eq!((labels(&answer), answer.known, answer.found), (vec!["fast"], 3, 1));
+    assert_eq!((labels_of(&answer), answer.known, answer.found), (vec!["fast"], 3, 1));
     let nowhere = Query { interface: Some("eth7".to_owned()), ..Query::default() };
     assert_eq!(ask(nowhere).groups.len(), 0);
+}
+
+#[test]
+fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
+    let mut labels = Labels::default();
+    let [outer, inner, many] = ["outer", "inner 10.1.2.3", "many"].map(|it| labels.number(it, Vec::new()));
+    let listed = [("10.0.0.0/8", outer), ("10.1.0.0/16", inner), ("10.1.1.0/24", outer)];
+    let mut prefixes: Vec<_> =
+        listed.into_iter().map(|(prefix, label)| (prefix.parse().unwrap(), label)).collect();
+    prefixes.extend((0..1500).map(|host| (IpAddr::from(Ipv4Addr::from_bits(20 << 24 | host)).into(), many)));
+    let view = View::new(MEMORY);
+    view.list_groups(Directory::new(prefixes));
+    let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+    let nowhere = IpAddress([0; 2]);
+    let slices: Vec<_> = [outer, inner, many, 0]
+        .into_iter()
+        .map(|label| {
+            let group = GroupName::new(&file.key(nowhere, nowhere, 0, |_| label), &labels);
+            let (name, tally) = slice("", [MS]);
+            (SeriesName { group: Arc::new(group), ..name }, tally)
+        })
+        .collect();
+    view.add(&slices, START);
+    let groups = |filter: &str| {
+        let query =
+            Query { filter: filter.to_owned(), sort: Column::Group, order: Order::Asc, ..Query::default() };
+        view.groups(&query)
+    };
+    for (filter, found) in [
+        ("10.7.0.1", &["outer"][..]),
+        ("10.1.1.7", &["outer"]),
+        ("10.1.7.7", &["inner 10.1.2.3"]),
+        ("10.1.2.3", &["inner 10.1.2.3"]),
+        ("10.1.2.0/28", &["inner 10.1.2.3"]),
+        ("10.1.0.0/16", &["inner 10.1.2.3", "outer"]),
+        ("20.0.5.219", &["many"]),
+        ("20.0.5.220", &["unlisted"]),
+        // Any other text is a part of what is shown.
+        ("10.1.", &["inner 10.1.2.3", "outer"]),
+        ("20.0.0.15", &["many"]),
+        ("0/8", &["outer"]),
+    ] {
+        assert_eq!(labels_of(&groups(filter)), found, "{filter}");
+    }
+    view.clear();
+    view.add(&slices, START);
+    let found = groups("many").groups.remove(0);
+    assert_eq!(
+        (found.prefix.as_deref(), found.prefixes.len(), found.prefix_count),
+        (Some("20.0.0.0/32"), 16, 1500)
+    );
+    assert_eq!(view.group(&found.id).unwrap().group.prefixes.len(), 1000);
 }
 
 #[test]
@@ -175,7 +231,7 @@ fn an_expired_group_is_forgotten_and_a_quiet_one_after_15_minutes() {
     let view = View::new(MEMORY);
     view.add(&[slice("a", [MS]), slice("b", [MS])], START);
     view.forget(&slice("a", []).0);
-    assert_eq!(labels(&view.groups(&Query::default())), ["b"]);
+    assert_eq!(labels_of(&view.groups(&Query::default())), ["b"]);
     view.add(&[], START + (CELLS - 1) * CELL);
     assert_eq!(view.summary().groups, 1);
     view.add(&[], START + CELLS * CELL);

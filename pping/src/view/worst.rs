@@ -89,7 +89,7 @@ pub struct WorstGroupAnswer {
     pub id: String,
     /// The label.
     pub group: Arc<str>,
-    /// The prefix, if the group is a prefix.
+    /// As in [`GroupAnswer`](super::GroupAnswer).
     pub prefix: Option<Arc<str>>,
     /// The other columns of the groups file.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,

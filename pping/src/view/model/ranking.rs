@@ -79,7 +79,8 @@ impl Model {
 
     fn worst_group(&self, rank: &Rank<'_>) -> Option<WorstGroupAnswer> {
         let Rank { group, key, hosts, baseline, figures: [rtt, inflation, retransmissions, _] } = *rank;
-        let GroupAnswer { id, group, prefix, labels, series, .. } = self.answer(group, |other| other == key);
+        let prefix = self.first_prefix(&group.name);
+        let GroupAnswer { id, group, labels, series, .. } = self.answer(group, |other| other == key);
         let series = series.into_iter().next()?;
         let has_packets = series.sent.packets + series.received.packets >= self.evidence.max(1);
         Some(WorstGroupAnswer {

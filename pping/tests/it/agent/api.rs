@@ -7,7 +7,7 @@ use std::{
 };
 
 use jsonschema::Validator;
-use pping_lab::{Namespace, Process, Topology};
+use pping_lab::{Namespace, Process, Signal, Topology};
 use serde_json::{Value, json};
 
 use super::{
@@ -62,10 +62,16 @@ fn the_api_says_what_the_metrics_say() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let groups = directory.path().join("groups.csv");
-    fs::write(&groups, "prefix,group,site\n10.11.0.0/16,\"<b>\u{202e}&\",Lund\nfd00::/8,six,Åre\n").unwrap();
+    let lists = |prefixes_of_six: &[&str]| {
+        let mut text =
+            "prefix,group,site\n10.11.0.0/16,\"<b>\u{202e}&\",Lund\n10.11.1.0/24,near,\n".to_owned();
+        text.extend(prefixes_of_six.iter().map(|prefix| format!("{prefix},six,Åre\n")));
+        fs::write(&groups, text).unwrap();
+    };
+    lists(&["fd00::/8", "2001:db8::/32"]);
     let router = topology.router();
     let arguments = format!("{LISTEN} --rate-limit 0 --groups {} --worst-evidence {PINGS}", groups.display());
-    let pping = watch(router, Topology::WAN, &arguments);
+    let mut pping = watch(router, Topology::WAN, &arguments);
     ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.05"));
     ping(topology.client(), Topology::SERVER_IPV6, &format!("-c{PINGS} -i0.05"));
     let echoes = |summary: &Value| -> u64 {
@@ -109,6 +115,22 @@ fn the_api_says_what_the_metrics_say() {
     assert_eq!((&filtered["groups"][0]["group"], &filtered["found"]), (&json!("six"), &json!(1)));
     assert_eq!(answer(router, "/groups?limit=1", "Groups")["groups"].as_array().unwrap().len(), 1);
 
+    for (filter, found) in
+        [("10.11.2.2", Some(&hostile)), ("fd00::/16", Some(&json!("six"))), ("10.11.1.2", None)]
+    {
+        let filtered = answer(router, &format!("/groups?filter={filter}"), "Groups");
+        assert_eq!(filtered["groups"].get(0).map(|it| &it["group"]), found, "{filter}");
+    }
+    let prefixes = || {
+        let six = &answer(router, "/groups?filter=six", "Groups")["groups"][0];
+        let of_one = answer(router, &format!("/groups/{}", six["id"].as_str().unwrap()), "GroupDetail");
+        assert_eq!(of_one["prefixes"], six["prefixes"]);
+        assert_eq!(json!([six["prefix"]]), json!([six["prefixes"][0]]));
+        assert_eq!(six["prefix_count"], six["prefixes"].as_array().unwrap().len());
+        six["prefixes"].clone()
+    };
+    assert_eq!(prefixes(), json!(["2001:db8::/32", "fd00::/8"]));
+
     let worst = answer(router, "/worst?by=rtt&limit=3", "Worst");
     for flow in worst["flows"].as_array().unwrap() {
         let is_echo = [json!("ICMP"), json!("ICMPv6")].contains(&flow["protocol"]);
@@ -128,6 +150,10 @@ fn the_api_says_what_the_metrics_say() {
     let counts = series(&history, "ingress")["cells"].as_array().unwrap().iter();
     assert_eq!(counts.filter_map(|cell| cell["rtt"]["count"].as_u64()).sum::<u64>(), 2 * PINGS);
     assert_eq!(answer(router, "/history?interface=eth7", "History")["series"], json!([]));
+
+    lists(&["fd00:11::/32"]);
+    ok(pping.signal(Signal::SIGHUP));
+    wait_until("the new prefix is listed", || prefixes() == json!(["fd00:11::/32"]));
     interrupt(pping);
 }
 

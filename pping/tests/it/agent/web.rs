@@ -90,12 +90,7 @@ impl Served {
 }
 
 fn tally_of(number: u32) -> (SeriesName, Tally) {
-    let group = GroupName {
-        label: Ipv4Addr::from(number).to_string().into(),
-        prefix: None,
-        dscp: None,
-        columns: Vec::new(),
-    };
+    let group = GroupName::named(&Ipv4Addr::from(number).to_string());
     let name = SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,

@@ -123,10 +123,8 @@ fn stay(metrics: &Metrics, seconds: u64) {
 
 fn group(label: &str, columns: &[(&str, &str)]) -> GroupName {
     GroupName {
-        label: label.into(),
-        prefix: None,
-        dscp: None,
         columns: columns.iter().map(|&(column, value)| (column.into(), value.into())).collect(),
+        ..GroupName::named(label)
     }
 }
 

@@ -109,12 +109,7 @@ fn tally_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally
     tally.sent.bytes = 70_000;
     tally.received.packets = 50;
     tally.received.retransmissions = 3;
-    let group = GroupName {
-        label: label.into(),
-        prefix: None,
-        dscp: None,
-        columns: vec![("site".into(), "<b>Lund".into())],
-    };
+    let group = GroupName { columns: vec![("site".into(), "<b>Lund".into())], ..GroupName::named(label) };
     let name = SeriesName {
         interface: Some(INTERFACE.into()),
         method: Method::TcpTs,

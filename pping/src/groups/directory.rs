@@ -1,0 +1,259 @@
+//! The prefixes of a groups file: which group an address belongs to, and which prefixes a group has.
+
+use std::{collections::HashSet, net::IpAddr, sync::Arc};
+
+use ipnet::IpNet;
+use pping_common::{
+    group::{End, GroupKey},
+    parse::IpAddress,
+};
+
+use super::names::net;
+
+/// The prefixes of a groups file, with the numbers of their labels. Cloning gives another handle to the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct Directory(Arc<Sorted>);
+
+#[derive(Debug, Default)]
+struct Sorted {
+    /// In the order of addresses.
+    prefixes: Vec<(IpNet, u32)>,
+    /// The positions of prefixes, in the order of their labels.
+    by_label: Vec<u32>,
+}
+
+/// Addresses that somebody looks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    net: IpNet,
+    /// The labels of the longest prefix that contains them, and of the prefixes inside.
+    labels: HashSet<u32>,
+}
+
+impl Directory {
+    /// Builds a directory of prefixes. No two of them are equal.
+    pub fn new(mut prefixes: Vec<(IpNet, u32)>) -> Self {
+        prefixes.sort_unstable();
+        // A file has fewer than 2^32 prefixes.
+        let mut by_label: Vec<u32> = (0..).take(prefixes.len()).collect();
+        by_label.sort_by_key(|&position| prefixes.get(position as usize).map(|&(_, label)| label));
+        Self(Arc::new(Sorted { prefixes, by_label }))
+    }
+
+    /// All prefixes, in the order of addresses.
+    pub fn prefixes(&self) -> &[(IpNet, u32)] {
+        &self.0.prefixes
+    }
+
+    /// Finds the addresses of a text: an address or a prefix. Returns `None` for any other text.
+    pub fn find(&self, text: &str) -> Option<Addresses> {
+        let text = text.trim();
+        let net = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
+        let net = unmapped(net).trunc();
+        let mut labels: HashSet<u32> = self.inside(net).collect();
+        labels.insert(self.label(net));
+        Some(Addresses { net, labels })
+    }
+
+    /// The label of the longest prefix that contains all these addresses; 0 if there is none.
+    fn label(&self, net: IpNet) -> u32 {
+        let containing = (0..=net.prefix_len()).rev().filter_map(|len| {
+            let outer = IpNet::new(net.addr(), len).ok()?.trunc();
+            let position = self.0.prefixes.binary_search_by_key(&outer, |&(prefix, _)| prefix).ok()?;
+            self.0.prefixes.get(position)
+        });
+        containing.map(|&(_, label)| label).next().unwrap_or(0)
+    }
+
+    /// The labels of prefixes inside another.
+    fn inside(&self, net: IpNet) -> impl Iterator<Item = u32> {
+        // A prefix comes before all prefixes inside it.
+        let start = self.0.prefixes.partition_point(|&(prefix, _)| prefix < net);
+        let rest = self.0.prefixes.iter().skip(start);
+        rest.take_while(move |(prefix, _)| net.contains(prefix)).map(|&(_, label)| label)
+    }
+
+    /// The prefixes of a label, in the order of addresses.
+    fn of_label(&self, label: u32) -> impl ExactSizeIterator<Item = IpNet> {
+        let Sorted { prefixes, by_label } = &*self.0;
+        let label_at = |position: u32| prefixes.get(position as usize).map_or(0, |&(_, label)| label);
+        let start = by_label.partition_point(|&position| label_at(position) < label);
+        let end = by_label.partition_point(|&position| label_at(position) <= label);
+        let positions = by_label.get(start..end).unwrap_or_default();
+        positions
+            .iter()
+            .map(|&position| prefixes.get(position as usize).map_or_else(IpNet::default, |it| it.0))
+    }
+
+    /// The prefixes of one end of a group.
+    fn of_end(&self, end: End) -> impl Iterator<Item = IpNet> {
+        let (label, prefix) = match end {
+            End::Any => (None, None),
+            End::Label(label) => (Some(label), None),
+            End::Prefix { address, len } => (None, net(address, len)),
+        };
+        label.into_iter().flat_map(|label| self.of_label(label)).chain(prefix)
+    }
+
+    /// The prefixes of a group. Those of the host that replied come first.
+    pub fn of_group(&self, key: &GroupKey) -> GroupPrefixes<'_> {
+        GroupPrefixes { directory: self, ends: [key.source(), key.destination()] }
+    }
+}
+
+/// The prefixes of a group, by its one or two ends.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupPrefixes<'a> {
+    directory: &'a Directory,
+    ends: [End; 2],
+}
+
+impl<'a> GroupPrefixes<'a> {
+    /// Their number.
+    pub fn count(&self) -> usize {
+        self.ends
+            .iter()
+            .map(|end| match *end {
+                End::Any => 0,
+                End::Label(label) => self.directory.of_label(label).len(),
+                End::Prefix { .. } => 1,
+            })
+            .sum()
+    }
+
+    /// The first of each end, joined by `+`; `None` if there are none.
+    pub fn first(&self) -> Option<Arc<str>> {
+        let firsts = self.ends.iter().filter_map(|&end| self.directory.of_end(end).next());
+        let text = firsts.map(|prefix| prefix.to_string()).collect::<Vec<_>>().join("+");
+        (!text.is_empty()).then(|| text.into())
+    }
+
+    /// All of them.
+    pub fn iter(self) -> impl Iterator<Item = IpNet> + use<'a> {
+        self.ends.into_iter().flat_map(move |end| self.directory.of_end(end))
+    }
+}
+
+impl Addresses {
+    /// Whether these addresses are in a group, as far as the group depends on addresses.
+    pub fn are_in(&self, key: &GroupKey) -> bool {
+        let is_in = |end: End| match end {
+            End::Any => false,
+            End::Label(label) => self.labels.contains(&label),
+            End::Prefix { address, len } => net(address, len)
+                .is_some_and(|prefix| prefix.contains(&self.net) || self.net.contains(&prefix)),
+        };
+        match [key.source(), key.destination()] {
+            // The group is for all addresses. Nobody knows which of them are in `other`.
+            [End::Any, End::Any] => *key != GroupKey::OTHER,
+            ends => ends.into_iter().any(is_in),
+        }
+    }
+}
+
+/// A prefix of IPv4-mapped addresses as one of IPv4, as groups have them.
+fn unmapped(net: IpNet) -> IpNet {
+    let IpNet::V6(v6) = net else { return net };
+    let address = IpAddress::from_bytes(v6.addr().octets());
+    match v6.prefix_len().checked_sub(96) {
+        Some(len) if address.is_mapped() => super::names::net(address, len).unwrap_or(net),
+        _ => net,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pping_common::group::Grouping;
+
+    use super::*;
+
+    fn address(text: &str) -> IpAddress {
+        IpAddress::from_bytes(match text.parse().unwrap() {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => address.octets(),
+        })
+    }
+
+    fn directory(prefixes: &[(&str, u32)]) -> Directory {
+        Directory::new(prefixes.iter().map(|&(prefix, label)| (prefix.parse().unwrap(), label)).collect())
+    }
+
+    fn of_label(label: u32) -> GroupKey {
+        let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+        file.key(address("::"), address("::"), 0, |_| label)
+    }
+
+    #[test]
+    fn an_address_is_in_the_group_of_its_longest_prefix() {
+        let directory = directory(&[
+            ("10.0.0.0/8", 1),
+            ("10.1.0.0/16", 2),
+            ("10.1.2.0/24", 3),
+            ("10.1.4.0/24", 1),
+            ("2001:db8::/32", 4),
+            ("::/0", 5),
+        ]);
+        for (text, groups) in [
+            ("10.9.9.9", &[1][..]),
+            ("10.1.9.9", &[2]),
+            (" 10.1.2.255 ", &[3]),
+            ("::ffff:10.1.2.7", &[3]),
+            ("10.1.4.0", &[1]),
+            ("11.0.0.1", &[0]),
+            ("2001:db8::7", &[4]),
+            ("fe80::1", &[5]),
+            ("10.1.2.128/25", &[3]),
+            ("10.1.0.0/16", &[1, 2, 3]),
+            ("10.1.7.7/16", &[1, 2, 3]),
+            ("::ffff:10.1.0.0/119", &[2]),
+            ("2000::/4", &[4, 5]),
+            ("0.0.0.0/0", &[0, 1, 2, 3]),
+        ] {
+            let found = directory.find(text).expect(text);
+            let groups_found: Vec<u32> = (0..6).filter(|&label| found.are_in(&of_label(label))).collect();
+            assert_eq!(groups_found, groups, "{text}");
+        }
+        for text in ["", "10.1", "10.1.2.", "customer-7", "10.1.2.3/33", "all", "::1::"] {
+            assert_eq!(directory.find(text), None, "{text}");
+        }
+        let everything = directory.find("192.0.2.1").unwrap();
+        assert!(everything.are_in(&GroupKey::ALL) && !everything.are_in(&GroupKey::OTHER));
+    }
+
+    #[test]
+    fn an_address_is_in_the_group_of_its_prefix() {
+        let both = Grouping { by_source: 1, by_destination: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
+        let key = both.key(address("192.0.2.1"), address("2001:db8:1:2::3"), 0, |_| 0);
+        let none = Directory::default();
+        for (text, is_in) in [
+            ("192.0.2.200", true),
+            ("2001:db8:1::", true),
+            ("192.0.0.0/16", true),
+            ("192.0.3.1", false),
+            ("2001:db8:2::", false),
+        ] {
+            assert_eq!(none.find(text).unwrap().are_in(&key), is_in, "{text}");
+        }
+        let prefixes = none.of_group(&key);
+        assert_eq!(prefixes.first().as_deref(), Some("192.0.2.0/24+2001:db8:1::/48"));
+        assert_eq!((prefixes.count(), prefixes.iter().count()), (2, 2));
+    }
+
+    #[test]
+    fn a_group_has_the_prefixes_of_its_labels() {
+        let directory =
+            directory(&[("2001:db8::/32", 9), ("10.2.0.0/16", 9), ("10.1.0.0/16", 9), ("10.3.0.0/16", 8)]);
+        let both = Grouping { by_source: 1, by_destination: 1, by_label: 1, ..Grouping::NONE };
+        let (one, other) = (address("::1"), address("::2"));
+        let key = both.key(one, other, 0, |address| if address == one { 9 } else { 8 });
+        let prefixes = directory.of_group(&key);
+        let texts: Vec<_> = prefixes.iter().map(|prefix| prefix.to_string()).collect();
+        assert_eq!(texts, ["10.1.0.0/16", "10.2.0.0/16", "2001:db8::/32", "10.3.0.0/16"]);
+        assert_eq!(prefixes.count(), 4);
+        assert_eq!(prefixes.first().as_deref(), Some("10.1.0.0/16+10.3.0.0/16"));
+        for key in [of_label(0), of_label(7), GroupKey::ALL, GroupKey::OTHER] {
+            let prefixes = directory.of_group(&key);
+            assert_eq!((prefixes.count(), prefixes.first(), prefixes.iter().next()), (0, None, None));
+        }
+    }
+}
