@@ -24,6 +24,7 @@ CREATE TABLE IF NOT EXISTS pping.records
 (
     host LowCardinality(String),
     schema_version UInt16,
+    type LowCardinality(String),
     timestamp Int64,
     interface LowCardinality(String),
     method LowCardinality(String),
@@ -132,7 +133,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, src_ip, src_port, 
     interface, match_on_egress, rtt, min_rtt, smoothed_rtt, side_rtt, sent_packets, sent_bytes, rec_packets, rec_bytes,
     dns_id, vlan, ifNull(dscp, 0) AS dscp, group
 FROM pping.records
-WHERE protocol != '' AND flow_event = '' AND worst = '';
+WHERE type = 'rtt';
 
 -- Flow directions that opened or closed, kept for a week.
 CREATE TABLE IF NOT EXISTS pping.flow_events
@@ -158,7 +159,7 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_flow_events TO pping.flow_events
 SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, src_ip, src_port, dest_ip, dest_port, protocol, interface,
     flow_event, reason, triggered_by
 FROM pping.records
-WHERE flow_event IN ('opening', 'closing');
+WHERE type = 'flow' AND flow_event != 'summary';
 
 -- Flows that have ended (--flow-summary), kept for three months.
 CREATE TABLE IF NOT EXISTS pping.flow_summaries
@@ -198,7 +199,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, fromUnixTimestamp6
     sent_bytes, rec_packets, rec_bytes, sent_retransmissions, rec_retransmissions, sent_out_of_order, rec_out_of_order,
     sent_ce_packets, rec_ce_packets, src_rtt, dest_rtt
 FROM pping.records
-WHERE flow_event = 'summary';
+WHERE type = 'flow' AND flow_event = 'summary';
 
 -- Groups by interval (--aggregate), kept for three months. p999 is computed from the histogram, as any other percentile
 -- can be.
@@ -245,7 +246,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, interval, interfac
     dscp, labels, count, min, mean, p50, p90, p95, p99, max, histogram, sent_packets, sent_bytes, rec_packets, rec_bytes,
     sent_retransmissions, rec_retransmissions, sent_ce_packets, rec_ce_packets, quality
 FROM pping.records
-WHERE interval > 0;
+WHERE type = 'aggregate';
 
 -- The worst flows and groups of an interval (--worst), kept for three months. Groups have no addresses. A value of 0
 -- means no RTT.
@@ -290,7 +291,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, worst, ran
     if(protocol = '', baseline, min_rtt) AS baseline, inflation, retransmission_ratio, bytes,
     if(protocol = '', count, sent_packets) AS evidence, hosts, p95
 FROM pping.records
-WHERE worst != '';
+WHERE type = 'worst';
 
 -- Times that packets spent in the box (--residence with --aggregate), kept for three months. residence is 'forwarding'
 -- or 'queue'. A row with a group covers the packets of that group. The row of the interface, where group is '',
@@ -323,7 +324,7 @@ CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_residence TO pping.residence AS
 SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, interface, group, residence, count, mean, p50, p90, p95, p99,
     histogram, followed, dropped, replaced
 FROM pping.records
-WHERE residence != '';
+WHERE type = 'residence';
 
 -- Groups by the hour, with summed histograms, kept for three years. Read pping.hours: rows here may not be merged yet.
 CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
@@ -365,7 +366,7 @@ SELECT
     sum(records.rec_packets) AS rec_packets, sum(records.rec_bytes) AS rec_bytes,
     sum(records.sent_retransmissions) AS sent_retransmissions, sum(records.rec_retransmissions) AS rec_retransmissions
 FROM pping.records AS records
-WHERE interval > 0
+WHERE type = 'aggregate'
 GROUP BY hour, group, method, host, interface, matched;
 
 -- Percentiles by the hour, over all boxes. Interfaces stay apart: each measures another path.

@@ -31,6 +31,17 @@ pub enum Record {
 }
 
 impl Record {
+    /// Its kind: the value of `type` in JSON.
+    pub(super) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Rtt(_) => "rtt",
+            Self::Flow(_) | Self::FlowSummary(_) => "flow",
+            Self::Aggregate(_) => "aggregate",
+            Self::WorstFlow(_) | Self::WorstGroup(_) => "worst",
+            Self::Residence(_) => "residence",
+        }
+    }
+
     /// When it happened, ns since the Unix epoch.
     pub(super) fn timestamp(&self) -> u64 {
         match self {

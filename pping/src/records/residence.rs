@@ -17,7 +17,7 @@ use crate::{
 pub struct ResidenceRecord {
     /// The end of the interval, ns since the Unix epoch.
     pub timestamp: u64,
-    /// The length of the interval, ns. It is not called `interval`, because readers recognise aggregates by that field.
+    /// The length of the interval, ns.
     pub window: u64,
     /// The interface by which the packets left.
     pub interface: Arc<str>,

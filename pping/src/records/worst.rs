@@ -19,7 +19,7 @@ use crate::worst::{By, WorstFlow};
 pub struct Rank {
     /// The end of the interval, ns since the Unix epoch.
     pub timestamp: u64,
-    /// The length of the interval, ns. It is not called `interval`, because readers recognise aggregates by that field.
+    /// The length of the interval, ns.
     pub window: u64,
     /// The figure of the ranking.
     pub worst: By,

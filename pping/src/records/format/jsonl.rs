@@ -27,14 +27,16 @@ impl Encoder for Json {
     }
 }
 
-/// The beginning of every object. The version increases with each change that could mislead a reader of the existing fields. Adding
+/// The beginning of every object, up to the name of its type. The version increases with each change that could mislead a reader of the existing fields. Adding
 /// a field is no such change.
-const BEGINNING: &[u8] = br#"{"schema_version":1"#;
+const BEGINNING: &[u8] = br#"{"schema_version":1,"type":""#;
 
 /// Appends a record as a JSON object. Returns whether that worked; if not, `out` is as before.
 fn object(record: &Record, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     out.extend_from_slice(BEGINNING);
+    out.extend_from_slice(record.type_name().as_bytes());
+    out.push(b'"');
     let brace = out.len();
     // Neither a `Vec` nor these records can fail; a torn line would still be worse than none.
     let written = serde_json::to_writer(&mut *out, record).is_ok();
@@ -57,7 +59,7 @@ mod tests {
         Jsonl.encode(&Record::Rtt(example()), &mut out);
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "before {\"schema_version\":1,\"timestamp\":1700000000000000042,\"src_ip\":\"10.11.1.1\",\"src_port\":5201,\
+            "before {\"schema_version\":1,\"type\":\"rtt\",\"timestamp\":1700000000000000042,\"src_ip\":\"10.11.1.1\",\"src_port\":5201,\
              \"dest_ip\":\"10.11.1.2\",\"dest_port\":59528,\"protocol\":\"TCP\",\"rtt\":5425440,\"min_rtt\":5000000,\
              \"sent_packets\":1,\"sent_bytes\":2,\"rec_packets\":3,\"rec_bytes\":4,\"match_on_egress\":false,\
              \"method\":\"tcp-ts\",\"interface\":\"eth0\",\"smoothed_rtt\":5200000}\n"

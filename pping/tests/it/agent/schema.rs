@@ -83,7 +83,7 @@ fn assert_refuses_spoiled(validator: &Validator, record: &Value) {
 fn optional_fields_and_their_limits() {
     let validator = validator("record.json");
     let sample = json!({
-        "schema_version": 1, "timestamp": 1_700_000_000_000_000_042_u64, "src_ip": "fd00::1", "src_port": 443, "dest_ip": "fd00::2",
+        "schema_version": 1, "type": "rtt", "timestamp": 1_700_000_000_000_000_042_u64, "src_ip": "fd00::1", "src_port": 443, "dest_ip": "fd00::2",
         "dest_port": 65535, "protocol": "TCP", "rtt": 5, "min_rtt": 0, "sent_packets": 1, "sent_bytes": 2,
         "rec_packets": 3, "rec_bytes": 4, "match_on_egress": true, "method": "tcp-ts", "interface": "eth0",
         "smoothed_rtt": 5

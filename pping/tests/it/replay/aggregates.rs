@@ -61,16 +61,16 @@ fn an_aggregate_has_the_documented_fields() {
     let end = START + 3601 * SECOND + 9 * MILLISECOND + 1;
     let unknown = json!({ "video-call": null, "game": null, "web": null });
     let server = json!({
-        "schema_version": 1, "timestamp": end, "interval": end - START, "group": "198.51.100.0/24", "prefix": "198.51.100.0/24",
-        "method": "tcp-ts", "count": 17, "min": 7_000_000, "mean": 7_235_294, "p50": 7_000_000, "p90": 8_896_785,
+        "schema_version": 1, "type": "aggregate", "timestamp": end, "interval": end - START,
+        "group": "198.51.100.0/24", "prefix": "198.51.100.0/24", "method": "tcp-ts", "count": 17, "min": 7_000_000, "mean": 7_235_294, "p50": 7_000_000, "p90": 8_896_785,
         "p95": 8_896_785, "p99": 8_896_785, "max": 9_000_000, "histogram": [[7_164_094, 15], [9_290_680, 2]],
         "sent_packets": 17, "sent_bytes": 1500, "rec_packets": 17, "rec_bytes": 0, "sent_retransmissions": 0,
         "rec_retransmissions": 0, "sent_ce_packets": 0, "rec_ce_packets": 0, "quality": unknown
     });
     assert_eq!(records[1], server);
     let client = json!({
-        "schema_version": 1, "timestamp": end, "interval": end - START, "group": "192.0.2.0/24", "prefix": "192.0.2.0/24",
-        "method": "tcp-ts", "count": 2, "min": 991_000_000, "mean": 992_000_000, "p50": 991_000_000, "p90": 991_000_000,
+        "schema_version": 1, "type": "aggregate", "timestamp": end, "interval": end - START,
+        "group": "192.0.2.0/24", "prefix": "192.0.2.0/24", "method": "tcp-ts", "count": 2, "min": 991_000_000, "mean": 992_000_000, "p50": 991_000_000, "p90": 991_000_000,
         "p95": 991_000_000, "p99": 991_000_000, "max": 993_000_000, "histogram": [[1_000_000_000, 2]],
         "sent_packets": 17, "sent_bytes": 0, "rec_packets": 17, "rec_bytes": 1500, "sent_retransmissions": 0,
         "rec_retransmissions": 0, "sent_ce_packets": 0, "rec_ce_packets": 0, "quality": unknown

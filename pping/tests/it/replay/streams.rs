@@ -22,7 +22,7 @@ fn samples_are_written_while_the_pipe_is_stalled_and_a_signal_ends_it() {
         let packets = bytes(&connection(40_000, START, 5, RTT));
         // The last packet is incomplete.
         reader.write(&packets[..packets.len() - 1]);
-        wait_until("samples", || reader.written().matches("\"rtt\"").count() == 5);
+        wait_until("samples", || reader.written().matches("\"rtt\":").count() == 5);
         reader.signal(signal);
         let (status, said) = reader.wait();
         assert_eq!(status, Some(0), "{said}");
