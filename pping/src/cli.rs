@@ -1,8 +1,17 @@
 //! The commands of pping. The options are those of [`crate::config`].
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    convert::Infallible,
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use clap::{
+    ArgMatches, Args, CommandFactory as _, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 use crate::config::{Arguments, interface};
 
@@ -11,7 +20,8 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   pping -i eth0                            samples of all flows, pings and DNS queries that pass eth0
   pping -i eth0 --rate-limit 0             every sample there is
-  pping -i eth0 --format jsonl | jq .rtt   one JSON record a line
+  pping -i eth0 --format jsonl | jq 'select(.type == \"rtt\").rtt'
+                                           one JSON record a line, and the RTTs among them
   pping -i eth0 --methods tcp-handshake,dns
                                            how long connections and names take to begin with
   pping -r trace.pcapng                    samples of a capture, without root
@@ -66,6 +76,45 @@ pub fn command() -> clap::Command {
     Cli::command().mut_subcommand("top", |top| NOT_FOR_TOP.into_iter().fold(top, hide))
 }
 
+/// Parses the command line of this process.
+///
+/// # Errors
+/// If it is invalid, or asks for the help or the version.
+pub fn matches() -> Result<ArgMatches, clap::Error> {
+    let typed: Vec<OsString> = env::args_os().collect();
+    command().try_get_matches_from(&typed).map_err(|error| with_option(error, &typed))
+}
+
+/// Adds the option that was left out to the error of a word that is no command, most likely an interface or a file.
+fn with_option(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
+    let kind = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand | ErrorKind::ArgumentConflict => ContextKind::InvalidSubcommand,
+        _ => return error,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return error };
+    if word.starts_with('-') || Cli::command().find_subcommand(word).is_some() {
+        return error;
+    }
+    let word = word.clone();
+    let command = match typed.get(1).and_then(|word| word.to_str()) {
+        Some(command @ ("check" | "cleanup" | "top")) => format!("pping {command}"),
+        _ => "pping".to_owned(),
+    };
+    let hint = if Path::new(&word).is_file() {
+        format!("to read the capture {word}, write `{command} -r {word}`")
+    } else {
+        format!("to watch the interface {word}, write `{command} -i {word}`")
+    };
+    if error.kind() == ErrorKind::ArgumentConflict {
+        // The parser takes the word for a command that contradicts the options before it.
+        error = clap::Error::new(ErrorKind::UnknownArgument).with_cmd(&Cli::command());
+        error.insert(ContextKind::InvalidArg, ContextValue::String(word));
+    }
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
+    error
+}
+
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
@@ -101,8 +150,8 @@ pub enum Command {
     /// namespace, or from those that -i names. It leaves alone what belongs to a running pping or to other programs. What
     /// --pin keeps is removed by `pping unpin`.
     Cleanup {
-        /// Clean up this interface, or all that match this pattern (may be given several times)
-        #[arg(short, long = "interface", value_name = "INTERFACE", value_parser = interface)]
+        /// Clean up this interface, or all that match this pattern (may be given several times, or separated by commas)
+        #[arg(short, long = "interface", value_name = "INTERFACE", value_delimiter = ',', value_parser = interface)]
         interfaces: Vec<String>,
     },
     /// Write a man page, a completion or the example configuration to standard output
@@ -127,8 +176,9 @@ pub struct CheckArguments {
 /// The options of `pping top`.
 #[derive(Clone, Debug, Args)]
 pub struct TopArguments {
-    /// The pping to ask, by the address of its --listen
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464", conflicts_with = "source")]
+    /// The pping to ask, by the address of its --listen: `gw:9464`, `https://gw.example:9464`
+    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464", value_parser = url,
+        conflicts_with = "source")]
     pub connect: String,
     /// A name of its --web-config, and the password, which is asked for if it is not given
     ///
@@ -153,6 +203,20 @@ pub struct TopArguments {
     /// The options of what is measured.
     #[command(flatten)]
     pub arguments: Arguments,
+}
+
+/// The port that the examples of `--listen` have.
+const PORT: u16 = 9464;
+
+/// The URL of a running pping. What names no scheme is a host, most likely with a port.
+#[expect(clippy::unnecessary_wraps, reason = "it is a parser of values")]
+fn url(text: &str) -> Result<String, Infallible> {
+    let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    Ok(match (text.contains("://"), has_port) {
+        (true, _) => text.to_owned(),
+        (false, true) => format!("http://{text}"),
+        (false, false) => format!("http://{text}:{PORT}"),
+    })
 }
 
 /// The commands of `pping config`.
@@ -184,4 +248,55 @@ pub enum Page {
     CompleteFish,
     /// The example configuration, with every option in it
     Config,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_without_its_option_gets_the_option() {
+        let capture = tempfile::NamedTempFile::new().unwrap();
+        let file = capture.path().to_str().unwrap();
+        for (typed, hint) in [
+            ("pping eth0", Some("to watch the interface eth0, write `pping -i eth0`".to_owned())),
+            ("pping -v eth0", Some("write `pping -i eth0`".to_owned())),
+            ("pping -i eth0 eth1", Some("write `pping -i eth1`".to_owned())),
+            ("pping chekc", Some("write `pping -i chekc`".to_owned())),
+            ("pping top eth0", Some("write `pping top -i eth0`".to_owned())),
+            ("pping check eth0", Some("write `pping check -i eth0`".to_owned())),
+            (&format!("pping {file}"), Some(format!("to read the capture {file}, write `pping -r {file}`"))),
+            ("pping --ratelimit 1s", None),
+            ("pping -i eth0 -r trace.pcap", None),
+            ("pping -v check", None),
+        ] {
+            let typed: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
+            let error = command().try_get_matches_from(&typed).map_err(|error| with_option(error, &typed));
+            let message = error.unwrap_err().to_string();
+            match hint {
+                Some(hint) => assert!(message.contains(&hint), "{message}"),
+                None => assert!(!message.contains("`pping"), "{message}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_and_a_port_are_enough_to_connect() {
+        let connect = |text: &str| {
+            let typed = ["pping", "top", "--connect", text];
+            match Cli::try_parse_from(typed).unwrap().command {
+                Some(Command::Top(top)) => top.connect,
+                other => panic!("{other:?}"),
+            }
+        };
+        for (text, url) in [
+            ("gw:9464", "http://gw:9464"),
+            ("gw", "http://gw:9464"),
+            ("[2001:db8::1]", "http://[2001:db8::1]:9464"),
+            ("https://gw.example", "https://gw.example"),
+            ("http://gw:80", "http://gw:80"),
+        ] {
+            assert_eq!(connect(text), url);
+        }
+    }
 }

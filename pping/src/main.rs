@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use pping::{cli, commands};
 
 fn main() -> ExitCode {
-    let matches = cli::command().get_matches();
+    let matches = cli::matches().unwrap_or_else(|error| error.exit());
     pping::init_log(0);
     match commands::perform(&matches) {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,9 +2,7 @@
 
 use std::{fmt::Display, fs, path::Path};
 
-use super::{
-    definition::Definition, error::Error, file::File, layered::Layered, model::Config, setting::Setting,
-};
+use super::{definition::Definition, error::Error, file::File, layered::Layered, setting::Setting};
 
 /// Checks a file, and has `check_file` check the files that it names under `groups` and `quality`. Returns warnings.
 ///
@@ -18,10 +16,12 @@ pub fn check<E: Display>(
     let File { settings, mut mistakes } = File::read(path, &definitions)?;
     let layered = Layered::of_file(settings, definitions);
     // An invalid value is left out, and without it the others may seem to contradict each other.
-    if mistakes.is_empty()
-        && let Err(found) = Config::new(layered.arguments()?)
-    {
-        mistakes.extend(layered.locate(found));
+    if mistakes.is_empty() {
+        match layered.config() {
+            Ok(_) => {}
+            Err(Error::Invalid(found)) => mistakes.extend(found),
+            Err(error) => return Err(error),
+        }
     }
     for key in ["groups", "quality"] {
         if let Some((setting, file)) = named(&layered, key)

@@ -154,7 +154,15 @@ impl Definition {
 
     /// Whether the option applies to captures.
     pub(super) fn applies_to_captures(&self) -> bool {
-        matches!(self.facts.capture, Capture::Applies)
+        matches!(self.facts.capture, Capture::Applies | Capture::AppliesWithDefault(_))
+    }
+
+    /// The default for a capture, if that is another.
+    pub(super) fn capture_default(&self) -> Option<&'static str> {
+        match self.facts.capture {
+            Capture::AppliesWithDefault(default) => Some(default),
+            Capture::Applies | Capture::Ignored | Capture::Rejected(_) => None,
+        }
     }
 
     /// Whether the texts of a list are numbers.

@@ -13,11 +13,18 @@ pub(super) struct Facts {
     pub(super) reload: Reload,
     /// An example as written in a file, for an option without a default.
     pub(super) example: Option<&'static str>,
+    /// The option has an effect only if one of these is set too; always, if there are none.
+    pub(super) needs: &'static [&'static str],
 }
 
 impl Facts {
-    pub(super) const DEFAULT: Self =
-        Self { scope: Scope::Everywhere, capture: Capture::Applies, reload: Reload::NEVER, example: None };
+    pub(super) const DEFAULT: Self = Self {
+        scope: Scope::Everywhere,
+        capture: Capture::Applies,
+        reload: Reload::NEVER,
+        example: None,
+        needs: &[],
+    };
 }
 
 /// Where an option can be set.
@@ -36,6 +43,8 @@ pub(super) enum Scope {
 pub(super) enum Capture {
     /// The same as on packets of interfaces.
     Applies,
+    /// The same, but it has this default.
+    AppliesWithDefault(&'static str),
     /// None. The environment and the file may still set the option.
     Ignored,
     /// None, as `Ignored`. The command line rejects the option, for this reason.

@@ -52,6 +52,7 @@ impl Layered {
                 Ok(Some(setting)) => all.push(setting),
                 Ok(None) => match from_file.iter().position(|it| it.definition.key == definition.key) {
                     Some(index) => all.push(from_file.swap_remove(index)),
+                    None if reads => all.push(Setting::capture_default(definition)),
                     None => all.push(Setting::default(definition)),
                 },
                 Err(mistake) => mistakes.push(mistake),
@@ -82,7 +83,10 @@ impl Layered {
 
     /// The arguments, parsed as if all had been typed on the command line.
     pub(super) fn arguments(&self) -> Result<Arguments, Error> {
-        let set = self.all.iter().filter(|setting| setting.origin != Origin::Default);
+        let set = self
+            .all
+            .iter()
+            .filter(|setting| setting.origin != Origin::Default || !setting.has_parser_default());
         let typed = set.flat_map(|setting| match &setting.values {
             Some(values) => setting.definition.to_arguments(values),
             None => Vec::new(),
@@ -94,8 +98,36 @@ impl Layered {
     }
 
     /// Makes the configuration from all values.
+    ///
+    /// # Errors
+    /// All values that contradict each other or have no effect.
     pub(super) fn config(&self) -> Result<Config, Error> {
-        Config::new(self.arguments()?).map_err(|found| Error::Invalid(self.locate(found)))
+        let useless = self.useless();
+        match Config::new(self.arguments()?) {
+            Ok(config) if useless.is_empty() => Ok(config),
+            Ok(_) => Err(Error::Invalid(useless)),
+            Err(found) => Err(Error::Invalid(self.locate(found).into_iter().chain(useless).collect())),
+        }
+    }
+
+    /// The options that have no effect because none of the options that they need is set. A file may have them at their
+    /// defaults, as that of `pping config show` does.
+    fn useless(&self) -> Vec<Mistake> {
+        let is_set = |setting: &Setting| setting.origin != Origin::Default;
+        let is_wanted = |setting: &Setting| setting.origin == Origin::Flag || !setting.has_parser_default();
+        let set = self.all.iter().filter(|setting| is_set(setting) && is_wanted(setting));
+        let useless = set.filter(|setting| {
+            let needs = setting.definition.facts.needs;
+            !needs.is_empty() && !needs.iter().any(|key| self.get(key).is_some_and(is_set))
+        });
+        let mistake = |setting: &Setting| {
+            let needs: Vec<String> =
+                setting.definition.facts.needs.iter().map(|key| format!("--{key}")).collect();
+            let reason =
+                format!("this has no effect without {}; set that too, or leave this out", needs.join(" or "));
+            setting.mistake(reason)
+        };
+        useless.map(mistake).collect()
     }
 
     /// The origin of an option's value, if that is the environment or the file.

@@ -142,6 +142,38 @@ mod tests {
     }
 
     #[test]
+    fn a_capture_gives_every_sample_unless_a_limit_is_set() {
+        let limit = |arguments: &[&str], variables: &[(&str, &str)]| {
+            let matches = Arguments::command().try_get_matches_from(arguments).unwrap();
+            let variables = variables.iter().map(|&(name, value)| (name.into(), value.into()));
+            let loader = Loader::new(matches, variables);
+            let shown = loader.show().unwrap();
+            let line = shown.lines().find(|line| line.starts_with("rate-limit")).unwrap().to_owned();
+            (
+                loader.load().unwrap().config.rules.rate_limit,
+                line.split_whitespace().collect::<Vec<_>>().join(" "),
+            )
+        };
+        let expected = |limit, line: &str| (limit, line.to_owned());
+        let read = ["pping", "-r", "trace.pcap"];
+        assert_eq!(
+            limit(&["pping", "-i", "eth0"], &[]),
+            expected(100_000_000, "rate-limit = \"100ms\" # default")
+        );
+        assert_eq!(limit(&read, &[]), expected(0, "rate-limit = \"0\" # default"));
+        assert_eq!(
+            limit(&read, &[("PPING_RATE_LIMIT", "2s")]),
+            expected(2_000_000_000, "rate-limit = \"2s\" # PPING_RATE_LIMIT")
+        );
+        let typed = [&read[..], &["--rate-limit", "100ms"]].concat();
+        assert_eq!(limit(&typed, &[]), expected(100_000_000, "rate-limit = \"100ms\" # flag"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "rate-limit = \"100ms\"\n").unwrap();
+        let typed = [&read[..], &["--config", file.path().to_str().unwrap()]].concat();
+        assert_eq!(limit(&typed, &[]).0, 100_000_000);
+    }
+
+    #[test]
     fn the_environment_is_that_of_the_start() {
         let matches = Arguments::command().try_get_matches_from(["pping", "-i", "eth0"]).unwrap();
         let variables = [("PPING_MAX_FLOWS", "7"), ("PPING_BPF_LOG", "true"), ("OTHER_MAX_FLOWS", "8")];

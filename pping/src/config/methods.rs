@@ -10,23 +10,29 @@ use super::{
     values::{MethodName, TcpMethod},
 };
 
-impl From<MethodName> for Method {
-    fn from(name: MethodName) -> Self {
-        match name {
-            MethodName::TcpTs => Self::TcpTs,
-            MethodName::TcpSeq => Self::TcpSeq,
-            MethodName::TcpHandshake => Self::TcpHandshake,
-            MethodName::IcmpEcho => Self::IcmpEcho,
-            MethodName::Dns => Self::Dns,
-            MethodName::QuicSpin => Self::QuicSpin,
-            MethodName::QuicHandshake => Self::QuicHandshake,
+impl MethodName {
+    /// The method of this name; `None` for all of them.
+    fn method(self) -> Option<Method> {
+        match self {
+            Self::TcpTs => Some(Method::TcpTs),
+            Self::TcpSeq => Some(Method::TcpSeq),
+            Self::TcpHandshake => Some(Method::TcpHandshake),
+            Self::IcmpEcho => Some(Method::IcmpEcho),
+            Self::Dns => Some(Method::Dns),
+            Self::QuicSpin => Some(Method::QuicSpin),
+            Self::QuicHandshake => Some(Method::QuicHandshake),
+            Self::All => None,
         }
     }
 }
 
 /// The methods of a list.
 pub(super) fn listed(names: &[MethodName]) -> Methods {
-    names.iter().fold(Methods::NONE, |methods, &name| methods.with(name.into()))
+    let add = |methods: Methods, name: &MethodName| match name.method() {
+        Some(method) => methods.with(method),
+        None => Methods::ALL,
+    };
+    names.iter().fold(Methods::NONE, add)
 }
 
 /// Applies `--tcp-method` to the listed methods.
@@ -91,7 +97,7 @@ mod tests {
     fn a_method_is_named_as_in_records_and_all_are_on_unless_given() {
         for name in MethodName::value_variants() {
             let value = name.to_possible_value().unwrap();
-            assert_eq!(value.get_name(), method_name((*name).into()));
+            assert_eq!(value.get_name(), name.method().map_or("all", method_name));
         }
         assert_eq!(methods(""), Methods::ALL);
     }
@@ -101,6 +107,8 @@ mod tests {
         assert_eq!(methods("--methods dns,tcp-ts,dns"), Methods::NONE.with(Method::Dns).with(Method::TcpTs));
         let handshakes = Methods::NONE.with(Method::TcpHandshake).with(Method::QuicHandshake);
         assert_eq!(methods("--methods tcp-handshake --methods quic-handshake"), handshakes);
+        assert_eq!(methods("--methods all"), Methods::ALL);
+        assert_eq!(methods("--methods dns,all,tcp-ts"), Methods::ALL);
     }
 
     #[test]

@@ -27,7 +27,7 @@ mod show;
 mod tests;
 mod values;
 
-pub(crate) use self::values::interface;
+pub(crate) use self::values::{interface, without_host_bits};
 pub use self::{
     check::check,
     endpoint::Endpoint,

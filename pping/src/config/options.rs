@@ -12,7 +12,7 @@ use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DNS_PORT};
 use super::{
     endpoint::{Endpoint, endpoint},
     facts::{
-        Capture::{Ignored, Rejected},
+        Capture::{AppliesWithDefault, Ignored, Rejected},
         Facts, Scope,
     },
     reload::{Reload, follow, follow_while_set, restart},
@@ -37,6 +37,7 @@ macro_rules! options {
             $(capture: $capture:expr,)?
             reload: $reload:expr,
             $(example: $example:literal,)?
+            $(needs: $needs:expr,)?
         }
     )*) => {
         /// Continuous passive round-trip times of every flow that passes, without sending a packet.
@@ -54,16 +55,18 @@ macro_rules! options {
             $(capture: $capture,)?
             reload: $reload,
             $(example: Some($example),)?
+            $(needs: &$needs,)?
             ..Facts::DEFAULT
         })),*];
     };
 }
 
 options! {
-    /// Watch this interface, or all that match this pattern (may be given several times)
+    /// Watch this interface, or all that match this pattern (may be given several times, or separated by commas)
     ///
     /// A pattern has `*` for anything, `?` for one character, or `[0-3]` for one of several: `ppp*`.
-    #[arg(short, long = "interface", value_name = "INTERFACE", value_parser = interface, help_heading = "Source")]
+    #[arg(short, long = "interface", value_name = "INTERFACE", value_delimiter = ',', value_parser = interface,
+        help_heading = "Source")]
     interfaces: Vec<String> {
         capture: Ignored,
         reload: follow!(Interfaces, live.interfaces),
@@ -115,10 +118,10 @@ options! {
         reload: restart!(live.max_pending),
     }
 
-    /// Measure by these methods only, separated by commas; by all of them, unless given
+    /// Measure by these methods only, separated by commas; by `all` of them, unless given
     ///
     /// Methods that are left out are not in the kernel programs, and cost nothing.
-    #[arg(long, value_enum, value_name = "METHODS", value_delimiter = ',', default_values_t = MethodName::ALL,
+    #[arg(long, value_enum, value_name = "METHODS", value_delimiter = ',', default_values_t = MethodName::EACH,
         hide_default_value = true, help_heading = "Measuring")]
     methods: Vec<MethodName> {
         reload: restart!(methods),
@@ -144,9 +147,10 @@ options! {
         reload: restart!(rules.include_local),
     }
 
-    /// Record at most once per flow direction in this time (`0` is no limit)
+    /// Record at most once per flow direction in this time; `0` is no limit, and the default with -r
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = rate_limit, help_heading = "Measuring")]
     rate_limit: Duration {
+        capture: AppliesWithDefault("0"),
         reload: restart!(rules.rate_limit),
     }
 
@@ -160,6 +164,7 @@ options! {
     #[arg(long, value_enum, value_name = "RTT", default_value = "smoothed", help_heading = "Measuring")]
     rtt_type: RttType {
         reload: restart!(rules.rtt_basis),
+        needs: ["rtt-rate"],
     }
 
     /// Measure the flows inside these tunnels, separated by commas
@@ -196,6 +201,7 @@ options! {
     residence_every: u32 {
         capture: Rejected("the packets of a capture pass through no queue"),
         reload: restart!(live.residence),
+        needs: ["residence"],
     }
 
     /// Report percentiles of each group instead of samples, at the end of each interval of this time (`10s`)
@@ -257,6 +263,7 @@ options! {
     #[arg(long, help_heading = "Aggregating")]
     with_samples: bool {
         reload: restart!(aggregation.with_samples),
+        needs: ["aggregate", "flow-summary"],
     }
 
     /// Write the distribution of each group and interval to this file, as an interval log of `HdrHistogram`, version 2
@@ -320,6 +327,7 @@ options! {
     prometheus_groups: u32 {
         capture: Rejected(NO_METRICS),
         reload: follow!(Metrics, live.prometheus_groups),
+        needs: ["listen", "otlp"],
     }
 
     /// Compare RTTs with the lowest of this time, in metrics of inflation
@@ -354,6 +362,7 @@ options! {
     otlp_interval: Duration {
         capture: Rejected(NO_METRICS),
         reload: follow!(Otlp, live.otlp),
+        needs: ["otlp"],
     }
 
     /// Send the headers in this file with each push: lines like `Authorization: Bearer ...`; SIGHUP reads it again
@@ -381,6 +390,7 @@ options! {
     otlp_temporality: Temporality {
         capture: Rejected(NO_METRICS),
         reload: follow!(Otlp, live.otlp),
+        needs: ["otlp"],
     }
 
     /// Take options that are not given here from this file, unless the environment has them

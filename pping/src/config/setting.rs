@@ -24,6 +24,20 @@ impl Setting {
         Self { definition, values, origin: Origin::Default }
     }
 
+    /// The default for a capture.
+    pub(super) fn capture_default(definition: Definition) -> Self {
+        match definition.capture_default() {
+            Some(value) => Self { definition, values: Some(vec![value.into()]), origin: Origin::Default },
+            None => Self::default(definition),
+        }
+    }
+
+    /// Whether it has the value that the parser of the command line gives an option that is not there.
+    pub(super) fn has_parser_default(&self) -> bool {
+        let default = self.definition.default();
+        self.values == default.map(|values| values.into_iter().map(OsString::from).collect())
+    }
+
     pub(super) fn typed(definition: Definition, matches: &ArgMatches) -> Self {
         let id = definition.id();
         let values = match definition.kind {

@@ -58,6 +58,41 @@ fn the_rtt_rate_is_a_fixed_point_number() {
 }
 
 #[test]
+fn interfaces_may_be_separated_by_commas() {
+    let given = ["-i", "lan0,wan0", "-i", "ppp*"];
+    assert_eq!(config(&given).live.interfaces, ["eth0", "lan0", "wan0", "ppp*"]);
+}
+
+#[test]
+fn options_without_the_one_that_they_belong_to_are_refused() {
+    let load = |given: &[&str]| {
+        let typed = ["pping", "-i", "eth0"].iter().chain(given);
+        Loader::typed(typed).unwrap().load().map(drop).map_err(|error| error.to_string())
+    };
+    for (given, needed) in [
+        (&["--otlp-interval", "5s"][..], "--otlp;"),
+        (&["--otlp-temporality", "delta"], "--otlp;"),
+        (&["--residence-every", "8"], "--residence;"),
+        (&["--rtt-type", "min"], "--rtt-rate;"),
+        (&["--with-samples"], "--aggregate or --flow-summary;"),
+        (&["--prometheus-groups", "7"], "--listen or --otlp;"),
+    ] {
+        let message = load(given).unwrap_err();
+        assert!(message.starts_with(given[0]), "{message}");
+        let reason = format!("this has no effect without {needed} set that too, or leave this out");
+        assert!(message.ends_with(&reason), "{message}");
+    }
+    for given in [
+        &["--otlp", "http://[::1]:4318", "--otlp-interval", "5s", "--prometheus-groups", "7"][..],
+        &["--residence", "--residence-every", "8"],
+        &["--rtt-rate", "1", "--rtt-type", "min"],
+        &["--flow-summary", "--with-samples"],
+    ] {
+        assert_eq!(load(given), Ok(()));
+    }
+}
+
+#[test]
 fn web_config_without_listen_is_rejected() {
     let given = arguments(&["--web-config", "web.yml"]).unwrap();
     let message = Config::try_from(given).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! The values of options.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     time::Duration,
 };
 
@@ -42,6 +42,13 @@ const WILDCARDS: [char; 3] = ['*', '?', '['];
 // The standard library's errors say what is wrong with the text; these say what to write instead.
 
 pub(crate) fn interface(text: &str) -> Result<String, String> {
+    if text == "any" {
+        return Err(
+            "`any` is no interface here; for all interfaces give '*', and for one that is called any \
+                    '[a]ny', in quotes"
+                .to_owned(),
+        );
+    }
     if text.contains(WILDCARDS) {
         return match Pattern::new(text) {
             Ok(_) => Ok(text.to_owned()),
@@ -101,14 +108,45 @@ pub(super) fn port(text: &str) -> Result<u16, &'static str> {
     text.parse().ok().filter(|&port| port != 0).ok_or("give a port from 1 to 65535")
 }
 
-pub(super) fn prefix(text: &str) -> Result<IpNet, &'static str> {
-    text.parse::<IpNet>()
+pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
+    let prefix = text
+        .parse::<IpNet>()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
-        .map_err(|_| "give an address or a prefix, like 192.0.2.0/24 or 2001:db8::/32")
+        .map_err(|_| "give an address or a prefix, like 192.0.2.0/24 or 2001:db8::/32".to_owned())?;
+    without_host_bits(prefix)
 }
 
-pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse().map_err(|_| "give an address and a port, like 127.0.0.1:9464")
+/// Rejects a prefix with bits set beyond its length: was the network meant, or the host?
+pub(crate) fn without_host_bits(prefix: IpNet) -> Result<IpNet, String> {
+    let (network, address, len) = (prefix.trunc(), prefix.addr(), prefix.prefix_len());
+    if network == prefix {
+        return Ok(prefix);
+    }
+    Err(format!(
+        "{prefix} has bits set beyond the first {len}; write {network}, or {address} for that host alone"
+    ))
+}
+
+/// An address of this host, and a port. A port alone could mean this host alone, or everybody.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) => (host, port.parse::<u16>().ok()),
+        None => ("", text.parse::<u16>().ok()),
+    };
+    Err(match (host, port) {
+        ("localhost", Some(port)) => return Ok((Ipv4Addr::LOCALHOST, port).into()),
+        ("" | "*", Some(port)) => format!(
+            "say who can connect: like 127.0.0.1:{port} for this host alone, or [::]:{port} for all hosts"
+        ),
+        (name, Some(port)) if !name.contains([':', '[', '/']) => format!(
+            "{name} is not an address; give one of this host, like 127.0.0.1:{port}, or [::]:{port} for all of \
+             them"
+        ),
+        _ => "give an address and a port, like 127.0.0.1:9464".to_owned(),
+    })
 }
 
 /// A time, or 0 for none.
@@ -168,11 +206,13 @@ pub enum MethodName {
     QuicSpin,
     /// QUIC: the client's first Initial and the server's answer
     QuicHandshake,
+    /// All of them
+    All,
 }
 
 impl MethodName {
-    /// All methods, in the order of the help.
-    pub(super) const ALL: [Self; 7] = [
+    /// Each method, in the order of the help.
+    pub(super) const EACH: [Self; 7] = [
         Self::TcpTs,
         Self::TcpSeq,
         Self::TcpHandshake,
@@ -242,4 +282,60 @@ pub enum Format {
     Ppviz,
     /// Nothing
     None,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_is_told_what_all_interfaces_are() {
+        let said = interface("any").unwrap_err();
+        assert!(said.contains("'*'") && said.contains("'[a]ny'"), "{said}");
+        assert_eq!(interface("*").as_deref(), Ok("*"));
+        assert_eq!(interface("[a]ny").as_deref(), Ok("[a]ny"));
+        assert_eq!(interface("anything").as_deref(), Ok("anything"));
+    }
+
+    #[test]
+    fn what_listens_is_an_address_and_a_port() {
+        for (text, expected) in [
+            ("127.0.0.1:9464", "127.0.0.1:9464"),
+            ("[::]:9464", "[::]:9464"),
+            ("localhost:9464", "127.0.0.1:9464"),
+        ] {
+            assert_eq!(address(text).unwrap().to_string(), expected);
+        }
+        for (text, parts) in [
+            (":9464", ["127.0.0.1:9464 for this host alone", "[::]:9464 for all hosts"]),
+            ("*:80", ["127.0.0.1:80 for this host alone", "[::]:80 for all hosts"]),
+            ("9464", ["127.0.0.1:9464 for this host alone", "[::]:9464 for all hosts"]),
+            ("gw.example:9464", ["gw.example is not an address", "127.0.0.1:9464"]),
+            ("localhost", ["a port", "like 127.0.0.1:9464"]),
+            ("127.0.0.1", ["a port", "like 127.0.0.1:9464"]),
+            ("::1", ["a port", "like 127.0.0.1:9464"]),
+            ("http://127.0.0.1:9464", ["a port", "like 127.0.0.1:9464"]),
+            ("127.0.0.1:99999", ["a port", "like 127.0.0.1:9464"]),
+        ] {
+            let said = address(text).unwrap_err();
+            assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_with_host_bits_is_told_both_that_it_could_mean() {
+        for (text, parts) in [
+            ("10.0.0.1/8", ["write 10.0.0.0/8", "or 10.0.0.1 for that host alone"]),
+            ("2001:db8::1/32", ["write 2001:db8::/32", "or 2001:db8::1 for that host alone"]),
+            ("10.0.0.0/33", ["an address or a prefix", "192.0.2.0/24"]),
+        ] {
+            let said = prefix(text).unwrap_err();
+            assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
+        }
+        for (text, prefix_of_it) in
+            [("10.0.0.1", "10.0.0.1/32"), ("10.0.0.0/8", "10.0.0.0/8"), ("::/0", "::/0")]
+        {
+            assert_eq!(prefix(text).unwrap().to_string(), prefix_of_it);
+        }
+    }
 }

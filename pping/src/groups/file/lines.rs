@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::listed::{Listed, prefix};
+use super::listed::{Listed, column_name, prefix};
 use crate::text::Mistake;
 
 /// The first word of the header.
@@ -131,6 +131,7 @@ impl Line<'_> {
             if name.is_empty() {
                 return Err(self.mistake(index, "the column has no name; name it in the header"));
             }
+            column_name(name).map_err(|reason| self.mistake(index, reason))?;
             if columns.iter().any(|other| **other == *name) {
                 let reason = format!("there is a column `{name}` already; give this one another name");
                 return Err(self.mistake(index, reason));

@@ -7,6 +7,7 @@ use ipnet::{IpNet, Ipv4Net};
 use pping_common::limits::MAX_LABELLED_PREFIXES;
 
 use crate::{
+    config::without_host_bits,
     groups::labels::{ALL, Columns, Labels, OTHER, UNLISTED},
     text::{Mistake, Position},
     worst::EXPECTED_RTT,
@@ -118,20 +119,26 @@ impl<'a> Listed<'a> {
     }
 }
 
+/// Names of labels that `OpenMetrics` keeps for the parts of histograms and summaries: `pping_group_info` cannot have them.
+const RESERVED: [&str; 2] = ["le", "quantile"];
+
+/// Checks the name of a column. An error says what to write instead.
+pub(super) fn column_name(name: &str) -> Result<(), String> {
+    if RESERVED.contains(&name) {
+        return Err(format!(
+            "a column cannot be called `{name}`, a label of histograms and summaries; rename it"
+        ));
+    }
+    Ok(())
+}
+
 /// Parses a prefix or an address. An IPv4-mapped IPv6 prefix becomes IPv4. An error says what to write instead.
 pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
     let prefix = match text.parse::<IpNet>() {
         Ok(prefix) => prefix,
         Err(_) => text.parse::<IpAddr>().map(IpNet::from).map_err(|_| no_prefix(text))?,
     };
-    let network = prefix.trunc();
-    if network != prefix {
-        let address = prefix.addr();
-        let len = prefix.prefix_len();
-        return Err(format!(
-            "{prefix} has bits set beyond the first {len}; write {network}, or {address} for that host alone"
-        ));
-    }
+    let prefix = without_host_bits(prefix)?;
     if let IpNet::V6(v6) = prefix
         && let Some(address) = v6.addr().to_ipv4_mapped()
         && let Some(len) = v6.prefix_len().checked_sub(96)

@@ -7,7 +7,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::listed::{Listed, prefix};
+use super::listed::{Listed, column_name, prefix};
 use crate::text::Mistake;
 
 /// The form of a group.
@@ -37,8 +37,10 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
     let missing = || Mistake::at(group, "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`");
     let prefixes = table.get("prefixes").ok_or_else(missing)?;
     for (key, value) in table {
+        let start = key.span().start;
         let key = key.get_ref().as_ref();
         if !["label", "prefixes"].contains(&key) {
+            column_name(key).map_err(|reason| Mistake::new(start, reason))?;
             listed
                 .column(label, &Arc::from(key), string(value)?)
                 .map_err(|reason| Mistake::at(value, reason))?;

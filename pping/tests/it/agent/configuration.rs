@@ -320,9 +320,9 @@ fn the_service_file_is_read_when_nothing_names_an_interface_or_capture() {
     assert_eq!(shown_option(&mut command, "rate-limit"), from_file);
     assert_eq!(shown_option(&mut command, "interface"), "interface = [\"eth0\"] # PPING_INTERFACE");
     // An interface or a capture on the command line is a run by hand, which ignores the file.
-    for arguments in ["config show -i eth0", "config show -r trace.pcap"] {
+    for (arguments, default) in [("config show -i eth0", "100ms"), ("config show -r trace.pcap", "0")] {
         let shown = shown_option(&mut as_service(&file, arguments), "rate-limit");
-        assert_eq!(shown, "rate-limit = \"100ms\" # default");
+        assert_eq!(shown, format!("rate-limit = \"{default}\" # default"));
     }
     let (code, stdout, stderr) = said(&as_service(&file, "config check").output().unwrap());
     assert_eq!((code, stdout.as_str()), (Some(0), "/etc/pping/pping.toml: fine\n"), "{stderr}");
