@@ -8,7 +8,8 @@ const SETBACK: u64 = 60 * SECOND;
 /// Counts the seconds that measure idle time, from the first packet to the newest.
 ///
 /// A packet that is more than a minute older than the newest restarts the count from its own time. The seconds before stay
-/// counted, so time goes on even if captures were put one after the other in the wrong order.
+/// counted, so time goes on even if captures were put one after the other in the wrong order, and even if a
+/// capture goes back and forth by a century with each packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IdleClock {
     /// The start of the count and the time of the newest packet since, ns; `None` before the first packet.
@@ -20,7 +21,7 @@ pub(super) struct IdleClock {
 impl IdleClock {
     /// Takes the time of a packet, and returns the whole seconds counted so far.
     #[inline]
-    pub(super) fn advance(&mut self, time: u64) -> u32 {
+    pub(super) fn advance(&mut self, time: u64) -> u64 {
         let (mut origin, mut newest) = self.counted.unwrap_or((time, time));
         if newest.saturating_sub(time) > SETBACK {
             self.before = self.before.saturating_add((newest - origin) / SECOND);
@@ -28,7 +29,7 @@ impl IdleClock {
         }
         newest = newest.max(time);
         self.counted = Some((origin, newest));
-        u32::try_from(self.before.saturating_add((newest - origin) / SECOND)).unwrap_or(u32::MAX)
+        self.before.saturating_add((newest - origin) / SECOND)
     }
 }
 
@@ -56,6 +57,6 @@ mod tests {
         assert_eq!(clock.advance(240 * SECOND + 4), 100);
         assert_eq!(clock.advance(250 * SECOND + 4), 110);
         assert_eq!(clock.advance(0), 110);
-        assert_eq!(clock.advance(u64::MAX), u32::MAX);
+        assert_eq!(clock.advance(u64::MAX), 110 + u64::MAX / SECOND);
     }
 }

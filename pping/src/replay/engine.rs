@@ -19,7 +19,7 @@ pub struct Engine {
     /// The tracker of flows, with its report.
     pub tracker: Tracker,
     clock: IdleClock,
-    swept: u32,
+    swept: u64,
     packets_since_sweep: u64,
     /// The times of the oldest and the newest packet.
     span: Option<(u64, u64)>,

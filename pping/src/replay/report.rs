@@ -23,7 +23,7 @@ pub(super) struct PacketMetadata {
     /// Its time plus 1, ns: to a flow, 0 means no time.
     pub(super) now: u64,
     /// The second by which idle time is measured.
-    pub(super) second: u32,
+    pub(super) second: u64,
 }
 
 impl PacketMetadata {

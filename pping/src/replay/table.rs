@@ -19,18 +19,18 @@ pub(super) struct Entry {
     pub(super) flow: Flow,
     newest: u64,
     /// The second of the latest packet.
-    last_seen: u32,
+    last_seen: u64,
 }
 
 impl Entry {
     /// Creates a flow whose first packet came at `now`.
-    pub(super) fn new(facts: Facts, now: u64, second: u32) -> Self {
+    pub(super) fn new(facts: Facts, now: u64, second: u64) -> Self {
         Self { flow: Flow::new(facts), newest: now, last_seen: second }
     }
 
     /// Takes the time of a packet. `number` is the flow's IP protocol number.
     #[inline]
-    pub(super) fn touch(&mut self, number: u8, now: u64, second: u32) {
+    pub(super) fn touch(&mut self, number: u8, now: u64, second: u64) {
         self.last_seen = second;
         if self.newest.saturating_sub(now) > SETBACK {
             self.flow.set_clock_back(number);
@@ -41,10 +41,10 @@ impl Entry {
 
     /// Whether the flow has been idle too long by this second.
     #[inline]
-    fn is_expired(&self, number: u8, second: u32) -> bool {
+    fn is_expired(&self, number: u8, second: u64) -> bool {
         // If the count of seconds was set back, the flow is not idle.
         let idle = second.saturating_sub(self.last_seen);
-        self.flow.hot.is_expired(number, idle)
+        self.flow.hot.is_expired(number, u32::try_from(idle).unwrap_or(u32::MAX))
     }
 }
 
@@ -53,7 +53,7 @@ impl Entry {
 pub(super) struct Table<A> {
     flows: IndexMap<FlowKey<A>, Entry, RandomState>,
     /// The second of the last sweep.
-    swept: u32,
+    swept: u64,
     /// A ring of the newest flows: each replaces the oldest in it, which is evicted if it is still unanswered.
     recent: Vec<FlowKey<A>>,
     /// The position of the next flow in the ring.
@@ -77,7 +77,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         &mut self,
         key: &FlowKey<A>,
         now: u64,
-        second: u32,
+        second: u64,
         report: &mut Report,
     ) -> Option<usize> {
         let (index, _, entry) = self.flows.get_full(key)?;
@@ -124,7 +124,7 @@ impl<A: Address + Eq + Hash> Table<A> {
         key: FlowKey<A>,
         entry: Entry,
         max_flows: usize,
-        (now, second): (u64, u32),
+        (now, second): (u64, u64),
         report: &mut Report,
     ) -> Option<()> {
         // Idle time is counted in seconds, so one sweep a second finds all.
@@ -139,7 +139,7 @@ impl<A: Address + Eq + Hash> Table<A> {
     }
 
     /// Removes the flows that have been idle too long.
-    pub(super) fn sweep(&mut self, now: u64, second: u32, report: &mut Report) {
+    pub(super) fn sweep(&mut self, now: u64, second: u64, report: &mut Report) {
         self.swept = second;
         // From the end, since the last flow moves to the index of one that is removed.
         for index in (0..self.flows.len()).rev() {

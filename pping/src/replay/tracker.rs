@@ -59,7 +59,7 @@ impl Tracker {
 
     /// Tracks a packet. `second` is the present second of the count by which idle time is measured.
     #[inline]
-    pub fn packet(&mut self, packet: &Packet<'_>, second: u32) {
+    pub fn packet(&mut self, packet: &Packet<'_>, second: u64) {
         let Self { report, settings, scope, local, excluded, frame, tables, queries } = self;
         queries.elapsed.advance(packet.time);
         let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
@@ -87,7 +87,7 @@ impl Tracker {
 
     /// Removes the flows that have been idle too long by this second, and reports them as of `time`. Removes the queries that have
     /// waited too long by then.
-    pub fn sweep(&mut self, time: u64, second: u32) {
+    pub fn sweep(&mut self, time: u64, second: u64) {
         let now = time.saturating_add(1);
         self.tables.v4.sweep(now, second, &mut self.report);
         self.tables.v6.sweep(now, second, &mut self.report);

@@ -51,3 +51,14 @@ fn a_clock_set_back_makes_no_flow_older() {
     packets.extend(connection(40_001, START, 200, RTT));
     assert_eq!(timeouts(&packets), 0);
 }
+
+#[test]
+fn flows_expire_however_far_the_time_jumps() {
+    // The range of the times that a pcap file can have.
+    const LATEST: u64 = (u32::MAX as u64 - 10) * SECOND;
+    const JUMPS: u16 = 20;
+    let at = |jump: u16| if jump.is_multiple_of(2) { 0 } else { LATEST };
+    let packets = (0..JUMPS).flat_map(|jump| connection(40_000 + jump, at(jump), 2, RTT));
+    // All but the last connection were followed by a jump of 136 years.
+    assert_eq!(timeouts(&packets.collect::<Vec<_>>()), 2 * usize::from(JUMPS - 1));
+}

@@ -28,7 +28,7 @@ fn settings(emit: Emit) -> Settings {
 }
 
 /// Sends packets from the client through ingress, and packets to it through egress.
-fn take(tracker: &mut Tracker, packets: &[made::Packet], second: u32) {
+fn take(tracker: &mut Tracker, packets: &[made::Packet], second: u64) {
     for packet in packets {
         let is_from_client = packet.bytes[26] == 192;
         tracker.packet(
