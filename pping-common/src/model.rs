@@ -25,8 +25,10 @@ type Recorded = (u32, u64);
 pub struct Found {
     /// The samples, in the order of the passes.
     pub samples: Vec<Sample>,
-    /// Identifiers not recorded because all slots were taken.
+    /// Identifiers not recorded, or given up, because all slots were taken.
     pub pending_full: usize,
+    /// Identifiers given up for a newer one, because a later one was echoed or they had waited for long.
+    pub gave_way: usize,
 }
 
 /// The state of a flow direction, as far as the model has it too.
@@ -85,11 +87,23 @@ struct End {
     smoothed_rtt: Option<u64>,
 }
 
+/// An echo request that is pending.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Request {
+    sender: usize,
+    sequence: u32,
+    since: u64,
+}
+
 /// A flow between two ends.
 pub struct Model {
     options: TimestampUse,
     ends: [End; 2],
     rules: Rules,
+    /// The latest requests of both ends.
+    latest: Vec<Request>,
+    /// Earlier ones, for late replies.
+    kept: Vec<Request>,
 }
 
 impl Found {
@@ -100,6 +114,7 @@ impl Found {
         Self {
             samples: samples.map(|sample| (sample.method, sample.identifier, sample.rtt)).collect(),
             pending_full: all.iter().filter(|measured| measured.pending_full).count(),
+            gave_way: all.iter().filter(|measured| measured.gave_way).count(),
         }
     }
 }
@@ -124,14 +139,17 @@ impl Model {
     /// high one.
     pub fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
-        Self { options: TimestampUse::Unknown(0), ends: [end(1), end(2)], rules }
+        let ends = [end(1), end(2)];
+        Self { options: TimestampUse::Unknown(0), ends, rules, latest: Vec::new(), kept: Vec::new() }
     }
 
     /// Returns the state of the direction in which `endpoint` sends.
     pub fn state(&self, endpoint: Endpoint) -> State {
         let end = &self.ends[endpoint as usize];
+        // A flow of echoes has its latest requests in the place of one end, and those it keeps in that of the other.
+        let requests = endpoint.pick(&self.latest, &self.kept).len();
         State {
-            pending: end.pending.iter().flatten().count(),
+            pending: end.pending.iter().flatten().count() + requests,
             newest_tsval: end.newest,
             is_invalidated: end.is_invalidated,
             recorded_at: end.recorded_at,
@@ -141,6 +159,8 @@ impl Model {
 
     /// Notes that a packet was missed: it may have been any echo, or the first of its tick.
     pub fn miss(&mut self) {
+        self.latest.clear();
+        self.kept.clear();
         for end in &mut self.ends {
             end.is_invalidated = end.newest.is_some();
             end.pending = Default::default();
@@ -161,29 +181,79 @@ impl Model {
         let from = from as usize;
         let mut found = Found::default();
         let sequence = u32::from(packet.echo.sequence);
-        let slots = self.slots_of_echoes();
         match packet.kind {
             Kind::Tcp => self.segment(from, &packet.segment, now, &mut found),
             Kind::Echo if packet.echo.is_reply => {
-                let is_echoed = |waiting| waiting == sequence;
-                if let Some(&(waiting, since)) = self.ends[1 - from].take(slots, is_echoed).first() {
-                    self.ends[1 - from].sample(Method::IcmpEcho, waiting, since, now, &mut found);
+                if let Some(request) = self.take_request(1 - from, sequence) {
+                    self.answer(request, now, &mut found);
                 }
             }
-            Kind::Echo => self.request(from, sequence, now, &mut found),
+            Kind::Echo if self.is_timed(from) => self.request(from, sequence, now, &mut found),
+            Kind::Echo => {}
             Kind::Dns | Kind::Quic => {}
         }
         found
     }
 
-    /// Records an echo request. It replaces a pending request with the same number.
-    fn request(&mut self, from: usize, sequence: u32, now: u64, found: &mut Found) {
-        let slots = self.slots_of_echoes();
-        if self.ends[from].take(slots.clone(), |waiting| waiting == sequence).is_empty() {
-            self.record(from, slots, sequence, now, found);
-        } else if let Some(free) = self.ends[from].slot(slots, now) {
-            *free = Some((sequence, now));
+    /// Removes a pending request.
+    fn take_request(&mut self, sender: usize, sequence: u32) -> Option<Request> {
+        let taken = [&mut self.latest, &mut self.kept].map(|requests| {
+            let position = requests
+                .iter()
+                .position(|request| (request.sender, request.sequence) == (sender, sequence))?;
+            Some(requests.remove(position))
+        });
+        taken.into_iter().flatten().next()
+    }
+
+    /// Takes the sample of a request, unless its distance from the request of the latest sample is too short.
+    fn answer(&mut self, Request { sender, sequence, since }: Request, now: u64, found: &mut Found) {
+        let end = &mut self.ends[sender];
+        let may_give = end
+            .recorded_at
+            .is_none_or(|sampled_at| end.is_apart(&self.rules, since.min(sampled_at), since.max(sampled_at)));
+        if since <= now && may_give {
+            end.recorded_at = end.recorded_at.max(Some(since));
+            end.sample(Method::IcmpEcho, sequence, since, now, found);
         }
+    }
+
+    /// Records an echo request among the latest. It replaces a pending request with the same number. The oldest of the
+    /// latest may have to make room, and is then kept, if there is room for it.
+    fn request(&mut self, sender: usize, sequence: u32, now: u64, found: &mut Found) {
+        self.take_request(sender, sequence);
+        self.latest.push(Request { sender, sequence, since: now });
+        if self.latest.len() <= PENDING_PER_DIRECTION {
+            return;
+        }
+        let oldest = |requests: &[Request]| {
+            (0..requests.len()).min_by_key(|&position| requests[position].since).unwrap_or(0)
+        };
+        // The one that has just come stays, even if the clock went back.
+        let pushed = self.latest.remove(oldest(&self.latest[..PENDING_PER_DIRECTION]));
+        let sampled_at = [self.ends[0].recorded_at, self.ends[1].recorded_at];
+        let gives_way = |request: &Request| {
+            sampled_at[request.sender].is_some_and(|at| request.since < at)
+                || now.saturating_sub(request.since) >= PENDING_LIFETIME
+        };
+        if gives_way(&pushed) {
+            found.gave_way += 1;
+            return;
+        }
+        let before = self.kept.iter().map(|request| request.since).max().max(sampled_at[pushed.sender]);
+        if before.is_some_and(|before| !self.ends[sender].is_apart(&self.rules, before, pushed.since)) {
+            return;
+        }
+        if self.kept.len() == PENDING_PER_DIRECTION {
+            let oldest = oldest(&self.kept);
+            if !gives_way(&self.kept[oldest]) {
+                found.pending_full += 1;
+                return;
+            }
+            self.kept.remove(oldest);
+            found.gave_way += 1;
+        }
+        self.kept.push(pushed);
     }
 
     fn segment(&mut self, from: usize, segment: &Segment, now: u64, found: &mut Found) {
@@ -206,7 +276,7 @@ impl Model {
         if let Some(timestamps) = segment.timestamps()
             && methods.has(Method::TcpTs)
         {
-            let slots = self.slots_of_echoes();
+            let slots = self.slots_of_timestamps();
             if flags.ack() {
                 let other = &mut self.ends[1 - from];
                 let passed = other.take(slots.clone(), |waiting| is_covered(waiting, timestamps.tsecr));
@@ -282,8 +352,8 @@ impl Model {
         self.rules.methods.has_seq_always() && self.rules.methods.has(Method::TcpTs)
     }
 
-    /// The slots of timestamps and of echo requests.
-    fn slots_of_echoes(&self) -> Range<usize> {
+    /// The slots of timestamps.
+    fn slots_of_timestamps(&self) -> Range<usize> {
         if self.is_by_both() { 0..PENDING_PER_DIRECTION / 2 } else { 0..PENDING_PER_DIRECTION }
     }
 
@@ -299,6 +369,7 @@ impl Model {
         let end = &mut self.ends[from];
         match end.slot(slots, now) {
             Some(slot) => {
+                found.gave_way += usize::from(slot.is_some());
                 *slot = Some((identifier, now));
                 end.recorded_at = Some(now);
             }
@@ -315,7 +386,11 @@ impl End {
     }
 
     fn may_record(&self, rules: &Rules, now: u64) -> bool {
-        let Some(recorded_at) = self.recorded_at else { return true };
+        self.recorded_at.is_none_or(|recorded_at| self.is_apart(rules, recorded_at, now))
+    }
+
+    /// Whether the limits allow recordings at these two times.
+    fn is_apart(&self, rules: &Rules, recorded_at: u64, now: u64) -> bool {
         if rules.methods.has_both() && recorded_at == now {
             return true;
         }

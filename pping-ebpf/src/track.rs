@@ -255,10 +255,13 @@ pub(crate) fn step<A: Flows>(
     drop(guard);
     launder(scratch);
 
-    let pending_full = counters.at(field!(Counters, pending_full));
+    let (pending_full, gave_way) =
+        (counters.at(field!(Counters, pending_full)), counters.at(field!(Counters, gave_way)));
     pending_full.count(u64::from(scratch.measured.pending_full));
+    gave_way.count(u64::from(scratch.measured.gave_way));
     if config::rules().methods.has_both() {
         pending_full.count(u64::from(scratch.measured_second.pending_full));
+        gave_way.count(u64::from(scratch.measured_second.gave_way));
     }
     if scratch.changes.opened {
         let opened = counters.at(field!(Counters, opened)).element(scratch.changes.opened_by as usize);

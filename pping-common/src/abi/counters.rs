@@ -125,10 +125,12 @@ counters! {
         entries_made: [u64; 2],
         /// Flow entries removed, IPv4 and IPv6.
         entries_deleted: [u64; 2],
-        /// Identifiers not recorded because all slots of the flow direction were taken.
+        /// Identifiers not recorded, or given up, because all slots of the flow direction were taken.
         pending_full: u64,
         /// Identifiers not recorded because the pool had no entry left for their flow.
         no_pending: u64,
+        /// Identifiers given up for a newer one: a later one had been echoed, or they had waited for long.
+        gave_way: u64,
         /// Packets not matched because another CPU had the lock of their flow.
         contended: u64,
         /// TCP segments retransmitted in flows that are tracked, by [`Direction`].
@@ -154,7 +156,7 @@ counters! {
         /// The time that these packets took, ns.
         timed_ns: [u64; PacketProgram::COUNT],
         /// Fills up the last cache line.
-        reserved: [u64; 3],
+        reserved: [u64; 2],
     }
 }
 
@@ -212,7 +214,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Counters, traffic) == 0);
     // Counters that few packets touch lie after the lines that most packets touch.
     assert!(core::mem::offset_of!(Counters, untracked) == 64 * 2 * Protocol::COUNT);
-    assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 81);
+    assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 82);
     assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 96);
 };
 

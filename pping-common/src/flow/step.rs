@@ -12,8 +12,8 @@ use super::{
 use crate::{
     parse::{Datagram, Kind, Transport},
     rtt::{
-        self, Effect, MatchPlan, Measured, Pass, PendingIdentifiers, PendingRange, Progress, RttSummary,
-        Rules, icmp_echo,
+        self, Effect, MatchPlan, Measured, Method, Pass, PendingIdentifiers, PendingRange, Progress,
+        RttSummary, Rules, icmp_echo,
     },
 };
 
@@ -192,7 +192,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
                 }
                 tcp::plan(self, from, segment, progress, now, timed, rules, pass, plan);
             }
-            Kind::Echo => icmp_echo::plan(&transport.echo, plan),
+            Kind::Echo => icmp_echo::plan(from as u32, &transport.echo, plan),
             Kind::Quic => quic::plan(self, from, &transport.datagram.quic, now, rules, plan),
             Kind::Dns => {}
         }
@@ -219,10 +219,16 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
             && self.hot.state(reverse).has_pending()
             && let Some(entry) = self.pending.entry()
         {
-            let pending = reverse.of_mut(&mut entry.directions);
-            pending.free_echoed(PendingRange::of(rules.methods, pass), plan);
-            let has_pending = pending.has_pending();
-            self.hot.direction_mut(reverse).state.set_has_pending(has_pending);
+            if plan.method == Method::IcmpEcho {
+                let (min, smoothed) = self.locked.rtts(reverse);
+                icmp_echo::find(entry, reverse as usize, [min, smoothed], now, rules, plan);
+                self.set_echoes_pending();
+            } else {
+                let pending = reverse.of_mut(&mut entry.directions);
+                pending.free_echoed(PendingRange::of(rules.methods, pass), plan);
+                let has_pending = pending.has_pending();
+                self.hot.direction_mut(reverse).state.set_has_pending(has_pending);
+            }
         }
         rtt::take_sample(now, plan, measured);
         if measured.has_sample {
@@ -253,6 +259,11 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
         let (min, smoothed) = self.locked.rtts(from);
         let Some(entry) = self.pending.entry() else { return };
+        if plan.method == Method::IcmpEcho {
+            icmp_echo::record(entry, [min, smoothed], now, rules, plan, measured);
+            self.set_echoes_pending();
+            return;
+        }
         let recorded_at = *from.of(&entry.recorded_at);
         let rtt = RttSummary { recorded_at, min, smoothed };
         let pending = from.of_mut(&mut entry.directions);
@@ -265,5 +276,12 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
             *from.of_mut(&mut entry.recorded_at) = now;
             state.set_recorded_at(now);
         }
+    }
+
+    /// Notes whether any echo request is pending. Both directions have them in one place.
+    #[inline(always)]
+    fn set_echoes_pending(&mut self) {
+        let has_pending = self.pending.entry().is_some_and(|entry| icmp_echo::has_pending(entry));
+        Endpoint::each(|endpoint| self.hot.direction_mut(endpoint).state.set_has_pending(has_pending));
     }
 }

@@ -1,22 +1,123 @@
 //! `icmp-echo`: an echo request, and the reply with the same identifier and sequence number.
+//!
+//! Many requests are never answered: those that `traceroute` sends to hosts on the way, or all of an outage. Replies may
+//! also take long, while many requests are under way. So a flow of echoes has two kinds of room, for the requests of both
+//! endpoints together:
+//! - The **latest** eight requests are always pending. So whatever was lost before them, a reply that comes before eight
+//!   more requests gives a sample.
+//! - Requests that are pushed out of these are **kept**, up to eight of them, for replies that take longer. A kept request
+//!   gives way to a later one if a still later one has given a sample, or after [`super::pending::PENDING_LIFETIME`]. If
+//!   none gives way, the request that was pushed out is given up. So those that have waited longest are kept.
+//!
+//! Every request takes room, because nobody knows which will be answered. So the limits on recordings are limits on
+//! samples here: they apply to the time between the requests of two samples. Requests are also kept in no shorter
+//! intervals, as they would give no sample.
 
-use super::plan::MatchPlan;
+use super::{
+    pending::{Pending, PendingEntry, PendingRange, has_waited},
+    plan::MatchPlan,
+    rules::{RttSummary, Rules},
+    sample::Measured,
+};
 use crate::{method::Method, parse::Echo};
 
-/// Plans an echo. A reply matches the pending request with its sequence number. A request replaces a pending one with the
-/// same number, because the reply would be ambiguous.
+/// The position of the sender in an identifier, above the sequence number.
+const SENDER_SHIFT: u32 = 16;
+
+/// Plans an echo that endpoint number `from` sent. A reply matches the pending request of the other endpoint with its
+/// sequence number. A request replaces a pending one with the same number, because the reply would be ambiguous.
 #[inline(always)]
-pub(crate) fn plan(echo: &Echo, plan: &mut MatchPlan) {
-    let sequence = u32::from(echo.sequence);
+pub(crate) fn plan(from: u32, echo: &Echo, plan: &mut MatchPlan) {
+    plan.method = Method::IcmpEcho;
     if echo.is_reply {
-        plan.method = Method::IcmpEcho;
-        plan.echoed = sequence;
+        plan.echoed = u32::from(echo.sequence) | (1 - from) << SENDER_SHIFT;
         plan.freed_below = 1;
         plan.sample_below = 1;
     } else {
-        plan.voided_from = sequence;
-        plan.voided_span = 1;
-        plan.identifier = sequence;
+        plan.identifier = u32::from(echo.sequence) | from << SENDER_SHIFT;
         plan.should_record = 1;
     }
+}
+
+/// Frees the request that a reply answers. It gives a sample unless the limits forbid it. `sender` is the number of the
+/// request's sender, and the array has its lowest and its smoothed RTT.
+#[inline(always)]
+pub(crate) fn find(
+    entry: &mut PendingEntry,
+    sender: usize,
+    [min, smoothed]: [u64; 2],
+    now: u64,
+    rules: &Rules,
+    plan: &mut MatchPlan,
+) {
+    let [latest, kept] = &mut entry.directions;
+    latest.free_echoed(PendingRange::WHOLE, plan);
+    kept.free_echoed(PendingRange::WHOLE, plan);
+    // Only the sequence number is reported.
+    plan.matched &= (1 << SENDER_SHIFT) - 1;
+    let (sent_at, sampled_at) = (plan.recorded_at, &mut entry.recorded_at[sender]);
+    // Replies may come in another order than the requests.
+    let (earlier, later) =
+        if sent_at < *sampled_at { (sent_at, *sampled_at) } else { (*sampled_at, sent_at) };
+    let rtt = RttSummary { recorded_at: earlier, min, smoothed };
+    if sent_at > now || *sampled_at != 0 && !rules.allow(&rtt, later) {
+        plan.recorded_at = 0;
+    } else {
+        *sampled_at = later;
+    }
+}
+
+/// Records a request at `now`, ns. The array has the lowest and the smoothed RTT of its sender.
+#[inline(always)]
+pub(crate) fn record(
+    entry: &mut PendingEntry,
+    [min, smoothed]: [u64; 2],
+    now: u64,
+    rules: &Rules,
+    plan: &MatchPlan,
+    measured: &mut Measured,
+) {
+    let PendingEntry { recorded_at: sampled_at, directions: [latest, kept] } = entry;
+    latest.free_range(PendingRange::WHOLE, plan.identifier, 1);
+    kept.free_range(PendingRange::WHOLE, plan.identifier, 1);
+    let slot = latest.oldest(PendingRange::WHOLE);
+    let (pushed, since) = (latest.identifiers[slot], latest.times[slot]);
+    latest.put(slot, plan.identifier, now);
+    if since == 0 {
+        return;
+    }
+    if gives_way(pushed, since, sampled_at, now) {
+        measured.gave_way = true;
+        return;
+    }
+    let before = kept.newest_time().max(sampled_at[sender(pushed)]);
+    if !rules.allow(&RttSummary { recorded_at: before, min, smoothed }, since) {
+        return;
+    }
+    let slot = kept.oldest(PendingRange::WHOLE);
+    let (oldest, oldest_since) = (kept.identifiers[slot], kept.times[slot]);
+    if oldest_since != 0 && !gives_way(oldest, oldest_since, sampled_at, now) {
+        measured.pending_full = true;
+        return;
+    }
+    measured.gave_way = oldest_since != 0;
+    kept.put(slot, pushed, since);
+}
+
+/// Whether a request that was sent at `since` gives way: a later one has given a sample, or it has waited for long.
+#[inline(always)]
+fn gives_way(request: u32, since: u64, sampled_at: &[u64; 2], now: u64) -> bool {
+    since < sampled_at[sender(request)] || has_waited(since, now)
+}
+
+/// The number of the endpoint that sent a request.
+#[inline(always)]
+fn sender(request: u32) -> usize {
+    (request >> SENDER_SHIFT) as usize & 1
+}
+
+/// Whether any request is pending.
+#[inline(always)]
+pub(crate) fn has_pending(entry: &PendingEntry) -> bool {
+    entry.directions.iter().fold(false, |any, pending: &Pending| any | pending.has_pending())
 }

@@ -48,11 +48,13 @@ pub struct Pending {
 
 layout!(Pending { identifiers, times });
 
-/// The pending timestamps of both directions of a flow, by their endpoints.
+/// The pending timestamps of both directions of a flow, by their endpoints. A flow of echoes uses both differently: see
+/// [`super::icmp_echo`].
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PendingEntry {
-    /// When each direction last recorded, ns; 0 before the first recording.
+    /// When each direction last recorded, ns; 0 before the first recording. In a flow of echoes: the newest request that
+    /// gave a sample.
     pub recorded_at: [u64; 2],
     /// The pending timestamps.
     pub directions: [Pending; 2],
@@ -96,6 +98,23 @@ pub fn any_pending(
     false
 }
 
+/// What became of an identifier that was to be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Inserted {
+    /// It took a free slot.
+    Free,
+    /// It replaced one that had waited too long.
+    Replaced,
+    /// All slots were taken.
+    Full,
+}
+
+/// Whether what was recorded at `since` has waited so long by `now` that a newer identifier may replace it.
+#[inline(always)]
+pub(super) fn has_waited(since: u64, now: u64) -> bool {
+    now.saturating_sub(since) >= PENDING_LIFETIME
+}
+
 impl Pending {
     /// All slots are free.
     pub const EMPTY: Self =
@@ -113,24 +132,41 @@ impl Pending {
     }
 
     /// Records an identifier at `now` (ns, not 0). If all slots are taken, it replaces the oldest one that has been
-    /// pending for [`PENDING_LIFETIME`]. Otherwise it is not recorded, and the result is `false`.
+    /// pending for [`PENDING_LIFETIME`]. Otherwise it is not recorded.
     #[inline(always)]
-    pub(super) fn insert(&mut self, range: PendingRange, identifier: u32, now: u64) -> bool {
+    pub(super) fn insert(&mut self, range: PendingRange, identifier: u32, now: u64) -> Inserted {
         let slot = self.oldest(range);
         let oldest = self.times[slot];
-        if oldest != 0 && now.saturating_sub(oldest) < PENDING_LIFETIME {
-            return false;
+        if oldest != 0 && !has_waited(oldest, now) {
+            return Inserted::Full;
         }
+        self.put(slot, identifier, now);
+        if oldest == 0 { Inserted::Free } else { Inserted::Replaced }
+    }
+
+    /// Replaces what a slot has.
+    #[inline(always)]
+    pub(super) fn put(&mut self, slot: usize, identifier: u32, time: u64) {
         self.identifiers[slot] = identifier;
-        self.times[slot] = now;
-        true
+        self.times[slot] = time;
+    }
+
+    /// Returns the latest time in any slot; 0 if all are free. It compares as [`Pending::oldest`] does.
+    #[inline(always)]
+    pub(super) fn newest_time(&self) -> u64 {
+        let mut newest = self.times[0];
+        for time in self.times {
+            let later = time.wrapping_sub(newest);
+            newest = newest.wrapping_add(later * (1 - (later >> 63)));
+        }
+        newest
     }
 
     /// Returns the oldest slot; a free one counts as older than any. It compares by the sign of differences, because no
     /// time is much later than [`LATEST`](crate::limits::LATEST): with comparisons the verifier would follow every order
     /// of the slots.
     #[inline(always)]
-    fn oldest(&self, range: PendingRange) -> usize {
+    pub(super) fn oldest(&self, range: PendingRange) -> usize {
         let (mut oldest, mut least) = (range.first, self.times[range.first]);
         for slot in 0..PENDING_PER_DIRECTION {
             if range.has(slot) {

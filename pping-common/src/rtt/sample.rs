@@ -15,15 +15,17 @@ pub struct Sample {
     pub side_rtt: u64,
 }
 
-/// The outcome of measuring a packet: its sample, and whether recording failed. Flat like [`crate::parse::Frame`].
+/// The outcome of measuring a packet: its sample, and what was given up. Flat like [`crate::parse::Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Whether the packet gave a sample.
     pub has_sample: bool,
     /// The sample, if `has_sample`.
     pub sample: Sample,
-    /// True if the packet was to be recorded, but all slots were taken.
+    /// True if there was no room: the packet was not recorded, or, among echo requests, an earlier one was given up.
     pub pending_full: bool,
+    /// True if an earlier packet gave way: it had waited for long, or a later one had been answered.
+    pub gave_way: bool,
 }
 
 impl Measured {
@@ -32,6 +34,7 @@ impl Measured {
         has_sample: false,
         sample: Sample { method: Method::TcpTs, identifier: 0, rtt: 0, side_rtt: 0 },
         pending_full: false,
+        gave_way: false,
     };
 
     /// The sample, if there is one.

@@ -1,7 +1,7 @@
 //! The steps that carry out a plan.
 
 use super::{
-    pending::{Pending, PendingRange},
+    pending::{Inserted, Pending, PendingRange},
     plan::MatchPlan,
     rules::{RttSummary, Rules},
     sample::{Measured, Sample},
@@ -13,7 +13,7 @@ pub(crate) fn take_sample(now: u64, plan: &MatchPlan, measured: &mut Measured) {
     let since = plan.recorded_at;
     // In a capture an echo can come before the packet it echoes: that is no RTT.
     measured.has_sample = since != 0 && since <= now;
-    measured.pending_full = false;
+    (measured.pending_full, measured.gave_way) = (false, false);
     if measured.has_sample {
         let turned = plan.midpoint_at;
         measured.sample = Sample {
@@ -46,6 +46,8 @@ pub(crate) fn record(
     if !is_renewal && !rules.allow(rtt, now) {
         return false;
     }
-    measured.pending_full = !pending.insert(range, plan.identifier, now);
+    let inserted = pending.insert(range, plan.identifier, now);
+    measured.pending_full = inserted == Inserted::Full;
+    measured.gave_way = inserted == Inserted::Replaced;
     !measured.pending_full && !is_renewal
 }

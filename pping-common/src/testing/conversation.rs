@@ -139,7 +139,10 @@ impl Conversation {
             }
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");
             for measured in [outcome.measured, outcome.second] {
-                assert!(!measured.has_sample && !measured.pending_full, "{transport:?}");
+                assert!(
+                    !measured.has_sample && !measured.pending_full && !measured.gave_way,
+                    "{transport:?}"
+                );
             }
             assert_eq!(format!("{before:?}"), format!("{:?}", self.flow), "{transport:?}");
         }

@@ -42,6 +42,14 @@ impl Agent {
             );
             self.losses.are_groups_logged = true;
         }
+        if total.pending_full > 0 && !self.losses.are_slots_logged {
+            tracing::warn!(
+                "some flows have more packets under way than can be timed at once: \
+                 pping_recordings_skipped_total{{reason=\"slots_full\"}} counts what is not recorded; \
+                 samples are missing, none is wrong; raise --rate-limit to spread them over more time"
+            );
+            self.losses.are_slots_logged = true;
+        }
         self.resolve_refused_groups(total.groups_refused)?;
         if total.unaggregated > self.losses.unaggregated {
             let samples = total.unaggregated - self.losses.unaggregated;

@@ -82,6 +82,7 @@ impl Agent {
 #[derive(Default)]
 pub(super) struct Losses {
     pub(super) are_groups_logged: bool,
+    pub(super) are_slots_logged: bool,
     /// Packets that were not recorded because the pending pool was empty.
     pub(super) unrecorded: u64,
     pub(super) unaggregated: u64,

@@ -276,12 +276,13 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
         }),
         each(
             "pping_recordings_skipped",
-            "Packets not recorded because their flow had no room for another pending timestamp (slots_full) or --max-pending was reached (no_pending), and packets neither recorded nor matched because another CPU had locked their flow (contended)",
+            "Packets not recorded because their flow had no room for another pending timestamp (slots_full) or --max-pending was reached (no_pending), recordings given up because a later one was answered or after 10 seconds (gave_way), and packets neither recorded nor matched because another CPU had locked their flow (contended)",
             counter,
             &|counters| {
                 let values = [
                     ("slots_full", counters.pending_full),
                     ("no_pending", counters.no_pending),
+                    ("gave_way", counters.gave_way),
                     ("contended", counters.contended),
                 ];
                 values.map(|(reason, value)| (vec![("reason", reason)], value)).into()

@@ -243,6 +243,7 @@ impl Tracked<'_> {
         self.report.opened(&outcome.changes, endpoints);
         for measured in [outcome.measured, outcome.second] {
             self.report.counters.pending_full += u64::from(measured.pending_full);
+            self.report.counters.gave_way += u64::from(measured.gave_way);
             if let Some(sample) = measured.sample() {
                 self.report.sample::<A>(&sample, (flow, from), frame, self.metadata);
             }

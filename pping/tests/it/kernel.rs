@@ -12,6 +12,7 @@ mod captures;
 mod conversations;
 mod cost;
 mod dns;
+mod echoes;
 mod flood;
 mod garbage;
 mod interfaces;

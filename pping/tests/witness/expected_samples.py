@@ -19,7 +19,7 @@ Each rule has a number, and is stated at the head of the file that applies it:
   rules_tcp_ts.py          4 to 7, 15              tcp-ts
   rules_tcp_seq.py         S1 to S5                tcp-seq
   rules_tcp_handshake.py   H1 to H5                tcp-handshake
-  rules_icmp.py            9, 10                   icmp-echo
+  rules_icmp.py            9, 10, E1 to E4         icmp-echo
   rules_dns.py             D1 to D5                dns
   rules_quic.py            Q1 to Q15               quic-handshake, quic-spin
   capture_layers.py        17, 18                  the measured header of a packet

@@ -1,13 +1,22 @@
 """icmp-echo
 
- 9. An echo request is recorded, and replaces an earlier one with the same identifier and sequence number. An echo
-    reply matches the request with the same two. Packets quoted in ICMP errors do not count.
+ 9. An echo reply matches the pending request with the same identifier and sequence number. A request replaces a pending
+    one with the same two. Packets quoted in ICMP errors do not count.
 10. A flow begins with an echo request. After that, replies are packets of the flow too.
+E1. The latest eight requests of a flow, by either endpoint, are always pending. So the ninth pushes out the oldest.
+E2. A request that is pushed out is lost if it gives way: it is older than the request of a sample of the same endpoint,
+    or at least 10 s old. Otherwise it is kept, if it is the rate limit or more after the newest kept request and after
+    the newest request of a sample of the same endpoint.
+E3. Eight requests are kept. If there are more, the oldest kept request is lost if it gives way, and otherwise the one
+    that was pushed out.
+E4. The rate limit is between the requests of two samples of an endpoint: a reply frees its request without a sample if
+    that was sent less than the limit before or after the newest request of a sample.
+Rules 1 and 2 hold. When time is set back (rule 14), all requests are forgotten, and samples.
 """
 
 from typing import NamedTuple
 
-from rules_base import Flow, Match, Pending, live_flow
+from rules_base import OVERWRITE_AFTER, Flow, Match, live_flow
 
 IDLE = 30
 
@@ -19,11 +28,75 @@ class Echo(NamedTuple):
     is_request: bool
 
 
+class Sender:
+    """One endpoint of a flow."""
+
+    def __init__(self):
+        # When the newest request of a sample was sent.
+        self.sampled = None
+
+    def set_back(self):
+        self.sampled = None
+
+
 class EchoFlow(Flow):
     """The echoes of one identifier between two hosts."""
 
+    def __init__(self, packet, limits):
+        super().__init__(packet, Sender)
+        self.limits = limits
+        # The times of requests by their sender and sequence number, in the order in which they came.
+        self.latest, self.kept = {}, {}
+
     def idle_limit(self):
         return IDLE
+
+    def see(self, now, second):
+        newest = self.newest
+        super().see(now, second)
+        if self.newest < newest:
+            self.latest, self.kept = {}, {}
+
+    def gives_way(self, request, sent, now):
+        """The first half of rule E2."""
+        sampled = self.direction(request[0]).sampled
+        return sampled is not None and sent < sampled or now - sent >= OVERWRITE_AFTER
+
+    def request(self, source, sequence, now):
+        request = (source, sequence)
+        self.latest.pop(request, None)
+        self.kept.pop(request, None)
+        if len(self.latest) == self.limits.pending:
+            pushed = min(self.latest, key=self.latest.get)
+            self.push_out(pushed, self.latest.pop(pushed), now)
+        self.latest[request] = now
+
+    def push_out(self, request, sent, now):
+        if self.gives_way(request, sent, now):
+            return
+        before = [*self.kept.values()]
+        sampled = self.direction(request[0]).sampled
+        if sampled is not None:
+            before.append(sampled)
+        if self.limits.rate and before and sent - max(before) < self.limits.rate:
+            return
+        if len(self.kept) == self.limits.pending:
+            oldest = min(self.kept, key=self.kept.get)
+            if not self.gives_way(oldest, self.kept[oldest], now):
+                return
+            del self.kept[oldest]
+        self.kept[request] = sent
+
+    def reply(self, requester, sequence, now):
+        """Returns when the request was sent that a reply answers, if that gives a sample."""
+        request, sender = (requester, sequence), self.direction(requester)
+        sent = self.latest.pop(request, self.kept.pop(request, None))
+        if sent is None or sent > now:
+            return None
+        if sender.sampled is not None and self.limits.rate and abs(sent - sender.sampled) < self.limits.rate:
+            return None
+        sender.sampled = sent if sender.sampled is None else max(sent, sender.sampled)
+        return sent
 
 
 class Echoes:
@@ -41,10 +114,10 @@ class Echoes:
         if flow is None:
             if not is_request:
                 return []
-            flow = self.flows[packet.key()] = EchoFlow(packet, lambda: Pending(self.limits, self.limits.pending))
+            flow = self.flows[packet.key()] = EchoFlow(packet, self.limits)
         flow.see(packet.time, second)
         if is_request:
-            flow.direction(packet.source).record(sequence, packet.time)
+            flow.request(packet.source, sequence, packet.time)
             return []
-        freed = flow.direction(packet.target).free(lambda identifier: identifier == sequence)
-        return [Match("icmp-echo", sequence, time) for time in freed.values()]
+        sent = flow.reply(packet.target, sequence, packet.time)
+        return [] if sent is None else [Match("icmp-echo", sequence, sent)]

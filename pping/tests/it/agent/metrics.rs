@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_lab::{Signal, Topology};
+use pping_lab::{Fate, Leg, Signal, Topology, run};
 
 use super::{
     formats::{records, samples},
@@ -320,4 +320,29 @@ fn a_full_map_is_counted_and_warned_of_at_most_once_a_second() {
     let warned = warnings(&stderr) as u64;
     assert!(warned <= start.elapsed().as_secs() + 1, "{stderr}");
     assert!(stderr.contains("raise --max-flows"), "{stderr}");
+}
+
+#[test]
+fn recordings_skipped_for_want_of_room_are_warned_of_once() {
+    let topology = topology();
+    // Neighbours are resolved before replies are lost.
+    ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.2");
+    topology.wire().set_fate(Leg::Backward, |_| Fate::Drop);
+    let mut pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --rate-limit 0"));
+    let full = [INTERFACE, ("reason", "slots_full")];
+    let is_counted = |least: f64| {
+        // More requests than can be under way at a time. No reply comes, so ping fails.
+        let mut ping = topology.client().command("ping");
+        ping.args(["-c40", "-i0.01", "-W1"]).arg(Topology::SERVER_IPV4.to_string());
+        assert!(run(&mut ping).is_err());
+        scrape(topology.router()).sum("pping_recordings_skipped_total", &full) >= Some(least)
+    };
+    let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("slots_full")).count();
+    wait_until("requests are given up", || is_counted(20.0));
+    wait_until("the warning", || warnings(&ok(pping.stderr()).clone()) == 1);
+    wait_until("more are given up", || is_counted(60.0));
+    ok(pping.stop(Signal::SIGINT, ENDING));
+    let stderr = ok(pping.stderr());
+    assert_eq!(warnings(&stderr), 1, "{stderr}");
+    assert!(stderr.contains("raise --rate-limit"), "{stderr}");
 }

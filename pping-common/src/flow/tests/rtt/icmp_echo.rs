@@ -1,5 +1,7 @@
 //! `icmp-echo`. The identifier is part of the flow key, so a flow only knows sequence numbers.
 
+use core::ops::RangeInclusive;
+
 use crate::{
     flow::Endpoint,
     rtt::{Method, Sample},
@@ -51,15 +53,16 @@ fn repeated_request_replaces_the_recording() {
 }
 
 #[test]
-fn repeated_request_replaces_even_when_slots_are_full_or_the_rate_is_limited() {
+fn repeated_request_replaces_the_recording_wherever_it_is_pending() {
     let mut talk = Conversation::new();
-    for sequence in 1..=8 {
-        talk.low(u64::from(sequence), request(sequence));
+    requests(&mut talk, 1..=16);
+    // Requests 1 to 8 are kept, and 9 to 16 are the latest.
+    for sequence in [3, 12] {
+        let measured = talk.low(20, request(sequence)).measured;
+        assert!(!measured.pending_full && !measured.gave_way);
+        assert_eq!(rtt(talk.high(30, reply(sequence))), Some((u32::from(sequence), 10)));
+        assert_eq!(rtt(talk.high(31, reply(sequence))), None);
     }
-    talk.rules.rate_limit = 1000 * MS;
-    assert!(!talk.low(10, request(3)).measured.pending_full);
-    assert_eq!(rtt(talk.high(30, reply(3))), Some((3, 20)));
-    assert_eq!(rtt(talk.high(31, reply(2))), Some((2, 29)));
 }
 
 #[test]
@@ -88,14 +91,208 @@ fn reply_is_not_recorded() {
     assert_eq!(talk.pending_count(), 0);
 }
 
+/// Sends requests a millisecond apart, and asserts that none is given up.
+fn requests(talk: &mut Conversation, sequences: RangeInclusive<u16>) {
+    for sequence in sequences {
+        let measured = talk.low(u64::from(sequence), request(sequence)).measured;
+        assert!(!measured.pending_full && !measured.gave_way, "{sequence}");
+    }
+}
+
 #[test]
-fn rate_limit_holds_for_requests() {
+fn requests_to_hosts_on_the_way_leave_room_for_the_one_that_is_answered() {
+    // mtr asks 12 hosts each second, and only the last one answers; with tracert, there are more.
+    for (hosts, interval, rounds) in [(12, 83, 60), (90, 30, 20)] {
+        for rate_limit in [0, 100 * MS] {
+            let mut talk = Conversation::new();
+            talk.rules.rate_limit = rate_limit;
+            let (mut now, mut sequence, mut samples) = (10, 0, 0);
+            for _ in 0..rounds {
+                for _ in 0..hosts {
+                    sequence += 1;
+                    now += interval;
+                    talk.low(now, request(sequence));
+                }
+                samples +=
+                    usize::from(rtt(talk.high(now + 20, reply(sequence))) == Some((sequence.into(), 20)));
+            }
+            assert_eq!(samples, rounds, "{hosts} hosts, limit {rate_limit}");
+        }
+    }
+}
+
+#[test]
+fn an_outage_costs_only_what_is_lost() {
+    let mut talk = Conversation::new();
+    let mut given_up = 0;
+    for sequence in 0..600 {
+        let now = 10 + 100 * u64::from(sequence);
+        given_up += usize::from(talk.low(now, request(sequence)).measured.gave_way);
+        // The host is away for half a minute.
+        if !(100..400).contains(&sequence) {
+            assert_eq!(rtt(talk.high(now + 20, reply(sequence))), Some((sequence.into(), 20)));
+        }
+    }
+    // Eight of the outage are kept, and give way to nobody.
+    assert!(given_up > 0 && given_up < 300, "{given_up}");
+}
+
+#[test]
+fn lost_requests_cost_no_sample_whichever_they_are() {
+    for lost in 1..40_u32 {
+        let mut talk = Conversation::new();
+        for sequence in 0..400_u16 {
+            let now = 10 + 200 * u64::from(sequence);
+            talk.low(now, request(sequence));
+            // Up to 39 of 40 are lost, in any order.
+            if u32::from(sequence).wrapping_mul(2_654_435_761) >> 16 & 0xffff >= lost * 0x10000 / 40 {
+                assert_eq!(
+                    rtt(talk.high(now + 150, reply(sequence))),
+                    Some((sequence.into(), 150)),
+                    "{lost}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn long_delays_are_measured_while_there_is_room() {
+    // Up to 16 requests are under way.
+    for delay in [700, 1500] {
+        let mut talk = Conversation::new();
+        let mut samples = 0;
+        for sequence in 0..200_u16 {
+            let now = 10 + 100 * u64::from(sequence);
+            if now > delay {
+                let before = (now - delay - 10).div_ceil(100) as u16;
+                if u64::from(before) * 100 + 10 + delay <= now {
+                    samples +=
+                        usize::from(rtt(talk.high(now, reply(before))) == Some((before.into(), delay)));
+                }
+            }
+            let measured = talk.low(now, request(sequence)).measured;
+            assert!(!measured.pending_full && !measured.gave_way);
+        }
+        assert_eq!(samples, 200 - delay as usize / 100);
+    }
+}
+
+#[test]
+fn without_room_those_that_wait_longest_are_kept() {
+    // 50 are under way at a time.
+    for rate_limit in [0, 100 * MS] {
+        let mut talk = Conversation::new();
+        talk.rules.rate_limit = rate_limit;
+        let (mut samples, mut full) = (0, 0);
+        for sequence in 0..600_u16 {
+            let now = 10 + 100 * u64::from(sequence);
+            if let Some(answered) = sequence.checked_sub(50) {
+                let found = rtt(talk.high(now, reply(answered)));
+                assert!(found.is_none_or(|found| found == (answered.into(), 5000)));
+                samples += usize::from(found.is_some());
+            }
+            full += usize::from(talk.low(now, request(sequence)).measured.pending_full);
+        }
+        // Eight of 42 are kept.
+        assert!((100..=112).contains(&samples), "{samples} with limit {rate_limit}");
+        assert_eq!(full, 600 - 8 - 8 - samples, "all others are counted");
+    }
+}
+
+#[test]
+fn late_reply_to_a_request_that_was_given_up_gives_no_sample() {
+    let mut talk = Conversation::new();
+    requests(&mut talk, 1..=16);
+    assert!(talk.low(17, request(17)).measured.pending_full, "request 9 is given up");
+    assert_eq!(rtt(talk.high(30, reply(9))), None);
+    assert_eq!(rtt(talk.high(31, reply(1))), Some((1, 30)));
+    assert_eq!(rtt(talk.high(32, reply(10))), Some((10, 22)));
+    assert_eq!(rtt(talk.high(33, reply(17))), Some((17, 16)));
+}
+
+#[test]
+fn kept_request_gives_way_once_a_later_one_is_answered() {
+    let mut talk = Conversation::new();
+    requests(&mut talk, 1..=16);
+    assert_eq!(rtt(talk.high(16, reply(5))), Some((5, 11)));
+    // Request 9 takes the place of request 5, and request 10 that of request 1.
+    requests(&mut talk, 17..=17);
+    let measured = talk.low(18, request(18)).measured;
+    assert!(measured.gave_way && !measured.pending_full);
+    assert_eq!(rtt(talk.high(30, reply(1))), None);
+    assert_eq!(rtt(talk.high(30, reply(2))), Some((2, 28)), "there was room for it");
+    assert_eq!(rtt(talk.high(30, reply(10))), Some((10, 20)));
+}
+
+#[test]
+fn kept_request_gives_way_after_ten_seconds() {
+    let mut talk = Conversation::new();
+    requests(&mut talk, 1..=16);
+    assert!(talk.low(10_000, request(17)).measured.pending_full);
+    let measured = talk.low(10_001, request(18)).measured;
+    assert!(measured.gave_way && !measured.pending_full);
+    assert_eq!(rtt(talk.high(10_002, reply(1))), None);
+    assert_eq!(rtt(talk.high(10_002, reply(2))), Some((2, 10_000)));
+    assert_eq!(rtt(talk.high(10_002, reply(10))), Some((10, 9992)));
+}
+
+#[test]
+fn limits_hold_between_the_requests_of_two_samples() {
     let mut talk = Conversation::new();
     talk.rules.rate_limit = 100 * MS;
     talk.low(10, request(1));
     talk.low(50, request(2));
     talk.low(110, request(3));
-    assert_eq!(talk.pending_count(), 2);
+    assert_eq!(rtt(talk.high(115, reply(1))), Some((1, 105)));
     assert_eq!(rtt(talk.high(120, reply(2))), None);
     assert_eq!(rtt(talk.high(121, reply(3))), Some((3, 11)));
+    // An unanswered request does not stand in the way of the next.
+    talk.low(210, request(4));
+    talk.low(250, request(5));
+    assert_eq!(rtt(talk.high(260, reply(5))), Some((5, 10)));
+    assert_eq!(rtt(talk.high(261, reply(4))), None);
+}
+
+#[test]
+fn limits_hold_for_replies_in_another_order() {
+    let mut talk = Conversation::new();
+    talk.rules.rate_limit = 100 * MS;
+    for (now, sequence) in [(10, 1), (60, 2), (210, 3)] {
+        talk.low(now, request(sequence));
+    }
+    assert_eq!(rtt(talk.high(220, reply(3))), Some((3, 10)));
+    assert_eq!(rtt(talk.high(221, reply(2))), Some((2, 161)));
+    assert_eq!(rtt(talk.high(222, reply(1))), Some((1, 212)), "as far from the newest sample");
+}
+
+#[test]
+fn fast_requests_with_a_limit_are_kept_as_far_apart() {
+    // 100 a second, each answered after half a second: eight kept ones at 10 ms would give two samples a second.
+    let mut talk = Conversation::new();
+    talk.rules.rate_limit = 100 * MS;
+    let mut samples = 0;
+    for sequence in 0..1000_u16 {
+        let now = 10 + 10 * u64::from(sequence);
+        if let Some(answered) = sequence.checked_sub(50) {
+            samples += usize::from(rtt(talk.high(now, reply(answered))).is_some());
+        }
+        assert!(!talk.low(now, request(sequence)).measured.pending_full);
+    }
+    assert_eq!(samples, 95);
+}
+
+#[test]
+fn both_ends_may_send_requests_with_one_identifier() {
+    // Windows gives all of its pings identifier 1.
+    let mut talk = Conversation::new();
+    for sequence in 0..100 {
+        let now = 100 * u64::from(sequence);
+        talk.low(now + 10, request(sequence));
+        talk.high(now + 11, request(sequence));
+        assert_eq!(rtt(talk.high(now + 30, reply(sequence))), Some((sequence.into(), 20)));
+        assert_eq!(rtt(talk.low(now + 41, reply(sequence))), Some((sequence.into(), 30)));
+    }
+    assert_eq!(talk.flow.rtt(Endpoint::Low).min, 20 * MS);
+    assert_eq!(talk.flow.rtt(Endpoint::High).min, 30 * MS);
 }

@@ -265,28 +265,51 @@ proptest! {
     }
 }
 
+/// Most echoes are between the same two hosts, one of which sends the requests.
+fn is_low() -> impl Strategy<Value = bool> {
+    proptest::bool::weighted(0.9)
+}
+
+fn echo_number() -> impl Strategy<Value = Option<u16>> {
+    prop_oneof![4 => Just(None), 6 => (1..20_u16).prop_map(Some), 1 => (0..4_u16).prop_map(Some)]
+}
+
+fn echo_wait() -> impl Strategy<Value = i64> {
+    prop_oneof![12 => 1..40_i64, 6 => 40..300_i64, 1 => 2000..11_000_i64, 1 => -60..1_i64]
+}
+
 proptest! {
     #[test]
     fn echoes_are_measured_as_the_model_does(
-        packets in vec((any::<bool>(), any::<bool>(), 0..14_u16, 1..3000_u64), 1..120),
+        packets in vec((is_low(), prop::bool::weighted(0.3), echo_number(), echo_wait()), 1..200),
         rules in rules(prop_oneof![Just(Methods::ALL), Just(Methods::NONE.with(Method::IcmpEcho))]),
         local in local(),
     ) {
-        let mut now = 0;
-        let echoes: Vec<_> = packets.iter().map(|&(is_low, is_reply, sequence, wait_ms)| {
-            now += wait_ms * MS;
-            let endpoint = if is_low { Endpoint::Low } else { Endpoint::High };
-            (endpoint, now, if is_reply { reply(sequence) } else { request(sequence) })
+        let (mut now, mut next) = (0, 0_u16);
+        let echoes: Vec<_> = packets.iter().zip(0..).map(|(&(is_low, is_reply, number, wait_ms), position)| {
+            now = (now + wait_ms).max(1);
+            // Most requests have the next number, and most replies one of the latest.
+            let sequence = match number {
+                Some(back) if is_reply => next.wrapping_sub(back),
+                Some(number) => number,
+                None => next,
+            };
+            next = next.wrapping_add(u16::from(!is_reply));
+            // Replies come from the other end.
+            let endpoint = if is_low != is_reply { Endpoint::Low } else { Endpoint::High };
+            let echo = if is_reply { reply(sequence) } else { request(sequence) };
+            (endpoint, now as u64 * MS + position, echo)
         }).collect();
         assert_as_the_model(&echoes, &vec![Before::Nothing; echoes.len()], rules, local)?;
     }
 
-    /// There is no order here: any flags, any values, segments and echoes in one flow. `Conversation` checks that packets
+    /// There is no order here: any flags, any values. `Conversation` checks that packets
     /// without effect change nothing.
     #[test]
     fn whatever_is_sent_samples_are_sound(
         packets in packets(150),
-        odd in vec((prop_oneof![4 => Just(None), 1 => any::<u8>().prop_map(Some)], proptest::bool::weighted(0.1)), 150),
+        odd in vec(prop_oneof![4 => Just(None), 1 => any::<u8>().prop_map(Some)], 150),
+        are_echoes in proptest::bool::weighted(0.2),
         starts in starts(),
         rules in rules(methods()),
         local in local(),
@@ -294,11 +317,11 @@ proptest! {
         let mut talk = conversation(rules, local);
         let mut sent = [vec![], vec![]];
         let mut sampled = [vec![], vec![]];
-        for ((from, now, mut transport), (flags, is_echo)) in segments(&packets, starts).into_iter().zip(odd) {
+        for ((from, now, mut transport), flags) in segments(&packets, starts).into_iter().zip(odd) {
             if let Some(flags) = flags {
                 transport.segment.flags = TcpFlags(flags);
             }
-            if is_echo {
+            if are_echoes {
                 let sequence = transport.segment.timestamps.tsecr as u16 % 16;
                 transport = if flags.is_some() { reply(sequence) } else { request(sequence) };
             }

@@ -1,5 +1,7 @@
 //! `tcp-seq`. In a conversation in progress the low end continues with 1,000 and the high end with 5,000.
 
+use std::vec::Vec;
+
 use crate::{
     flow::{Endpoint, Outcome},
     parse::Transport,
@@ -314,6 +316,31 @@ fn s3_full_slots_are_counted_and_given_up_after_ten_seconds() {
     assert!(!talk.low(10 + LIFETIME_MS, data(2_000, 100)).measured.pending_full);
     assert_eq!(rtt(talk.high(20 + LIFETIME_MS, ack(1_100))), None);
     assert_eq!(rtt(talk.high(30 + LIFETIME_MS, ack(2_100))), Some((2_100, 20)));
+}
+
+/// An upload that fills a long path: 200 segments are under way at a time, and each ACK covers two.
+#[test]
+fn s3_bulk_transfer_is_sampled_all_the_time_and_what_is_skipped_is_counted() {
+    const UNDER_WAY: u32 = 200;
+    const ROUNDS: u32 = 50;
+    let mut talk = in_progress();
+    let (mut skipped, mut found) = (0, Vec::new());
+    for number in 0..UNDER_WAY * ROUNDS {
+        let now = 10 + u64::from(number);
+        if number >= UNDER_WAY && number % 2 == 0 {
+            let acknowledged = 1_000 + 100 * (number - UNDER_WAY);
+            found.extend(rtt(talk.high(now, ack(acknowledged))).map(|(_, rtt)| (number, rtt)));
+        }
+        skipped += u32::from(talk.low(now, data(1_000 + 100 * number, 100)).measured.pending_full);
+    }
+    // Eight are recorded in each round trip, in pairs that one ACK covers.
+    for round in 1..ROUNDS {
+        let samples = found.iter().filter(|(number, _)| number / UNDER_WAY == round).count();
+        assert!((4..=8).contains(&samples), "{samples} samples in round trip {round}");
+    }
+    assert!(found.iter().all(|(_, rtt)| (200..=202).contains(rtt)), "{found:?}");
+    let recorded = UNDER_WAY * ROUNDS - skipped;
+    assert!((8 * (ROUNDS - 1)..=8 * ROUNDS).contains(&recorded), "{recorded}");
 }
 
 #[test]
