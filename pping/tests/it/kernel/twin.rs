@@ -48,13 +48,13 @@ impl Twin {
             direction: Some(direction),
             bytes: Captured { bytes, frame_len: bytes.len() },
         };
-        self.tracker.packet(&packet, self.sweeps);
+        self.tracker.packet(&packet, self.sweeps.into());
     }
 
     /// Begins the next sweep.
     pub(super) fn sweep(&mut self, now: u64) {
         self.sweeps += 1;
-        self.tracker.sweep(now, self.sweeps);
+        self.tracker.sweep(now, self.sweeps.into());
     }
 
     /// Counts an event that found no room on the ring.
