@@ -91,7 +91,7 @@ impl Feature {
 
 /// The error of a kernel that runs no program without compiling it, and cannot compile this one (`ENOTSUPP`). The C
 /// library does not have it.
-const NOT_SUPPORTED: i32 = 524;
+pub(super) const NOT_SUPPORTED: i32 = 524;
 
 /// Whether the kernel has [`Feature::Fetch`], from how it took a program with such an instruction, and one of the same
 /// length without: each the bytes of its machine code, 0 if the kernel interprets it.

@@ -1,5 +1,7 @@
 //! The programs and maps of a loaded object by their names.
 
+use std::{error::Error as StdError, io};
+
 use aya::{
     Ebpf,
     maps::{Map, MapData},
@@ -7,6 +9,7 @@ use aya::{
 };
 use pping_common::abi::Direction;
 
+use super::features::NOT_SUPPORTED;
 use crate::kernel::Error;
 
 /// The name of the tc program for a direction.
@@ -57,6 +60,53 @@ pub(super) fn array(programs: &mut Ebpf, name: &str) -> Result<MapData, Error> {
 }
 
 /// Returns the error for a program or map that the kernel refuses or the object lacks.
-pub(super) fn refused(what: &str, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::Load { what: what.to_owned(), source: source.into() }
+pub(super) fn refused(what: &str, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+    let source = source.into();
+    let source = match advice(&*source) {
+        Some(advice) => format!("{source}: {advice}").into(),
+        None => source,
+    };
+    Error::Load { what: what.to_owned(), source }
+}
+
+/// Returns the cause of an error, and what to do, if the kernel's answer tells.
+fn advice(error: &(dyn StdError + 'static)) -> Option<&'static str> {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    match innermost.downcast_ref::<io::Error>()?.raw_os_error()? {
+        libc::EMFILE => {
+            Some("too many open files; allow more (`ulimit -n 1024`, or `LimitNOFILE=` of a systemd service)")
+        }
+        libc::ENFILE => Some("the system has too many open files (sysctl fs.file-max)"),
+        libc::ENOMEM => Some("the kernel has not enough memory, or the control group may not use as much"),
+        NOT_SUPPORTED => Some(
+            "the kernel did not compile the program (ENOTSUPP); see sysctl net.core.bpf_jit_enable and \
+             net.core.bpf_jit_limit",
+        ),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aya::maps::MapError;
+
+    use super::*;
+
+    #[test]
+    fn the_cause_of_a_failed_load_is_named() {
+        let message = |errno| {
+            let error = MapError::CreateError {
+                name: "FLOWS_V4".to_owned(),
+                io_error: io::Error::from_raw_os_error(errno),
+            };
+            refused("the maps", error).to_string()
+        };
+        for (errno, part) in [(libc::EMFILE, "ulimit -n"), (NOT_SUPPORTED, "net.core.bpf_jit_limit")] {
+            let message = message(errno);
+            assert!(message.contains("FLOWS_V4") && message.contains(part), "{message}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! A start: pping counts packets once its programs are attached, and measures once the stages are loaded too.
 
-use std::{fs, thread, time::Duration};
+use std::{fs, process::Command, thread, time::Duration};
 
 use pping_lab::{Process, Signal, Topology};
 
@@ -135,4 +135,14 @@ fn a_stage_that_is_refused_ends_it_and_nothing_stays_attached() {
     }
     let of_stages = refused.iter().filter(|said| said.contains("rejected pping_tc_")).count();
     assert!(of_stages > 0, "{refused:#?}");
+}
+
+#[test]
+fn too_few_descriptors_are_named_as_the_cause() {
+    // Enough for the program itself, and not for its maps.
+    let command = format!("ulimit -n 30; exec {PPING} -i lo --format none");
+    let output = Command::new("sh").args(["-c", &command]).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("too many open files") && message.contains("ulimit -n"), "{message}");
 }
