@@ -29,7 +29,7 @@ pub(super) fn pins(directory: &Path, features: Option<Features>) -> Check {
         Ok(_) => Check::missing(
             "pin",
             format!("{found} is not on a bpffs"),
-            "give a directory under /sys/fs/bpf, or mount one: mount -t bpf bpf /run/pping",
+            "give a directory under /sys/fs/bpf, or mount one: mount -t bpf -o mode=0700 bpf /run/pping",
         ),
         Err(error) => Check::unknown("pin", format!("{}: {error}", there.display())),
     }

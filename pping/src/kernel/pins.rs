@@ -12,8 +12,9 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs::{self, DirBuilder, File, Metadata, Permissions},
     io::{self, ErrorKind},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -22,13 +23,26 @@ use pping_common::{
     abi::{Direction, LAYOUT},
     table::Table,
 };
-use rustix::fs::{FlockOperation, flock, fstatfs};
+use rustix::{
+    fs::{FlockOperation, flock, fstatfs},
+    process::geteuid,
+};
 
 use super::{attach::AttachPoint, load::LoadOptions};
 use crate::kernel::Error;
 
 /// `BPF_FS_MAGIC` of linux/magic.h.
 pub(crate) const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
+
+/// The permissions of the directories: what is in them and their lock are for their owner only.
+const PRIVATE: u32 = 0o700;
+
+/// The permissions of the group and of other users: all of them, and to write.
+const OTHERS: u32 = 0o077;
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Only owners of an entry, and the owner of the directory, may rename or remove the entry.
+const STICKY: u32 = 0o1000;
 
 /// Comes before the id in the name of a program array.
 const STAGES: &str = "_STAGES-";
@@ -44,12 +58,14 @@ impl Pins {
     /// Takes the directory, and makes it if necessary.
     ///
     /// # Errors
-    /// [`Error::Pin`] if it is not on a bpffs, or if another pping has it.
+    /// [`Error::Pin`] if it is not on a bpffs, if other users can change it, or if another pping has it.
     pub fn take(directory: &Path) -> Result<Self, Error> {
+        refuse_others_ancestors(directory)?;
         let lock = lock(directory, true)?;
         let maps = directory.join(format!("maps-{LAYOUT:016x}"));
         for directory in [&maps, &directory.join("programs"), &directory.join("links")] {
             make(directory)?;
+            make_private(directory, &File::open(directory).map_err(|error| refused(directory, &error))?)?;
         }
         Ok(Self { directory: directory.to_owned(), maps, _lock: lock })
     }
@@ -218,6 +234,9 @@ fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
                 .to_owned(),
         });
     }
+    if may_make {
+        make_private(directory, &file)?;
+    }
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Pin {
@@ -230,11 +249,60 @@ fn lock(directory: &Path, may_make: bool) -> Result<File, Error> {
 
 /// Makes the directory, and returns whether it did not exist before.
 fn make(directory: &Path) -> Result<bool, Error> {
-    match fs::create_dir(directory) {
+    match DirBuilder::new().mode(PRIVATE).create(directory) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(refused(directory, &error)),
     }
+}
+
+/// Refuses a directory into whose place another user could put something, because an ancestor belongs to another user or
+/// others can write to it.
+fn refuse_others_ancestors(directory: &Path) -> Result<(), Error> {
+    let path = std::path::absolute(directory).map_err(|error| refused(directory, &error))?;
+    // The parent without links: a link leads to ancestors with other owners.
+    let Some(parent) = path.parent() else { return Ok(()) };
+    let parent = parent.canonicalize().map_err(|error| refused(parent, &error))?;
+    for ancestor in parent.ancestors() {
+        let metadata = fs::metadata(ancestor).map_err(|error| refused(ancestor, &error))?;
+        let is_writable = metadata.mode() & OTHERS_WRITE != 0 && metadata.mode() & STICKY == 0;
+        if is_writable || !is_trusted(&metadata) {
+            return Err(exposed(
+                directory,
+                &format!("other users can rename what is in {}", ancestor.display()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Lets only the owner of a directory use it. Refuses one of another user, or one that others could write to so far: they
+/// may have put something into it.
+fn make_private(directory: &Path, opened: &File) -> Result<(), Error> {
+    let metadata = opened.metadata().map_err(|error| refused(directory, &error))?;
+    if metadata.uid() != geteuid().as_raw() {
+        return Err(exposed(directory, &format!("it belongs to the user {}", metadata.uid())));
+    }
+    if metadata.mode() & OTHERS_WRITE != 0 {
+        return Err(exposed(directory, "other users can write to it"));
+    }
+    if metadata.mode() & OTHERS != 0 {
+        opened
+            .set_permissions(Permissions::from_mode(PRIVATE))
+            .map_err(|error| refused(directory, &error))?;
+    }
+    Ok(())
+}
+
+/// Whether the owner of a directory is root or this process' user.
+fn is_trusted(metadata: &Metadata) -> bool {
+    metadata.uid() == 0 || metadata.uid() == geteuid().as_raw()
+}
+
+fn exposed(directory: &Path, reason: &str) -> Error {
+    let advice = "give a directory that only this user can write to, as in a BPF file system of its own \
+                  (mount -t bpf -o mode=0700 bpf /run/pping)";
+    Error::Pin { path: directory.to_owned(), reason: format!("{reason}; {advice}") }
 }
 
 fn entries(directory: &Path) -> Result<Vec<PathBuf>, Error> {

@@ -1,6 +1,6 @@
 //! `--pin`: measuring goes on while pping is away, and the next run continues the numbers.
 
-use std::{collections::BTreeMap, fs, process::Command};
+use std::{collections::BTreeMap, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 use pping_lab::{Process, Signal, Topology, run};
 
@@ -169,6 +169,39 @@ fn two_runs_do_not_share_pins_and_a_running_one_keeps_its_own() {
     ping(topology.client(), Topology::SERVER_IPV4, "-c2 -i0.05");
     wait_until("samples all the same", || pings(&topology) == [Some(2.0); 2]);
     kill(agent, Signal::SIGINT);
+}
+
+#[test]
+fn a_pin_directory_that_others_can_change_is_refused() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    let run = |directory: &Path| {
+        let arguments = format!("-i {} --format none --pin {}", Topology::WAN, directory.display());
+        let output = pping(topology.router(), &arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        said
+    };
+    let change = |program: &str, to: &str, path: &Path| {
+        let (changed, said) = tool(program, &[to, path.to_str().unwrap()]);
+        assert!(changed, "{said}");
+    };
+    // The mount point has mode 1777: others can write to it, and not rename what belongs to root in it.
+    let said = run(pins.path());
+    assert!(said.contains("other users can write to it") && said.contains("mode=0700"), "{said}");
+    fs::create_dir(pins.pins()).unwrap();
+    change("chown", "65534", &pins.pins());
+    let said = run(&pins.pins());
+    assert!(said.contains("it belongs to the user 65534"), "{said}");
+    change("chown", "0", &pins.pins());
+    change("chmod", "777", pins.path());
+    let said = run(&pins.pins());
+    assert!(said.contains("other users can rename") && files(&pins.pins()) == 0, "{said}");
+    // With the sticky bit the directory is used, and closed to other users.
+    change("chmod", "1777", pins.path());
+    let agent = watch(topology.router(), Topology::WAN, &options(&pins, ""));
+    let mode = fs::metadata(pins.pins()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    kill(agent, Signal::SIGTERM);
 }
 
 #[test]
