@@ -1,6 +1,7 @@
 //! A client as the pages see it.
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -22,14 +23,16 @@ const STREAM_TIMEOUT: Duration = Duration::from_mins(10);
 /// The use of a connection: for a response or for a stream. Each request carries it in its extensions.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionState {
+    /// The client's address; of an IPv6 address the network that counts as one client.
+    pub(super) network: IpAddr,
     is_responding: Arc<AtomicBool>,
     is_streaming: Arc<AtomicBool>,
 }
 
 impl ConnectionState {
     /// `is_responding` is set from the request until the response is written.
-    pub(super) fn new(is_responding: Arc<AtomicBool>) -> Self {
-        Self { is_responding, is_streaming: Arc::default() }
+    pub(super) fn new(network: IpAddr, is_responding: Arc<AtomicBool>) -> Self {
+        Self { network, is_responding, is_streaming: Arc::default() }
     }
 
     /// Keeps the connection open for a stream, up to [`STREAM_TIMEOUT`]. It no longer counts as a response: the server

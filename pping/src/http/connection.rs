@@ -3,6 +3,7 @@
 use std::{
     convert::Infallible,
     future::poll_fn,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -37,25 +38,30 @@ const MAX_HEADERS: usize = 64;
 /// The most bytes to read and discard after a request, before the connection is closed.
 const MAX_DISCARDED: u64 = 256 << 10;
 
-/// Serves a client. `is_responding` is set from the request until the response is written.
-pub(super) async fn serve(stream: TcpStream, site: Arc<Site>, is_responding: Arc<AtomicBool>) {
+/// Serves a client of this network. `is_responding` is set from the request until the response is written.
+pub(super) async fn serve(
+    stream: TcpStream,
+    network: IpAddr,
+    site: Arc<Site>,
+    is_responding: Arc<AtomicBool>,
+) {
     stream.set_nodelay(true).ok();
     let in_force = site.web_config.current();
-    let Some(tls) = &in_force.tls else { return respond(stream, site, is_responding).await };
+    let Some(tls) = &in_force.tls else { return respond(stream, network, site, is_responding).await };
     match timeout(REQUEST_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => respond(stream, site, is_responding).await,
+        Ok(Ok(stream)) => respond(stream, network, site, is_responding).await,
         Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
 }
 
-async fn respond<S>(stream: S, site: Arc<Site>, is_responding: Arc<AtomicBool>)
+async fn respond<S>(stream: S, network: IpAddr, site: Arc<Site>, is_responding: Arc<AtomicBool>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let superseded = Arc::new(Notify::new());
     let reader = Reader(Arc::clone(&superseded));
-    let state = ConnectionState::new(Arc::clone(&is_responding));
+    let state = ConnectionState::new(network, Arc::clone(&is_responding));
     let timed_out = state.clone().timed_out();
     let service = service_fn(move |mut request| {
         state.begin_response();
@@ -78,7 +84,7 @@ where
             tracing::debug!("a request or its response failed: {error}");
         },
         () = timed_out => return tracing::debug!("a client took too long to read its response"),
-        () = superseded.notified() => return tracing::debug!("closed the connection of a client that read too slowly, for newer ones"),
+        () = superseded.notified() => return tracing::debug!("closed the connection of a client to make room for others"),
     }
     is_responding.store(false, Ordering::Relaxed);
     linger(connection.into_parts().io.into_inner()).await;

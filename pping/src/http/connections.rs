@@ -134,13 +134,10 @@ impl Connections {
 
     fn begin(&mut self, stream: TcpStream, peer: SocketAddr, site: &Arc<Site>) {
         let is_responding = Arc::new(AtomicBool::new(false));
-        let task = self.tasks.spawn(connection::serve(stream, Arc::clone(site), Arc::clone(&is_responding)));
-        let slot = OpenConnection {
-            client_network: client_network(peer.ip()),
-            since: Instant::now(),
-            is_responding,
-            task,
-        };
+        let client_network = client_network(peer.ip());
+        let serving = connection::serve(stream, client_network, Arc::clone(site), Arc::clone(&is_responding));
+        let task = self.tasks.spawn(serving);
+        let slot = OpenConnection { client_network, since: Instant::now(), is_responding, task };
         self.slots.insert(slot.task.id(), slot);
     }
 

@@ -3,8 +3,10 @@
 //! A client that reconnects misses nothing: the first event comes at once, and each event is a complete summary.
 
 use std::{
+    collections::{HashMap, VecDeque},
     convert::Infallible,
-    sync::Arc,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,11 +18,11 @@ use axum::{
 };
 use futures_util::stream;
 use tokio::{
-    sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch},
+    sync::{Mutex as AsyncMutex, watch},
     time::sleep,
 };
 
-use super::{client::ConnectionState, workers::Workers};
+use super::{client::ConnectionState, readers::Reader, workers::Workers};
 use crate::view::View;
 
 /// The highest number of streams: half of all connections, so that there is always room for scrapes.
@@ -37,9 +39,64 @@ const RETRY: &str = "10";
 pub(super) struct Streams {
     view: View,
     workers: Workers,
-    free: Arc<Semaphore>,
+    open: Arc<Mutex<OpenStreams>>,
     /// The latest event and its sequence number. All streams share it.
-    latest: Mutex<Option<(u64, Event)>>,
+    latest: AsyncMutex<Option<(u64, Event)>>,
+}
+
+/// The open streams, oldest first.
+#[derive(Debug, Default)]
+struct OpenStreams {
+    streams: VecDeque<OpenStream>,
+    /// The number of the next stream.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct OpenStream {
+    number: u64,
+    /// The client: see [`ConnectionState::network`].
+    network: IpAddr,
+    reader: Reader,
+}
+
+/// A stream among the open ones, until this is dropped.
+struct Place {
+    open: Arc<Mutex<OpenStreams>>,
+    number: u64,
+}
+
+impl OpenStreams {
+    /// Adds a stream, and returns its number; `None` if there are [`MAX_STREAMS`] already.
+    ///
+    /// A client that has fewer streams than another gets the place of the other's oldest one, so no client can keep others
+    /// away.
+    fn add(&mut self, network: IpAddr, reader: Reader) -> Option<u64> {
+        if self.streams.len() >= MAX_STREAMS {
+            let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+            for stream in &self.streams {
+                *counts.entry(stream.network).or_default() += 1;
+            }
+            let (&busiest, &most) = counts.iter().max_by_key(|(_, count)| **count)?;
+            // A difference of one would only move from client to client.
+            if most <= counts.get(&network).copied().unwrap_or(0) + 1 {
+                return None;
+            }
+            let oldest = self.streams.iter().position(|stream| stream.network == busiest)?;
+            self.streams.remove(oldest)?.reader.0.notify_one();
+        }
+        let number = self.next;
+        self.next += 1;
+        self.streams.push_back(OpenStream { number, network, reader });
+        Some(number)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.streams.retain(|stream| stream.number != self.number);
+    }
 }
 
 /// The state of a stream.
@@ -48,12 +105,18 @@ struct Stream {
     seconds: watch::Receiver<u64>,
     /// When the last event was sent.
     sent: Option<Instant>,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 impl Streams {
     pub(super) fn new(view: View, workers: Workers) -> Self {
-        Self { view, workers, free: Arc::new(Semaphore::new(MAX_STREAMS)), latest: Mutex::default() }
+        Self { view, workers, open: Arc::default(), latest: AsyncMutex::default() }
+    }
+
+    /// Takes a place for a stream of a client; `None` if there is no room for it.
+    fn take_place(&self, network: IpAddr, reader: Reader) -> Option<Place> {
+        let number = self.open.lock().unwrap_or_else(PoisonError::into_inner).add(network, reader)?;
+        Some(Place { open: Arc::clone(&self.open), number })
     }
 
     /// Returns the latest event; `None` if it cannot be made.
@@ -93,13 +156,45 @@ impl Stream {
 pub(super) async fn events(
     State(streams): State<Arc<Streams>>,
     Extension(connection): Extension<ConnectionState>,
+    Extension(reader): Extension<Reader>,
 ) -> Response {
-    let Ok(permit) = Arc::clone(&streams.free).try_acquire_owned() else {
+    let Some(place) = streams.take_place(connection.network, reader) else {
         let reason = format!("there are {MAX_STREAMS} streams already; ask /api/v1/summary once a second\n");
         return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, RETRY)], reason).into_response();
     };
     connection.begin_stream();
     let seconds = streams.view.seconds();
-    let stream = Stream { streams, seconds, sent: None, _permit: permit };
+    let stream = Stream { streams, seconds, sent: None, _place: place };
     Sse::new(stream::unfold(stream, Stream::next)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn network(number: u8) -> IpAddr {
+        [192, 0, 2, number].into()
+    }
+
+    #[test]
+    fn no_client_keeps_others_away() {
+        let mut open = OpenStreams::default();
+        let mut add = |client| {
+            let reader = Reader(Arc::default());
+            open.add(network(client), reader.clone()).map(|_| reader)
+        };
+        let is_closed = |reader: &Reader| reader.0.notified().now_or_never().is_some();
+        let greedy: Vec<Reader> = (0..MAX_STREAMS).map(|_| add(1).unwrap()).collect();
+        assert!(add(1).is_none(), "it has all of them already");
+        let others = [add(2).unwrap(), add(3).unwrap(), add(2).unwrap()];
+        let closed: Vec<bool> = greedy.iter().map(is_closed).collect();
+        assert_eq!(closed.iter().filter(|closed| **closed).count(), others.len());
+        assert!(closed[..others.len()].iter().all(|closed| *closed), "the oldest are closed: {closed:?}");
+        assert!(!others.iter().any(is_closed));
+        // Two clients end with the same share, and do not take streams from each other for ever.
+        while add(2).is_some() {}
+        assert!(add(1).is_none());
+    }
 }
