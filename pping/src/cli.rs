@@ -185,9 +185,12 @@ pub struct TopArguments {
     /// Others on this machine can see a password that is given here.
     #[arg(short, long, value_name = "NAME[:PASSWORD]")]
     pub user: Option<String>,
-    /// Trust the authorities in this file (PEM) and no others
+    /// Trust the authorities, or self-signed certificates, in this file (PEM) and no others
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
+    /// Accept any certificate, so that anybody on the way can read and change everything, even the password
+    #[arg(long, conflicts_with = "cacert")]
+    pub insecure: bool,
     /// Show this certificate (PEM) to a pping that wants one
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,

@@ -26,7 +26,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::trust::{self, Identity, TlsError};
+use crate::trust::{self, Identity, TlsError, Trusted};
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,6 +43,8 @@ pub struct Source {
     pub user: Option<String>,
     /// The file with the authorities to trust. Without one, those of the system are trusted.
     pub authorities: Option<PathBuf>,
+    /// Whether any certificate is accepted.
+    pub is_insecure: bool,
     /// The file with the client's certificate, and with its key if `key` names no other file.
     pub certificate: Option<PathBuf>,
     /// The file with the key.
@@ -132,6 +134,13 @@ impl Client {
         if host.is_empty() {
             return Err(wrong("there is no host in it"));
         }
+        if source.is_insecure && !is_tls {
+            return Err(Error::Certificates(format!(
+                "--insecure: --connect {} has no certificate that could be checked; leave --insecure out, or \
+                 connect to https://",
+                source.url
+            )));
+        }
         let tls = if is_tls {
             let name = ServerName::try_from(host.clone()).map_err(|error| wrong(&error.to_string()))?;
             Some((tls(source)?, name))
@@ -177,7 +186,8 @@ impl Client {
             Some((config, name)) => {
                 let connector = TlsConnector::from(Arc::clone(config));
                 let stream = connector.connect(name.clone(), stream).await;
-                self.exchange(stream.map_err(|error| self.failed(format!("TLS: {error}")))?, path).await
+                self.exchange(stream.map_err(|error| self.failed(format!("TLS: {}", words(&error))))?, path)
+                    .await
             }
         }
     }
@@ -187,7 +197,8 @@ impl Client {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         path: &str,
     ) -> Result<Bytes, Error> {
-        let failed = |error: &hyper::Error| self.failed(with_causes(error));
+        // A server refuses a client's certificate only after the handshake.
+        let failed = |error: &hyper::Error| self.failed(words(error));
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
         // Dropping the set ends the task, however this function returns.
@@ -223,13 +234,20 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
+/// Formats an error that may be one of TLS.
+fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    trust::reason(error, "--cacert").unwrap_or_else(|| with_causes(error))
+}
+
 /// Makes the TLS configuration. Its errors name the option at fault.
 fn tls(source: &Source) -> Result<Arc<ClientConfig>, Error> {
     let identity = source
         .certificate
         .as_deref()
         .map(|certificate| Identity { certificate, key: source.key.as_deref().unwrap_or(certificate) });
-    trust::client(source.authorities.as_deref(), identity).map_err(|error| match error {
+    let trusted =
+        if source.is_insecure { Trusted::Anyone } else { Trusted::Listed(source.authorities.as_deref()) };
+    trust::client(trusted, identity).map_err(|error| match error {
         TlsError::Authorities(reason) => {
             let path = source.authorities.as_deref().unwrap_or(Path::new(""));
             Error::Certificates(format!("--cacert {}: {reason}", path.display()))

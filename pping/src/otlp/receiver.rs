@@ -4,7 +4,7 @@
 //! receiver cannot take more time than [`TIME_OUT`], or send an answer longer than [`MAX_ANSWER`].
 
 use std::{
-    fmt,
+    fmt, io,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -34,7 +34,7 @@ use super::{Error, headers, message};
 use crate::{
     config::{Endpoint, Otlp},
     metrics::Failed,
-    trust,
+    trust::{self, Trusted},
 };
 
 /// The longest that a request may take, from the lookup of the host to the end of the answer: the default of OpenTelemetry.
@@ -45,6 +45,10 @@ const MAX_ANSWER: usize = 64 << 10;
 
 /// The longest part of a receiver's message that is shown, characters.
 const MAX_MESSAGE: usize = 200;
+
+/// The port of receivers by gRPC (OTLP 1.9, "OTLP/gRPC Default Port"), and what to use instead.
+const GRPC_PORT: u16 = 4317;
+const HTTP_HINT: &str = "; port 4317 usually takes gRPC, which pping does not speak: 4318 takes HTTP";
 
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
@@ -111,7 +115,7 @@ impl Receiver {
         all.insert(CONTENT_TYPE, PROTOBUF);
         all.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         let tls = if endpoint.is_tls {
-            let config = trust::client(settings.authorities.as_deref(), None)
+            let config = trust::client(Trusted::Listed(settings.authorities.as_deref()), None)
                 .map_err(|fault| Error::untrusted(settings, fault))?;
             let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| wrong(&error))?;
             Some((config, name))
@@ -137,7 +141,16 @@ impl Receiver {
     /// Sends a request.
     pub(super) async fn send(&self, request: Bytes) -> Result<Accepted, Failure> {
         let late = || Failure::new(Failed::Timeout, format!("no answer within {} s", TIME_OUT.as_secs()));
-        timeout(TIME_OUT, self.try_send(request)).await.unwrap_or_else(|_| Err(late()))
+        let sent = timeout(TIME_OUT, self.try_send(request)).await.unwrap_or_else(|_| Err(late()));
+        sent.map_err(|failure| self.with_hint(failure))
+    }
+
+    /// Adds what is probably wrong if the port is the one for gRPC.
+    fn with_hint(&self, mut failure: Failure) -> Failure {
+        if self.0.endpoint.port == GRPC_PORT {
+            failure.reason.push_str(HTTP_HINT);
+        }
+        failure
     }
 
     async fn try_send(&self, request: Bytes) -> Result<Accepted, Failure> {
@@ -148,8 +161,10 @@ impl Receiver {
             None => self.talk(stream, request).await,
             Some((config, name)) => {
                 let connector = TlsConnector::from(Arc::clone(config));
-                let refused =
-                    |error| Failure::new(Failed::Tls, format!("TLS with {}: {error}", endpoint.host));
+                let refused = |error: io::Error| {
+                    let reason = trust::reason(&error, "--otlp-ca").unwrap_or_else(|| error.to_string());
+                    Failure::new(Failed::Tls, format!("TLS with {}: {reason}", endpoint.host))
+                };
                 let stream = connector.connect(name.clone(), stream).await.map_err(refused)?;
                 self.talk(stream, request).await
             }
@@ -166,7 +181,11 @@ impl Receiver {
             let cause =
                 std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             let kind = if error.is_parse() { Failed::Answer } else { Failed::Connection };
-            Failure::new(kind, format!("{error}{cause}"))
+            // The receiver may refuse the client only after the handshake.
+            match trust::reason(&error, "--otlp-ca") {
+                Some(reason) => Failure::new(Failed::Tls, reason),
+                None => Failure::new(kind, format!("{error}{cause}")),
+            }
         };
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         // The task ends when this function returns, on every path.

@@ -15,7 +15,7 @@ use crate::{
 /// # Errors
 /// If there is a mistake in the options.
 pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<Target, Error> {
-    let TopArguments { connect, user, cacert, cert, key, arguments, .. } = asked;
+    let TopArguments { connect, user, cacert, insecure, cert, key, arguments, .. } = asked;
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
     refuse(typed, is_service)?;
     if is_service {
@@ -23,6 +23,7 @@ pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -
             url: connect,
             user: user.map(with_password).transpose()?,
             authorities: cacert,
+            is_insecure: insecure,
             certificate: cert,
             key,
         }));

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use tokio::sync::oneshot;
+use tracing::warn;
 
 use super::{
     ask::{Answers, Question},
@@ -64,7 +65,15 @@ impl Watched {
         let (name, view) = match &target {
             Target::Service(source) => {
                 let backend = Backend::Service(Arc::new(Client::new(source)?));
-                return Ok(Self { name: source.url.clone(), backend, agent: None, player: None, held: None });
+                let mut name = source.url.clone();
+                if source.is_insecure {
+                    warn!(
+                        "--insecure: the certificate of {name} is not checked, so anybody on the way can read and \
+                         change what is exchanged, even the password"
+                    );
+                    name.push_str(" (certificate not checked)");
+                }
+                return Ok(Self { name, backend, agent: None, player: None, held: None });
             }
             Target::Interfaces(config, _) => {
                 (config.live.interfaces.join(" "), View::new(config.live.history_memory))

@@ -15,7 +15,7 @@ const INSTALL: [&str; 4] = ["install", "--yes", "--no-install-recommends", "--no
 const LOCK_TIMEOUT: [&str; 2] = ["-o", "DPkg::Lock::Timeout=300"];
 
 /// Packages that come with a service. Tests start these programs themselves, or not at all.
-const SERVICES: [&str; 2] = ["prometheus", "victoria-metrics"];
+const SERVICES: [&str; 3] = ["prometheus", "victoria-metrics", "zabbix-agent"];
 
 /// Whether this machine has apt.
 pub(super) fn is_here() -> bool {

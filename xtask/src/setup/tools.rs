@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 26] = [
+const TOOLS: [Missing; 28] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -30,6 +30,8 @@ const TOOLS: [Missing; 26] = [
     tool("sysctl", &["procps"]),
     tool("man", &["man-db"]),
     tool("groff", &["groff-base"]),
+    tool("openssl", &["openssl"]),
+    tool("zabbix_agentd", &["zabbix-agent"]),
 ];
 
 const fn tool(program: &'static str, packages: &'static [&'static str]) -> Missing {

@@ -6,6 +6,7 @@ mod limits;
 pub(super) mod passwords;
 pub(super) mod privileges;
 mod scraped;
+mod self_signed;
 mod stop;
 mod tls;
 mod wrong;

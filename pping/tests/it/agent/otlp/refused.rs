@@ -21,6 +21,27 @@ fn write(file: &Path, text: &str, mode: u32) {
 }
 
 #[test]
+fn otlp_the_port_of_grpc_is_named_with_the_one_for_http() {
+    let host = Host::new();
+    // A receiver of gRPC: it waits for the preface of HTTP/2, and closes on anything else.
+    let script = "import socket\ns = socket.create_server(('127.0.0.1', 4317))\nprint('listening', flush=True)\n\
+                  while True:\n    c, _ = s.accept()\n    c.recv(24)\n    c.sendall(bytes(9))\n    c.close()\n";
+    let mut python = host.namespace.command("python3");
+    python.args(["-c", script]);
+    let receiver = ok(Process::spawn(python));
+    wait_until("the receiver listens", || ok(receiver.stdout()).contains("listening"));
+    let hint = "4318 takes HTTP";
+    let options = "--otlp http://127.0.0.1:4317";
+    let check = pping(&host.namespace, &format!("check -i {} {options}", Host::ETH)).output().unwrap();
+    let said = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(said.contains(hint), "{said}");
+    let arguments = format!("--format none --otlp-interval 1s {options}");
+    let pping = watch(&host.namespace, Host::ETH, &arguments);
+    wait_until("a warning", || ok(pping.stderr()).contains(hint));
+    interrupt(pping);
+}
+
+#[test]
 fn otlp_what_cannot_be_is_named_before_anything_is_attached() {
     let host = Host::new();
     let directory = tempfile::tempdir().unwrap();

@@ -52,8 +52,12 @@ fn otlp_a_receiver_with_a_certificate_for_its_name_gets_metrics_and_headers() {
 fn otlp_a_wrong_certificate_is_said_once_counted_and_checked() {
     let host = Host::new();
     for (names, authority, parts) in [
-        (&["elsewhere.example"][..], "ours", &["localhost", "elsewhere.example"][..]),
-        (&["localhost"], "not ours", &["localhost", "UnknownIssuer"]),
+        (
+            &["elsewhere.example"][..],
+            "ours",
+            &["its certificate is for elsewhere.example, not for localhost"][..],
+        ),
+        (&["localhost"], "not ours", &["localhost", "issued by an unknown authority", "--otlp-ca"]),
     ] {
         let (receiver, options) = receiver(&host, names, authority);
         let check = pping(&host.namespace, &format!("check --json -i eth0 {options}")).output().unwrap();

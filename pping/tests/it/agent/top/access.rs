@@ -36,8 +36,12 @@ fn top_shows_a_certificate_and_trusts_an_authority_as_it_is_told() {
     for (arguments, code, reason) in [
         (format!("--cacert {ca} --cert {client} --key {key}"), 0, "groups in the last minute"),
         (format!("--cacert {ca} --cert {}", at("both.pem")), 0, "groups in the last minute"),
-        (format!("--cacert {ca}"), 1, "ertificate"),
-        (format!("--cacert {} --cert {}", at("other.pem"), at("both.pem")), 1, "UnknownIssuer"),
+        (format!("--cacert {ca}"), 1, "it requires a certificate of the client"),
+        (
+            format!("--cacert {} --cert {}", at("other.pem"), at("both.pem")),
+            1,
+            "issued by an unknown authority; give the authority's certificate with --cacert",
+        ),
         (format!("--cacert {ca} --cert {client}"), 2, "--cert"),
         (format!("--cacert {ca} --cert {key} --key {key}"), 2, "no certificate in PEM"),
         (format!("--cacert {key}"), 2, "--cacert"),

@@ -1,12 +1,29 @@
 //! TLS for clients: the authorities that vouch for a server, and the client's own certificate.
 
+mod reason;
+mod server;
+
 use std::{fs, path::Path, sync::Arc};
+
+pub(crate) use reason::reason;
 
 use rustls::{
     ClientConfig, RootCertStore,
+    client::danger::ServerCertVerifier,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
+use server::{Anyone, Listed};
+
+/// Which servers to trust.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trusted<'a> {
+    /// Those with a certificate of an authority in this file, or in the system's without one, or with one of the
+    /// certificates in it.
+    Listed(Option<&'a Path>),
+    /// All.
+    Anyone,
+}
 
 /// What is wrong with certificates.
 #[derive(Debug)]
@@ -26,20 +43,29 @@ pub(crate) struct Identity<'a> {
     pub(crate) key: &'a Path,
 }
 
-/// Makes the TLS configuration of a client. It trusts the authorities in the file, or those of the system without one.
+/// Makes the TLS configuration of a client.
 ///
 /// # Errors
 /// If a file cannot be used, or if the system has no authorities.
 pub(crate) fn client(
-    authorities: Option<&Path>,
+    trusted: Trusted<'_>,
     identity: Option<Identity<'_>>,
 ) -> Result<Arc<ClientConfig>, TlsError> {
-    let roots = authorities.map_or_else(from_system, from_file)?;
+    let provider = Arc::new(ring::default_provider());
+    let verifier: Arc<dyn ServerCertVerifier> = match trusted {
+        Trusted::Anyone => Arc::new(Anyone(Arc::clone(&provider))),
+        Trusted::Listed(file) => {
+            let (roots, certificates) = file.map_or_else(from_system, from_file)?;
+            let verifier = Listed::new(roots, certificates, Arc::clone(&provider));
+            Arc::new(verifier.map_err(TlsError::Authorities)?)
+        }
+    };
     #[expect(clippy::expect_used, reason = "ring is known to have the ciphers of the default versions")]
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring has the ciphers of the default versions")
-        .with_root_certificates(roots);
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
     let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
@@ -53,29 +79,34 @@ pub(crate) fn client(
     Ok(Arc::new(config))
 }
 
+/// Certificates to trust, and the authorities that they make.
+type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
+
 /// The authorities in a file.
-fn from_file(path: &Path) -> Result<RootCertStore, TlsError> {
+fn from_file(path: &Path) -> Result<Authorities, TlsError> {
     let certificates = certificates(path).map_err(TlsError::Authorities)?;
     let mut roots = RootCertStore::empty();
-    for certificate in certificates {
-        roots.add(certificate).map_err(|error| {
-            TlsError::Authorities(format!("certificate {} cannot be used: {error}", roots.len() + 1))
+    for certificate in &certificates {
+        roots.add(certificate.clone()).map_err(|error| {
+            let number = roots.len() + 1;
+            let reason = reason(&error, "").unwrap_or_else(|| error.to_string());
+            TlsError::Authorities(format!("certificate {number} cannot be used: {reason}"))
         })?;
     }
-    Ok(roots)
+    Ok((roots, certificates))
 }
 
 /// The authorities of the system, or those that `SSL_CERT_FILE` names.
-fn from_system() -> Result<RootCertStore, TlsError> {
+fn from_system() -> Result<Authorities, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     // Skips certificates that are too old for rustls, which a system may have.
-    roots.add_parsable_certificates(found.certs);
+    roots.add_parsable_certificates(found.certs.iter().cloned());
     if roots.is_empty() {
         let reason = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
         return Err(TlsError::NoAuthorities(reason));
     }
-    Ok(roots)
+    Ok((roots, found.certs))
 }
 
 impl Identity<'_> {
