@@ -1,17 +1,26 @@
 //! The configurations in `docs/integrations.md` work.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{Read as _, Write as _},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream},
+    path::Path,
+};
 
-use pping_lab::{Namespace, Process, Topology, run};
+use pping_lab::{Namespace, Process, Topology};
 use serde_json::Value;
 
 use super::{
     documents::{block, replaced},
     http::{LISTEN, get},
-    monitor::{PPING, endless_ping, ok, repository, tool, topology, wait_until, watch},
+    monitor::{converse, endless_ping, interrupt, ok, ping, repository, tool, topology, wait_until, watch},
 };
 
 const PAGE: &str = "docs/integrations.md";
+
+/// The port of Zabbix's agent.
+const ZABBIX: u16 = 10050;
 
 /// Parts of the blocks that these tests run. Other tests run the blocks about `ClickHouse` and OTLP.
 const TRIED: [&str; 7] = [
@@ -74,44 +83,83 @@ fn prometheus_and_victoria_metrics_scrape_as_the_page_says() {
     }
 }
 
+/// Asks an agent of Zabbix for the value of a key, as its server does. `None` if it does not listen yet.
+///
+/// # Panics
+/// If the agent has no value.
+#[track_caller]
+fn zabbix_value(host: &Namespace, key: &str) -> Option<String> {
+    /// What begins a message: its name and version, before the length of what follows.
+    const MAGIC: &[u8] = b"ZBXD\x01";
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ZABBIX));
+    let mut stream = ok(host.enter(|| TcpStream::connect(address))).ok()?;
+    let length = (key.len() as u64).to_le_bytes();
+    stream.write_all(&[MAGIC, &length, key.as_bytes()].concat()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let value = answer.strip_prefix(MAGIC).unwrap_or_else(|| panic!("{key}: {answer:?}"));
+    let value = String::from_utf8_lossy(&value[size_of_val(&length)..]).into_owned();
+    assert!(!value.starts_with("ZBX_NOTSUPPORTED"), "{key}: {value}");
+    Some(value)
+}
+
 #[test]
-fn the_commands_for_zabbix_find_groups_and_their_percentiles() {
+fn zabbix_finds_each_series_and_its_percentile() {
+    let topology = topology();
+    let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("records.jsonl");
-    let capture = repository("pping/tests/golden/connections.pcap");
-    let mut pping = Command::new(PPING);
-    pping.arg("-r").arg(capture).args([
-        "--aggregate",
-        "1m",
-        "--group-by",
-        "/24,/48",
-        "--rate-limit",
-        "0",
-        "-w",
-    ]);
-    ok(run(pping.arg(&file)));
-    let records: Vec<Value> =
-        fs::read_to_string(&file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let at = |name: &str| directory.path().join(name).display().to_string();
+    let options = format!("--aggregate 1s --group-by /24,/48 --rate-limit 0 -w {}", at("records.jsonl"));
+    let pping = watch(router, Topology::WAN, &format!("-i {} {options}", Topology::LAN));
+    converse(&topology, 20);
+    for server in [IpAddr::from(Topology::SERVER_IPV4), Topology::SERVER_IPV6.into()] {
+        ping(topology.client(), server, "-c5 -i0.1");
+    }
+    interrupt(pping);
+    // The side is part of a series too, and so is the method.
+    let mut expected = BTreeMap::new();
+    for line in fs::read_to_string(at("records.jsonl")).unwrap().lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        if record["count"].as_u64() > Some(0) {
+            let text = |name: &str| record[name].as_str().unwrap().to_owned();
+            let side = if record["match_on_egress"] == true { "behind" } else { "beyond" };
+            let series = [text("group"), text("interface"), text("method"), side.to_owned()];
+            expected.insert(series, record["p95"].as_f64().unwrap() / 1e9);
+        }
+    }
+    let values = |part: usize| expected.keys().map(|series| &series[part]).collect::<BTreeSet<_>>().len();
+    assert!([0, 1, 2, 3].iter().all(|&part| values(part) > 1), "{expected:#?}");
 
     let block = block(PAGE, "ini", "UserParameter=");
-    let command = |key: &str| {
-        let line =
-            block.lines().find_map(|line| line.strip_prefix(&format!("UserParameter={key},"))).unwrap();
-        replaced(line, "/var/log/pping/records.jsonl", file.to_str().unwrap())
-    };
-    let ask = |command: &str| -> Value {
-        serde_json::from_str(&ok(run(Command::new("sh").args(["-euc", command])))).unwrap()
-    };
-    let groups = ask(&command("pping.groups"));
-    let groups: Vec<&str> =
-        groups.as_array().unwrap().iter().map(|group| group["{#GROUP}"].as_str().unwrap()).collect();
-    let mut in_records: Vec<&str> = records.iter().map(|record| record["group"].as_str().unwrap()).collect();
-    in_records.sort_unstable();
-    in_records.dedup();
-    assert_eq!(groups, in_records);
-    let newest = records.iter().rev().find(|record| record["count"] != 0).unwrap();
-    // Zabbix replaces the parameter before it starts a shell.
-    let p95 = ask(&replaced(&command("pping.p95[*]"), "$1", newest["group"].as_str().unwrap()));
-    let expected = newest["p95"].as_u64().unwrap() as f64 / 1e9;
-    assert!((p95.as_f64().unwrap() - expected).abs() < 1e-9, "{p95}, not {expected}");
+    fs::write(at("pping.conf"), replaced(&block, "/var/log/pping/records.jsonl", &at("records.jsonl")))
+        .unwrap();
+    let configuration = format!(
+        "Server=127.0.0.1\nListenIP=127.0.0.1\nAllowRoot=1\nLogType=console\nTimeout=10\nPidFile={}\nInclude={}\n",
+        at("pid"),
+        at("pping.conf")
+    );
+    fs::write(at("agentd.conf"), configuration).unwrap();
+    let mut zabbix = router.command("zabbix_agentd");
+    zabbix.args(["--foreground", "--config", &at("agentd.conf")]);
+    let zabbix = Process::spawn(zabbix);
+    let mut zabbix = zabbix.expect("zabbix_agentd, which `cargo xtask setup --tests` installs");
+    let mut found = String::new();
+    wait_until("the agent answers", || {
+        assert!(ok(zabbix.status()).is_none(), "{}{}", ok(zabbix.stdout()), ok(zabbix.stderr()));
+        zabbix_value(router, "pping.series").is_some_and(|value| {
+            found = value;
+            true
+        })
+    });
+    let found: Vec<BTreeMap<String, String>> = serde_json::from_str(&found).unwrap();
+    let found: BTreeSet<[String; 4]> = found
+        .into_iter()
+        .map(|series| ["{#GROUP}", "{#INTERFACE}", "{#METHOD}", "{#SIDE}"].map(|name| series[name].clone()))
+        .collect();
+    assert_eq!(found, expected.keys().cloned().collect());
+    for ([group, interface, method, side], p95) in &expected {
+        let key = format!(r#"pping.p95["{group}",{interface},{method},{side}]"#);
+        let value: f64 = zabbix_value(router, &key).unwrap().parse().unwrap();
+        assert!((value - p95).abs() < 1e-9, "{key}: {value}, not {p95}");
+    }
 }
