@@ -20,7 +20,7 @@ function ownQueue(residence) {
     const { beyond, queue } = residence ?? {};
     if (beyond && beyond.share !== null) {
         const [own, all] = [time(Math.min(beyond.queue, beyond.inflation)), time(beyond.inflation)];
-        return `Own queue: ${own} of the ${all} that round trips beyond take above their lowest (${share(beyond.share)}).`;
+        return `Own queue: ${own} of the ${all} inflation beyond (${share(beyond.share)}).`;
     }
     return queue ? `Own queue: p50 ${time(queue.p50)}, p95 ${time(queue.p95)}.` : "";
 }

@@ -12,6 +12,9 @@ const LAST = 6 * BINS + 1;
 const ROW = 4;
 const LABEL = 15;
 
+/** Half the height of a label, px. */
+const EDGE = 6;
+
 /** The fewest octaves that are shown, so that a steady time is not spread over the whole height. */
 const OCTAVES = 3;
 
@@ -79,9 +82,11 @@ function ticks(low, high, height) {
     if (gap < LABEL) found = found.filter(({ factor }) => factor === 1);
     let last = -Infinity;
     return found.filter(({ at }) => {
-        if (at * height - last < LABEL) return false;
-        last = at * height;
-        return true;
+        const y = at * height;
+        // A label at the edge would be cut off.
+        const fits = y - last >= LABEL && y >= EDGE && y <= height - EDGE;
+        if (fits) last = y;
+        return fits;
     });
 }
 
@@ -118,6 +123,6 @@ export function draw(canvas, cells, { first, last, gutter, isDark, ink, rule }) 
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "right";
     context.textBaseline = "middle";
-    for (const { ns, y } of marks) context.fillText(tick(ns), gutter - 6, Math.min(Math.max(y, 6), height - 6));
+    for (const { ns, y } of marks) context.fillText(tick(ns), gutter - 6, y);
     return most;
 }

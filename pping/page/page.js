@@ -13,6 +13,9 @@ import { Worst } from "./worst.js";
 const PACE = 1000;
 const PACE_OF_PAST = 5000;
 
+/** How many prefixes of a group are shown. */
+const PREFIXES = 100;
+
 /** How long after the last key the filter takes effect, ms. */
 const TYPING = 200;
 
@@ -112,7 +115,7 @@ function showGroup(status, answer) {
     document.title = `${cut(label, 60)} - pping`;
     const queues = answer.queues.map(({ interface: name, p50, p95 }) =>
         [`own queue at ${name ?? "-"}`, `p50 ${time(p50)}, p95 ${time(p95)}`]);
-    const facts = [["prefix", answer.prefix], ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...queues];
+    const facts = [prefixes(answer), ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...queues];
     const known = facts.filter(([, value]) => value !== null);
     const texts = known.flatMap(([name, value]) => [sanitized(name), sanitized(value)]);
     if (byId("facts").dataset.texts !== JSON.stringify(texts)) {
@@ -127,6 +130,14 @@ function showGroup(status, answer) {
     series.update(rowsOf([{ ...answer, series: narrow(answer.series) }]));
     panels.update({ ...answer.history, series: narrow(answer.history.series) });
     document.body.dataset.sequence = answer.history.sequence;
+}
+
+/** Returns the prefixes of a group as a fact, as many as a reader may want. */
+function prefixes({ prefix, prefixes: all, prefix_count: number }) {
+    if (number < 2) return ["prefix", prefix];
+    const shown = all.slice(0, PREFIXES);
+    const more = number > shown.length ? ` and ${count(number - shown.length)} more` : "";
+    return [`${count(number)} prefixes`, shown.join(", ") + more];
 }
 
 /** Sets the options of a choice to some values, and to the present one in any case. */

@@ -11,8 +11,9 @@ const CELLS = 90;
 /** The width of the axis left of both plots, px. */
 const GUTTER = 56;
 
-/** The height of the lines, px. */
+/** The height of the lines, and the least distance of their labels, px. */
 const HEIGHT = 150;
+const LABEL = 14;
 
 /** The percentiles with lines. Each line has its own dashes, so that colour is not the only sign. */
 const LINES = [["p50", []], ["p95", [7, 3]], ["p99", [2, 3]]];
@@ -288,10 +289,24 @@ function options(width, window, onPoint) {
     };
 }
 
-/** Returns the splits of a logarithmic axis that get a label and a line: 1, 2 and 5 of each power of ten. */
+/**
+ * Returns the splits of a logarithmic axis that get a label and a line: 1, 2 and 5 of each power of ten, or fewer if
+ * these would overlap.
+ */
 function labelled(plot, splits) {
+    const { min, max } = plot.scales.y;
+    // The height of a decade. The axis of time and the padding take the rest of the plot.
+    const decade = (HEIGHT - 30) / Math.log10(max / min);
+    const digits = [[1, 2, 5], [1, 3]].find((all) => decade * nearest(all) >= LABEL) ?? [1];
+    const step = Math.ceil(LABEL / decade);
     return splits.map((value) => {
-        const digit = Math.round(value / 10 ** Math.floor(Math.log10(value) + 1e-9));
-        return [1, 2, 5].includes(digit) ? value : null;
+        const power = Math.floor(Math.log10(value) + 1e-9);
+        const digit = Math.round(value / 10 ** power);
+        return digits.includes(digit) && power % step === 0 ? value : null;
     });
+}
+
+/** Returns the least distance between these digits on a logarithmic axis, as a part of a decade. */
+function nearest(digits) {
+    return Math.min(...digits.map((digit, index) => Math.log10((digits[index + 1] ?? 10) / digit)));
 }

@@ -1,7 +1,7 @@
 // The table of groups, and the table of one group: a row for each interface, method and side.
 
 import { Keyed, el, mark, write } from "./dom.js";
-import { count, cut, sanitized, seriesKey, share, side, time } from "./format.js";
+import { amount, count, cut, sanitized, seriesKey, share, side, time } from "./format.js";
 
 /** The longest label in a row, characters. Its title and the group's own page have all of it. */
 const LABEL = 120;
@@ -24,8 +24,8 @@ const COLUMNS = [
     rtt("min"), rtt("mean"), rtt("p50"), rtt("p90"), rtt("p95"), rtt("p99"), rtt("max"),
     { name: "range", title: "p50 to p99" },
     { name: "packets", title: "packets", sort: "packets", value: (row) => packets(row.series), text: count },
-    { name: "sent", title: "sent, bytes", value: (row) => row.series.sent.bytes, text: count },
-    { name: "received", title: "received, bytes", value: (row) => row.series.received.bytes, text: count },
+    { name: "sent", title: "sent, bytes", value: (row) => row.series.sent.bytes, text: amount },
+    { name: "received", title: "received, bytes", value: (row) => row.series.received.bytes, text: amount },
     {
         name: "again", title: "again", sort: "retransmissions", text: share,
         value: (row) => (packets(row.series) > 0 ? again(row.series) / packets(row.series) : null),
@@ -52,12 +52,14 @@ export function rowsOf(groups) {
 
 /** A table of series. */
 export class Table {
+    #element;
     #columns;
     #heads = [];
     #rows;
 
     /** Fills an empty table. `onSort(column, order)` is called when the user sorts by a column. */
     constructor(table, names, onSort = null) {
+        this.#element = table;
         this.#columns = names.map((name) => COLUMNS.find((column) => column.name === name));
         const head = el("tr");
         for (const column of this.#columns) {
@@ -114,6 +116,7 @@ export class Table {
             cell.classList.toggle("sorted", isSorted);
             mark(cell, "aria-sort", isSorted ? { asc: "ascending", desc: "descending" }[order] : null);
         });
+        this.#element.classList.toggle("several", new Set(rows.map((row) => row.series.interface)).size > 1);
         const scale = scaleOf(rows);
         this.#rows.update(rows.map((row) => row.key)).forEach(({ cells }, index) => {
             this.#columns.forEach((column, at) => {
@@ -127,7 +130,9 @@ export class Table {
         if (column.name === "group") {
             const label = sanitized(row.group.group);
             write(parts.label, cut(label, LABEL));
-            mark(parts.link, "title", label);
+            const { prefix, prefix_count: number } = row.group;
+            const more = number > 1 ? ` and ${count(number - 1)} more` : "";
+            mark(parts.link, "title", prefix && prefix !== row.group.group ? `${label}: ${sanitized(prefix)}${more}` : label);
             // A label that several rows repeat stands out once.
             mark(parts.link, "class", row.isFirst ? null : "same");
             mark(parts.link, "href", `#/groups/${row.group.id}`);

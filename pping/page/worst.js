@@ -19,7 +19,7 @@ function ofFlow(flow) {
     return {
         key: `${name} ${flow.protocol} ${flow.interface} ${flow.matched}`,
         figures: [flow.smoothed_rtt, flow.inflation, flow.retransmissions, flow.bytes],
-        words: [side(flow.matched), flow.method], name, group: flow.group,
+        words: [flow.interface ?? "-", side(flow.matched), flow.method], name, group: flow.group,
     };
 }
 
@@ -27,7 +27,7 @@ function ofGroup({ id, group, ranked_rtt: rtt, inflation, retransmissions, serie
     return {
         key: id,
         figures: [rtt, inflation, retransmissions, series.sent.bytes + series.received.bytes],
-        words: [side(series.matched), series.method], name: group, link: `#/groups/${id}`,
+        words: [series.interface ?? "-", side(series.matched), series.method], name: group, link: `#/groups/${id}`,
     };
 }
 
@@ -36,7 +36,7 @@ const TEXTS = [time, time, share, count];
 /** Makes a row of either table. */
 function row() {
     const numbers = TEXTS.map(() => el("td"));
-    const words = [0, 1].map(() => el("td", { className: "text" }));
+    const words = [0, 1, 2].map(() => el("td", { className: "text" }));
     const name = el("bdi");
     const link = el("a", {}, name);
     const group = el("bdi", { className: "muted" });

@@ -87,7 +87,7 @@ fn rates(interface: &Interface) -> String {
 fn own_queue(residence: &ResidenceAnswer) -> Option<String> {
     let words = match (residence.beyond, residence.queue) {
         (Some(OwnQueue { inflation, queue, share: Some(share) }), _) => format!(
-            "{} of the {} that round trips beyond take above their lowest ({})",
+            "{} of the {} inflation beyond ({})",
             time(queue.min(inflation)),
             time(inflation),
             percent(share)
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_queue_is_shown_as_part_of_what_round_trips_take_above_their_lowest() {
+    fn the_own_queue_is_shown_as_part_of_the_inflation_beyond() {
         let mut summary = answers(&[]).summary;
         let mut line = |beyond, queue| {
             let residence = ResidenceAnswer { queue, beyond, ..ResidenceAnswer::default() };
@@ -173,13 +173,16 @@ mod tests {
         let own = |share| OwnQueue { inflation: 14_400_000, queue: 12_100_000, share };
         assert_eq!(
             line(Some(own(Some(0.84))), None),
-            "  own queue: 12.1 ms of the 14.4 ms that round trips beyond take above their lowest (84.0 %)"
+            "  own queue: 12.1 ms of the 14.4 ms inflation beyond (84.0 %)"
         );
         let longer = OwnQueue { inflation: 5_470_000, queue: 9_700_000, share: Some(1.0) };
         assert_eq!(
             line(Some(longer), None),
-            "  own queue: 5.47 ms of the 5.47 ms that round trips beyond take above their lowest (100.0 %)"
+            "  own queue: 5.47 ms of the 5.47 ms inflation beyond (100.0 %)"
         );
+        // The longest one fits 80 columns.
+        let longest = OwnQueue { inflation: 999_900_000, queue: 999_900_000, share: Some(1.0) };
+        assert!(width(&line(Some(longest), None)) <= 80);
         let queue = TimesAnswer { count: 5, mean: 0, p50: 3_000_000, p95: 11_000_000, p99: 0 };
         assert_eq!(line(Some(own(None)), Some(queue)), "  own queue: p50 3.00 ms p95 11.0 ms");
         assert!(line(None, None).starts_with("pping: "));

@@ -16,7 +16,7 @@ const HELP: [&str; 22] = [
     "Esc                      back",
     "s S                      sort by the next column; the other way;",
     "                         rank the worst by another figure",
-    "/                        filter by part of a group, prefix or label;",
+    "/                        filter by address, or part of a group or label;",
     "                         Esc shows all groups again",
     "i                        names or prefixes of groups",
     "+ -                      a longer or a shorter time: 1, 5, 15 min",

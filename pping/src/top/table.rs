@@ -26,7 +26,7 @@ pub(super) const COLUMNS: [(&str, u16, Column); 9] = [
 pub(super) struct Row {
     /// The texts of [`COLUMNS`].
     pub(super) cells: [String; COLUMNS.len()],
-    /// The prefix of the group, if it differs from the label.
+    /// The first prefix of the group and the number of the others, if that differs from the label.
     pub(super) prefix: Option<String>,
     pub(super) interface: String,
     pub(super) method: String,
@@ -64,17 +64,22 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
             share,
             quality(series),
         ],
-        prefix: group
-            .prefix
-            .as_ref()
-            .filter(|prefix| **prefix != group.group)
-            .map(|prefix| sanitized(prefix)),
+        prefix: prefix(group),
         interface: sanitized(series.interface.as_deref().unwrap_or("-")),
         method: sanitized(&series.method),
         side: side(series.matched.as_deref()),
         id: group.id.clone(),
         series: key(series),
     }
+}
+
+/// Returns the first prefix of a group and the number of the others, unless the group is named so.
+fn prefix(group: &GroupAnswer) -> Option<String> {
+    let first = group.prefix.as_ref().filter(|prefix| **prefix != group.group)?;
+    Some(match group.prefix_count.saturating_sub(1) {
+        0 => sanitized(first),
+        others => format!("{} +{others}", sanitized(first)),
+    })
 }
 
 /// Returns the score by the first profile, the only one that fits.

@@ -9,7 +9,8 @@ use std::{
 
 use pping_common::{
     abi::{Contender, Counters, Direction, Endpoints, SeriesRef, Tally},
-    parse::{Protocol, Untracked},
+    group::Grouping,
+    parse::{IpAddress, Protocol, Untracked},
     rtt::Method,
 };
 use ratatui::{
@@ -24,7 +25,7 @@ use super::{
     state::State,
 };
 use crate::{
-    groups::{GroupName, QueueName, SeriesName},
+    groups::{Directory, GroupName, Labels, QueueName, SeriesName},
     quality::{self, Scores},
     snapshot::{InterfaceCounters, Snapshot, Usage},
     view::{
@@ -108,9 +109,14 @@ fn network() -> View {
 fn measured() -> View {
     let view = View::new(MEMORY);
     view.score_by(quality::load(None).unwrap());
-    let group = |label: &str, prefix: Option<&str>, columns: &[(&str, &str)]| {
+    let (mut labels, mut prefixes) = (Labels::default(), Vec::new());
+    let by_file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+    let mut group = |label: &str, prefix: Option<&str>, columns: &[(&str, &str)]| {
         let columns = columns.iter().map(|&(column, value)| (column.into(), value.into())).collect();
-        Arc::new(GroupName { prefix: prefix.map(Into::into), columns, ..GroupName::named(label) })
+        let number = labels.number(label, columns);
+        prefixes.extend(prefix.map(|prefix| (prefix.parse().unwrap(), number)));
+        let nowhere = IpAddress([0; 2]);
+        Arc::new(GroupName::new(&by_file.key(nowhere, nowhere, 0, |_| number), &labels))
     };
     let groups = [
         group("customer-7", Some("10.11.2.0/24"), &[("site", "Åre")]),
@@ -118,6 +124,7 @@ fn measured() -> View {
         group("10.11.9.0/24", Some("10.11.9.0/24"), &[]),
         group("\u{1b}[2J\u{202e}evil\nlabel", None, &[]),
     ];
+    view.list_groups(Directory::new(prefixes));
     let (tcp, dns, ping) = (Method::TcpTs, Method::Dns, Method::IcmpEcho);
     let (beyond, behind) = (Direction::Ingress, Direction::Egress);
     // The group, the interface, the method, the side, the time of a fast round trip in us, and the most samples of a second.
@@ -163,7 +170,7 @@ fn measured() -> View {
         &[(QueueName { interface: Some("wan0".into()), group: Arc::clone(&groups[0]) }, queue)],
         END,
     );
-    let flow = |port: u16, smoothed: u64, retransmissions: u64| {
+    let flow = |interface: &str, port: u16, smoothed: u64, retransmissions: u64| {
         let [source, destination] =
             [[10, 11, 2, 7], [192, 0, 2, 44]].map(|it| Ipv4Addr::from(it).to_ipv6_mapped().octets());
         let endpoints = Endpoints {
@@ -188,9 +195,15 @@ fn measured() -> View {
             direction,
             reserved: [0; 6],
         };
-        WorstFlow { contender, interface: Some("wan0".into()), group: Some("customer-7".into()) }
+        WorstFlow { contender, interface: Some(interface.into()), group: Some("customer-7".into()) }
     };
-    view.rank(&[flow(1, 31_000_000, 0), flow(2, 141_000_000, 21_000), flow(40_000, 58_400_000, 400)], END);
+    let flows = [
+        flow("wan0", 1, 31_000_000, 0),
+        flow("wan0", 2, 141_000_000, 21_000),
+        flow("wan0", 40_000, 58_400_000, 400),
+        flow("lan0", 3, 18_900_000, 0),
+    ];
+    view.rank(&flows, END);
     for (seconds, factor) in [(1, 1), (0, 2)] {
         let usage = Usage { cpu: Duration::from_millis(13) * factor as u32, memory: 85 << 20 };
         let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage };

@@ -140,10 +140,10 @@ impl Detail {
         let queues = self.past.iter().flat_map(|past| &past.group.queues);
         let words = queues.map(|GroupQueue { interface, times }| {
             let interface = sanitized(interface.as_deref().unwrap_or("-"));
-            format!("own queue at {interface}: p50 {} p95 {}", time(times.p50), time(times.p95))
+            format!("{interface}: p50 {} p95 {}", time(times.p50), time(times.p95))
         });
         let words: Vec<_> = words.collect();
-        (!words.is_empty()).then(|| words.join("   "))
+        (!words.is_empty()).then(|| format!("own queue at {}", words.join(", ")))
     }
 
     /// Returns the chosen series, with the side of the row first.

@@ -1,6 +1,6 @@
 //! The worst flows and groups, by one of their figures.
 
-use std::net::SocketAddr;
+use std::{collections::BTreeSet, net::SocketAddr};
 
 use ratatui::{
     Frame,
@@ -13,13 +13,17 @@ use ratatui::{
 
 use super::{Effect, PaneData};
 use crate::{
-    top::text::{amount, padded, percent, right, sanitized, side, time},
+    top::text::{self, amount, padded, percent, right, sanitized, side, time},
     view::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
     worst::By,
 };
 
 /// The least width of a screen that has room for methods beside whole flows.
 const ROOM_FOR_METHODS: usize = 100;
+
+/// The greatest width of the names of interfaces, and the title above short ones.
+const INTERFACE: usize = 15;
+const NARROW: &str = "iface";
 
 /// How many are asked for: more than fit on most screens.
 const LIMIT: usize = 50;
@@ -108,15 +112,16 @@ impl Worst {
         let mut lines =
             vec![Line::raw(format!("of those with {evidence} packets each way, or {evidence} samples"))];
         lines.push(Line::raw(""));
-        lines.push(titles("flows, 10 to 20 s", answer.by, width));
-        lines.extend(answer.flows.iter().map(|it| flow(it, width)));
+        let passage = Passage::new(answer, width);
+        lines.push(titles("flows, 10 to 20 s", answer.by, width, &passage));
+        lines.extend(answer.flows.iter().map(|it| flow(it, &passage)));
         if answer.flows.is_empty() {
             let why = if is_capture { "flows of a capture are ranked by --worst" } else { "none" };
             lines.push(Line::raw(format!("  {why}")));
         }
         lines.push(Line::raw(""));
-        lines.push(titles("groups, a minute", answer.by, width));
-        lines.extend(answer.groups.iter().map(|it| group(it, width)));
+        lines.push(titles("groups, a minute", answer.by, width, &passage));
+        lines.extend(answer.groups.iter().map(|it| group(it, &passage)));
         if answer.groups.is_empty() {
             lines.push(Line::raw("  none"));
         }
@@ -124,8 +129,44 @@ impl Worst {
     }
 }
 
+/// Which columns say where packets passed.
+struct Passage {
+    /// The width of interfaces; 0 if there is only one.
+    interface: usize,
+    has_methods: bool,
+}
+
+impl Passage {
+    fn new(answer: &WorstAnswer, width: usize) -> Self {
+        let flows = answer.flows.iter().map(|it| &it.interface);
+        let all = flows.chain(answer.groups.iter().map(|it| &it.series.interface));
+        let names: BTreeSet<String> = all.map(|it| name(it.as_deref())).collect();
+        let widest = names.iter().map(|it| text::width(it)).max().unwrap_or(0);
+        let interface = if names.len() > 1 { widest.clamp(NARROW.len(), INTERFACE) } else { 0 };
+        Self { interface, has_methods: width >= ROOM_FOR_METHODS }
+    }
+
+    /// Returns the interface, the side of the timed packets, and the method, as far as they are shown.
+    fn columns(&self, interface: &str, side: &str, method: &str) -> String {
+        let mut columns = String::new();
+        if self.interface > 0 {
+            columns = format!("{} ", padded(interface, self.interface));
+        }
+        columns.push_str(&padded(side, 6));
+        if self.has_methods {
+            columns = format!("{columns} {}", padded(&sanitized(method), 14));
+        }
+        columns
+    }
+}
+
+/// Returns the name of an interface, fit for the screen.
+fn name(interface: Option<&str>) -> String {
+    sanitized(interface.unwrap_or("-"))
+}
+
 /// Returns the titles of the columns, with an arrow at the figure that ranks.
-fn titles(of: &str, ranked: By, width: usize) -> Line<'static> {
+fn titles(of: &str, ranked: By, width: usize, passage: &Passage) -> Line<'static> {
     let title = |by: By, title: &str| if by == ranked { format!("{title}▼") } else { title.to_owned() };
     let cells = [
         title(By::Rtt, "rtt"),
@@ -133,7 +174,8 @@ fn titles(of: &str, ranked: By, width: usize) -> Line<'static> {
         title(By::Retransmissions, "again"),
         title(By::Bytes, "bytes"),
     ];
-    let line = format!("{} {} {of}", figures(&cells), passed("side", "method", width));
+    let interface = if passage.interface < "interface".len() { NARROW } else { "interface" };
+    let line = format!("{} {} {of}", figures(&cells), passage.columns(interface, "side", "method"));
     Line::styled(padded(&line, width), Style::new().add_modifier(Modifier::UNDERLINED))
 }
 
@@ -141,17 +183,11 @@ fn figures([rtt, above, retransmissions, bytes]: &[String; 4]) -> String {
     format!("{} {} {} {}", right(rtt, 9), right(above, 9), right(retransmissions, 8), right(bytes, 7))
 }
 
-/// Returns the side of the timed packets, and the method if it fits.
-fn passed(side: &str, method: &str, width: usize) -> String {
-    let side = padded(side, 6);
-    if width < ROOM_FOR_METHODS { side } else { format!("{side} {}", padded(&sanitized(method), 14)) }
-}
-
 fn or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), time)
 }
 
-fn flow(flow: &WorstFlowAnswer, width: usize) -> Line<'static> {
+fn flow(flow: &WorstFlowAnswer, passage: &Passage) -> Line<'static> {
     let end = |ip, port| SocketAddr::new(ip, port);
     let (source, destination) = (end(flow.src_ip, flow.src_port), end(flow.dest_ip, flow.dest_port));
     let group = flow.group.as_deref().map(|group| format!(" {group}")).unwrap_or_default();
@@ -161,11 +197,12 @@ fn flow(flow: &WorstFlowAnswer, width: usize) -> Line<'static> {
         percent(flow.retransmissions),
         amount(flow.bytes as f64),
     ];
-    let passed = passed(side(flow.matched.as_deref()), &flow.method, width);
+    let passed =
+        passage.columns(&name(flow.interface.as_deref()), side(flow.matched.as_deref()), &flow.method);
     Line::raw(format!("{} {passed} {source}+{destination}{}", figures(&cells), sanitized(&group)))
 }
 
-fn group(group: &WorstGroupAnswer, width: usize) -> Line<'static> {
+fn group(group: &WorstGroupAnswer, passage: &Passage) -> Line<'static> {
     let series = &group.series;
     let cells = [
         or_dash(group.ranked_rtt),
@@ -173,6 +210,7 @@ fn group(group: &WorstGroupAnswer, width: usize) -> Line<'static> {
         group.retransmissions.map_or_else(|| "-".to_owned(), percent),
         amount((series.sent.bytes + series.received.bytes) as f64),
     ];
-    let passed = passed(side(series.matched.as_deref()), &series.method, width);
+    let passed =
+        passage.columns(&name(series.interface.as_deref()), side(series.matched.as_deref()), &series.method);
     Line::raw(format!("{} {passed} {}", figures(&cells), sanitized(&group.group)))
 }

@@ -89,6 +89,7 @@ fn worst(browser: &Browser<'_>, topology: &Topology) {
             text("inflation"),
             worst["retransmissions"].as_f64().unwrap_or(0.0).to_string(),
             text("bytes"),
+            Topology::WAN,
             "beyond",
             "icmp-echo",
             format!("{} four", name.replace('"', ""))
@@ -103,7 +104,11 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
     let groups = directory.path().join("groups.csv");
-    fs::write(&groups, "prefix,group\n10.11.0.0/16,four\nfd00::/8,six\n").unwrap();
+    fs::write(
+        &groups,
+        "prefix,group\n10.11.0.0/16,four\n10.12.0.0/16,unseen\nfd00::/8,six\nfd00:1::/32,six\n",
+    )
+    .unwrap();
     let arguments = format!("{LISTEN} --rate-limit 0 --format none --groups {}", groups.display());
     let pping = watch(router, Topology::WAN, &arguments);
     let browser = Browser::start(router);
@@ -148,6 +153,23 @@ fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
     assert!(cells.as_array().unwrap().contains(&json!(text)), "{text} in {cells}");
 
     worst(&browser, &topology);
+    // An address finds the group that it belongs to.
+    let names =
+        "[...new Set([...document.querySelectorAll('#groups tbody a')].map((it) => it.textContent))].join()";
+    for (address, group, prefix) in
+        [("10.11.2.99", "four", "10.11.0.0/16"), ("fd00:99::1", "six", "2 prefixes"), ("10.12.0.1", "", "")]
+    {
+        browser.open(&format!("{PAGE}#/?filter={address}"));
+        browser.wait_for(&format!(
+            "document.getElementById('found').textContent !== '' && {names} === '{group}'"
+        ));
+        if !group.is_empty() {
+            browser.click("#groups tbody a");
+            browser.wait_for(&format!("document.getElementById('facts').textContent.includes('{prefix}')"));
+        }
+    }
+    browser.open(PAGE);
+    browser.wait_for("document.documentElement.dataset.state === 'live'");
     // The page explains which packets are not tracked.
     let in_words = |summary: &Value| {
         let untracked = summary["losses"]["untracked"].as_object().unwrap();
@@ -313,6 +335,14 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
                     "{url}"
                 );
                 assert!(paints(&browser), "{url} at {width}: the heatmap is empty");
+                // On a screen of a usual width, no column is cut off.
+                let cut = "[...document.querySelectorAll('#groups, #series')].filter((table) => table.checkVisibility() && \
+                           table.parentElement.scrollWidth > table.parentElement.clientWidth).map((table) => table.id)";
+                assert!(
+                    width < 1000 || browser.value(cut) == json!([]),
+                    "{url} at {width}: {}",
+                    browser.value(cut)
+                );
             }
             browser.value("document.getElementById('health').open = true");
             browser.value("document.getElementById('worst').open = true");
@@ -358,6 +388,41 @@ fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing
     assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{policy}");
     assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
     assert_eq!(browser.console(), [""; 0]);
+}
+
+#[test]
+fn labels_of_logarithmic_axes_do_not_overlap() {
+    /// Records the text that is drawn on each canvas, and where.
+    const RECORDED: &str = "window.drawn = new Map(); const fill = CanvasRenderingContext2D.prototype.fillText; \
+        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) { \
+        const at = this.getTransform().transformPoint(new DOMPoint(x, y)); \
+        const texts = drawn.get(this.canvas) ?? new Map(); drawn.set(this.canvas, texts); \
+        texts.set(`${text} ${at.x}`, { text, x: at.x, y: at.y }); return fill.apply(this, arguments); };";
+    /// The labels beside the axis of each canvas, from the lowest to the highest.
+    const LABELS: &str = "[...drawn.values()].map((texts) => [...texts.values()].filter((it) => / (µs|ms|s)$/.test(it.text)) \
+        .sort((one, other) => other.y - one.y).map((it) => [it.text, it.y]))";
+    let host = ok(Namespace::new("page"));
+    let fed = FedServer::start(&host, 1);
+    let browser = Browser::start(&host);
+    browser.protocol("Page.addScriptToEvaluateOnNewDocument", &json!({"source": RECORDED}));
+    for decades in 1..=7 {
+        let label = format!("wide-{decades}");
+        fed.add_decades(&label, decades);
+        let group =
+            api(&host, &format!("/groups?filter={label}"))["groups"][0]["id"].as_str().unwrap().to_owned();
+        browser.open(&format!("{PAGE}#/groups/{group}"));
+        browser.wait_for("document.querySelector('.panel .lines .uplot') !== null");
+        // What is drawn next, in whole: the heatmap and the lines.
+        browser.value("drawn.clear()");
+        fed.add(&label, &[2_000]);
+        browser.wait_for("drawn.size === 2");
+        for canvas in browser.value(LABELS).as_array().unwrap() {
+            let labels = canvas.as_array().unwrap();
+            let heights: Vec<f64> = labels.iter().map(|label| label[1].as_f64().unwrap()).collect();
+            let is_apart = heights.windows(2).all(|pair| pair[0] - pair[1] >= 12.0);
+            assert!(labels.len() >= 2 && is_apart, "{decades} decades: {labels:?}");
+        }
+    }
 }
 
 /// Returns true if each heatmap shows a colour. Lines and letters are grey.

@@ -88,7 +88,7 @@ fn a_queue_shows_in_metrics_records_the_api_and_pping_top() {
 
     let mut top = pping_top(&topology);
     let screen = ok(run(&mut top));
-    assert!(screen.contains("own queue: ") && screen.contains("above their lowest"), "{screen}");
+    assert!(screen.contains("own queue: ") && screen.contains("inflation beyond ("), "{screen}");
 
     let records = records(&interrupt(pping));
     let validator = schemas::validator("record.json");

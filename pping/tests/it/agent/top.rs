@@ -13,7 +13,8 @@ use super::{
     web::passwords::USERS,
 };
 
-const GROUPS: &str = "prefix,group\n10.11.2.0/24,customer-\u{202e}7\nfd00::/8,six\n";
+const GROUPS: &str = "prefix,group\n10.11.0.0/16,router\n10.11.2.0/24,customer-\u{202e}7\n10.99.0.0/16,customer-\u{202e}7\n\
+                      fd00::/8,six\n";
 
 /// A terminal in tmux, with a shell in it.
 struct Terminal {
@@ -144,6 +145,19 @@ fn top_shows_groups_and_goes_on_when_a_service_was_restarted() {
     terminal.keys(&["q"]);
     terminal.wait_without("this help");
     panes(&terminal);
+    // An address finds the group that it belongs to, and `i` shows the group's prefixes.
+    terminal.keys(&["Escape"]);
+    terminal.wait_without("with six");
+    terminal.keys(&["/", "10.11.2.77", "Enter"]);
+    terminal.wait_for("1 of 2 groups with 10.11.2.77");
+    // The answer comes after the text of the filter.
+    let screen = terminal.wait_for(">customer-?7");
+    assert!(!screen.contains("six "), "{screen}");
+    terminal.keys(&["i"]);
+    let screen = terminal.wait_for("10.11.2.0/24 +1");
+    assert!(screen.contains(" prefix ") && !screen.contains("customer-?7"), "{screen}");
+    terminal.keys(&["i", "Escape"]);
+    terminal.wait_without("with 10.11.2.77");
     // While frozen, the screen does not change.
     terminal.keys(&["Space"]);
     terminal.wait_for("frozen");
@@ -233,7 +247,6 @@ fn top_says_what_is_wrong_and_leaves_the_terminal_alone() {
     let (code, said) = top(router, "--once");
     assert!(code == Some(1) && said.contains("refused") && said.contains("--listen"), "{code:?} {said}");
     for (arguments, reason) in [
-        ("--connect 127.0.0.1:9464", "http://"),
         ("--connect http://127.0.0.1:9464/metrics", "path"),
         ("--connect https://127.0.0.1 --cacert /nowhere", "--cacert /nowhere"),
         ("--interval soon", "--interval"),

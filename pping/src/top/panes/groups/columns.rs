@@ -37,7 +37,8 @@ const FIELDS: [Field; 12] = [
 ];
 
 /// The columns that are left out in this order if not all fit: packets, the minimum, the 99th percentile, the score,
-/// samples, retransmissions, the interface, the median and the method.
+/// samples, retransmissions, the median, the method and the interface. Where there are several interfaces, their rows
+/// would look alike without it.
 const SPARE: [Field; 9] = [
     Field::Figure(6),
     Field::Figure(2),
@@ -45,9 +46,9 @@ const SPARE: [Field; 9] = [
     Field::Figure(8),
     Field::Figure(1),
     Field::Figure(7),
-    Field::Interface,
     Field::Figure(3),
     Field::Method,
+    Field::Interface,
 ];
 
 /// The least width of the group's column.
@@ -239,6 +240,11 @@ mod tests {
         let columns = Columns::new(&rows, 100, Column::P95, false);
         assert!(columns.titles(Column::P95, Order::Desc).contains(" interface "));
         assert!(columns.row(rows.last().unwrap(), ' ', true).contains(" lan0 "));
+        // Rows would look alike without it, so it is the last to be left out.
+        for room in 45..100 {
+            let titles = Columns::new(&rows, room, Column::P95, false).titles(Column::P95, Order::Desc);
+            assert!(titles.contains(" interface "), "{room}: {titles}");
+        }
     }
 
     #[test]

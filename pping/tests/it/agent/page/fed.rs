@@ -62,6 +62,15 @@ impl FedServer {
         Self { view, _counting: counting, _server: server }
     }
 
+    /// Adds 15 minutes of a group whose percentiles span as many decades.
+    pub(super) fn add_decades(&self, label: &str, decades: u32) {
+        let longest = 2_000 * 10_u64.pow(decades);
+        for cell in (0..CELLS).rev() {
+            let rtts: Vec<u64> = (0..20).map(|number| if number < 12 { 2_000 } else { longest }).collect();
+            self.view.add(&[tally_of(label, Direction::Ingress, &rtts)], now() - cell * CELL);
+        }
+    }
+
     /// Adds samples of a group, at the present time.
     pub(super) fn add(&self, label: &str, rtts: &[u64]) {
         self.view.add(&[tally_of(label, Direction::Ingress, rtts)], now());
