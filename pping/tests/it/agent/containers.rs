@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
-    http::{PORT, is_ready, scrape},
+    http::{Exposition, PORT, get},
     monitor::{ENDING, PPING, endless_ping, ok, repository, tool, topology, wait_until},
+    web::passwords::USERS,
 };
 use crate::python::python_with;
 
@@ -44,7 +45,9 @@ impl Container {
     fn start(host: &Namespace, user: u32, is_on_file: bool, environment: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let program = directory.path().join("rootfs/usr/bin/pping");
-        for directory_name in ["usr/bin", "usr/lib", "lib", "lib64", "proc", "sys", "etc/pping"] {
+        for directory_name in
+            ["usr/bin", "usr/lib", "lib", "lib64", "proc", "sys", "etc/pping", "etc/pping-web"]
+        {
             fs::create_dir_all(directory.path().join("rootfs").join(directory_name)).unwrap();
         }
         // Another process makes the copy. A child forked by this process meanwhile would inherit the file open for
@@ -56,6 +59,7 @@ impl Container {
             assert!(is_set, "{said}");
         }
         fs::write(directory.path().join("rootfs/etc/pping/pping.toml"), configuration()).unwrap();
+        fs::write(directory.path().join("rootfs/etc/pping-web/web.yml"), USERS).unwrap();
         let bundle = bundle(&host.path(), user, environment);
         fs::write(directory.path().join("config.json"), bundle.to_string()).unwrap();
         let mut runc = runc(directory.path());
@@ -117,21 +121,43 @@ fn bundle(network: &Path, user: u32, environment: &[&str]) -> Value {
     })
 }
 
+/// Asks with the password of the Secret. Returns `None` unless the answer is 200.
+fn ask(host: &Namespace, path: &str) -> Option<String> {
+    let mut curl = host.command("curl");
+    curl.args(["--silent", "--fail", "--user", "alice:correct horse"]);
+    let output = curl.arg(format!("http://127.0.0.1:{PORT}{path}")).output().unwrap();
+    output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+}
+
+fn is_ready(host: &Namespace) -> bool {
+    ask(host, "/readyz").is_some()
+}
+
+/// The number of samples, if there are metrics.
+fn samples(host: &Namespace) -> Option<f64> {
+    Exposition(ask(host, "/metrics")?).sum("pping_samples_total", &[])
+}
+
 #[test]
 fn a_container_measures_as_root_or_with_capabilities_on_its_file() {
     let topology = topology();
     let router = topology.router();
     let listen = format!("PPING_LISTEN=127.0.0.1:{PORT}");
+    let password = "PPING_WEB_CONFIG=/etc/pping-web/web.yml";
     let interface = format!("PPING_INTERFACE={}", Topology::WAN);
     let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
     for (user, is_on_file) in [(0, false), (65_534, true)] {
-        let mut container = Container::start(router, user, is_on_file, &[&listen, &interface]);
+        let mut container = Container::start(router, user, is_on_file, &[&listen, password, &interface]);
         wait_until("it is ready", || {
             let ended = ok(container.process.status());
             assert!(ended.is_none(), "as {user}: {}", ok(container.process.stderr()));
             is_ready(router)
         });
-        wait_until("samples", || scrape(router).sum("pping_samples_total", &[]) > Some(3.0));
+        wait_until("samples", || samples(router) > Some(3.0));
+        // Nobody without the password sees the addresses of connections.
+        for path in ["/api/v1/worst", "/metrics", "/", "/readyz"] {
+            assert_eq!(get(router, PORT, path, "*/*").unwrap().status, 401, "{path}");
+        }
         let said = container.stop();
         assert!(said.contains("lost: 0 events"), "{said}");
     }
@@ -155,6 +181,8 @@ fn the_configuration_in_the_manifest_is_valid() {
     let (is_valid, said) = tool(PPING, &["config", "check", file.to_str().unwrap()]);
     assert!(is_valid, "{said}");
     let manifest = manifest();
+    let lines = ["value: /etc/pping-web/web.yml\n", "mountPath: /etc/pping-web\n", "secretName: pping-web\n"];
+    assert!(lines.iter().all(|line| manifest.contains(line)) && manifest.contains("PPING_WEB_CONFIG\n"));
     for name in CAPABILITIES.map(|name| name.trim_start_matches("CAP_")) {
         assert!(manifest.lines().any(|line| line.trim_start().starts_with("add: [") && line.contains(name)));
     }
