@@ -106,9 +106,8 @@ fn network() -> View {
     NETWORK.clone()
 }
 
-fn measured() -> View {
-    let view = View::new(MEMORY);
-    view.score_by(quality::load(None).unwrap());
+/// Returns groups of a file, with labels of all kinds, and their prefixes.
+fn groups() -> ([Arc<GroupName>; 4], Directory) {
     let (mut labels, mut prefixes) = (Labels::default(), Vec::new());
     let by_file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
     let mut group = |label: &str, prefix: Option<&str>, columns: &[(&str, &str)]| {
@@ -124,7 +123,14 @@ fn measured() -> View {
         group("10.11.9.0/24", Some("10.11.9.0/24"), &[]),
         group("\u{1b}[2J\u{202e}evil\nlabel", None, &[]),
     ];
-    view.list_groups(Directory::new(prefixes));
+    (groups, Directory::new(prefixes))
+}
+
+fn measured() -> View {
+    let view = View::new(MEMORY);
+    view.score_by(quality::load(None).unwrap());
+    let (groups, directory) = groups();
+    view.list_groups(directory);
     let (tcp, dns, ping) = (Method::TcpTs, Method::Dns, Method::IcmpEcho);
     let (beyond, behind) = (Direction::Ingress, Direction::Egress);
     // The group, the interface, the method, the side, the time of a fast round trip in us, and the most samples of a second.
