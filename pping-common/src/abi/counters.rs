@@ -155,8 +155,10 @@ counters! {
         timed_packets: [u64; PacketProgram::COUNT],
         /// The time that these packets took, ns.
         timed_ns: [u64; PacketProgram::COUNT],
+        /// TCP flows that ended with segments of one endpoint only, and more than a SYN.
+        one_way_flows: u64,
         /// Fills up the last cache line.
-        reserved: [u64; 2],
+        reserved: [u64; 1],
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     layout::layout,
-    parse::Direction,
+    parse::{Direction, Segment},
     rtt::{SpinTrust, TimestampOption, TsvalState},
     series::SeriesKey,
 };
@@ -351,6 +351,15 @@ impl Hot {
     #[inline(always)]
     pub fn is_unanswered(&self) -> bool {
         !self.directions.iter().any(|direction| direction.state.is_begun())
+    }
+
+    /// Whether only one endpoint of a TCP flow sent segments, and more than a SYN: the other direction passes elsewhere.
+    /// `number` is the flow's IP protocol number, `have_sent` says which endpoints have sent.
+    #[inline(always)]
+    pub fn is_one_way(&self, number: u8, have_sent: [bool; 2]) -> bool {
+        let [low, high] = have_sent;
+        let is_established = self.directions.iter().any(|direction| direction.state.is_established());
+        number == Segment::NUMBER && low != high && is_established
     }
 
     /// Returns the number of the [`Direction`] in which samples of `timed` match: the direction in which packets of the

@@ -238,6 +238,9 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         table::unlock(bucket);
         return END;
     }
+    let have_sent = [flow::has_sent(cold, Endpoint::Low), flow::has_sent(cold, Endpoint::High)];
+    let is_one_way = scratch.hot.is_one_way(key.protocol, have_sent);
+    counters.at(field!(Counters, one_way_flows)).add(u64::from(is_one_way));
     table::remove(slot, occupant, bucket, flow);
     counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize).add(1);
     CONTINUE

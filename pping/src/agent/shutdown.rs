@@ -1,6 +1,6 @@
 //! Stopping: detach, write what is left, and sum up.
 
-use pping_common::abi::{Control, Emit};
+use pping_common::abi::Control;
 
 use super::state::Agent;
 use crate::{
@@ -56,11 +56,9 @@ impl Agent {
         Ok(Summary { duration, counters, packets_before, totals, lines_lost, capture: None })
     }
 
-    /// Makes sweeps report the open flows, if `--flow-summary` reports flows at their end.
+    /// Makes sweeps remove the open flows: that counts those of which one direction passed elsewhere, and reports them all
+    /// with `--flow-summary`.
     fn end_open_flows(&mut self) -> Result<(), Error> {
-        if !self.kernel.options.emit.has(Emit::ENDS) {
-            return Ok(());
-        }
         self.kernel.series.set_cut_off(Control::NO_MORE_PACKETS);
         let mut left = u64::MAX;
         loop {

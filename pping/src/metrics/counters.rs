@@ -300,6 +300,12 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
             counter,
             &|counters| vec![(vec![], counters.evicted)],
         ),
+        each(
+            "pping_one_way_flows",
+            "TCP flows that ended with segments of one direction only, beyond a SYN without an answer",
+            counter,
+            &|counters| vec![(vec![], counters.one_way_flows)],
+        ),
         each("pping_flows", "Flows in the flow table", gauge, &|counters| {
             by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))
         }),

@@ -9,7 +9,7 @@ use pping_common::{
     },
     flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Frame, Segment},
-    rtt::{Rules, Sample},
+    rtt::{RttSummary, Rules, Sample},
 };
 
 use super::{series::Series, settings::Settings};
@@ -33,12 +33,27 @@ impl PacketMetadata {
     }
 }
 
+/// The TCP flows that have ended, and how many of them gave no sample for which reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpFlows {
+    /// All of them.
+    pub all: u64,
+    /// Those that gave a sample.
+    pub measured: u64,
+    /// Those with segments of one endpoint only, and more than a SYN.
+    pub one_way: u64,
+    /// Those of which nobody answered the SYN.
+    pub unanswered: u64,
+}
+
 /// The counters and reports so far.
 pub struct Report {
     /// The counters, over all interfaces. Packets whose direction is unknown count as coming in.
     pub counters: Counters,
     /// The events so far, with the times of the packets. The reader removes them.
     pub events: Vec<Event>,
+    /// The TCP flows that have ended.
+    pub tcp_flows: TcpFlows,
     pub(super) series: Series,
     /// The worst flow directions since they were last taken, and how many packets each end must have sent to be ranked.
     worst: Option<(Ranking<Contender>, u64)>,
@@ -52,6 +67,7 @@ impl Report {
         Self {
             counters: Counters::ZERO,
             events: Vec::new(),
+            tcp_flows: TcpFlows::default(),
             series: Series::new(*grouping, Arc::clone(labels), *max_groups),
             worst: worst.map(|(limit, packets)| (Ranking::new(limit), packets)),
             emit: *emit,
@@ -165,6 +181,7 @@ impl Report {
     /// Reports a flow that is removed because it has been idle too long. Its newest packet came at `newest`.
     pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
         self.fold(key, flow);
+        self.count_ended(key, flow);
         self.counters.entries_deleted[A::FAMILY as usize] += 1;
         self.counters.closed[Reason::Timeout as usize] += u64::from(flow.hot.is_open());
         FlowEvent::timeouts(key, &flow.hot, now, self);
@@ -174,7 +191,26 @@ impl Report {
     /// Reports a flow that is still open at the end of the capture.
     pub(super) fn still_open<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
         self.fold(key, flow);
+        self.count_ended(key, flow);
         self.end(key, flow, newest, EndEvent::STILL_OPEN);
+    }
+
+    /// Counts a flow that has ended.
+    fn count_ended<A: Address>(&mut self, key: &FlowKey<A>, flow: &Flow) {
+        if key.protocol != Segment::NUMBER {
+            return;
+        }
+        let endpoints = [Endpoint::Low, Endpoint::High];
+        let have_sent = endpoints.map(|endpoint| flow.sent(endpoint).packets > 0);
+        let is_one_way = flow.hot.is_one_way(key.protocol, have_sent);
+        let is_measured =
+            endpoints.iter().any(|&endpoint| flow.locked.rtts(endpoint).0 != RttSummary::NO_RTT);
+        let is_unanswered = have_sent[0] != have_sent[1] && !is_one_way;
+        self.counters.one_way_flows += u64::from(is_one_way);
+        self.tcp_flows.all += 1;
+        self.tcp_flows.measured += u64::from(is_measured);
+        self.tcp_flows.one_way += u64::from(is_one_way);
+        self.tcp_flows.unanswered += u64::from(is_unanswered);
     }
 
     /// Reports the end of a flow, due to `reason` unless it closed before.

@@ -55,6 +55,28 @@ fn flows_that_are_idle_are_swept_as_their_state_allows() {
     }
 }
 
+#[test]
+fn flows_of_one_direction_are_counted_when_they_end() {
+    for settings in kernels() {
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        // Nobody answers the first. Of the second only the client's segments pass, of the third only the server's.
+        segment(&mut rig, true, 1, SYN, (1, 0));
+        segment(&mut rig, true, 2, SYN, (1, 0));
+        segment(&mut rig, true, 2, ACK, (2, 1));
+        segment(&mut rig, false, 3, ACK | PSH, (1, 1));
+        // The fourth is refused, and the fifth is an ordinary connection.
+        segment(&mut rig, true, 4, SYN, (1, 0));
+        segment(&mut rig, false, 4, RST | ACK, (0, 0));
+        open(&mut rig, 5);
+        rig.agree_in_any_order("some flows");
+        for _ in 0..=IDLE_SECONDS {
+            rig.sweep();
+        }
+        rig.agree_in_any_order("their end");
+        assert_eq!((rig.twin.counters.entries_deleted, rig.twin.counters.one_way_flows), ([5; 2], 4));
+    }
+}
+
 fn assert_swept_as_their_state_allows(mut rig: Rig) {
     segment(&mut rig, true, 1, SYN, (1, 0));
     rig.agree("unanswered");
