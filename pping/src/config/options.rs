@@ -290,6 +290,8 @@ options! {
     }
 
     /// Write records in this format: `standard` on a terminal and `jsonl` elsewhere, unless given
+    ///
+    /// Times of `standard` are local, with their offset from UTC; those of `ppviz` and JSON count from 1970 in UTC.
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
     format: Option<Format> {
         reload: restart!(format),
@@ -412,7 +414,7 @@ options! {
         example: r#""/sys/fs/bpf/pping""#,
     }
 
-    /// Say more on standard error (`-vv`: even more)
+    /// Say more on standard error (`-vv`: even more), with times in UTC
     #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]
     verbose: u8 {
         reload: follow!(Verbosity, verbosity),

@@ -1,8 +1,8 @@
 //! `standard`: a line for people, as ePPing prints it.
 
-use std::io::Write as _;
+use std::{fmt, io::Write as _};
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use pping_common::limits::SECOND;
 
 use super::encoder::Encoder;
@@ -14,33 +14,66 @@ use crate::records::{
 /// The lowest width of the column of group labels, characters, so that the columns of most lines align.
 const SHORTEST_COLUMN: usize = 18;
 
-/// Writes lines for people, in local time.
+/// Writes lines for people, in local time with its offset from UTC.
 pub(super) struct Standard {
     zone: TimeZone,
-    /// The last second that was formatted, with its text: many records share it.
-    second: (u64, String),
+    /// The day on which pping started. Lines of other days have the date.
+    today: Date,
+    /// The last second that was formatted: many records share it.
+    second: Second,
     /// The longest label so far, characters.
     widest: usize,
 }
 
 impl Default for Standard {
     fn default() -> Self {
-        Self::new(TimeZone::system())
+        let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
+        let today = Timestamp::now().to_zoned(zone.clone()).date();
+        Self::new(zone, today)
     }
 }
 
 impl Standard {
-    fn new(zone: TimeZone) -> Self {
-        Self { zone, second: (u64::MAX, String::new()), widest: SHORTEST_COLUMN }
+    fn new(zone: TimeZone, today: Date) -> Self {
+        let second = Second { number: u64::MAX, clock: String::new(), offset: String::new() };
+        Self { zone, today, second, widest: SHORTEST_COLUMN }
     }
 
-    fn clock(&mut self, timestamp: u64) -> &str {
-        let second = timestamp / SECOND;
-        if self.second.0 != second {
-            let time = Timestamp::from_second(second as i64).unwrap_or_default();
-            self.second = (second, time.to_zoned(self.zone.clone()).strftime("%H:%M:%S").to_string());
+    fn second(&mut self, timestamp: u64) -> &Second {
+        let number = timestamp / SECOND;
+        if self.second.number != number {
+            let time = Timestamp::from_second(number as i64).unwrap_or_default().to_zoned(self.zone.clone());
+            let clock = if time.date() == self.today { "%H:%M:%S" } else { "%Y-%m-%dT%H:%M:%S" };
+            self.second = Second {
+                number,
+                clock: time.strftime(clock).to_string(),
+                offset: time.strftime("%:z").to_string(),
+            };
         }
-        &self.second.1
+        &self.second
+    }
+}
+
+/// A second, as lines show it.
+struct Second {
+    number: u64,
+    clock: String,
+    offset: String,
+}
+
+/// A time, with this many digits of its fraction.
+#[derive(Clone, Copy)]
+struct Time<'a> {
+    second: &'a Second,
+    nanoseconds: u64,
+    digits: usize,
+}
+
+impl fmt::Display for Time<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { second: Second { clock, offset, .. }, nanoseconds, digits } = *self;
+        let fraction = nanoseconds / 10_u64.pow(9 - digits as u32);
+        write!(f, "{clock}.{fraction:0digits$}{offset}")
     }
 }
 
@@ -51,40 +84,40 @@ impl Encoder for Standard {
             self.widest = self.widest.max(record.group.chars().count());
         }
         let widest = self.widest;
-        let fraction = timestamp % SECOND;
-        let clock = self.clock(timestamp);
+        let exact = Time { second: self.second(timestamp), nanoseconds: timestamp % SECOND, digits: 9 };
+        let time = Time { digits: 3, ..exact };
         let written = match record {
             Record::Rtt(record) => writeln!(
                 out,
-                "{clock}.{fraction:09} {} ms {} ms {}",
+                "{exact} {} ms {} ms {}",
                 milliseconds(record.rtt),
                 milliseconds(record.min_rtt),
                 flow(&record.tuple),
             ),
             Record::Flow(record) => writeln!(
                 out,
-                "{clock}.{fraction:09} {} {} due to {} from {}",
+                "{exact} {} {} due to {} from {}",
                 flow(&record.tuple),
                 record.flow_event,
                 record.reason,
                 record.triggered_by,
             ),
-            Record::FlowSummary(record) => summary(out, clock, fraction, record),
-            Record::Aggregate(record) => aggregate(out, clock, fraction, widest, record),
-            Record::WorstFlow(record) => worst_flow(out, clock, fraction, record),
-            Record::WorstGroup(record) => worst_group(out, clock, fraction, record),
-            Record::Residence(record) => residence(out, clock, fraction, record),
+            Record::FlowSummary(record) => summary(out, exact, record),
+            Record::Aggregate(record) => aggregate(out, time, widest, record),
+            Record::WorstFlow(record) => worst_flow(out, time, record),
+            Record::WorstGroup(record) => worst_group(out, time, record),
+            Record::Residence(record) => residence(out, time, record),
         };
         debug_assert!(written.is_ok(), "writing to a `Vec` cannot fail");
     }
 }
 
 /// Writes a flow summary.
-fn summary(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &FlowSummaryRecord) -> std::io::Result<()> {
+fn summary(out: &mut Vec<u8>, time: Time<'_>, record: &FlowSummaryRecord) -> std::io::Result<()> {
     let seconds = record.end.saturating_sub(record.start) as f64 / SECOND as f64;
     write!(
         out,
-        "{clock}.{fraction:09} {} ended due to {} after {seconds:.3} s; sent {} packets {} bytes {} again, received {} \
+        "{time} {} ended due to {} after {seconds:.3} s; sent {} packets {} bytes {} again, received {} \
          packets {} bytes {} again",
         flow(&record.tuple),
         record.reason,
@@ -112,9 +145,9 @@ fn summary(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &FlowSummaryRe
 }
 
 /// Writes the times of packets in this host.
-fn residence(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &ResidenceRecord) -> std::io::Result<()> {
+fn residence(out: &mut Vec<u8>, time: Time<'_>, record: &ResidenceRecord) -> std::io::Result<()> {
     let ResidenceRecord { interface, group, residence, count, .. } = record;
-    write!(out, "{clock}.{:03} {interface} {residence:<10} {count:>7} packets", fraction / 1_000_000)?;
+    write!(out, "{time} {interface} {residence:<10} {count:>7} packets")?;
     let times = record.times.map(|it| [it.mean, it.p50, it.p95, it.p99].map(milliseconds));
     for (index, name) in ["mean", "p50", "p95", "p99"].into_iter().enumerate() {
         match times {
@@ -135,15 +168,13 @@ fn residence(out: &mut Vec<u8>, clock: &str, fraction: u64, record: &ResidenceRe
 /// Writes an aggregate, in columns that align with those of other lines.
 fn aggregate(
     out: &mut Vec<u8>,
-    clock: &str,
-    fraction: u64,
+    time: Time<'_>,
     widest: usize,
     record: &AggregateRecord,
 ) -> std::io::Result<()> {
     write!(
         out,
-        "{clock}.{:03} {}{:<widest$} {:<14} {:<7} {:>7} samples",
-        fraction / 1_000_000,
+        "{time} {}{:<widest$} {:<14} {:<7} {:>7} samples",
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
         record.group,
         method_name(record.method),
@@ -168,13 +199,8 @@ fn aggregate(
 }
 
 /// Writes a flow direction among the worst.
-fn worst_flow(
-    out: &mut Vec<u8>,
-    clock: &str,
-    fraction: u64,
-    record: &WorstFlowRecord,
-) -> std::io::Result<()> {
-    write_rank(out, clock, fraction, &record.rank)?;
+fn worst_flow(out: &mut Vec<u8>, time: Time<'_>, record: &WorstFlowRecord) -> std::io::Result<()> {
+    write_rank(out, time, &record.rank, record.interface.as_deref())?;
     write!(out, " {} {}", method_name(record.method), flow(&record.tuple))?;
     if let (Some(rtt), Some(inflation)) = (record.smoothed_rtt, record.inflation) {
         let (rtt, inflation) = (milliseconds(rtt), milliseconds(inflation));
@@ -185,13 +211,8 @@ fn worst_flow(
 }
 
 /// Writes a group among the worst.
-fn worst_group(
-    out: &mut Vec<u8>,
-    clock: &str,
-    fraction: u64,
-    record: &WorstGroupRecord,
-) -> std::io::Result<()> {
-    write_rank(out, clock, fraction, &record.rank)?;
+fn worst_group(out: &mut Vec<u8>, time: Time<'_>, record: &WorstGroupRecord) -> std::io::Result<()> {
+    write_rank(out, time, &record.rank, record.interface.as_deref())?;
     let side = record.matched.map_or("-", direction_name);
     write!(out, " {} {side} {} {} samples", method_name(record.method), record.group, record.count)?;
     if let Some(hosts) = record.hosts {
@@ -207,8 +228,14 @@ fn worst_group(
     writeln!(out, " {} bytes", record.bytes)
 }
 
-fn write_rank(out: &mut Vec<u8>, clock: &str, fraction: u64, rank: &Rank) -> std::io::Result<()> {
-    write!(out, "{clock}.{:03} worst by {} {:>3}:", fraction / 1_000_000, rank.worst.name(), rank.rank)
+fn write_rank(
+    out: &mut Vec<u8>,
+    time: Time<'_>,
+    rank: &Rank,
+    interface: Option<&str>,
+) -> std::io::Result<()> {
+    write!(out, "{time} worst by {} {:>3}:", rank.worst.name(), rank.rank)?;
+    interface.map_or(Ok(()), |interface| write!(out, " {interface}"))
 }
 
 fn milliseconds(nanoseconds: u64) -> f64 {
@@ -228,20 +255,42 @@ mod tests {
         aggregate::{Distribution, Rtts},
         groups::{GroupName, Labels, SeriesName},
         quality::Scores,
-        records::{FlowRecord, TimeQuantiles, rtt::tests::example},
+        records::{FlowRecord, RttRecord, TimeQuantiles, rtt::tests::example},
     };
 
+    /// The day of the examples.
+    const DAY: Date = jiff::civil::date(2023, 11, 14);
+
     fn line(record: &Record) -> String {
+        line_of(record, &mut Standard::new(TimeZone::UTC, DAY))
+    }
+
+    fn line_of(record: &Record, encoder: &mut Standard) -> String {
         let mut out = Vec::new();
-        Standard::new(TimeZone::UTC).encode(record, &mut out);
+        encoder.encode(record, &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn times_are_local_with_their_offset_and_other_days_have_the_date() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let record = Record::Rtt(example());
+        // It is after midnight there.
+        let shown = line_of(&record, &mut Standard::new(zone.clone(), DAY.tomorrow().unwrap()));
+        assert!(shown.starts_with("00:13:20.000000042+02:00 5.42544 ms "), "{shown}");
+        let mut encoder = Standard::new(zone, DAY);
+        let shown = line_of(&record, &mut encoder);
+        assert!(shown.starts_with("2023-11-15T00:13:20.000000042+02:00 5.42544 ms "), "{shown}");
+        let before = Record::Rtt(RttRecord { timestamp: example().timestamp - 3600 * SECOND, ..example() });
+        let shown = line_of(&before, &mut encoder);
+        assert!(shown.starts_with("23:13:20.000000042+02:00 5.42544 ms "), "{shown}");
     }
 
     #[test]
     fn lines_are_those_of_epping() {
         assert_eq!(
             line(&Record::Rtt(example())),
-            "22:13:20.000000042 5.42544 ms 5 ms TCP 10.11.1.1:5201+10.11.1.2:59528\n"
+            "22:13:20.000000042+00:00 5.42544 ms 5 ms TCP 10.11.1.1:5201+10.11.1.2:59528\n"
         );
         let flow = FlowRecord {
             timestamp: 1_700_000_000_000_000_042,
@@ -253,7 +302,7 @@ mod tests {
         };
         assert_eq!(
             line(&Record::Flow(flow)),
-            "22:13:20.000000042 TCP 10.11.1.1:5201+10.11.1.2:59528 opening due to SYN-ACK from dest\n"
+            "22:13:20.000000042+00:00 TCP 10.11.1.1:5201+10.11.1.2:59528 opening due to SYN-ACK from dest\n"
         );
     }
 
@@ -282,13 +331,13 @@ mod tests {
         };
         assert_eq!(
             series("192.0.2.0/24", Some(5_425_440)),
-            "22:13:20.000 192.0.2.0/24       icmp-echo      egress        1 samples  min   5.425  p50   5.425  p95   5.425  \
+            "22:13:20.000+00:00 192.0.2.0/24       icmp-echo      egress        1 samples  min   5.425  p50   5.425  p95   5.425  \
              p99   5.425  max   5.425 ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
              0 bytes    0 again\n"
         );
         assert_eq!(
             series("all", None),
-            "22:13:20.000 all                icmp-echo      egress        0 samples  min       -  p50       -  p95       -  \
+            "22:13:20.000+00:00 all                icmp-echo      egress        0 samples  min       -  p50       -  p95       -  \
              p99       -  max       - ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
              0 bytes    0 again\n"
         );
@@ -317,12 +366,12 @@ mod tests {
         let packets = FollowedPackets { followed: 3, dropped: 2, replaced: 1 };
         assert_eq!(
             shown(record(None, Some(packets))),
-            "22:13:20.000 wan0 queue            0 packets  mean       -  p50       -  p95       -  p99       - ms  \
+            "22:13:20.000+00:00 wan0 queue            0 packets  mean       -  p50       -  p95       -  p99       - ms  \
              followed 3 dropped 2 replaced 1\n"
         );
         assert_eq!(
             shown(record(Some("customer-7"), None)),
-            "22:13:20.000 wan0 queue            1 packets  mean   5.425  p50   5.425  p95   0.000  p99   0.002 ms  of \
+            "22:13:20.000+00:00 wan0 queue            1 packets  mean   5.425  p50   5.425  p95   0.000  p99   0.002 ms  of \
              customer-7\n"
         );
     }
@@ -361,7 +410,7 @@ mod tests {
         };
         assert_eq!(
             line(&Record::FlowSummary(Box::new(record))),
-            "22:13:21.000000042 TCP 10.11.1.1:5201+10.11.1.2:59528 ended due to FIN after 1.000 s; sent 1 packets 2 bytes 5 \
+            "22:13:21.000000042+00:00 TCP 10.11.1.1:5201+10.11.1.2:59528 ended due to FIN after 1.000 s; sent 1 packets 2 bytes 5 \
              again, received 3 packets 4 bytes 6 again; src 2 samples min 1.000 p50 1.000 p99 3.000 max 3.000 ms\n"
         );
     }
