@@ -48,6 +48,7 @@ pub mod otlp;
 pub mod output;
 mod packet_cost;
 pub mod quality;
+pub mod reasons;
 pub mod records;
 pub mod replay;
 pub mod residence;

@@ -1,18 +1,17 @@
-//! The summary at the end of a run.
+//! The summary at the end of a run: what was measured, and everything that was not, with why and what to do.
+
+mod capture;
+mod missing;
 
 use std::{fmt, time::Duration};
 
-use pping_common::{
-    abi::{Counters, Lost},
-    parse::Untracked,
-};
+use pping_common::abi::{Counters, Lost};
 
+pub use self::capture::Replayed;
 use crate::{
-    Error,
     aggregate::Totals,
-    capture::Skipped,
     packet_cost,
-    records::{direction_name, method_name, untracked_name},
+    records::{direction_name, method_name},
 };
 
 /// The shortest duration for which a rate is printed: a shorter run is mostly start-up.
@@ -35,17 +34,6 @@ pub struct Summary {
     pub capture: Option<Replayed>,
 }
 
-/// A capture that was read.
-#[derive(Debug)]
-pub struct Replayed {
-    /// The time from its oldest packet to its newest.
-    pub span: Duration,
-    /// Packets that were skipped.
-    pub skipped: Skipped,
-    /// Why reading stopped before the end of the capture, if it did.
-    pub fault: Option<Error>,
-}
-
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = &self.counters;
@@ -61,49 +49,34 @@ impl fmt::Display for Summary {
             }
         }
         writeln!(f)?;
-        for (method, matched, distribution) in self.totals.series() {
-            let quantiles = distribution.quantiles([0.5, 0.9, 0.99]).unwrap_or_default();
-            let [p50, p90, p99] = quantiles.map(|rtt| rtt as f64 / 1e6);
-            writeln!(
-                f,
-                "{:<14} {:<7} {:>9} samples  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms",
-                method_name(method),
-                matched.map_or("-", direction_name),
-                distribution.count(),
-            )?;
-        }
-        let untracked: Vec<String> = Untracked::ALL
-            .into_iter()
-            .map(|reason| (counters.untracked[reason as usize], untracked_name(reason)))
-            .filter(|&(packets, _)| packets > 0)
-            .map(|(packets, reason)| format!("{packets} {reason}"))
-            .collect();
-        if !untracked.is_empty() {
-            writeln!(f, "not measured: {}", untracked.join(", "))?;
-        }
-        self.write_unanswered(f)?;
-        if counters.contended > 0 {
-            writeln!(
-                f,
-                "not matched: {} packets while another CPU had their flow locked",
-                counters.contended
-            )?;
+        self.write_series(f)?;
+        missing::write(f, counters)?;
+        if let Some(capture) = &self.capture {
+            capture.write_missing(f)?;
         }
         self.write_cost(f)?;
-        match &self.capture {
-            Some(Replayed { skipped, .. }) if skipped.total() == 0 && self.lines_lost == 0 => Ok(()),
-            Some(Replayed { skipped, .. }) => {
-                writeln!(f, "left out: {} packets, {} lines", skipped.total(), self.lines_lost)
-            }
-            None => {
-                let lost = counters.lost[Lost::Rtt as usize] + counters.lost[Lost::Flow as usize];
-                writeln!(f, "lost: {lost} events, {} lines", self.lines_lost)
-            }
-        }
+        self.write_lost(f)
     }
 }
 
 impl Summary {
+    /// Writes a row for each interface, method and direction. The column of interfaces is left out for a capture without any.
+    fn write_series(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.totals.series().filter_map(|(key, _)| key.interface.as_deref());
+        let widest = names.map(|name| name.chars().count()).max();
+        for (key, distribution) in self.totals.series() {
+            write!(f, "{:<14} {:<7} ", method_name(key.method), key.matched.map_or("-", direction_name))?;
+            if let Some(widest) = widest {
+                write!(f, "{:<widest$} ", key.interface.as_deref().unwrap_or("-"))?;
+            }
+            let quantiles = distribution.quantiles([0.5, 0.9, 0.99]).unwrap_or_default();
+            let [p50, p90, p99] = quantiles.map(|rtt| rtt as f64 / 1e6);
+            let count = distribution.count();
+            writeln!(f, "{count:>9} samples  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms")?;
+        }
+        Ok(())
+    }
+
     /// Writes the cost of the kernel programs, unless too few packets were timed. A capture has no timed packets.
     fn write_cost(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(seconds) = packet_cost::mean(self.counters.timed()) else { return Ok(()) };
@@ -112,23 +85,34 @@ impl Summary {
         writeln!(f, "pping took {:.0} ns for a packet, {:.2} % of a core", 1e9 * seconds, 100.0 * share)
     }
 
-    /// Writes how many DNS queries were not answered, and how many flows without a reply were evicted.
-    fn write_unanswered(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counters = &self.counters;
-        let queries: u64 = counters.dns_queries.iter().sum();
-        if counters.dns_unanswered > 0 {
-            writeln!(f, "not answered: {} of {queries} DNS queries", counters.dns_unanswered)?;
+    /// Writes what was measured and got lost on its way to its reader. With a capture nothing but lines can be.
+    fn write_lost(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let events: u64 = Lost::ALL.map(|kind| self.counters.lost[kind as usize]).iter().sum();
+        let lines = self.lines_lost;
+        if self.capture.is_some() && lines == 0 {
+            return Ok(());
         }
-        if counters.evicted > 0 {
-            writeln!(f, "evicted: {} flows without a reply", counters.evicted)?;
+        write!(f, "lost: {events} events, {lines} lines")?;
+        if events > 0 {
+            write!(f, "; use --aggregate, or raise --rate-limit")?;
         }
-        Ok(())
+        if lines > 0 {
+            write!(f, "; the reader or the disk was too slow")?;
+        }
+        writeln!(f)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pping_common::{
+        abi::{Direction, Tally},
+        parse::Untracked,
+        rtt::Method,
+    };
+
     use super::*;
+    use crate::records::untracked_name;
 
     fn summary(counters: &Counters) -> String {
         let duration = Duration::from_millis(1500);
@@ -167,8 +151,66 @@ mod tests {
         let counters = Counters { dns_queries: [4, 3], dns_unanswered: 2, evicted: 9, ..Counters::ZERO };
         assert_eq!(
             summary(&counters),
-            "1.5 s, 0 packets, 0 samples\nnot answered: 2 of 7 DNS queries\n\
-             evicted: 9 flows without a reply\nlost: 0 events, 0 lines\n"
+            "1.5 s, 0 packets, 0 samples\n\
+             evicted: 9 flows without a reply; raise --max-flows, unless that was a scan or a flood\n\
+             not answered: 2 of 7 DNS queries\nlost: 0 events, 0 lines\n"
         );
+    }
+
+    /// Each counter of something that was not measured has a line with its number and with what to do.
+    #[test]
+    fn everything_that_was_not_measured_is_reported() {
+        for reason in Untracked::ALL {
+            let mut counters = Counters::ZERO;
+            counters.untracked[reason as usize] = 213;
+            let said = summary(&counters);
+            let line = format!("\nnot measured: 213 packets ({}): ", untracked_name(reason));
+            assert!(said.contains(&line) && said.contains("; "), "{said}");
+        }
+        for (counters, line) in [
+            (Counters { one_way_flows: 7, ..Counters::ZERO }, "not measured: 7 TCP flows (one_way): "),
+            (Counters { pending_full: 7, ..Counters::ZERO }, "not recorded: 7 times (slots_full): "),
+            (Counters { no_pending: 7, ..Counters::ZERO }, "not recorded: 7 times (no_pending): "),
+            (Counters { gave_way: 7, ..Counters::ZERO }, "not recorded: 7 times (gave_way): "),
+            (Counters { unaggregated: 7, ..Counters::ZERO }, "not in a histogram: 7 samples: "),
+            (Counters { groups_refused: 7, ..Counters::ZERO }, "in the group `other`: 7 flow directions: "),
+            (Counters { lost: [1, 2, 4, 0], ..Counters::ZERO }, "lost: 7 events, 0 lines; use --aggregate"),
+        ] {
+            let said = summary(&counters);
+            assert!(said.contains(&format!("\n{line}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn interfaces_have_a_column_if_they_have_names() {
+        let rows = |names: [Option<&str>; 2]| {
+            let (mut totals, mut tally) = (Totals::default(), Tally::EMPTY);
+            tally.sample(5_000_000, 0);
+            for name in names {
+                totals.add(name.map(Into::into).as_ref(), Method::TcpTs, Some(Direction::Ingress), &tally);
+            }
+            let summary = Summary {
+                duration: Duration::from_secs(2),
+                counters: Counters::ZERO,
+                packets_before: 0,
+                totals,
+                lines_lost: 0,
+                capture: None,
+            };
+            summary
+                .to_string()
+                .lines()
+                .skip(1)
+                .map(|line| line.chars().take(46).collect::<String>())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            rows([Some("wan0"), Some("lan-of-office")])[..2],
+            [
+                "tcp-ts         ingress lan-of-office         1",
+                "tcp-ts         ingress wan0                  1",
+            ]
+        );
+        assert_eq!(rows([None; 2])[0], "tcp-ts         ingress         2 samples  p50 ");
     }
 }

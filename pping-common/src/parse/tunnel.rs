@@ -39,6 +39,8 @@ impl Decap {
     pub const GENEVE: Self = Self(1 << 3);
     /// GTP-U (3GPP TS 29.281).
     pub const GTP_U: Self = Self(1 << 4);
+    /// Each kind of tunnel.
+    pub const EACH: [Self; 5] = [Self::IPIP, Self::GRE, Self::VXLAN, Self::GENEVE, Self::GTP_U];
     /// All tunnels.
     pub const ALL: Self = Self(0x1f);
 

@@ -11,4 +11,4 @@ pub use flows::Rtts;
 pub(crate) use range::{Range, rtt_at};
 #[cfg(feature = "live")]
 pub(crate) use range::{add_bins, join};
-pub use totals::Totals;
+pub use totals::{Totals, TotalsKey};

@@ -1,6 +1,9 @@
 //! The distributions of all RTTs of a run, for its summary.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use pping_common::{
     abi::{Direction, Tally},
@@ -9,23 +12,59 @@ use pping_common::{
 
 use super::distribution::Distribution;
 
-/// Distributions by method and, if known, by the direction of the echo: the two directions measure different paths.
+/// The highest number of interfaces that are kept apart. Those of sessions and containers come and go without end.
+const INTERFACES: usize = 64;
+
+/// The name of all other interfaces. No interface can have it.
+const OTHERS: &str = "(others)";
+
+/// What distributions are kept apart by: the interface, if it has a name, the method and, if known, the direction of the
+/// echo. Interfaces and directions measure different paths.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TotalsKey {
+    /// The interface, if it has a name.
+    pub interface: Option<Arc<str>>,
+    /// The method.
+    pub method: Method,
+    /// The direction of the echo, if known.
+    pub matched: Option<Direction>,
+}
+
+/// The distributions of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    series: BTreeMap<(Method, Option<Direction>), Distribution>,
+    series: BTreeMap<TotalsKey, Distribution>,
+    interfaces: BTreeSet<Arc<str>>,
 }
 
 impl Totals {
     /// Adds a tally of a series.
-    pub fn add(&mut self, method: Method, matched: Option<Direction>, tally: &Tally) {
-        if tally.has_samples() {
-            self.series.entry((method, matched)).or_default().add(tally);
+    pub fn add(
+        &mut self,
+        interface: Option<&Arc<str>>,
+        method: Method,
+        matched: Option<Direction>,
+        tally: &Tally,
+    ) {
+        if !tally.has_samples() {
+            return;
         }
+        let interface = interface.map(|name| self.kept_apart(name));
+        self.series.entry(TotalsKey { interface, method, matched }).or_default().add(tally);
     }
 
-    /// The distribution of each method and direction that has samples.
-    pub fn series(&self) -> impl Iterator<Item = (Method, Option<Direction>, &Distribution)> {
-        self.series.iter().map(|(&(method, matched), distribution)| (method, matched, distribution))
+    /// The name of an interface, or that of all others if there are too many.
+    fn kept_apart(&mut self, name: &Arc<str>) -> Arc<str> {
+        if self.interfaces.len() >= INTERFACES && !self.interfaces.contains(name) {
+            return OTHERS.into();
+        }
+        self.interfaces.insert(Arc::clone(name));
+        Arc::clone(name)
+    }
+
+    /// The distribution of each interface, method and direction that has samples.
+    pub fn series(&self) -> impl Iterator<Item = (&TotalsKey, &Distribution)> {
+        self.series.iter()
     }
 }
 
@@ -34,17 +73,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_and_directions_are_separate() {
+    fn interfaces_methods_and_directions_are_separate() {
         let mut totals = Totals::default();
         let mut tally = Tally::EMPTY;
-        totals.add(Method::IcmpEcho, None, &tally);
+        totals.add(None, Method::IcmpEcho, None, &tally);
         assert_eq!(totals.series().count(), 0, "no samples");
         tally.sample(5_000_000, 0);
-        totals.add(Method::TcpTs, None, &tally);
-        totals.add(Method::TcpTs, None, &tally);
-        totals.add(Method::TcpTs, Some(Direction::Egress), &tally);
-        let counts: Vec<_> =
-            totals.series().map(|(method, matched, it)| (method, matched, it.count())).collect();
-        assert_eq!(counts, [(Method::TcpTs, None, 2), (Method::TcpTs, Some(Direction::Egress), 1)]);
+        let (lan, wan): (Arc<str>, Arc<str>) = ("lan0".into(), "wan0".into());
+        totals.add(Some(&wan), Method::TcpTs, None, &tally);
+        totals.add(Some(&lan), Method::TcpTs, None, &tally);
+        totals.add(Some(&lan), Method::TcpTs, None, &tally);
+        totals.add(Some(&lan), Method::TcpTs, Some(Direction::Egress), &tally);
+        let counts: Vec<_> = totals
+            .series()
+            .map(|(key, it)| (key.interface.as_deref(), key.method, key.matched, it.count()))
+            .collect();
+        let lan = Some("lan0");
+        assert_eq!(
+            counts,
+            [
+                (lan, Method::TcpTs, None, 2),
+                (lan, Method::TcpTs, Some(Direction::Egress), 1),
+                (Some("wan0"), Method::TcpTs, None, 1),
+            ]
+        );
+    }
+
+    #[test]
+    fn interfaces_that_come_and_go_without_end_take_bounded_memory() {
+        let mut totals = Totals::default();
+        let mut tally = Tally::EMPTY;
+        tally.sample(5_000_000, 0);
+        for number in 0..1000 {
+            totals.add(Some(&format!("ppp{number}").into()), Method::TcpTs, None, &tally);
+        }
+        assert_eq!(totals.series().count(), INTERFACES + 1);
+        let others = totals.series().find(|(key, _)| key.interface.as_deref() == Some(OTHERS)).unwrap();
+        assert_eq!(others.1.count(), 1000 - INTERFACES as u64);
     }
 }

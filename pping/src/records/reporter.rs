@@ -122,7 +122,7 @@ impl Reporter {
         if tally.is_empty() {
             return;
         }
-        self.totals.add(name.method, name.matched, tally);
+        self.totals.add(name.interface.as_ref(), name.method, name.matched, tally);
         if self.interval == 0 {
             return;
         }

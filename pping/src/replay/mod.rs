@@ -11,6 +11,7 @@ mod queries;
 mod report;
 mod series;
 mod settings;
+mod survey;
 mod table;
 mod tracker;
 
@@ -29,8 +30,9 @@ use ipnet::IpNet;
 #[cfg(feature = "live")]
 pub(crate) use player::{Command, Player, Position};
 use pping_common::parse::Untracked;
-pub use report::Report;
+pub use report::{Report, TcpFlows};
 pub use settings::Settings;
+pub use survey::{Survey, Surveyed};
 use tokio::signal::unix::{SignalKind, signal};
 pub use tracker::Tracker;
 
@@ -133,12 +135,13 @@ struct Replay {
 impl Replay {
     /// Reads the capture, waits until all records are written, and makes the summary.
     fn run(mut self, input: Input, path: PathBuf) -> Result<Summary, Error> {
-        let (mut packets, mut skipped) = (0, Skipped::default());
+        let (mut packets, mut skipped, mut split) = (0, Skipped::default(), None);
         let read = capture::decompress(input).map_err(Ending::Capture).and_then(|source| {
             let mut capture = Capture::new(source);
             let read = self.read(&mut capture);
             (packets, skipped) = (capture.packets(), capture.skipped());
             let finished = self.finish(&capture).map_err(Ending::Failure);
+            split = self.split(&capture);
             read.and(finished)
         });
         let closed = self.intervals.close_log().map_err(|error| Ending::Failure(error.into()));
@@ -164,9 +167,25 @@ impl Replay {
                 counters: self.engine.tracker.report.counters,
                 totals: self.intervals.into_totals(),
                 lines_lost,
-                capture: Some(Replayed { span: Duration::from_nanos(self.engine.span()), skipped, fault }),
+                capture: Some(Replayed {
+                    span: Duration::from_nanos(self.engine.span()),
+                    skipped,
+                    tcp_flows: self.engine.tracker.report.tcp_flows,
+                    surveyed: self.engine.tracker.survey.outcome(),
+                    split,
+                    unopened_tunnels: self.engine.tracker.unopened_tunnels,
+                    fault,
+                }),
             }),
         }
+    }
+
+    /// The names of the interfaces over which flows are split, each with one direction, if most of them are.
+    fn split(&self, capture: &Capture<impl io::Read>) -> Option<[String; 2]> {
+        let surveyed = self.engine.tracker.survey.outcome();
+        let (interfaces, flows) = surveyed.split.filter(|(_, flows)| flows * 2 >= surveyed.conversations)?;
+        let name = |id| capture.interface_name(id).map_or_else(|| id.to_string(), |name| name.to_string());
+        (flows > 0).then(|| interfaces.map(name))
     }
 
     fn warn(&self) {

@@ -7,7 +7,7 @@ use pping_common::{
     abi::{Contender, Direction, Endpoints, SeriesKey, Tally},
     dns::QueryKey,
     flow::{Address, Endpoint, Facts, Flow, FlowKey, Noted},
-    parse::{Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
+    parse::{Decap, Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
     rtt::{Effect, Method, Sample},
 };
 
@@ -15,6 +15,7 @@ use super::{
     queries::{BothQueries, Elapsed, Queries},
     report::{PacketMetadata, Report},
     settings::Settings,
+    survey::Survey,
     table::{Entry, Table, Tables},
 };
 use crate::{capture::Packet, groups::Lookup};
@@ -30,6 +31,10 @@ pub struct Tracker {
     frame: Frame,
     tables: Tables,
     queries: BothQueries,
+    /// What the first packets show.
+    pub survey: Survey,
+    /// Packets of tunnels that were not entered, by the index of their kind in [`Decap::EACH`].
+    pub unopened_tunnels: [u64; Decap::EACH.len()],
 }
 
 impl Tracker {
@@ -44,6 +49,8 @@ impl Tracker {
             frame: Frame::EMPTY,
             tables: Tables::default(),
             queries: BothQueries::default(),
+            survey: Survey::default(),
+            unopened_tunnels: [0; Decap::EACH.len()],
         }
     }
 
@@ -60,11 +67,15 @@ impl Tracker {
     /// Tracks a packet. `second` is the present second of the count by which idle time is measured.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, second: u64) {
-        let Self { report, settings, scope, local, excluded, frame, tables, queries } = self;
+        let Self { report, settings, scope, local, excluded, frame, tables, queries, survey, .. } = self;
         queries.elapsed.advance(packet.time);
         let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
         let (direction, protocol) = (packet.direction.unwrap_or(Direction::Ingress), frame.protocol as usize);
         report.counters.packet(direction, protocol, packet.bytes.frame_len, frame.traffic_class);
+        if parsed.is_ok() {
+            survey.packet(packet, frame);
+        }
+        let bytes = packet.bytes.bytes;
         let metadata = PacketMetadata {
             direction: packet.direction,
             interface_id: packet.interface,
@@ -82,6 +93,18 @@ impl Tracker {
         });
         if let Err(reason) = tracked {
             self.report.counters.untracked[reason as usize] += 1;
+            if matches!(reason, Untracked::Unsupported | Untracked::NoFlow) {
+                self.count_tunnel(bytes);
+            }
+        }
+    }
+
+    /// Counts a packet that is not measured, if it belongs to a tunnel that could be entered.
+    fn count_tunnel(&mut self, bytes: &[u8]) {
+        let kind = self.frame.unopened_tunnel(bytes, self.settings.decap);
+        let index = kind.and_then(|kind| Decap::EACH.iter().position(|&it| it == kind));
+        if let Some(packets) = index.and_then(|index| self.unopened_tunnels.get_mut(index)) {
+            *packets += 1;
         }
     }
 

@@ -12,7 +12,7 @@ mod model;
 mod order;
 mod rates;
 mod reading;
-pub mod reasons;
+pub use crate::reasons;
 mod residence;
 mod worst;
 

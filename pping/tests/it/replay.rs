@@ -15,6 +15,7 @@ mod generate;
 mod golden;
 mod hostile;
 mod made;
+mod missing;
 mod program;
 mod quality;
 mod reading;

@@ -337,7 +337,9 @@ fn recordings_skipped_for_want_of_room_are_warned_of_once() {
         assert!(run(&mut ping).is_err());
         scrape(topology.router()).sum("pping_recordings_skipped_total", &full) >= Some(least)
     };
-    let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("slots_full")).count();
+    let warnings = |stderr: &str| {
+        stderr.lines().filter(|line| line.contains("WARN") && line.contains("slots_full")).count()
+    };
     wait_until("requests are given up", || is_counted(20.0));
     wait_until("the warning", || warnings(&ok(pping.stderr()).clone()) == 1);
     wait_until("more are given up", || is_counted(60.0));

@@ -150,7 +150,7 @@ fn crowd() -> Vec<u8> {
 fn traffic_of_excluded_networks_is_left_out() {
     let output = read(&crowd(), "--rate-limit 0 --exclude 192.0.2.104/30,192.0.2.100");
     assert_eq!(samples(&output).len(), 10 - 5);
-    assert!(stderr(&output).contains("10 excluded"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("10 packets (excluded)"), "{}", stderr(&output));
     assert_eq!(samples(&read(&crowd(), "--exclude 198.51.100.0/24")).len(), 0, "either end");
 }
 

@@ -1,0 +1,126 @@
+//! The summary says why a capture gave no or few samples, and what to do about it.
+
+use super::{
+    made::{MILLISECOND, Packet, START, connection, enhanced_packet, interface, pcap, section},
+    program::{pping, read, rtts, samples, stderr},
+};
+
+const RTT: u64 = 20 * MILLISECOND;
+
+/// Returns what standard error says about this capture.
+fn said(capture: &[u8]) -> String {
+    stderr(&read(capture, "--format none"))
+}
+
+/// Whether the client sent this packet of [`connection`].
+fn is_of_client(packet: &Packet) -> bool {
+    const SOURCE: usize = 26;
+    packet.bytes[SOURCE..].starts_with(&[192, 0, 2])
+}
+
+#[track_caller]
+fn assert_says(said: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(said.contains(part), "no `{part}` in: {said}");
+    }
+}
+
+#[test]
+fn captures_of_one_direction_say_so() {
+    for is_wanted in [true, false] {
+        let packets: Vec<Packet> = (0..5)
+            .flat_map(|port| connection(40_000 + port, START, 5, RTT))
+            .filter(|packet| is_of_client(packet) == is_wanted)
+            .collect();
+        assert_says(
+            &said(&pcap(&packets)),
+            &[
+                "\nnot measured: 5 TCP flows (one_way): segments of one direction only; ",
+                "\nfew samples: 0 of 5 TCP flows gave one; 5 had segments of one direction only\n",
+                "\none direction: all 5 flows and exchanges have packets of one direction only; ",
+                "capture the other direction too",
+            ],
+        );
+    }
+}
+
+#[test]
+fn flows_split_over_two_interfaces_say_so() {
+    let mut capture = [section(), interface(1, "tap-a"), interface(1, "tap-b")].concat();
+    let packets: Vec<Packet> = (0..5).flat_map(|port| connection(40_000 + port, START, 5, RTT)).collect();
+    for packet in &packets {
+        capture.extend(enhanced_packet(u32::from(is_of_client(packet)), packet, 0));
+    }
+    let message = said(&capture);
+    assert_says(
+        &message,
+        &[
+            "split over two interfaces: 5 of 5 flows",
+            " tap-a ",
+            " tap-b,",
+            "editcap -F pcap FILE joined.pcap",
+        ],
+    );
+    assert!(!message.contains("one direction: "), "{message}");
+    // A router that is captured at both interfaces has both directions at each.
+    let mut capture = [section(), interface(1, "eth0"), interface(1, "eth1")].concat();
+    for packet in &packets {
+        capture.extend([enhanced_packet(0, packet, 0), enhanced_packet(1, packet, 0)].concat());
+    }
+    let message = said(&capture);
+    assert!(!message.contains("split") && !message.contains("copies"), "{message}");
+}
+
+#[test]
+fn packets_that_came_twice_are_named() {
+    let packets: Vec<Packet> = (0..5).flat_map(|port| connection(40_000 + port, START, 5, RTT)).collect();
+    let copy = |packet: &Packet| Packet { at: packet.at + MILLISECOND, ..packet.clone() };
+    let twice: Vec<Packet> = packets.iter().flat_map(|packet| [packet.clone(), copy(packet)]).collect();
+    let count = packets.len();
+    assert_says(
+        &said(&pcap(&twice)),
+        &[&format!("copies: {count} of {} packets", 2 * count), "editcap -w 0.002 FILE single.pcap"],
+    );
+    assert!(!said(&pcap(&packets)).contains("copies"));
+    // What is sent again after a while is no copy.
+    let late = |packet: &Packet| Packet { at: packet.at + 3 * MILLISECOND, ..packet.clone() };
+    let again: Vec<Packet> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
+    assert!(!said(&pcap(&again)).contains("copies"));
+}
+
+#[test]
+fn tunnels_that_are_not_entered_are_named_with_their_option() {
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
+    for name in ["ipip", "gre", "vxlan", "geneve", "gtp-u"] {
+        let say = |decap: &str| {
+            let mut command = pping(&format!("-r {name}.pcap --format none {decap}"));
+            stderr(&command.current_dir(golden).output().unwrap())
+        };
+        assert_says(
+            &say(""),
+            &["packets in tunnels that pping did not enter;", &format!(", add --decap {name}\n")],
+        );
+        let entered = say(&format!("--decap {name}"));
+        assert!(!entered.contains("did not enter"), "{entered}");
+    }
+}
+
+#[test]
+fn flows_that_nobody_answered_are_no_riddle() {
+    let first = |port| connection(port, START, 5, RTT).remove(0);
+    let mut syn = first(40_000);
+    const FLAGS: usize = 47;
+    syn.bytes[FLAGS] = 2;
+    let message = said(&pcap(&[syn]));
+    assert_says(&message, &["few samples: 0 of 1 TCP flows gave one; 1 were never answered"]);
+    assert!(!message.contains("one_way"), "{message}");
+}
+
+#[test]
+fn every_sample_is_taken_unless_a_limit_is_set() {
+    let capture = pcap(&connection(40_000, START, 5, RTT));
+    let of = |arguments| rtts(&samples(&read(&capture, arguments)));
+    let (all, default) = (of("--rate-limit 0"), of(""));
+    assert_eq!(default, all);
+    assert!(of("--rate-limit 2500ms").len() < all.len());
+}
