@@ -15,6 +15,9 @@ const GUTTER = 56;
 const HEIGHT = 150;
 const LABEL = 14;
 
+/** The width of a time below the lines, px. */
+const CLOCK = 32;
+
 /** The percentiles with lines. Each line has its own dashes, so that colour is not the only sign. */
 const LINES = [["p50", []], ["p95", [7, 3]], ["p99", [2, 3]]];
 
@@ -250,6 +253,12 @@ function options(width, window, onPoint) {
         stroke: style("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false },
         grid: { stroke: style("--rule"), width: 1 },
     };
+    // A time at the right edge would be cut off.
+    const clockInside = (at) => {
+        const { first, last, cell } = window();
+        const pixels = ((last + 1) * cell - at) * ((width - GUTTER) / ((last - first + 1) * cell));
+        return pixels < CLOCK / 2 ? "" : clock(at).slice(0, 5);
+    };
     // A value between two gaps has no line.
     const alone = (plot, series) => {
         const values = plot.data[series];
@@ -264,7 +273,7 @@ function options(width, window, onPoint) {
             y: { distr: 3, range: (plot, low, high) => globalThis.uPlot.rangeLog(low ?? 1e6, high ?? 1e7, 10, false) },
         },
         axes: [
-            { ...axis, size: 22, gap: 3, space: 70, values: (plot, splits) => splits.map((at) => clock(at).slice(0, 5)) },
+            { ...axis, size: 22, gap: 3, space: 70, values: (plot, splits) => splits.map(clockInside) },
             {
                 ...axis, size: GUTTER, gap: 6, space: 18, grid: { ...axis.grid, filter: labelled },
                 values: (plot, splits) => splits.map((value) => (value === null ? "" : tick(value))),

@@ -416,6 +416,10 @@ fn labels_of_logarithmic_axes_do_not_overlap() {
         browser.value("drawn.clear()");
         fed.add(&label, &[2_000]);
         browser.wait_for("drawn.size === 2");
+        // No time below the lines is cut off at the right edge.
+        let cut = "[...drawn].flatMap(([canvas, texts]) => [...texts.values()].filter((it) => /^[0-9][0-9]:[0-9][0-9]$/.test(it.text) && \
+                   it.x + 14 * devicePixelRatio > canvas.width))";
+        assert_eq!(browser.value(cut), json!([]));
         for canvas in browser.value(LABELS).as_array().unwrap() {
             let labels = canvas.as_array().unwrap();
             let heights: Vec<f64> = labels.iter().map(|label| label[1].as_f64().unwrap()).collect();
