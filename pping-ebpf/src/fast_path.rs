@@ -9,7 +9,7 @@ use pping_common::{
     bytes::Bytes as _,
     flow::{FlowKey, Ipv4, Ipv6},
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
-    rtt::{Effect, Method},
+    rtt::{Effect, Method, Progress},
     table::Candidates,
 };
 
@@ -134,6 +134,10 @@ fn count_family<A: Flows>(
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
     counters.packet(program, direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
     let (glance, progress) = track::count(flow, from, direction, &frame, counters);
+    if progress == Progress::Elsewhere {
+        counters.untracked(Untracked::OtherHook);
+        return Handled::Done;
+    }
     let effect = track::effect(flow, &glance, from, transport, progress);
     if effect == Effect::Nothing
         || track::is_rate_limited(flow, &glance, from, effect, transport, || flow.has_key(&key))

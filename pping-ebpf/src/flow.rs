@@ -165,6 +165,21 @@ impl<A: Flows> FlowRef<A> {
         traffic
     }
 
+    /// Notes a sweep for an endpoint. `has_counted` says whether any of its packets counted since the one before.
+    #[inline(always)]
+    pub(crate) fn sweep_hook(self, endpoint: Endpoint, has_counted: bool) {
+        let latest = self.hot().at(field!(Hot, latest)).of(endpoint);
+        let before = latest.read();
+        let (after, moves) = before.swept(has_counted);
+        if after != before {
+            latest.write(after);
+        }
+        if moves {
+            // Packets that would have counted were left out before.
+            self.set_contended();
+        }
+    }
+
     /// Notes a packet that did not get the lock.
     #[inline(always)]
     pub(crate) fn note_contended(self, from: Endpoint, transport: &Transport) {
@@ -243,6 +258,11 @@ pub(crate) struct DirectionCounter<A: Flows> {
 }
 
 impl<A: Flows> DirectionCounts for DirectionCounter<A> {
+    #[inline(always)]
+    fn has_counted(&self) -> bool {
+        self.flow.traffic(self.from).read() != 0
+    }
+
     #[inline(always)]
     fn add_traffic(&mut self, more: u64) {
         sync::add(self.flow.traffic(self.from), more);

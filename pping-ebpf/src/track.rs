@@ -46,6 +46,9 @@ pub(crate) fn track<A: Flows>(
     table::touch::<A>(scratch.slot, scratch.sweep);
     (scratch.glance, scratch.progress) = count(flow, from, direction, &scratch.frame, counters);
     launder(scratch);
+    if scratch.progress == Progress::Elsewhere {
+        return Err(Untracked::OtherHook);
+    }
     scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
     launder(scratch);
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);

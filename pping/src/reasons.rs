@@ -42,7 +42,7 @@ pub const LOSSES: [Reason; 3] = [
 ];
 
 /// Why packets are not tracked.
-pub const UNTRACKED: [Reason; 11] = [
+pub const UNTRACKED: [Reason; 12] = [
     reason("non_ip", "not IP", "packets that are not IP", "harmless"),
     reason(
         "fragment",
@@ -79,6 +79,12 @@ pub const UNTRACKED: [Reason; 11] = [
     reason("nested_tunnel", "nested tunnels", "a tunnel inside a tunnel", "pping looks into one"),
     reason("excluded", "excluded", "hosts that --exclude names", "as configured"),
     reason("not_loaded", "not loaded", "came before all programs were loaded", "normal in the first second"),
+    reason(
+        "other_hook",
+        "copies",
+        "passed the other hook of the interface too, which forwards to itself",
+        "normal on a router with one arm",
+    ),
 ];
 
 #[cfg(test)]

@@ -22,6 +22,9 @@ pub enum Behind {
 
 /// The counts of a flow direction. In the kernel programs they are in maps, and other CPUs count there at the same time.
 pub trait DirectionCounts {
+    /// Whether any packet has counted in [`super::Hot::traffic`].
+    fn has_counted(&self) -> bool;
+
     /// Adds a number to [`super::Hot::traffic`].
     fn add_traffic(&mut self, more: u64);
 
@@ -50,9 +53,18 @@ pub fn count(
     traffic_class: u8,
     direction: u8,
 ) -> Progress {
-    let latest = Latest::new(direction, traffic_class);
+    let packet = Latest::new(direction, traffic_class);
+    let latest = glance.latest.followed_by(packet);
     // Written only if it changes: most packets repeat it.
     if glance.latest != latest {
+        // The first packet binds the endpoint to its hook.
+        if glance.latest.is_elsewhere(packet) && counts.has_counted() {
+            let passed = glance.latest.passed_elsewhere();
+            if glance.latest != passed {
+                counts.set_latest(passed);
+            }
+            return Progress::Elsewhere;
+        }
         counts.set_latest(latest);
     }
     counts.add_traffic(Sent::one(transport.payload()));
@@ -69,7 +81,7 @@ pub fn count(
             counts.set_sequence_end(segment.sequence_end());
         }
         Progress::Behind => counts.add_behind(glance.forward.behind(segment)),
-        Progress::None => {}
+        Progress::None | Progress::Elsewhere => {}
     }
     progress
 }

@@ -8,10 +8,14 @@ use crate::{
     layout::layout,
     parse::{Direction, Segment},
     rtt::{SpinTrust, TimestampOption, TsvalState},
-    series::SeriesKey,
 };
 
-/// The direction and the class of service of the latest packet of an endpoint, in one byte.
+/// The hook at which the packets of an endpoint count, and the class of service of the latest of them, in one byte.
+///
+/// Where an interface forwards to itself, as on a router with one arm or a trunk of VLANs, each packet passes both of its
+/// hooks. So an endpoint is bound to the hook that its first packet passed, and its packets at the other hook are copies:
+/// they change nothing. An endpoint may move to the other hook, as if a route changes: then its packets pass only that one
+/// (see [`Latest::swept`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Latest(pub u8);
@@ -22,23 +26,47 @@ impl Latest {
     /// Nothing was sent yet.
     pub const NONE: Self = Self(0);
 
-    const DIRECTION: u8 = 3;
-    const UNKNOWN: u8 = 3;
+    const DIRECTION: u8 = 1;
+    /// Set if packets passed the other hook since the last sweep.
+    const ELSEWHERE: u8 = 2;
 
-    /// Creates it for a packet with this traffic class byte that passed in `direction`: the number of a [`Direction`], or
-    /// [`SeriesKey::NO_DIRECTION`].
+    /// Creates it for a packet with this traffic class byte that passed in `direction`, the number of a [`Direction`].
     #[inline(always)]
     pub fn new(direction: u8, traffic_class: u8) -> Self {
-        Self(traffic_class & !Self::DIRECTION | direction & Self::DIRECTION)
+        Self(traffic_class & !(Self::DIRECTION | Self::ELSEWHERE) | direction & Self::DIRECTION)
     }
 
-    /// The direction, as given to [`Latest::new`].
+    /// The number of the direction in which the packets that count pass.
     #[inline(always)]
     pub fn direction(self) -> u8 {
-        match self.0 & Self::DIRECTION {
-            Self::UNKNOWN => SeriesKey::NO_DIRECTION,
-            direction => direction,
-        }
+        self.0 & Self::DIRECTION
+    }
+
+    /// Returns what follows from a packet at the same hook: what is known of the other hook stays.
+    #[inline(always)]
+    pub(super) fn followed_by(self, packet: Self) -> Self {
+        Self(packet.0 | self.0 & Self::ELSEWHERE)
+    }
+
+    /// Returns what follows from a packet at the other hook.
+    #[inline(always)]
+    pub(super) fn passed_elsewhere(self) -> Self {
+        Self(self.0 | Self::ELSEWHERE)
+    }
+
+    /// Whether a packet passed the other hook.
+    #[inline(always)]
+    pub(super) fn is_elsewhere(self, packet: Self) -> bool {
+        (self.0 ^ packet.0) & Self::DIRECTION != 0
+    }
+
+    /// Returns what follows from a sweep, and whether the endpoint moves to the other hook: it does if all packets since
+    /// the sweep before passed that one. `has_counted` says whether any passed its own.
+    #[inline(always)]
+    pub fn swept(self, has_counted: bool) -> (Self, bool) {
+        let moves = self.0 & Self::ELSEWHERE != 0 && !has_counted;
+        let direction = if moves { Self::DIRECTION } else { 0 };
+        (Self((self.0 & !Self::ELSEWHERE) ^ direction), moves)
     }
 
     /// The differentiated services codepoint (RFC 2474).
@@ -362,6 +390,14 @@ impl Hot {
         number == Segment::NUMBER && low != high && is_established
     }
 
+    /// Notes that a sweep came after packets of an endpoint. `has_counted` says whether any of them counted.
+    pub fn sweep_hook(&mut self, endpoint: Endpoint, has_counted: bool) {
+        let (latest, moves) = self.latest(endpoint).swept(has_counted);
+        *endpoint.of_mut(&mut self.latest) = latest;
+        // Packets that would have counted were left out before.
+        self.contended |= u8::from(moves);
+    }
+
     /// Returns the number of the [`Direction`] in which samples of `timed` match: the direction in which packets of the
     /// other endpoint pass. If that has sent none yet (`has_reply` is false), they will pass in the direction opposite to
     /// `timed`'s packets.
@@ -370,10 +406,10 @@ impl Hot {
         if has_reply {
             return self.latest(timed.other()).direction();
         }
-        match self.latest(timed).direction() {
-            SeriesKey::NO_DIRECTION => SeriesKey::NO_DIRECTION,
-            direction if direction == Direction::Ingress as u8 => Direction::Egress as u8,
-            _ => Direction::Ingress as u8,
+        if self.latest(timed).direction() == Direction::Ingress as u8 {
+            Direction::Egress as u8
+        } else {
+            Direction::Ingress as u8
         }
     }
 }

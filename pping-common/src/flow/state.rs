@@ -13,7 +13,7 @@ use crate::{
     method::{Method, Methods},
     parse::{Datagram, Segment, Transport},
     rtt::{Pending, PendingEntry, Progress, RttSummary, Rules, TimestampOption},
-    series::Traffic,
+    series::{SeriesKey, Traffic},
 };
 
 /// A whole flow, as replay has it. The kernel programs have its parts in separate maps: what most packets touch
@@ -32,6 +32,8 @@ pub struct Flow {
     pub locked: Locked,
     /// The pending timestamps.
     pub pending: PendingEntry,
+    /// Whether the latest packet of each endpoint says in which direction it passed. A capture may leave that out.
+    pub has_direction: [bool; 2],
 }
 
 impl Flow {
@@ -43,6 +45,7 @@ impl Flow {
         spin: [SpinTimes::UNSEEN; 2],
         locked: Locked::EMPTY,
         pending: PendingEntry::EMPTY,
+        has_direction: [false; 2],
     };
 
     /// Creates a flow with these facts.
@@ -63,7 +66,7 @@ impl Flow {
         }
     }
 
-    /// Counts a packet that `from` sent.
+    /// Counts a packet that `from` sent. `direction` may be [`SeriesKey::NO_DIRECTION`].
     #[inline]
     pub fn count(
         &mut self,
@@ -72,6 +75,12 @@ impl Flow {
         traffic_class: u8,
         direction: u8,
     ) -> Noted {
+        let is_known = direction != SeriesKey::NO_DIRECTION;
+        let was_known = core::mem::replace(from.of_mut(&mut self.has_direction), is_known);
+        let direction = if is_known { direction } else { self.hot.latest(from).direction() };
+        if is_known && !was_known {
+            *from.of_mut(&mut self.hot.latest) = Latest::new(direction, traffic_class);
+        }
         let glance = self.hot.glance(from);
         let mut counted = Counted { flow: self, from, behind: None };
         let progress = count::count(&mut counted, &glance, transport, traffic_class, direction);
@@ -130,6 +139,11 @@ struct Counted<'a> {
 }
 
 impl DirectionCounts for Counted<'_> {
+    #[inline]
+    fn has_counted(&self) -> bool {
+        self.flow.hot.traffic[self.from as usize] != 0
+    }
+
     #[inline]
     fn add_traffic(&mut self, more: u64) {
         let traffic = &mut self.flow.hot.traffic[self.from as usize];

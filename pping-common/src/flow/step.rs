@@ -41,6 +41,9 @@ impl Glance {
         rules: &Rules,
         pending: impl Fn(Endpoint) -> Option<W>,
     ) -> Effect {
+        if progress == Progress::Elsewhere {
+            return Effect::Nothing;
+        }
         if transitions::has_effect(self.forward.state, self.reverse, transport) {
             return Effect::Anything;
         }

@@ -116,6 +116,8 @@ pub enum Untracked {
     Excluded,
     /// The program of the next stage is not loaded (yet, or any more).
     NotLoaded,
+    /// The packet passed the other hook of its interface than those of its sender that count: it is a copy.
+    OtherHook,
 }
 
 layout!(
@@ -131,6 +133,7 @@ layout!(
         NestedTunnel,
         Excluded,
         NotLoaded,
+        OtherHook,
     }
 );
 
@@ -139,7 +142,7 @@ impl Untracked {
     pub const COUNT: usize = 16;
 
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::NonIp,
         Self::Fragment,
         Self::Truncated,
@@ -151,5 +154,6 @@ impl Untracked {
         Self::NestedTunnel,
         Self::Excluded,
         Self::NotLoaded,
+        Self::OtherHook,
     ];
 }

@@ -31,6 +31,8 @@ pub enum Progress {
     Overlap,
     /// The segment does not go beyond them.
     Behind,
+    /// The packet passed the other hook than those of its endpoint that count: it changes nothing.
+    Elsewhere,
 }
 
 states! {
@@ -56,7 +58,7 @@ pub(crate) fn effect(
     match progress {
         Progress::First | Progress::Overlap => return Effect::Anything,
         Progress::Behind if forward.any(range, |_| true) => return Effect::Anything,
-        Progress::Advance | Progress::Behind | Progress::None => {}
+        Progress::Advance | Progress::Behind | Progress::None | Progress::Elsewhere => {}
     }
     if segment.flags.ack() && reverse.any(range, |end| !is_newer(end, segment.acknowledgement)) {
         return Effect::Anything;
@@ -73,6 +75,6 @@ pub(crate) fn is_first_sent(progress: Progress, flags: TcpFlags) -> bool {
         Progress::Advance | Progress::Overlap => true,
         // In mid-stream, the segment may have been sent before.
         Progress::First => flags.syn(),
-        Progress::Behind | Progress::None => false,
+        Progress::Behind | Progress::None | Progress::Elsewhere => false,
     }
 }

@@ -310,10 +310,14 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     scratch.low = flow.fold(cold, Endpoint::Low, has_segments);
     scratch.high = flow.fold(cold, Endpoint::High, has_segments);
     launder(scratch);
+    // What was sent before an endpoint moves to another hook counts where it passed.
+    flow.hot().load_to(&mut scratch.hot);
+    flow.sweep_hook(Endpoint::Low, scratch.low.packets != 0);
+    flow.sweep_hook(Endpoint::High, scratch.high.packets != 0);
+    launder(scratch);
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;
     }
-    flow.hot().load_to(&mut scratch.hot);
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     Endpoint::each(|timed| {
         if add_up_direction(key, cold, counters, timed) != 0 {

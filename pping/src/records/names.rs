@@ -50,6 +50,7 @@ pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
         Untracked::NestedTunnel => "nested_tunnel",
         Untracked::Excluded => "excluded",
         Untracked::NotLoaded => "not_loaded",
+        Untracked::OtherHook => "other_hook",
     }
 }
 

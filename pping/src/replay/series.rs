@@ -118,9 +118,12 @@ impl Series {
         for (timed, sent, received) in [(Endpoint::Low, low, high), (Endpoint::High, high, low)] {
             let has_reply = flow.sent(timed.other()).packets > 0;
             let state = (&flow.hot, &flow.locked);
-            let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, rules) else {
+            let Some(mut selector) = SeriesSelector::of_flow(key, state, timed, has_reply, rules) else {
                 continue;
             };
+            if !flow.has_direction[if has_reply { timed.other() } else { timed } as usize] {
+                selector.direction = SeriesKey::NO_DIRECTION;
+            }
             let reference = &mut flow.totals[timed as usize].series;
             if let Some(tally) = self.find(reference, &selector, counters).and_then(|index| self.tally(index))
             {

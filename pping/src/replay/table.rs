@@ -5,7 +5,7 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    flow::{Address, Facts, Flow, FlowKey, Ipv4, Ipv6},
+    flow::{Address, Endpoint, Facts, Flow, FlowKey, Ipv4, Ipv6},
     limits::SECOND,
 };
 
@@ -20,17 +20,26 @@ pub(super) struct Entry {
     newest: u64,
     /// The second of the latest packet.
     last_seen: u64,
+    /// Whether any packet of each endpoint has counted in that second.
+    pub(super) has_counted: [bool; 2],
 }
 
 impl Entry {
     /// Creates a flow whose first packet came at `now`.
     pub(super) fn new(facts: Facts, now: u64, second: u64) -> Self {
-        Self { flow: Flow::new(facts), newest: now, last_seen: second }
+        Self { flow: Flow::new(facts), newest: now, last_seen: second, has_counted: [false; 2] }
     }
 
     /// Takes the time of a packet. `number` is the flow's IP protocol number.
     #[inline]
     pub(super) fn touch(&mut self, number: u8, now: u64, second: u64) {
+        if self.last_seen != second {
+            // The kernel programs sweep once a second.
+            for endpoint in [Endpoint::Low, Endpoint::High] {
+                let has_counted = std::mem::take(&mut self.has_counted[endpoint as usize]);
+                self.flow.hot.sweep_hook(endpoint, has_counted);
+            }
+        }
         self.last_seen = second;
         if self.newest.saturating_sub(now) > SETBACK {
             self.flow.set_clock_back(number);

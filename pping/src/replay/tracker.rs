@@ -8,7 +8,7 @@ use pping_common::{
     dns::QueryKey,
     flow::{Address, Endpoint, Facts, Flow, FlowKey, Noted},
     parse::{Decap, Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
-    rtt::{Effect, Method, Sample},
+    rtt::{Effect, Method, Progress, Sample},
 };
 
 use super::{
@@ -182,6 +182,10 @@ impl Tracked<'_> {
         entry.touch(key.protocol, now, second);
         let flow = &mut entry.flow;
         let noted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
+        if noted.progress == Progress::Elsewhere {
+            return Err(Untracked::OtherHook);
+        }
+        entry.has_counted[from as usize] = true;
         self.report.noted(noted, self.metadata);
         if flow.is_fold_due() {
             self.report.fold(&key, flow);

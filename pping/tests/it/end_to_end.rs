@@ -17,6 +17,7 @@ mod flow_events;
 mod hooks;
 mod iperf;
 mod local;
+mod one_arm;
 mod ping;
 mod quic;
 mod rate_limit;

@@ -15,6 +15,7 @@ mod dns;
 mod echoes;
 mod flood;
 mod garbage;
+mod hooks;
 mod interfaces;
 mod local;
 mod loss;

@@ -27,7 +27,12 @@ FOLDER = "PPING_DISSECTED"
 ABOVE_IP = {"tcp", "udp", "icmp", "icmpv6", "gre", "vxlan", "geneve", "gtp", "dns"}
 KNOWN = LINKS | EXTENSIONS | ABOVE_IP | {"frame", "ip", "ipv6", "data"}
 
+# The direction in the flags of a packet in a pcapng file, and what its values say of going out.
+DIRECTION = "frame.packet_flags_direction"
+DIRECTIONS = {"1": False, "0x00000001": False, "2": True, "0x00000002": True}
+
 FIELDS = ["frame.time_epoch", "frame.interface_id", "frame.interface_name", "sll.ifindex"]
+FIELDS += [DIRECTION]
 FIELDS += capture_layers.FIELDS + capture_tcp.FIELDS + capture_icmp.FIELDS
 FIELDS += capture_quic.FIELDS + capture_dns.FIELDS
 
@@ -146,7 +151,7 @@ def packet_of(line, decap):
     source_port, destination_port, content = content
     source = (line.text(header.family + ".src", header.occurrence), source_port)
     target = (line.text(header.family + ".dst", header.occurrence), destination_port)
-    return Packet(now, interface_of(line), source, target, content)
+    return Packet(now, interface_of(line), source, target, content, DIRECTIONS.get(line.text(DIRECTION)))
 
 
 def interface_of(line):

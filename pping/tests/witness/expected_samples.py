@@ -14,7 +14,8 @@ Linux cooked capture v2, the interface index counts too. VLAN identifiers, label
 flow. In each direction of a flow up to eight identifiers can be pending, with the times when they were seen.
 
 Each rule has a number, and is stated at the head of the file that applies it:
-  rules_base.py            1 to 3, 12 to 14, 16    pending recordings, the end of flows, time that goes backwards
+  rules_base.py            1 to 3, 12 to 14, 16,   pending recordings, the end of flows, time that goes backwards,
+                           24, 25                  hooks
   rules_tcp.py             8, 11, T1 to T3         flows of TCP, and which method measures them
   rules_tcp_ts.py          4 to 7, 15              tcp-ts
   rules_tcp_seq.py         S1 to S5                tcp-seq

@@ -18,6 +18,15 @@ Time that goes backwards
 16. If a packet is more than 60 s older than the newest of the file, the clock of rule 13 continues from there: it keeps
     the whole seconds that it shows, and that packet replaces both the first and the newest.
 
+Hooks
+24. A capture may say for each packet whether it came in or went out. The first such packet binds its sender to that
+    direction in a flow. Later packets of that sender in the other direction are copies: they are packets of the flow
+    and advance the clock, but nothing else. A packet that does not say ends the binding, and is no copy.
+25. If all packets that a sender had in a flow in one second of the clock (rule 13) were copies, it is bound to the other
+    direction from the next second on in which the flow has a packet. Then all pending recordings of the flow are
+    dropped, as after packets that were missed, and legs of handshakes end; the next TSval of a direction may not be the
+    first of its tick (rule 15).
+
 Left out: an unanswered flow may also be evicted, once an eighth of the table's capacity (131072) of other flows have
 begun after it. No capture here has that many flows.
 """
@@ -57,6 +66,8 @@ class Packet(NamedTuple):
     source: tuple[str, int] | None = None
     target: tuple[str, int] | None = None
     content: Any = None
+    # Whether it went out; None if the capture does not say.
+    is_outgoing: bool | None = None
 
     def key(self):
         return (self.interface, frozenset([self.source, self.target]))
@@ -102,6 +113,32 @@ class Pending:
         self.last_recording = None
 
 
+class Hooks:
+    """The direction that each sender of a flow is bound to: rules 24 and 25."""
+
+    def __init__(self):
+        self.bound = {}
+        # The senders that had packets in this second, and those that had copies.
+        self.counted, self.copied = set(), set()
+
+    def move(self):
+        """Begins a second. Returns whether any sender moves."""
+        moved = self.copied - self.counted
+        for source in moved:
+            self.bound[source] = not self.bound[source]
+        self.counted, self.copied = set(), set()
+        return bool(moved)
+
+    def is_copy(self, packet):
+        if packet.is_outgoing is None:
+            self.bound.pop(packet.source, None)
+        elif self.bound.setdefault(packet.source, packet.is_outgoing) != packet.is_outgoing:
+            self.copied.add(packet.source)
+            return True
+        self.counted.add(packet.source)
+        return False
+
+
 class Flow:
     """Both directions of a flow, by their source. Each family of methods has its own kind of direction."""
 
@@ -109,6 +146,7 @@ class Flow:
         self.directions = {packet.source: new_direction(), packet.target: new_direction()}
         self.newest = packet.time
         self.last_second = 0
+        self.hooks = Hooks()
 
     def direction(self, source):
         return self.directions[source]
@@ -121,6 +159,20 @@ class Flow:
             for direction in self.directions.values():
                 direction.set_back()
         self.newest = max(self.newest, now)
+
+    def is_copy(self, packet, second):
+        """Rules 24 and 25. Notes that a copy passes."""
+        if second != self.last_second and self.hooks.move():
+            self.miss()
+        if not self.hooks.is_copy(packet):
+            return False
+        self.see(packet.time, second)
+        return True
+
+    def miss(self):
+        """Drops what is pending, because packets were missed."""
+        for direction in self.directions.values():
+            direction.miss()
 
     def idle_limit(self):
         """Returns after how many idle seconds the flow is forgotten."""

@@ -55,7 +55,10 @@ class EchoFlow(Flow):
         newest = self.newest
         super().see(now, second)
         if self.newest < newest:
-            self.latest, self.kept = {}, {}
+            self.miss()
+
+    def miss(self):
+        self.latest, self.kept = {}, {}
 
     def gives_way(self, request, sent, now):
         """The first half of rule E2."""
@@ -115,6 +118,8 @@ class Echoes:
             if not is_request:
                 return []
             flow = self.flows[packet.key()] = EchoFlow(packet, self.limits)
+        if flow.is_copy(packet, second):
+            return []
         flow.see(packet.time, second)
         if is_request:
             flow.request(packet.source, sequence, packet.time)

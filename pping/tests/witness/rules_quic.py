@@ -78,7 +78,11 @@ class Direction:
         self.had_early = self.is_recorded = False
 
     def set_back(self):
-        self.waits_since = self.last_recording = None
+        self.last_recording = None
+        self.miss()
+
+    def miss(self):
+        self.waits_since = None
         self.forget_edges()
 
     def is_early(self, now):
@@ -122,6 +126,9 @@ class QuicFlow(Flow):
         if self.newest < before:
             self.latest = None
 
+    def miss(self):
+        self.all_forget(Direction.miss)
+
     def change_trust(self, by):
         self.trust = min(max(self.trust + by, LEAST_TRUST), MOST_TRUST)
 
@@ -153,6 +160,8 @@ class QuicFlows:
             if packet.content.form not in (LONG, INITIAL):
                 return []
             flow = self.flows[packet.key()] = QuicFlow(packet)
+        if flow.is_copy(packet, second):
+            return []
         flow.see(packet.time, second)
         if is_long:
             matches = self.reply(flow, packet)

@@ -103,6 +103,11 @@ class Direction:
         self.ends.pending.set_back()
         self.handshake.end()
 
+    def miss(self):
+        self.stamps.miss()
+        self.ends.pending.waiting.clear()
+        self.handshake.end()
+
 
 class Connection(Flow):
     """A flow of TCP."""
@@ -165,13 +170,18 @@ class Connections:
 
     def flow(self, packet, second):
         flow = live_flow(self.flows, packet, second)
+        if flow is not None and flow.is_copy(packet, second):
+            return None
         old = None
         if flow is not None and flow.is_over_with(packet):
             old, flow = flow, None
             del self.flows[packet.key()]
         if flow is None and self.methods.begin_flow(packet.content):
             flow = self.flows[packet.key()] = Connection(packet, lambda: Direction(self.limits))
-            if old is not None:
+            if old is None:
+                flow.hooks.is_copy(packet)
+            else:
+                flow.hooks = old.hooks
                 for source, direction in flow.directions.items():
                     direction.ends.highest = old.direction(source).ends.highest
         return flow

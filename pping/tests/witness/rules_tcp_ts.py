@@ -45,4 +45,8 @@ class Stamps:
 
     def set_back(self):
         self.pending.set_back()
+        self.miss()
+
+    def miss(self):
+        self.pending.waiting.clear()
         self.is_next_lost = self.newest is not None

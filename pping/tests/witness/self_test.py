@@ -3,6 +3,7 @@
 import self_test_capture
 import self_test_disorder
 import self_test_dns
+import self_test_hooks
 import self_test_icmp
 import self_test_quic
 import self_test_tcp_handshake
@@ -17,6 +18,7 @@ PARTS = [
     self_test_tcp_handshake,
     self_test_tcp_kinds,
     self_test_icmp,
+    self_test_hooks,
     self_test_dns,
     self_test_quic,
     self_test_time,

@@ -1,9 +1,9 @@
 //! Which segments count as retransmitted, and which packets as marked for congestion.
 
 use crate::{
-    flow::{Behind, Endpoint, Flow, Latest, Noted},
+    flow::{Behind, Endpoint, Flow, Latest, Noted, Progress, Sent},
     parse::Transport,
-    rtt::Rules,
+    rtt::{Effect, Rules},
     series::SeriesKey,
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
 };
@@ -159,7 +159,24 @@ fn ce_is_the_mark_of_congestion_alone() {
 
 #[test]
 fn the_direction_of_a_capture_may_be_unknown() {
-    for direction in [0, 1, SeriesKey::NO_DIRECTION] {
+    let mut flow = Flow::EMPTY;
+    flow.count(Endpoint::Low, &data(1, 1), 0, 1);
+    assert!(flow.has_direction[0]);
+    let noted = flow.count(Endpoint::Low, &data(101, 2), 0, SeriesKey::NO_DIRECTION);
+    assert!(is_new(noted), "it is no copy");
+    assert!(!flow.has_direction[0]);
+    // The next that says so binds it again.
+    for direction in [0, 1, 0] {
+        assert!(
+            is_new(flow.count(Endpoint::Low, &data(201, 3), 0, direction)) == (direction == 0),
+            "{direction}"
+        );
+    }
+}
+
+#[test]
+fn direction_and_class_are_in_one_byte() {
+    for direction in [0, 1] {
         for traffic_class in [0, 46 << 2, u8::MAX] {
             let latest = Latest::new(direction, traffic_class);
             assert_eq!((latest.direction(), latest.dscp()), (direction, traffic_class >> 2));
@@ -174,4 +191,90 @@ fn echoes_are_not_sent_again() {
     for _ in 0..3 {
         assert_eq!(note(&mut flow, request(7), 0).behind, None);
     }
+}
+
+fn is_new(noted: Noted) -> bool {
+    matches!(noted.progress, Progress::First | Progress::Advance)
+}
+
+/// The packets, bytes, retransmissions and marks of an endpoint.
+fn counted(flow: &Flow, endpoint: Endpoint) -> (Sent, u32, u32) {
+    let events = flow.events[endpoint as usize];
+    (flow.sent(endpoint), events.retransmissions, events.ce_packets)
+}
+
+/// Passes a packet through both hooks of an interface, and asserts that the second passage changes nothing.
+fn pass_both(flow: &mut Flow, from: Endpoint, transport: Transport, first: u8) -> Noted {
+    let noted = flow.count(from, &transport, 3, first);
+    assert_ne!(noted.progress, Progress::Elsewhere);
+    flow.step(from, &transport, noted.progress, 1, &Rules::UNLIMITED);
+    let before = counted(flow, from);
+    let copy = flow.count(from, &transport, 3, 1 - first);
+    assert_eq!((copy.progress, copy.behind), (Progress::Elsewhere, None));
+    assert_eq!(counted(flow, from), before);
+    assert_eq!(flow.effect(from, &transport, copy.progress, &Rules::UNLIMITED), Effect::Nothing);
+    noted
+}
+
+#[test]
+fn packets_at_the_other_hook_are_copies() {
+    for first in [0, 1] {
+        let mut flow = Flow::EMPTY;
+        for (from, sequence) in [(Endpoint::Low, 1_000), (Endpoint::High, 5_000)] {
+            assert_eq!(pass_both(&mut flow, from, data(sequence, 1), first).behind, None);
+            assert_eq!(pass_both(&mut flow, from, data(sequence + 100, 2), first).behind, None);
+            // Sent again, and forwarded again.
+            let again = pass_both(&mut flow, from, data(sequence + 100, 3), first);
+            assert_eq!(again.behind, Some(Behind::Retransmitted));
+            pass_both(&mut flow, from, request(1), first);
+            assert_eq!(counted(&flow, from), (Sent { packets: 4, bytes: 356 }, 1, 4));
+            assert_eq!(flow.hot.latest(from).direction(), first);
+        }
+    }
+}
+
+#[test]
+fn many_packets_may_pass_one_hook_before_their_copies_pass_the_other() {
+    let mut flow = Flow::EMPTY;
+    for batch in 0..5 {
+        let sequences = (0..10).map(|number| 1_000 * batch + 100 * number);
+        for sequence in sequences.clone() {
+            assert!(is_new(flow.count(Endpoint::Low, &data(sequence, 1), 0, 0)));
+        }
+        for sequence in sequences {
+            assert_eq!(flow.count(Endpoint::Low, &data(sequence, 1), 0, 1).progress, Progress::Elsewhere);
+        }
+    }
+    assert_eq!(flow.sent(Endpoint::Low), Sent { packets: 50, bytes: 5_000 });
+}
+
+#[test]
+fn an_endpoint_moves_once_all_packets_of_a_second_pass_the_other_hook() {
+    let mut flow = Flow::EMPTY;
+    let sweep = |flow: &mut Flow, has_counted| flow.hot.sweep_hook(Endpoint::Low, has_counted);
+    flow.count(Endpoint::Low, &data(1_000, 1), 0, 0);
+    // It was here as well in this second.
+    flow.count(Endpoint::Low, &data(1_100, 2), 0, 1);
+    sweep(&mut flow, true);
+    assert_eq!(flow.hot.latest(Endpoint::Low).direction(), 0);
+    // It was nowhere.
+    sweep(&mut flow, false);
+    assert_eq!((flow.hot.latest(Endpoint::Low).direction(), flow.hot.contended), (0, 0));
+    flow.count(Endpoint::Low, &data(1_200, 3), 0, 1);
+    sweep(&mut flow, false);
+    assert_eq!(flow.hot.latest(Endpoint::Low).direction(), 1);
+    assert_eq!(flow.hot.contended, 1, "what is pending may have been echoed unseen");
+    assert!(is_new(flow.count(Endpoint::Low, &data(1_300, 4), 0, 1)));
+    assert_eq!(flow.count(Endpoint::Low, &data(1_300, 4), 0, 0).progress, Progress::Elsewhere);
+}
+
+#[test]
+fn endpoints_at_different_hooks_count_each_at_its_own() {
+    let mut flow = Flow::EMPTY;
+    for (number, from) in [(0, Endpoint::Low), (1, Endpoint::High), (2, Endpoint::Low), (3, Endpoint::High)] {
+        let noted = flow.count(from, &data(100 * number, number), 0, from as u8);
+        assert!(is_new(noted));
+    }
+    assert_eq!(flow.hot.matching_direction(Endpoint::Low, true), 1);
+    assert_eq!(flow.hot.matching_direction(Endpoint::High, true), 0);
 }

@@ -11,7 +11,8 @@ use pping::{
 use pping_common::{
     abi::{Endpoints, RttEvent},
     bytes::Captured,
-    parse::{Decap, LinkType},
+    flow::{Endpoint, FlowKey, Ipv4, Ipv6},
+    parse::{Decap, Family, Frame, LinkType, Scope, Vlan},
     rtt::{Method, Methods, Rules},
 };
 
@@ -87,12 +88,31 @@ fn replayed(frames: &[(u64, Vec<u8>)], decap: Decap) -> Vec<Pair> {
     samples(&events).iter().map(pair).collect()
 }
 
-/// Sends the frames through the programs in alternation. Returns their matches, after comparing them with those of user
-/// space.
-fn in_kernel(rig: &mut Rig, frames: &[(u64, Vec<u8>)], programs: &[Program], what: &str) -> Vec<Pair> {
+/// The endpoint of the flow that sent a frame, as far as it has any.
+fn sender(bytes: &[u8], decap: Decap) -> Endpoint {
+    let mut frame = Frame::EMPTY;
+    let captured = Captured { bytes, frame_len: bytes.len() };
+    let parsed = frame.parse(&captured, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL);
+    match frame.family {
+        _ if parsed.is_err() => Endpoint::Low,
+        Family::V4 => FlowKey::<Ipv4>::new(0, &frame).1,
+        Family::V6 => FlowKey::<Ipv6>::new(0, &frame).1,
+    }
+}
+
+/// Sends the frames of low endpoints through the first of these programs in alternation, and those of high endpoints through the
+/// second. Returns their matches, after comparing them with those of user space.
+fn in_kernel(
+    rig: &mut Rig,
+    frames: &[(u64, Vec<u8>)],
+    decap: Decap,
+    programs: [&[Program]; 2],
+    what: &str,
+) -> Vec<Pair> {
     rig.start_over();
     let mut pairs = Vec::new();
     for (number, (_, bytes)) in frames.iter().enumerate() {
+        let programs = programs[sender(bytes, decap) as usize];
         rig.send(programs[number % programs.len()], bytes);
         if number % 1000 == 999 || number + 1 == frames.len() {
             let what = format!("{what}, {programs:?}, up to packet {}", number + 1);
@@ -108,17 +128,18 @@ fn captures_match_in_the_kernel_as_in_a_replay() {
     let mut compared = 0;
     let [mut inside_of_tunnels, mut outside_of_tunnels] = [Decap::ALL, Decap::NONE]
         .map(|decap| Rig::with(LoadOptions { decap, ..TIMELESS }, LinkType::Ethernet));
+    let (ins, xdp, out) =
+        (&[Program::Ingress, Program::Xdp][..], &[Program::Xdp][..], &[Program::Egress][..]);
     for file in files() {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         let frames = frames(&file);
         let (inside, outside) = (replayed(&frames, Decap::ALL), replayed(&frames, Decap::NONE));
         // If the capture has no tunnels, both results are equal, and one run is enough: a test run of XDP takes long.
-        let off = (inside != outside).then_some((&mut outside_of_tunnels, outside));
-        for (rig, expected) in [(&mut inside_of_tunnels, inside)].into_iter().chain(off) {
-            let apart = [&[Program::Ingress, Program::Egress][..], &[Program::Xdp]];
-            let mixed = [&[Program::Ingress, Program::Egress, Program::Xdp][..]];
-            for programs in if is_exhaustive() { &apart[..] } else { &mixed } {
-                let found = in_kernel(rig, &frames, programs, &name);
+        let off = (inside != outside).then_some((&mut outside_of_tunnels, Decap::NONE, outside));
+        for (rig, decap, expected) in [(&mut inside_of_tunnels, Decap::ALL, inside)].into_iter().chain(off) {
+            let all = [[ins, out], [xdp, xdp], [out, ins], [&ins[..1], out]];
+            for &programs in if is_exhaustive() { &all[..] } else { &all[..1] } {
+                let found = in_kernel(rig, &frames, decap, programs, &name);
                 let first = found.iter().zip(&expected).position(|(found, expected)| found != expected);
                 assert_eq!(first, None, "{name}: {:?}", first.map(|at| (found[at], expected[at])));
                 assert_eq!(found.len(), expected.len(), "{name}, {programs:?}");

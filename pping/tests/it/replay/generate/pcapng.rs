@@ -17,6 +17,7 @@ const COMMENT: u16 = 1;
 const IF_NAME: u16 = 2;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
+const EPB_FLAGS: u16 = 2;
 
 /// The resolution of an interface's times.
 #[derive(Clone, Copy)]
@@ -91,13 +92,27 @@ impl Section {
 
     /// Adds a frame on the interface with this number.
     pub(super) fn frame(&mut self, number: u32, frame: &Frame) {
+        self.frame_with_flags(number, frame, None);
+    }
+
+    /// Adds a frame that came in or went out by the interface with this number.
+    pub(super) fn passing(&mut self, number: u32, frame: &Frame, is_outgoing: bool) {
+        self.frame_with_flags(number, frame, Some(if is_outgoing { 2 } else { 1 }));
+    }
+
+    fn frame_with_flags(&mut self, number: u32, frame: &Frame, flags: Option<u32>) {
         let Interface { resolution, offset, .. } = self.interfaces[number as usize];
         let time = resolution.count(frame.at - offset * 1_000_000_000);
         let numbers = [number, (time >> 32) as u32, time as u32, frame.bytes.len() as u32, frame.len as u32];
         let mut body = numbers.map(|number| self.endian.u32(number)).concat();
         body.extend(padded(&frame.bytes));
+        if let Some(flags) = flags {
+            body.extend(self.option(EPB_FLAGS, &self.endian.u32(flags)));
+        }
         if frame.at % 2 == 1 {
             body.extend(self.option(COMMENT, b"odd"));
+        }
+        if flags.is_some() || frame.at % 2 == 1 {
             body.extend(self.option(END_OF_OPTIONS, &[]));
         }
         self.block(ENHANCED_PACKET, &body);

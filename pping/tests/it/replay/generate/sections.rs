@@ -7,7 +7,7 @@ use super::{
     pcap::Endian,
     pcapng::{Interface, Resolution, Section},
 };
-use crate::frames::Ip;
+use crate::frames::{Ip, Tcp};
 
 const NULL: u16 = 0;
 const ETHERNET: u16 = 1;
@@ -20,6 +20,7 @@ pub(super) fn captures() -> Vec<Golden> {
         Golden::new("interfaces-big-endian.pcapng", interfaces(Endian::Big)).with_samples("interfaces"),
         Golden::new("resolutions.pcapng", resolutions()),
         Golden::new("sections.pcapng", sections()),
+        Golden::new("hooks.pcapng", hooks()),
     ]
 }
 
@@ -52,6 +53,32 @@ fn interfaces(endian: Endian) -> Vec<u8> {
             2,
             &TimedPacket { at: packet.at + 2_000_003, ..packet.clone() }.frame(links::null_little_endian),
         );
+    }
+    section.bytes()
+}
+
+/// Each packet comes in and goes out by the same interface. Then a host is at the other hook for some seconds.
+fn hooks() -> Vec<u8> {
+    /// How long it takes to forward a packet, ns.
+    const FORWARDING: u64 = 20_001;
+    let mut section = Section::new(Endian::Little);
+    section.interface(interface(ETHERNET, Some("arm")));
+    let without_timestamps = |_, _| Tcp::with_options(Vec::new());
+    let dialogues = [
+        Dialogue::new(Ip::v4(), 0).basic().answer().ping(),
+        Dialogue::new(Ip::v6(), 3).with_segments(without_timestamps).basic().answer().ping(),
+    ];
+    for packet in dialogues.into_iter().flat_map(Dialogue::packets) {
+        section.passing(0, &packet.on_ethernet(), false);
+        section.passing(0, &TimedPacket { at: packet.at + FORWARDING, ..packet }.on_ethernet(), true);
+    }
+    let moving = (0..8).fold(Dialogue::new(Ip::v4(), 6), |dialogue, number| {
+        let at = 600 * u64::from(number);
+        dialogue.request(at, number).reply(at + 20, number)
+    });
+    for (number, packet) in moving.packets().into_iter().enumerate() {
+        // The hosts change sides between the second and the third ping.
+        section.passing(0, &packet.on_ethernet(), packet.is_outward == (number >= 4));
     }
     section.bytes()
 }
