@@ -4,7 +4,7 @@ use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, Direction, SeriesSelector},
     flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance},
-    parse::{Datagram, Family, Frame, Transport, Untracked},
+    parse::{Datagram, Family, Frame, Kind, Transport, Untracked},
     rtt::{Effect, Pass, Progress, is_newer},
     table::Candidates,
 };
@@ -315,6 +315,12 @@ fn measure<A: Flows>(
         &mut scratch.plan,
     );
     launder(scratch);
+    if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
+        guard.view(&mut scratch.copies).free_answered_echo(from, &mut scratch.plan);
+        launder(scratch);
+        guard.view(&mut scratch.copies).limit_echo(from, now, rules, &mut scratch.plan);
+        launder(scratch);
+    }
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
     guard.view(&mut scratch.copies).find(from, now, rules, pass, &mut scratch.plan, measured);
     launder(scratch);
@@ -322,6 +328,17 @@ fn measure<A: Flows>(
         counters.at(field!(Counters, no_pending)).count(1);
     }
     launder(scratch);
+    if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
+        guard.view(&mut scratch.copies).free_repeated_echo(&scratch.plan);
+        launder(scratch);
+        guard.view(&mut scratch.copies).push_echo(now, &mut scratch.plan);
+        launder(scratch);
+        guard.view(&mut scratch.copies).keep_echo(from, now, rules, &scratch.plan, &mut scratch.measured);
+        launder(scratch);
+        guard.view(&mut scratch.copies).note_pending_echoes();
+        launder(scratch);
+        return;
+    }
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
     guard.view(&mut scratch.copies).record(from, now, rules, pass, &scratch.plan, measured);
     launder(scratch);

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     parse::{Datagram, Kind, Transport},
     rtt::{
-        self, Effect, MatchPlan, Measured, Method, Pass, PendingIdentifiers, PendingRange, Progress,
-        RttSummary, Rules, icmp_echo,
+        self, Effect, MatchPlan, Measured, Pass, PendingIdentifiers, PendingRange, Progress, RttSummary,
+        Rules, icmp_echo,
     },
 };
 
@@ -126,8 +126,19 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
             if pass == Pass::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
                 self.plan(from, transport, progress, now, rules, pass, &mut plan);
+                if transport.kind == Kind::Echo {
+                    self.free_answered_echo(from, &mut plan);
+                    self.limit_echo(from, now, rules, &mut plan);
+                }
                 self.find(from, now, rules, pass, &mut plan, measured);
-                self.record(from, now, rules, pass, &plan, measured);
+                if transport.kind == Kind::Echo {
+                    self.free_repeated_echo(&plan);
+                    self.push_echo(now, &mut plan);
+                    self.keep_echo(from, now, rules, &plan, measured);
+                    self.note_pending_echoes();
+                } else {
+                    self.record(from, now, rules, pass, &plan, measured);
+                }
             }
         }
         outcome
@@ -222,16 +233,10 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
             && self.hot.state(reverse).has_pending()
             && let Some(entry) = self.pending.entry()
         {
-            if plan.method == Method::IcmpEcho {
-                let (min, smoothed) = self.locked.rtts(reverse);
-                icmp_echo::find(entry, reverse as usize, [min, smoothed], now, rules, plan);
-                self.set_echoes_pending();
-            } else {
-                let pending = reverse.of_mut(&mut entry.directions);
-                pending.free_echoed(PendingRange::of(rules.methods, pass), plan);
-                let has_pending = pending.has_pending();
-                self.hot.direction_mut(reverse).state.set_has_pending(has_pending);
-            }
+            let pending = reverse.of_mut(&mut entry.directions);
+            pending.free_echoed(PendingRange::of(rules.methods, pass), plan);
+            let has_pending = pending.has_pending();
+            self.hot.direction_mut(reverse).state.set_has_pending(has_pending);
         }
         rtt::take_sample(now, plan, measured);
         if measured.has_sample {
@@ -262,11 +267,6 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
         let (min, smoothed) = self.locked.rtts(from);
         let Some(entry) = self.pending.entry() else { return };
-        if plan.method == Method::IcmpEcho {
-            icmp_echo::record(entry, [min, smoothed], now, rules, plan, measured);
-            self.set_echoes_pending();
-            return;
-        }
         let recorded_at = *from.of(&entry.recorded_at);
         let rtt = RttSummary { recorded_at, min, smoothed };
         let pending = from.of_mut(&mut entry.directions);
@@ -281,9 +281,72 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
+    /// For an echo reply, frees the request that it answers. The steps of echoes are apart from each other for the
+    /// verifier, which follows each of them once.
+    #[inline(always)]
+    pub fn free_answered_echo(&mut self, from: Endpoint, plan: &mut MatchPlan) {
+        if plan.freed_below != 0
+            && self.hot.state(from.other()).has_pending()
+            && let Some(entry) = self.pending.entry()
+        {
+            icmp_echo::free_answered(entry, plan);
+        }
+        // The step that finds the echoes of other methods has nothing to free.
+        plan.freed_below = 0;
+    }
+
+    /// For an echo reply, applies the limits.
+    #[inline(always)]
+    pub fn limit_echo(&mut self, from: Endpoint, now: u64, rules: &Rules, plan: &mut MatchPlan) {
+        let reverse = from.other();
+        let (min, smoothed) = self.locked.rtts(reverse);
+        if let Some(entry) = self.pending.entry() {
+            icmp_echo::limit(reverse.of_mut(&mut entry.recorded_at), [min, smoothed], now, rules, plan);
+        }
+    }
+
+    /// For an echo request, frees the pending request with its number.
+    #[inline(always)]
+    pub fn free_repeated_echo(&mut self, plan: &MatchPlan) {
+        if plan.should_record != 0
+            && let Some(entry) = self.pending.entry()
+        {
+            icmp_echo::free_repeated(entry, plan);
+        }
+    }
+
+    /// Records an echo request among the latest. Apart from [`LockedFlow::free_repeated_echo`]: there the verifier follows
+    /// every combination of slots that are freed or not.
+    #[inline(always)]
+    pub fn push_echo(&mut self, now: u64, plan: &mut MatchPlan) {
+        // It is 0 if nothing is pushed out.
+        plan.recorded_at = 0;
+        if plan.should_record != 0
+            && let Some(entry) = self.pending.entry()
+        {
+            icmp_echo::push(entry, now, plan);
+        }
+    }
+
+    /// Keeps the echo request that was pushed out of the latest, if there is room for it.
+    #[inline(always)]
+    pub fn keep_echo(
+        &mut self,
+        from: Endpoint,
+        now: u64,
+        rules: &Rules,
+        plan: &MatchPlan,
+        measured: &mut Measured,
+    ) {
+        let (min, smoothed) = self.locked.rtts(from);
+        if let Some(entry) = self.pending.entry() {
+            icmp_echo::keep(entry, [min, smoothed], now, rules, plan, measured);
+        }
+    }
+
     /// Notes whether any echo request is pending. Both directions have them in one place.
     #[inline(always)]
-    fn set_echoes_pending(&mut self) {
+    pub fn note_pending_echoes(&mut self) {
         let has_pending = self.pending.entry().is_some_and(|entry| icmp_echo::has_pending(entry));
         Endpoint::each(|endpoint| self.hot.direction_mut(endpoint).state.set_has_pending(has_pending));
     }

@@ -39,37 +39,58 @@ pub(crate) fn plan(from: u32, echo: &Echo, plan: &mut MatchPlan) {
     }
 }
 
-/// Frees the request that a reply answers. It gives a sample unless the limits forbid it. `sender` is the number of the
-/// request's sender, and the array has its lowest and its smoothed RTT.
+/// Frees the request that a reply answers, and notes when it was sent.
 #[inline(always)]
-pub(crate) fn find(
-    entry: &mut PendingEntry,
-    sender: usize,
-    [min, smoothed]: [u64; 2],
-    now: u64,
-    rules: &Rules,
-    plan: &mut MatchPlan,
-) {
+pub(crate) fn free_answered(entry: &mut PendingEntry, plan: &mut MatchPlan) {
     let [latest, kept] = &mut entry.directions;
     latest.free_echoed(PendingRange::WHOLE, plan);
     kept.free_echoed(PendingRange::WHOLE, plan);
     // Only the sequence number is reported.
     plan.matched &= (1 << SENDER_SHIFT) - 1;
-    let (sent_at, sampled_at) = (plan.recorded_at, &mut entry.recorded_at[sender]);
+}
+
+/// Takes the sample back if the limits forbid it. `sampled_at` is when the sender's newest request of a sample was sent,
+/// ns, and the array has its lowest and its smoothed RTT.
+#[inline(always)]
+pub(crate) fn limit(
+    sampled_at: &mut u64,
+    [min, smoothed]: [u64; 2],
+    now: u64,
+    rules: &Rules,
+    plan: &mut MatchPlan,
+) {
     // Replies may come in another order than the requests.
-    let (earlier, later) =
-        if sent_at < *sampled_at { (sent_at, *sampled_at) } else { (*sampled_at, sent_at) };
+    let (before, sent_at) = (*sampled_at, plan.recorded_at);
+    let (earlier, later) = if sent_at < before { (sent_at, before) } else { (before, sent_at) };
     let rtt = RttSummary { recorded_at: earlier, min, smoothed };
-    if sent_at > now || *sampled_at != 0 && !rules.allow(&rtt, later) {
+    if sent_at > now || before != 0 && !rules.allow(&rtt, later) {
         plan.recorded_at = 0;
     } else {
         *sampled_at = later;
     }
 }
 
-/// Records a request at `now`, ns. The array has the lowest and the smoothed RTT of its sender.
+/// Frees the pending request with the number of this one.
 #[inline(always)]
-pub(crate) fn record(
+pub(crate) fn free_repeated(entry: &mut PendingEntry, plan: &MatchPlan) {
+    let [latest, kept] = &mut entry.directions;
+    latest.free_range(PendingRange::WHOLE, plan.identifier, 1);
+    kept.free_range(PendingRange::WHOLE, plan.identifier, 1);
+}
+
+/// Records a request at `now`, ns, among the latest, and leaves the one that it pushes out in the plan: its identifier in
+/// `matched`, and when it was sent in `recorded_at`.
+#[inline(always)]
+pub(crate) fn push(entry: &mut PendingEntry, now: u64, plan: &mut MatchPlan) {
+    let [latest, _] = &mut entry.directions;
+    let slot = latest.oldest(PendingRange::WHOLE);
+    (plan.matched, plan.recorded_at) = (latest.identifiers[slot], latest.times[slot]);
+    latest.put(slot, plan.identifier, now);
+}
+
+/// Keeps the request that [`push`] has pushed out, if there is room for it. The array has the lowest and the smoothed RTT.
+#[inline(always)]
+pub(crate) fn keep(
     entry: &mut PendingEntry,
     [min, smoothed]: [u64; 2],
     now: u64,
@@ -77,12 +98,9 @@ pub(crate) fn record(
     plan: &MatchPlan,
     measured: &mut Measured,
 ) {
-    let PendingEntry { recorded_at: sampled_at, directions: [latest, kept] } = entry;
-    latest.free_range(PendingRange::WHOLE, plan.identifier, 1);
-    kept.free_range(PendingRange::WHOLE, plan.identifier, 1);
-    let slot = latest.oldest(PendingRange::WHOLE);
-    let (pushed, since) = (latest.identifiers[slot], latest.times[slot]);
-    latest.put(slot, plan.identifier, now);
+    let PendingEntry { recorded_at: sampled_at, directions: [_, kept] } = entry;
+    let (newest, slot) = (kept.newest_time(), kept.oldest(PendingRange::WHOLE));
+    let (pushed, since) = (plan.matched, plan.recorded_at);
     if since == 0 {
         return;
     }
@@ -90,13 +108,12 @@ pub(crate) fn record(
         measured.gave_way = true;
         return;
     }
-    let before = kept.newest_time().max(sampled_at[sender(pushed)]);
+    let before = newest.max(sampled_at[sender(pushed)]);
     if !rules.allow(&RttSummary { recorded_at: before, min, smoothed }, since) {
         return;
     }
-    let slot = kept.oldest(PendingRange::WHOLE);
-    let (oldest, oldest_since) = (kept.identifiers[slot], kept.times[slot]);
-    if oldest_since != 0 && !gives_way(oldest, oldest_since, sampled_at, now) {
+    let oldest_since = kept.times[slot];
+    if oldest_since != 0 && !gives_way(kept.identifiers[slot], oldest_since, sampled_at, now) {
         measured.pending_full = true;
         return;
     }
