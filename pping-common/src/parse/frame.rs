@@ -36,6 +36,11 @@ pub struct Frame {
     pub family: Family,
     /// The protocol to count the packet under.
     pub protocol: Protocol,
+    /// Whether only its version says that an IP header is one. Behind MPLS labels it can as well be an Ethernet header
+    /// whose destination address begins with a 4 or a 6.
+    pub(super) is_guessed: bool,
+    /// While the headers below IP are parsed, the ethertype of what begins at `network_offset`, or a greater number.
+    pub(super) ethertype: u32,
     /// The IP protocol number that the IP header and its extensions announce.
     pub(super) next_header: u8,
     /// The IPv4 type of service or IPv6 traffic class byte (RFC 2474, RFC 3168); 0 if there is none.
@@ -54,15 +59,31 @@ impl Frame {
         vlan: Vlan::NONE,
         family: Family::V4,
         protocol: Protocol::NonIp,
+        is_guessed: false,
+        ethertype: 0,
         next_header: 0,
         traffic_class: 0,
     };
+
+    /// Notes the ethertype and offset of a header below IP.
+    #[inline(always)]
+    pub(super) fn set_next_header_below_ip(&mut self, ethertype: u32, offset: usize) {
+        self.ethertype = ethertype;
+        self.network_offset = offset as u32;
+    }
+
+    /// The ethertype and offset that were noted last.
+    #[inline(always)]
+    pub(super) fn next_header_below_ip<O: Bytes + ?Sized>(&self) -> (u32, usize) {
+        (self.ethertype, O::bounded::<MAX_OFFSET>(self.network_offset as usize))
+    }
 
     /// Notes the version and offset of the IP header.
     #[inline(always)]
     pub(super) fn set_network_header(&mut self, family: Family, offset: usize) {
         self.family = family;
         self.network_offset = offset as u32;
+        self.is_guessed = false;
     }
 
     /// The frame from its transport header on, as far as it was captured. `bytes` is the frame that was parsed.

@@ -1,7 +1,7 @@
 //! IPv4 (RFC 791) and IPv6 (RFC 8200) headers, down to the transport header.
 
 use super::{
-    address::IpAddress,
+    address::{Family, IpAddress},
     class::{ICMP, ICMPV6, Protocol, TCP, UDP, Untracked},
     frame::Frame,
 };
@@ -23,6 +23,24 @@ const IPV6_HEADER: usize = 40;
 const IPV4_FRAGMENT_OFFSET: u16 = 0x1fff;
 /// The same in an IPv6 fragment header, where the low bits are flags.
 const IPV6_FRAGMENT_OFFSET: u16 = 0xfff8;
+
+/// Whether the bytes at `start` can be an IP header of this family: its length field must go to the end of the frame,
+/// except for what Ethernet may add there.
+#[inline(always)]
+pub(super) fn is_plausible<O: Bytes + ?Sized>(
+    bytes: &O,
+    start: usize,
+    family: Family,
+) -> Result<bool, Untracked> {
+    /// The most bytes that fill up a frame. It has room for a checksum or a trailer of a switch.
+    const MAX_PADDING: usize = 46;
+    let header: [u8; 8] = bytes.read(start).ok_or(Untracked::Truncated)?;
+    let (has_header, len) = match family {
+        Family::V4 => (header[0] & 0xf >= 5, usize::from(u16::from_be_bytes([header[2], header[3]]))),
+        Family::V6 => (true, IPV6_HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]))),
+    };
+    Ok(has_header && bytes.frame_len().wrapping_sub(start + len) <= MAX_PADDING)
+}
 
 #[inline(always)]
 pub(super) fn parse_v4<O: Bytes + ?Sized>(

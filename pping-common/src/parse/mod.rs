@@ -86,6 +86,9 @@ impl Frame {
     #[inline(always)]
     pub fn parse_network<O: Bytes + ?Sized>(&mut self, bytes: &O) -> Result<(), Untracked> {
         let offset = O::bounded::<MAX_OFFSET>(self.network_offset as usize);
+        if self.is_guessed && !ip::is_plausible(bytes, offset, self.family)? {
+            return Err(Untracked::NonIp);
+        }
         match self.family {
             Family::V4 => ip::parse_v4(bytes, offset, self),
             Family::V6 => ip::parse_v6(bytes, offset, self),

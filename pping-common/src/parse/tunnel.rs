@@ -20,6 +20,8 @@ const GTP_U_PORT: u16 = 2152;
 
 /// Ethernet inside a tunnel (Transparent Ethernet Bridging, RFC 7637, 3.2).
 const ETHERTYPE_ETHERNET: u16 = 0x6558;
+/// IP, of which version its first byte says. It is greater than any ethertype that a packet can have.
+const OF_VERSION: u32 = 0x1_0000;
 
 /// The tunnels that are entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,15 +89,29 @@ pub(super) fn enter<O: Bytes + ?Sized>(
     decap: Decap,
 ) -> Result<bool, Untracked> {
     let offset = frame.transport_offset::<O>();
-    let inside = match tunnel(bytes, frame, decap)? {
+    let (ethertype, inside) = match tunnel(bytes, frame, decap)? {
         Tunnel::None => return Ok(false),
-        Tunnel::Ip => frame.set_network_header_by_version(bytes, offset),
-        Tunnel::Gre => gre(bytes, offset, frame),
-        Tunnel::Vxlan => vxlan(bytes, offset + UDP_HEADER, frame),
-        Tunnel::Geneve => geneve(bytes, offset + UDP_HEADER, frame),
-        Tunnel::GtpU => gtp_u(bytes, offset + UDP_HEADER, frame),
+        Tunnel::Ip => (OF_VERSION, offset),
+        Tunnel::Gre => gre(bytes, offset)?,
+        Tunnel::Vxlan => vxlan(bytes, offset + UDP_HEADER)?,
+        Tunnel::Geneve => geneve(bytes, offset + UDP_HEADER)?,
+        Tunnel::GtpU => gtp_u(bytes, offset + UDP_HEADER)?,
     };
-    inside.map(|()| true)
+    // Behind this the verifier knows nothing of the tunnel, and follows the rest once.
+    frame.set_next_header_below_ip(ethertype, inside);
+    O::launder(frame);
+    let (ethertype, offset) = frame.next_header_below_ip::<O>();
+    if ethertype == OF_VERSION {
+        frame.set_network_header_by_version(bytes, offset)?;
+        return Ok(true);
+    }
+    let ethertype = ethertype as u16;
+    match ethertype {
+        ETHERTYPE_ETHERNET => link::ethernet(bytes, offset, frame)?,
+        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 | ETHERTYPE_MPLS => link::follow(bytes, ethertype, offset, frame)?,
+        _ => return Err(Untracked::Unsupported),
+    }
+    Ok(true)
 }
 
 #[inline(always)]
@@ -119,23 +135,11 @@ fn tunnel<O: Bytes + ?Sized>(bytes: &O, frame: &Frame, decap: Decap) -> Result<T
     })
 }
 
-/// Finds the IP header behind this ethertype inside a tunnel.
-#[inline(always)]
-fn inside<O: Bytes + ?Sized>(
-    bytes: &O,
-    ethertype: u16,
-    offset: usize,
-    frame: &mut Frame,
-) -> Result<(), Untracked> {
-    match ethertype {
-        ETHERTYPE_ETHERNET => link::ethernet(bytes, offset, frame),
-        ETHERTYPE_IPV4 | ETHERTYPE_IPV6 | ETHERTYPE_MPLS => link::follow(bytes, ethertype, offset, frame),
-        _ => Err(Untracked::Unsupported),
-    }
-}
+/// The content of a tunnel: its ethertype, and where it begins.
+type Inside = (u32, usize);
 
 #[inline(always)]
-fn gre<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn gre<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> Result<Inside, Untracked> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
     const KEY: u16 = 0x2000;
@@ -149,11 +153,11 @@ fn gre<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result
     }
     let optional = |flag| if flags & flag == 0 { 0 } else { 4 };
     let header = 4 + optional(CHECKSUM) + optional(KEY) + optional(SEQUENCE);
-    inside(bytes, u16::from_be_bytes([type_high, type_low]), offset + header, frame)
+    Ok((u32::from(u16::from_be_bytes([type_high, type_low])), offset + header))
 }
 
 #[inline(always)]
-fn vxlan<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn vxlan<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> Result<Inside, Untracked> {
     const HEADER: usize = 8;
     /// The flag for a network identifier. Without it the packet is no VXLAN (RFC 7348, 5).
     const HAS_IDENTIFIER: u8 = 0x08;
@@ -161,11 +165,11 @@ fn vxlan<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
     if flags & HAS_IDENTIFIER == 0 {
         return Err(Untracked::Unsupported);
     }
-    link::ethernet(bytes, offset + HEADER, frame)
+    Ok((ETHERTYPE_ETHERNET.into(), offset + HEADER))
 }
 
 #[inline(always)]
-fn geneve<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn geneve<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> Result<Inside, Untracked> {
     const HEADER: usize = 8;
     const CONTROL: u8 = 0x80;
     let [start, flags, type_high, type_low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
@@ -173,11 +177,11 @@ fn geneve<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Res
         return Err(Untracked::Unsupported);
     }
     let options = usize::from(start & 0x3f) * 4;
-    inside(bytes, u16::from_be_bytes([type_high, type_low]), offset + HEADER + options, frame)
+    Ok((u32::from(u16::from_be_bytes([type_high, type_low])), offset + HEADER + options))
 }
 
 #[inline(always)]
-fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> Result<Inside, Untracked> {
     const HEADER: usize = 8;
     /// Sequence number, N-PDU number and the type of the first extension header: if one is present, all are.
     const OPTIONAL: usize = 4;
@@ -192,7 +196,7 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
     }
     let mut offset = offset + HEADER;
     if flags & HAS_OPTIONAL == 0 {
-        return frame.set_network_header_by_version(bytes, offset);
+        return Ok((OF_VERSION, offset));
     }
     let [_, _, _, mut next] = bytes.read::<OPTIONAL>(offset).ok_or(Untracked::Truncated)?;
     offset += OPTIONAL;
@@ -214,5 +218,5 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Frame) -> Resu
         [_, next] = bytes.read(end).ok_or(Untracked::Truncated)?;
         offset = end + 2;
     }
-    if next == 0 { frame.set_network_header_by_version(bytes, offset) } else { Err(Untracked::Unsupported) }
+    if next == 0 { Ok((OF_VERSION, offset)) } else { Err(Untracked::Unsupported) }
 }

@@ -14,6 +14,7 @@ pub(crate) const IPV6: u16 = 0x86dd;
 pub(crate) const SERVICE_VLAN: u16 = 0x88a8;
 pub(crate) const LLDP: u16 = 0x88cc;
 pub(crate) const OLD_SERVICE_VLAN: u16 = 0x9100;
+pub(crate) const OLDER_SERVICE_VLAN: u16 = 0x9200;
 pub(crate) const MPLS: u16 = 0x8847;
 pub(crate) const PPPOE_SESSION: u16 = 0x8864;
 
@@ -65,6 +66,22 @@ pub(crate) fn pppoe(protocol: u16, network: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x11, 0, 0x12, 0x34];
     frame.extend((2 + network.len() as u16).to_be_bytes());
     frame.extend(protocol.to_be_bytes());
+    frame.extend(network);
+    frame
+}
+
+/// The same with a protocol number of one byte.
+pub(crate) fn pppoe_short(protocol: u8, network: &[u8]) -> Vec<u8> {
+    let mut frame = pppoe(protocol.into(), network);
+    frame[5] -= 1;
+    frame.remove(6);
+    frame
+}
+
+/// LLC and SNAP before this `EtherType`. The frame's own type must be its length.
+pub(crate) fn snap(ethertype: u16, network: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0xaa, 0xaa, 0x03, 0, 0, 0];
+    frame.extend(ethertype.to_be_bytes());
     frame.extend(network);
     frame
 }
@@ -261,7 +278,7 @@ pub(crate) fn timestamps(tsval: u32, tsecr: u32) -> [u8; 10] {
     option
 }
 
-/// A UDP datagram to the discard port (RFC 863), which no QUIC packet resembles.
+/// A UDP datagram to the discard port (RFC 863). Without its fixed bit, it is no packet of QUIC.
 pub(crate) fn udp(payload: usize) -> Vec<u8> {
     let mut datagram = vec![0xc0, 0, 0, 9, 0, (8 + payload) as u8, 0, 0];
     datagram.resize(8 + payload, 0);
@@ -286,6 +303,18 @@ pub(crate) fn udp_to(port: u16, payload: &[u8]) -> Vec<u8> {
     datagram.extend([0, 0]);
     datagram.extend(payload);
     datagram
+}
+
+/// A QUIC packet with a long header and these IDs, in a payload of `len` bytes.
+pub(crate) fn quic_long(first: u8, version: u32, [destination, source]: [&[u8]; 2], len: usize) -> Vec<u8> {
+    let mut packet = vec![first];
+    packet.extend(version.to_be_bytes());
+    for id in [destination, source] {
+        packet.push(id.len() as u8);
+        packet.extend(id);
+    }
+    packet.resize(len, 0x55);
+    packet
 }
 
 /// An ICMP or `ICMPv6` message in the form of an echo, with `payload` bytes behind its header.

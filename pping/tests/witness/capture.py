@@ -90,6 +90,8 @@ def read(file, decap=()):
 def dissected(file, folder):
     """Returns a file in the folder with tshark's output, a line for each packet of a capture."""
     command = ["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-d", "udp.port==8472,vxlan"]
+    # An ethertype of tags that tshark does not know.
+    command += ["-d", "ethertype==0x9200,ieee8021ad"]
     for preference in PREFERENCES:
         command += ["-o", preference]
     for field in FIELDS:

@@ -4,15 +4,17 @@ from rules_icmp import Echo
 
 FIELDS = [
     "icmp.type",
+    "icmp.code",
     "icmp.ident",
     "icmp.seq",
     "icmpv6.type",
+    "icmpv6.code",
     "icmpv6.echo.identifier",
     "icmpv6.echo.sequence_number",
 ]
 NAMES = {
-    "ip": ("icmp.type", "icmp.ident", "icmp.seq"),
-    "ipv6": ("icmpv6.type", "icmpv6.echo.identifier", "icmpv6.echo.sequence_number"),
+    "ip": ("icmp.type", "icmp.code", "icmp.ident", "icmp.seq"),
+    "ipv6": ("icmpv6.type", "icmpv6.code", "icmpv6.echo.identifier", "icmpv6.echo.sequence_number"),
 }
 ECHO_REQUEST, ECHO_REPLY = (8, 128), (0, 129)
 
@@ -20,7 +22,7 @@ ECHO_REQUEST, ECHO_REPLY = (8, 128), (0, 129)
 def echo_of(line, header):
     """Returns the identifier, as both ports, and the echo."""
     # An error quotes a packet, whose fields follow those of the error itself.
-    kind, identifier, sequence = (line.number(name) for name in NAMES[header.family])
-    if kind not in ECHO_REQUEST + ECHO_REPLY or identifier is None or sequence is None:
+    kind, code, identifier, sequence = (line.number(name) for name in NAMES[header.family])
+    if kind not in ECHO_REQUEST + ECHO_REPLY or code != 0 or identifier is None or sequence is None:
         return None
     return identifier, identifier, Echo(sequence, kind in ECHO_REQUEST)

@@ -1,6 +1,8 @@
 """Selects the header in a packet whose content is measured.
 
-17. VLAN tags and MPLS labels (up to four each) and PPPoE are skipped. The content of a tunnel is measured if the
+17. VLAN tags and MPLS labels (up to four each), SNAP (RFC 1042) and PPPoE are skipped. Behind MPLS labels, a header is IP
+    only if its length is that of the rest of the frame, with at most 46 bytes of padding: it may be an Ethernet header
+    whose first byte looks like a version (this script checks that outside of tunnels on Ethernet only). The content of a tunnel is measured if the
     tunnel's kind is listed with --decap and the tunnel holds no other tunnel, listed or not. Otherwise neither the
     content nor the tunnel is measured. GRE must have version 0 and no routing, VXLAN must have its I bit set, Geneve
     must have version 0 and not be a control packet, and of GTP-U version 1 only G-PDUs count.
@@ -22,14 +24,23 @@ GENEVE_CONTROL = 0x80
 GTP_G_PDU = 0xFF
 # The most VLAN tags or MPLS labels in a row.
 MOST_TAGS = 4
+MOST_PADDING = 46
+# Bytes of the headers that may come before MPLS labels on Ethernet. An MPLS packet has a PPP protocol number of two bytes.
+LENGTHS = {"eth": 14, "ethertype": 0, "vlan": 4, "ieee8021ad": 4, "llc": 8, "pppoes": 6, "ppp": 2}
+SNAP = (0xAA, 0xAA, 0x03, 0)
 
 # Between the link layer and the IP header.
-BELOW_IP = {"eth", "ethertype", "vlan", "ieee8021ad", "mpls", "pppoes", "ppp"}
+BELOW_IP = {"eth", "ethertype", "vlan", "ieee8021ad", "llc", "mpls", "pppoes", "ppp"}
 LINKS = BELOW_IP | {"sll", "raw", "null", "ppp_hdlc"}
 EXTENSIONS = {"ipv6.hopopts", "ipv6.routing", "ipv6.fraghdr", "ipv6.dstopts", "ah"}
 
 FIELDS = [
     "frame.protocols",
+    "frame.len",
+    "llc.dsap",
+    "llc.ssap",
+    "llc.control",
+    "llc.oui",
     "mpls.label",
     "ip.src",
     "ip.dst",
@@ -98,11 +109,19 @@ def ip_header(line, layers, below):
     def occurrence(index):
         return whole[: offset + index].count(whole[offset + index])
 
+    if "llc" in layers[:at] and not is_snap(line, occurrence(layers.index("llc"))):
+        return None
     which = occurrence(at)
     if layers[at] == "ip":
-        payload = (line.number("ip.len", which) or 0) - (line.number("ip.hdr_len", which) or 0)
+        length = line.number("ip.len", which) or 0
+        payload = length - (line.number("ip.hdr_len", which) or 0)
     else:
         payload = line.number("ipv6.plen", which) or 0
+        length = 40 + payload
+    if layers[0] == "eth" and offset == 0 and "mpls" in layers[:at]:
+        rest = line.number("frame.len") - 4 * labels - sum(LENGTHS.get(layer, 0) for layer in layers[:at])
+        if not 0 <= rest - length <= MOST_PADDING:
+            return None
     end = at + 1
     while end < len(layers) and layers[end] in EXTENSIONS:
         payload -= extension_length(line, layers[end], occurrence(end))
@@ -111,6 +130,11 @@ def ip_header(line, layers, below):
         while end < len(layers) and layers[end].startswith("ipv6.routing."):
             end += 1
     return Header(layers[at], which, payload, layers[end:])
+
+
+def is_snap(line, occurrence):
+    fields = ("llc.dsap", "llc.ssap", "llc.control", "llc.oui")
+    return tuple(line.number(field, occurrence) for field in fields) == SNAP
 
 
 def extension_length(line, layer, occurrence):

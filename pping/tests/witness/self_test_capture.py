@@ -16,7 +16,7 @@ def line(protocols, **fields):
     """Returns a line of tshark. An underscore in a name stands for a dot, and two for an underscore."""
     known = {"frame.time_epoch": "1.5", "frame.protocols": protocols, "ip.src": "a,c", "ip.dst": "b,d"}
     known |= {"ipv6.src": "e,g", "ipv6.dst": "f,h", "udp.dstport": "7"}
-    known |= {"icmp.type": "8", "icmp.ident": "1", "icmp.seq": "1"}
+    known |= {"icmp.type": "8", "icmp.code": "0", "icmp.ident": "1", "icmp.seq": "1"}
     known |= {name.replace("__", "-").replace("_", ".").replace("-", "_"): text for name, text in fields.items()}
     return Line("\t".join(known.get(name, "") for name in FIELDS))
 
@@ -36,13 +36,27 @@ def check_layers():
     check_source("a", "", ethernet + 4 * tag + "ip:icmp")
     check_source(None, "", ethernet + 5 * tag + "ip:icmp")
     check_source("a", "", ethernet + 2 * tag + "pppoes:ppp:ip:icmp")
-    check_source("a", "", ethernet + "mpls:ip:icmp", mpls_label="1,2,3,4")
-    check_source(None, "", ethernet + "mpls:ip:icmp", mpls_label="1,2,3,4,5")
+    for labels, length, expected in (
+        ("1,2,3,4", "130", "a"),
+        ("1,2,3,4,5", "134", None),
+        ("1", "118", "a"),
+        ("1", "164", "a"),
+        ("1", "165", None),
+        ("1", "117", None),
+    ):
+        fields = {"mpls_label": labels, "frame_len": length, "ip_len": "100"}
+        check_source(expected, "", ethernet + "mpls:ip:icmp", **fields)
+    snap = {"llc_dsap": "0xaa", "llc_ssap": "0xaa", "llc_control": "0x0003", "llc_oui": "0"}
+    check_source("a", "", "eth:llc:ip:icmp", **snap)
+    check_source("a", "", ethernet + "vlan:llc:ip:icmp", **snap)
+    check_source(None, "", "eth:llc:ip:icmp", **(snap | {"llc_oui": "248"}))
+    check_source(None, "", "eth:llc:ip:icmp", **(snap | {"llc_dsap": "0x06", "llc_ssap": "0x06"}))
+    check_source(None, "", ethernet + "ip:icmp", icmp_code="1")
     for link in ("sll:ethertype", "raw", "null", "ppp", "ppp_hdlc:ppp"):
         check_source("a", "", link + ":ip:icmp")
     for elsewhere in ("eth:llc:ip:icmp", "ethertype:arp", "raw:ip:data", "raw:ip:udp:data", "raw:ip:icmpv6"):
         check_source(None, "", elsewhere)
-    echo = {"icmpv6_type": "128", "icmpv6_echo_identifier": "0x1", "icmpv6_echo_sequence__number": "1"}
+    echo = {"icmpv6_type": "128", "icmpv6_code": "0", "icmpv6_echo_identifier": "0x1", "icmpv6_echo_sequence__number": "1"}
     check_source("e", "", ethernet + "ipv6:ipv6.hopopts:ipv6.fraghdr:icmpv6", **echo)
     check_source(None, "", ethernet + "ipv6:icmp", **echo)
     for protocols, source in (("ip:ip", "c"), ("ip:ipv6", "e"), ("ipv6:ip", "a"), ("ipv6:ipv6.dstopts:ipv6", "g")):

@@ -1,11 +1,11 @@
-//! Ethernet, and what may come between its ethertype and the IP header: VLAN tags, a `PPPoE` session, MPLS
+//! Ethernet, and what may come between its ethertype and the IP header: VLAN tags, SNAP, a `PPPoE` session, MPLS
 //! labels, in this order.
 
 use super::{
     super::{address::Family, class::Untracked, frame::Frame},
     ethertype::{
         ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, ETHERTYPE_MPLS_MULTICAST, ETHERTYPE_PPPOE_SESSION,
-        ethertype_of_ppp, is_vlan,
+        ethertype_of_ppp, is_length, is_vlan, ppp_protocol,
     },
 };
 use crate::{
@@ -15,8 +15,10 @@ use crate::{
 
 const HEADER: usize = 14;
 const VLAN_TAG: usize = 4;
-/// The session header (RFC 2516, 4) and the PPP protocol number.
-const PPPOE_HEADER: usize = 6 + 2;
+/// The session header (RFC 2516, 4), without the PPP protocol number.
+const PPPOE_HEADER: usize = 6;
+/// The headers of LLC and SNAP before an ethertype (RFC 1042).
+const SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 const MPLS_LABEL: usize = 4;
 
 /// Version and type 1, and the code of a session's data.
@@ -32,9 +34,56 @@ pub(crate) fn parse<O: Bytes + ?Sized>(bytes: &O, offset: usize, frame: &mut Fra
     follow(bytes, ethertype, offset + HEADER, frame)
 }
 
-/// Finds the IP header behind an ethertype whose payload is at `offset`.
+/// Finds the IP header behind an ethertype whose payload is at `offset`. Between its steps, the ethertype and the offset
+/// are in the frame: so the verifier follows each step once, and not once for each combination of headers.
 #[inline(always)]
 pub(crate) fn follow<O: Bytes + ?Sized>(
+    bytes: &O,
+    ethertype: u16,
+    offset: usize,
+    frame: &mut Frame,
+) -> Result<(), Untracked> {
+    tags(bytes, ethertype, offset, frame)?;
+    let (ethertype, offset) = next::<O>(frame);
+    if is_length(ethertype) {
+        let header: [u8; SNAP.len() + 2] = bytes.read(offset).ok_or(Untracked::Truncated)?;
+        let [snap @ .., high, low] = header;
+        if snap != SNAP {
+            return Err(Untracked::NonIp);
+        }
+        frame.set_next_header_below_ip(u16::from_be_bytes([high, low]).into(), offset + header.len());
+    }
+    let (ethertype, offset) = next::<O>(frame);
+    if ethertype == ETHERTYPE_PPPOE_SESSION {
+        let header = bytes.read::<{ PPPOE_HEADER + 2 }>(offset).ok_or(Untracked::Truncated)?;
+        if u16::from_be_bytes([header[0], header[1]]) != PPPOE_DATA {
+            return Err(Untracked::Unsupported);
+        }
+        let (protocol, len) = ppp_protocol([header[6], header[7]]);
+        frame.set_next_header_below_ip(ethertype_of_ppp(protocol).into(), offset + PPPOE_HEADER + len);
+    }
+    let (ethertype, offset) = next::<O>(frame);
+    match ethertype {
+        ETHERTYPE_IPV4 => frame.set_network_header(Family::V4, offset),
+        ETHERTYPE_IPV6 => frame.set_network_header(Family::V6, offset),
+        ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => return mpls(bytes, offset, frame),
+        _ if is_vlan(ethertype) => return Err(Untracked::Unsupported),
+        _ => return Err(Untracked::NonIp),
+    }
+    Ok(())
+}
+
+/// Returns the ethertype and offset of the next header.
+#[inline(always)]
+fn next<O: Bytes + ?Sized>(frame: &mut Frame) -> (u16, usize) {
+    O::launder(frame);
+    let (ethertype, offset) = frame.next_header_below_ip::<O>();
+    (ethertype as u16, offset)
+}
+
+/// Walks the VLAN tags.
+#[inline(always)]
+fn tags<O: Bytes + ?Sized>(
     bytes: &O,
     mut ethertype: u16,
     mut offset: usize,
@@ -49,34 +98,29 @@ pub(crate) fn follow<O: Bytes + ?Sized>(
         ethertype = tag as u16;
         offset += VLAN_TAG;
     }
-    if ethertype == ETHERTYPE_PPPOE_SESSION {
-        let header = bytes.read::<PPPOE_HEADER>(offset).ok_or(Untracked::Truncated)?;
-        if u16::from_be_bytes([header[0], header[1]]) != PPPOE_DATA {
-            return Err(Untracked::Unsupported);
-        }
-        ethertype = ethertype_of_ppp(u16::from_be_bytes([header[6], header[7]]));
-        offset += PPPOE_HEADER;
-    }
-    match ethertype {
-        ETHERTYPE_IPV4 => frame.set_network_header(Family::V4, offset),
-        ETHERTYPE_IPV6 => frame.set_network_header(Family::V6, offset),
-        ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => return mpls(bytes, offset, frame),
-        _ if is_vlan(ethertype) => return Err(Untracked::Unsupported),
-        _ => return Err(Untracked::NonIp),
-    }
+    frame.set_next_header_below_ip(ethertype.into(), offset);
     Ok(())
 }
 
 /// Walks a stack of MPLS labels. They do not say what they carry: IP is recognised by its version, as by routers that
-/// choose among equal-cost paths (RFC 4928).
+/// choose among equal-cost paths (RFC 4928), and then by its length.
 #[inline(always)]
 fn mpls<O: Bytes + ?Sized>(bytes: &O, mut offset: usize, frame: &mut Frame) -> Result<(), Untracked> {
+    let mut is_bottom = false;
     for _ in 0..MAX_MPLS_LABELS {
         let label = u32::from_be_bytes(bytes.read(offset).ok_or(Untracked::Truncated)?);
         offset += MPLS_LABEL;
-        if label & MPLS_BOTTOM != 0 {
-            return frame.set_network_header_by_version(bytes, offset);
+        is_bottom = label & MPLS_BOTTOM != 0;
+        if is_bottom {
+            break;
         }
     }
-    Err(Untracked::Unsupported)
+    if !is_bottom {
+        return Err(Untracked::Unsupported);
+    }
+    frame.set_next_header_below_ip(ETHERTYPE_MPLS.into(), offset);
+    let (_, offset) = next::<O>(frame);
+    frame.set_network_header_by_version(bytes, offset)?;
+    frame.is_guessed = true;
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use super::{
     super::{address::Family, class::Untracked, frame::Frame},
     ethernet::follow,
-    ethertype::ethertype_of_ppp,
+    ethertype::{ethertype_of_ppp, ppp_protocol},
 };
 use crate::bytes::Bytes;
 
@@ -41,9 +41,6 @@ pub(super) fn parse_ppp<O: Bytes + ?Sized>(bytes: &O, frame: &mut Frame) -> Resu
         offset = 2;
         start = bytes.read(offset).ok_or(Untracked::Truncated)?;
     }
-    // The first byte of a protocol number is even and the second odd, so the first can be left out if it is 0 (RFC 1661,
-    // 6.5).
-    let (protocol, len) =
-        if start[0] & 1 == 0 { (u16::from_be_bytes(start), 2) } else { (u16::from(start[0]), 1) };
+    let (protocol, len) = ppp_protocol(start);
     follow(bytes, ethertype_of_ppp(protocol), offset + len, frame)
 }

@@ -1,9 +1,10 @@
 //! Ethernet, VLAN tags, and links without a header.
 
-use std::vec::Vec;
+use std::{vec, vec::Vec};
 
 use crate::{
     abi::Direction,
+    bytes::Captured,
     parse::{Decap, Family, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
     testing::{
         ETHERTYPE_IPV4, Network, SERVICE_VLAN, TCP, Tcp, VLAN, ethernet, identifiers, parse, parse_anyway,
@@ -29,8 +30,8 @@ fn vlan_identifier_leaves_out_priority_and_drop_eligibility() {
 
 #[test]
 fn every_tag_protocol_is_known_and_the_outermost_comes_first() {
-    let frame = parse(&tagged(&[(SERVICE_VLAN, 10), (0x9100, 20), (VLAN, 30)])).unwrap();
-    assert_eq!(identifiers(&frame), [10, 20, 30]);
+    let frame = parse(&tagged(&[(SERVICE_VLAN, 10), (0x9100, 20), (0x9200, 25), (VLAN, 30)])).unwrap();
+    assert_eq!(identifiers(&frame), [10, 20, 25, 30]);
     assert_eq!(frame.transport.segment.timestamps.tsval, 1);
 }
 
@@ -147,7 +148,10 @@ fn assert_found(bytes: &[u8], link: LinkType) {
     let frame = parse_on(bytes, link).unwrap();
     assert_eq!(frame.transport.segment.timestamps.tsval, 3);
     for len in 0..bytes.len() - 5 {
-        assert_eq!(parse_on(&bytes[..len], link).unwrap_err(), Untracked::Truncated, "{len} bytes");
+        let captured = Captured { bytes: &bytes[..len], frame_len: bytes.len() };
+        let mut frame = Frame::EMPTY;
+        let parsed = frame.parse(&captured, link, Vlan::NONE, Decap::NONE, &Scope::ALL);
+        assert_eq!(parsed, Err(Untracked::Truncated), "{len} bytes");
     }
 }
 
@@ -178,6 +182,84 @@ fn sessions_and_labels_are_looked_through_with_and_without_tags() {
             }
             let error = parse_on(&ethernet(tags, 0x8847, &mpls(5, &packet)), LinkType::Ethernet);
             assert_eq!(error.unwrap_err(), Untracked::Unsupported);
+        }
+    }
+}
+
+#[test]
+fn a_session_may_leave_out_the_first_byte_of_the_protocol() {
+    for (_, ppp, packet) in packets() {
+        for tags in [&[][..], &[(VLAN, 2)]] {
+            let session = [&[0x11, 0, 0, 9, 0, 0, ppp as u8], &packet[..]].concat();
+            assert_found(&ethernet(tags, 0x8864, &session), LinkType::Ethernet);
+        }
+    }
+}
+
+/// LLC and SNAP before an ethertype.
+fn snap(ethertype: u16, packet: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::from([0xaa, 0xaa, 3, 0, 0, 0]);
+    bytes.extend(ethertype.to_be_bytes());
+    bytes.extend(packet);
+    bytes
+}
+
+#[test]
+fn snap_is_looked_through_with_and_without_tags() {
+    for (ethertype, ppp, packet) in packets() {
+        for tags in [&[][..], &[(SERVICE_VLAN, 1), (VLAN, 2)], &[(VLAN, 1); 4]] {
+            for (ethertype, content) in
+                [(ethertype, packet.clone()), (0x8864, pppoe(ppp, &packet)), (0x8847, mpls(4, &packet))]
+            {
+                let behind = snap(ethertype, &content);
+                let frame = ethernet(tags, behind.len() as u16, &behind);
+                assert_found(&frame, LinkType::Ethernet);
+            }
+        }
+        let behind = snap(ethertype, &packet);
+        for len in [1, 1500] {
+            assert!(parse(&ethernet(&[], len, &behind)).is_ok());
+        }
+        for other in [0, 1501, 1535] {
+            assert_eq!(parse(&ethernet(&[], other, &behind)).unwrap_err(), Untracked::NonIp);
+        }
+        for at in 0..6 {
+            let mut other = behind.clone();
+            other[at] ^= 1;
+            assert_eq!(parse(&ethernet(&[], 100, &other)).unwrap_err(), Untracked::NonIp, "{at}");
+        }
+        assert_found(&[&[0; 14][..], &[0, 4], &behind].concat(), LinkType::Cooked);
+        let unknown = [&[0x80, 0x21], &behind[..]].concat();
+        assert_eq!(parse_on(&unknown, LinkType::Ppp).unwrap_err(), Untracked::NonIp);
+    }
+}
+
+#[test]
+fn an_ethernet_header_behind_labels_is_not_taken_for_ip() {
+    for (ethertype, _, packet) in packets() {
+        for first in (0x40..0x50).chain(0x60..0x70) {
+            for padding in [0, 46] {
+                let mut inner = ethernet(&[], ethertype, &packet);
+                inner[..6].copy_from_slice(&[first, 0, 0, 0, 0x5e, 1]);
+                inner.extend(vec![0; padding]);
+                for labels in 1..=4 {
+                    let bytes = ethernet(&[], 0x8847, &mpls(labels, &inner));
+                    let (frame, parsed) = parse_anyway(&bytes);
+                    assert_eq!(parsed, Err(Untracked::NonIp), "{first:x}");
+                    assert_eq!((frame.protocol, frame.traffic_class), (Protocol::NonIp, 0));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn behind_labels_ip_may_be_followed_by_padding() {
+    for (_, _, packet) in packets() {
+        for (padding, expected) in [(1, Ok(())), (46, Ok(())), (47, Err(Untracked::NonIp))] {
+            let mut bytes = ethernet(&[], 0x8847, &mpls(2, &packet));
+            bytes.extend(vec![0; padding]);
+            assert_eq!(parse_anyway(&bytes).1, expected, "{padding}");
         }
     }
 }

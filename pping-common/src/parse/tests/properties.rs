@@ -123,7 +123,7 @@ fn network() -> impl Strategy<Value = Network> {
 }
 
 fn tags() -> impl Strategy<Value = Vec<(u16, u16)>> {
-    vec((prop_oneof![Just(0x8100), Just(0x88a8), Just(0x9100)], any::<u16>()), 0..=4)
+    vec((prop_oneof![Just(0x8100), Just(0x88a8), Just(0x9100), Just(0x9200)], any::<u16>()), 0..=4)
 }
 
 /// Checks that the lower layers of a built frame are parsed correctly.

@@ -5,8 +5,9 @@ use pping_common::parse::Untracked;
 use super::{
     super::frames::{
         ACK, ARP, AUTHENTICATION, DESTINATION_OPTIONS, ESP, Extension, FIN, FRAGMENT, HOP_BY_HOP, ICMP,
-        ICMPV6, IPV4, IPV6, Ip, LLDP, MPLS, NO_NEXT_HEADER, OLD_SERVICE_VLAN, PPPOE_SESSION, ROUTING, RST,
-        SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN, dns, ethernet, icmp, mpls, pppoe, timestamps, udp,
+        ICMPV6, IPV4, IPV6, Ip, LLDP, MPLS, NO_NEXT_HEADER, OLD_SERVICE_VLAN, OLDER_SERVICE_VLAN,
+        PPPOE_SESSION, ROUTING, RST, SERVICE_VLAN, SYN, TCP, Tcp, UDP, VLAN, dns, ethernet, icmp, mpls,
+        pppoe, pppoe_short, snap, timestamps, udp,
     },
     Shape,
     Treatment::{self, Dns, Echo, Stamped, Unstamped},
@@ -54,6 +55,7 @@ fn links() -> Vec<Entry> {
         ("priority tag", &[(VLAN, 0xe000)], Stamped),
         ("QinQ", &[(SERVICE_VLAN, 0x0fff), (VLAN, 1)], Stamped),
         ("old QinQ", &[(OLD_SERVICE_VLAN, 7), (VLAN, 8)], Stamped),
+        ("older QinQ", &[(OLDER_SERVICE_VLAN, 7), (VLAN, 8)], Stamped),
         ("3 tags", &[(SERVICE_VLAN, 1), (SERVICE_VLAN, 2), (VLAN, 3)], Stamped),
         ("4 tags", &[(SERVICE_VLAN, 1), (SERVICE_VLAN, 2), (VLAN, 3), (VLAN, 4)], Stamped),
         ("5 tags", &[(VLAN, 1), (VLAN, 2), (VLAN, 3), (VLAN, 4), (VLAN, 5)], UNSUPPORTED),
@@ -88,6 +90,17 @@ fn below_ip() -> Vec<Entry> {
             }
             let both = ethernet(tags, PPPOE_SESSION, &pppoe(0x0281, &mpls(2, &packet)));
             entries.push(entry(format!("MPLS in PPPoE, {name}"), both, Stamped));
+            let session = ethernet(tags, PPPOE_SESSION, &pppoe_short(protocol as u8, &packet));
+            entries.push(entry(format!("PPPoE with a short number, {name}"), session, Stamped));
+            let behind = snap(ip.ethertype(), &packet);
+            let frame = ethernet(tags, behind.len() as u16, &behind);
+            entries.push(entry(format!("SNAP, {name}"), frame, Stamped));
+        }
+        let inner = ethernet(&[], ip.ethertype(), &packet);
+        for first in [0x40, 0x45, 0x46, 0x4e, 0x60, 0x6c] {
+            let wire = mpls(2, &[&[first, 0, 0, 0, 0x5e, 1], &inner[6..]].concat());
+            let name = format!("Ethernet to {first:02x}:00:00:00:5e:01 in MPLS, {:#06x}", ip.ethertype());
+            entries.push(entry(name, ethernet(&[], MPLS, &wire), NON_IP));
         }
         let multicast = ethernet(&[], 0x8848, &mpls(1, &packet));
         entries.push(entry("MPLS to several", multicast, Stamped));
@@ -106,6 +119,13 @@ fn below_ip() -> Vec<Entry> {
         ),
         ("LCP in PPPoE", PPPOE_SESSION, pppoe(0xc021, &packet), NON_IP),
         ("a pseudowire in MPLS", MPLS, mpls(2, &[&[0; 4], &packet[..]].concat()), NON_IP),
+        (
+            "SNAP of another organisation",
+            60,
+            [&[0xaa, 0xaa, 3, 0, 0, 0xf8, 8, 0], &packet[..]].concat(),
+            NON_IP,
+        ),
+        ("IPv4 in LLC without SNAP", 60, [&[6, 6, 3], &packet[..]].concat(), NON_IP),
         ("nothing in MPLS", MPLS, mpls(1, &[]), TRUNCATED),
         ("IPv6 by its number and IPv4 by its version", PPPOE_SESSION, pppoe(0x0057, &packet), MALFORMED),
     ] {

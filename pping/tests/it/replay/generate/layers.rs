@@ -6,7 +6,8 @@ use super::{
     pcap::{self, ETHERNET},
 };
 use crate::frames::{
-    IPV4, Ip, MPLS, OLD_SERVICE_VLAN, PPPOE_SESSION, SERVICE_VLAN, VLAN, ethernet, mpls, pppoe,
+    IPV4, Ip, MPLS, OLD_SERVICE_VLAN, OLDER_SERVICE_VLAN, PPPOE_SESSION, SERVICE_VLAN, VLAN, ethernet, mpls,
+    pppoe, pppoe_short, snap,
 };
 
 const MPLS_MULTICAST: u16 = 0x8848;
@@ -17,6 +18,7 @@ pub(super) fn captures() -> Vec<Golden> {
         capture("vlan.pcap", vlan()),
         capture("pppoe.pcap", pppoe_sessions()),
         capture("mpls.pcap", label_stacks()),
+        capture("less-common.pcap", less_common()),
     ]
 }
 
@@ -71,4 +73,33 @@ fn label_stacks() -> Vec<Frame> {
     all.extend(frames(Ip::v4(), 6, |packet| ethernet(&[], MPLS_MULTICAST, &mpls(1, &packet.bytes))));
     all.extend(frames(Ip::v4(), 7, |packet| ethernet(&[(VLAN, 5)], MPLS, &mpls(2, &packet.bytes))));
     all
+}
+
+/// What few networks have: another ethertype of tags, SNAP, and protocol numbers of one byte. Ethernet behind labels is not
+/// parsed, even if its first byte looks like an IP version.
+fn less_common() -> Vec<Frame> {
+    let on_ethernet = |tags, ip, number| {
+        frames(ip, number, move |packet: &TimedPacket| {
+            let behind = snap(packet.ethertype, &packet.bytes);
+            ethernet(tags, behind.len() as u16, &behind)
+        })
+    };
+    let short = |packet: &TimedPacket| {
+        let number = if packet.ethertype == IPV4 { 0x21 } else { 0x57 };
+        ethernet(&[], PPPOE_SESSION, &pppoe_short(number, &packet.bytes))
+    };
+    let in_labels = |packet: &TimedPacket| {
+        let mut inner = ethernet(&[], packet.ethertype, &packet.bytes);
+        inner[0] = if packet.ethertype == IPV4 { 0x60 } else { 0x46 };
+        ethernet(&[], MPLS, &mpls(1, &inner))
+    };
+    let tags = [(OLDER_SERVICE_VLAN, 5), (VLAN, 6)];
+    let tagged = |packet: &TimedPacket| ethernet(&tags, packet.ethertype, &packet.bytes);
+    [
+        on_ethernet(&[(VLAN, 5)], Ip::v6(), 1),
+        frames(Ip::v4(), 2, tagged),
+        frames(Ip::v6(), 3, short),
+        frames(Ip::v4(), 4, in_labels),
+    ]
+    .concat()
 }
