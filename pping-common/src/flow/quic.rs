@@ -32,13 +32,18 @@ pub(super) fn plan<P: PendingLookup>(
     rules: &Rules,
     plan: &mut MatchPlan,
 ) {
+    let is_recognised = flow.hot.protocol_state.spin_trust().is_recognised();
+    // Rule 1. Nothing says that such a packet is QUIC.
+    if quic.is_greased && !is_recognised {
+        return;
+    }
     if quic.form != QuicForm::Short {
         match_reply(flow, from, quic, plan);
         if quic.form != QuicForm::Negotiation {
             recognise(flow, from, quic);
             note_ids(flow, from, quic, now, rules);
         }
-    } else if flow.hot.protocol_state.spin_trust().is_recognised() && rules.methods.has(Method::QuicSpin) {
+    } else if is_recognised && rules.methods.has(Method::QuicSpin) {
         note_spin(flow, from, u8::from(quic.spin), now, rules, plan);
     }
 }
@@ -52,12 +57,18 @@ fn match_reply<P: PendingLookup>(
     plan: &mut MatchPlan,
 ) {
     let mut leg = flow.leg(from.other());
-    if leg.is_pending() && leg.identifier == quic.destination_id {
+    // In an unknown version, an empty ID says nothing.
+    let is_to_source = leg.identifier == quic.destination_id
+        && (leg.identifier != 0 || flow.hot.protocol_state.spin_trust().is_recognised());
+    if leg.is_pending() && is_to_source {
         leg.state = LegState::DONE;
-        plan.method = Method::QuicHandshake;
-        plan.recorded_at = leg.since;
-        plan.matched = quic.version;
-        plan.completes_leg = 1;
+        // A reply begins with an Initial or a Retry. If it was missed, nothing says when it came.
+        if quic.form != QuicForm::Long {
+            plan.method = Method::QuicHandshake;
+            plan.recorded_at = leg.since;
+            plan.matched = quic.version;
+            plan.completes_leg = 1;
+        }
         flow.set_leg(from.other(), leg);
     }
 }
@@ -102,7 +113,7 @@ fn note_ids<P: PendingLookup>(
         return;
     }
     if leg.state == LegState::UNSEEN {
-        let begins = is_initial && flow.leg(from.other()).state == LegState::UNSEEN;
+        let begins = quic.begins.is_ok() && flow.leg(from.other()).state == LegState::UNSEEN;
         let waits = begins && timed && rules.methods.has(Method::QuicHandshake);
         leg.since = now;
         leg.state = if waits { LegState::FIRST_PENDING } else { LegState::DONE };
@@ -151,9 +162,7 @@ fn note_spin<P: PendingLookup>(
     } else if forward.has(Spin::LATEST) {
         quic::reject_out_of_turn(&mut forward, &mut reverse, &mut trust);
     } else {
-        if reverse.has(Spin::LATEST) {
-            trust.gain();
-        }
+        quic::judge_edge(&forward, &reverse, now, &mut trust);
         quic::take_edge(&mut forward, &mut reverse, value, now, trust.is_believed(), plan);
         if timed && rules.allow(&flow.quic_rtt(from.other()), now) {
             flow.set_quic_recorded_at(from.other(), now);

@@ -10,10 +10,17 @@ const LONGEST_ID: usize = 20;
 /// Bytes before the destination connection ID: the first byte, the version and the length.
 const BEFORE_IDS: usize = 6;
 
+/// Bytes of the shortest datagram with a client's first Initial (RFC 9000, 14.1).
+const SHORTEST_FIRST: usize = 1200;
+/// Bytes of the shortest destination ID of a client's first Initial (RFC 9000, 7.2).
+const SHORTEST_FIRST_ID: usize = 8;
+
 const LONG: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const SPIN: u8 = 0x20;
 const TYPE: u8 = 0x30;
+/// The type of a Retry, if that of an Initial is 0.
+const RETRY: u8 = 0x30;
 
 const VERSION_1: u32 = 1;
 /// RFC 9369, 3.1.
@@ -33,9 +40,9 @@ const DRAFT_34: u32 = 0xff00_0022;
 pub enum QuicForm {
     /// A short header.
     Short,
-    /// A long header, of a type other than Initial.
+    /// The long header of a 0-RTT or a Handshake packet.
     Long,
-    /// The long header of an Initial, or any long header of an unknown version.
+    /// The long header of an Initial or a Retry, or any long header of an unknown version.
     Initial,
     /// Version negotiation: a server offers other versions.
     Negotiation,
@@ -48,6 +55,12 @@ pub struct Quic {
     pub form: QuicForm,
     /// The spin bit of a short header (RFC 9000, 17.4).
     pub spin: bool,
+    /// Whether the fixed bit is cleared, as an endpoint may do if its peer agreed (RFC 9287). Such a packet is QUIC only in a
+    /// flow that is recognised as QUIC.
+    pub is_greased: bool,
+    /// Whether a flow may begin with this packet: only with a client's first Initial. If not, the reason to count the packet
+    /// under if it belongs to no flow.
+    pub begins: Result<(), Untracked>,
     /// Whether the version of a long header is known or greased (RFC 9000, 15).
     pub is_known: bool,
     /// The version of a long header.
@@ -62,6 +75,8 @@ impl Quic {
     pub(crate) const EMPTY: Self = Self {
         form: QuicForm::Short,
         spin: false,
+        is_greased: false,
+        begins: Err(Untracked::NoFlow),
         is_known: false,
         version: 0,
         source_id: 0,
@@ -83,16 +98,18 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     }
     let head: [u8; 8] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let [first, version @ .., lengths, _, _] = head;
+    let is_greased = first & FIXED == 0;
+    quic.is_greased = is_greased;
     if first & LONG == 0 {
-        if first & FIXED == 0 {
-            return Err(Untracked::Unsupported);
-        }
         quic.form = QuicForm::Short;
         quic.spin = first & SPIN != 0;
+        quic.begins = Err(if is_greased { Untracked::Unsupported } else { Untracked::NoFlow });
         return Ok(());
     }
     let version = u32::from_be_bytes(version);
-    if first & FIXED == 0 && version != 0 {
+    let is_known = is_known(version);
+    // Version negotiation has no fixed bit. Only known versions have the extension that clears it.
+    if is_greased && !is_known && version != 0 {
         return Err(Untracked::Unsupported);
     }
     let is_packed = is_between(version, DRAFT_17, DRAFT_21);
@@ -111,15 +128,24 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     if source_len > LONGEST_ID || len < source_at + source_len {
         return Err(Untracked::Unsupported);
     }
-    let is_known = is_known(version);
-    let initial = if version == VERSION_2 { INITIAL_2 } else { 0 };
+    // 0 is an Initial and 0x30 a Retry, in either version.
+    let kind = first.wrapping_sub(if version == VERSION_2 { INITIAL_2 } else { 0 }) & TYPE;
     quic.form = if version == 0 {
         QuicForm::Negotiation
-    } else if !is_known || first & TYPE == initial {
+    } else if !is_known || kind == 0 || kind == RETRY {
         QuicForm::Initial
     } else {
         QuicForm::Long
     };
+    let is_first = len >= SHORTEST_FIRST && destination_len >= SHORTEST_FIRST_ID;
+    quic.begins = if version == 0 || is_known && !is_greased && !(is_first && kind == 0) {
+        Err(Untracked::NoFlow)
+    } else if is_first && !is_greased {
+        Ok(())
+    } else {
+        Err(Untracked::Unsupported)
+    };
+    quic.is_greased = is_greased && version != 0;
     quic.is_known = is_known;
     quic.version = version;
     quic.destination_id = digest(bytes, offset + BEFORE_IDS, destination_len).ok_or(Untracked::Truncated)?;

@@ -3,7 +3,6 @@
 use super::{
     class::{ICMP, Kind, TCP, UDP, Untracked},
     icmp::Echo,
-    quic::QuicForm,
     tcp::Segment,
     udp::Datagram,
 };
@@ -63,8 +62,8 @@ impl Transport {
             Kind::Tcp => self.segment.begins_flow(methods),
             Kind::Echo if self.echo.is_reply => Err(Untracked::NoFlow),
             Kind::Echo => Ok(()),
-            Kind::Quic if matches!(self.datagram.quic.form, QuicForm::Long | QuicForm::Initial) => Ok(()),
-            Kind::Quic | Kind::Dns => Err(Untracked::NoFlow),
+            Kind::Quic => self.datagram.quic.begins,
+            Kind::Dns => Err(Untracked::NoFlow),
         }
     }
 }

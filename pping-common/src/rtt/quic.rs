@@ -2,19 +2,21 @@
 //!
 //! Recognition
 //!
-//! 1. A flow begins with a long header other than version negotiation. It is recognised as QUIC with the first long
-//!    header that has a known or greased version. A long header of another version will do if the flow's previous long
-//!    header had the same version, and if its destination ID is not empty and equals the source ID of the other end. IDs
-//!    are compared by their digest.
+//! 1. A flow begins with a client's first Initial: in a datagram of at least 1200 bytes, with a destination ID of at least
+//!    8 (RFC 9000, 14.1 and 7.2). In unknown versions each long header counts as an Initial. The flow is recognised as
+//!    QUIC with the first long header that has a known or greased version. A long header of another version will do if the
+//!    flow's previous long header had the same version, and if its destination ID is not empty and equals the source ID of
+//!    the other end. IDs are compared by their digest. A packet whose fixed bit is cleared (RFC 9287) begins no flow, and
+//!    means nothing in a flow that is not recognised; in one that is, the bit does not matter.
 //! 2. The source ID of an end is that of its latest long header; while its first one is pending, that of the first.
 //!    Version negotiation counts only as a reply.
 //!
 //! `quic-handshake`
 //!
-//! 3. The packet that begins the flow is pending if it is an Initial and what its end sends is timed. In unknown versions
-//!    each long header counts as an Initial.
-//! 4. The reply is the first long header of the other end, of any type, whose destination ID is the source ID of the
-//!    pending packet. It gives a sample; the identifier is the version of the reply.
+//! 3. The packet that begins the flow is pending if what its end sends is timed.
+//! 4. The reply is the first long header of the other end whose destination ID is the source ID of the pending packet. If
+//!    the flow is not recognised, the ID must not be empty. The reply gives a sample, unless it is a Handshake packet, which
+//!    follows a reply that was missed; the identifier is the version of the reply.
 //! 5. If the same end sends another Initial more than [`FLIGHT`] later, it is a retransmission. The reply would be
 //!    ambiguous, so nothing is pending any more (Karn's rule). Until then an Initial belongs to the same flight and
 //!    changes nothing.
@@ -36,7 +38,9 @@
 //!    edge was missed, or the last edge was none. If the flow is believed, the last edges of both directions lose their
 //!    times, which costs [`OUT_OF_TURN_COST`] of trust if either had one. If the flow is not believed, it costs
 //!    [`OUT_OF_TURN_COST`] in any case, and both directions start over.
-//! 9. An edge gains 1 of trust, unless either end had the turn.
+//! 9. An edge gains 1 of trust, unless either end had the turn. If it ends an interval of less than half the measure, it
+//!    costs [`SHORT_COST`] instead: an end that sets the bit at random seems to spin if the other end is near and answers
+//!    each of its changes, but the intervals have nothing in common.
 //! 10. Trust is [`INITIAL_TRUST`] when the flow is recognised, and always stays between [`MIN_TRUST`] and
 //!     [`MAX_TRUST`]. From [`BELIEVED`] on the flow is believed: with its 7th edge if nothing goes wrong, otherwise
 //!     with the 16th in a row at the latest. If one end or both grease the bit, few flows get that far, and not for
@@ -79,6 +83,8 @@ const BELIEVED: u8 = 16;
 const MAX_TRUST: u8 = 24;
 /// The trust that an edge out of turn costs.
 const OUT_OF_TURN_COST: u8 = 4;
+/// The trust that an interval of less than half the measure costs.
+const SHORT_COST: u8 = 8;
 
 /// The state of the spin bit of a flow direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,6 +201,19 @@ impl SpinTrust {
     #[inline(always)]
     pub(crate) fn lose(&mut self, trust: u8) {
         self.0 = if self.0 > MIN_TRUST + trust { self.0 - trust } else { MIN_TRUST };
+    }
+}
+
+/// Applies rule 9 to an edge.
+#[inline(always)]
+pub(crate) fn judge_edge(spin: &Spin, other: &Spin, now: u64, trust: &mut SpinTrust) {
+    if !other.has(Spin::LATEST) {
+        return;
+    }
+    if spin.edge_at != 0 && now.saturating_sub(spin.edge_at) < spin.measure() / 2 {
+        trust.lose(SHORT_COST);
+    } else {
+        trust.gain();
     }
 }
 

@@ -2,23 +2,26 @@
 
 20. Only the first packet of a datagram counts, and of it only the first byte and the invariants of RFC 8999. Datagrams
     from or to port 53 are left to DNS. A packet has at least 21 bytes by the length of the IP header (RFC 9001, section
-    5.4.2). A short header has 0x80 clear and 0x40 set; its spin bit is 0x20.
-21. A long header has 0x80 set, and 0x40 unless its version is 0 (version negotiation). Both connection IDs have at most
-    20 bytes, and there are at least 20 bytes from where the source ID begins. Drafts 17 to 21 have both lengths in
-    one byte, each either 0 or less by 3.
-22. Known versions are 1, 2 (RFC 9369), drafts 17 to 34, and those of the pattern 0x?a?a?a?a. An Initial has type 0 in
-    them, but 1 in version 2.
+    5.4.2). A short header has 0x80 clear; its spin bit is 0x20. 0x40 is the QUIC bit, which may be clear (RFC 9287).
+21. A long header has 0x80 set, and 0x40 if its version is neither known nor 0 (version negotiation). Both connection IDs
+    have at most 20 bytes, and there are at least 20 bytes from where the source ID begins. Drafts 17 to 21 have both
+    lengths in one byte, each either 0 or less by 3.
+22. Known versions are 1, 2 (RFC 9369), drafts 17 to 34, and those of the pattern 0x?a?a?a?a. In them an Initial has type
+    0 and a Retry type 3, but in version 2 an Initial has type 1 and a Retry type 0. A client's first Initial has 0x40
+    set, and is in a datagram of at least 1200 bytes, with a destination ID of at least 8 (RFC 9000, sections 14.1 and
+    7.2).
 23. If the capture ends before the 8th byte, or in a long header before the 20 bytes of the source ID, the packet is
     not measured.
 """
 
-from rules_quic import INITIAL, LONG, NEGOTIATION, SHORT, QuicPacket
+from rules_quic import INITIAL, LONG, NEGOTIATION, RETRY, SHORT, QuicPacket
 
 FIELDS = ["udp.srcport", "udp.payload"]
 UDP_HEADER = 8
 DNS_PORT = 53
 LONG_BIT, FIXED_BIT, SPIN_BIT = 0x80, 0x40, 0x20
 FEWEST_BYTES, LONGEST_ID, FEWEST_CAPTURED = 21, 20, 8
+FEWEST_BYTES_OF_FIRST, SHORTEST_ID_OF_FIRST = 1200, 8
 VERSION_2 = 0x6B3343CF
 PACKED = range(0xFF000011, 0xFF000016)
 DRAFTS = range(0xFF000011, 0xFF000023)
@@ -41,10 +44,14 @@ def packet_in(captured, size):
     if size < FEWEST_BYTES or len(captured) < FEWEST_CAPTURED:
         return None
     first = captured[0]
+    has_quic_bit = bool(first & FIXED_BIT)
     if not first & LONG_BIT:
-        return QuicPacket(SHORT, spin=bool(first & SPIN_BIT)) if first & FIXED_BIT else None
+        return QuicPacket(SHORT, spin=bool(first & SPIN_BIT), has_quic_bit=has_quic_bit)
     version = int.from_bytes(captured[1:5], "big")
-    if not first & FIXED_BIT and version != 0:
+    is_known = version in (1, VERSION_2) or version in DRAFTS or version & 0x0F0F0F0F == 0x0A0A0A0A
+    if version == 0:
+        has_quic_bit = True
+    elif not has_quic_bit and not is_known:
         return None
     if version in PACKED:
         lengths = [bits + 3 if bits else 0 for bits in divmod(captured[5], 16)]
@@ -57,18 +64,21 @@ def packet_in(captured, size):
         return None
     if len(captured) < source_at + LONGEST_ID or lengths[1] > LONGEST_ID:
         return None
-    is_known = version in (1, VERSION_2) or version in DRAFTS or version & 0x0F0F0F0F == 0x0A0A0A0A
-    kind = first >> 4 & 3
+    kind = {0b00: INITIAL, 0b11: RETRY} if version != VERSION_2 else {0b01: INITIAL, 0b00: RETRY}
     if version == 0:
         form = NEGOTIATION
-    elif not is_known or kind == (1 if version == VERSION_2 else 0):
+    elif not is_known:
         form = INITIAL
     else:
-        form = LONG
+        form = kind.get(first >> 4 & 3, LONG)
+    is_first = form == INITIAL and has_quic_bit
+    is_first = is_first and size >= FEWEST_BYTES_OF_FIRST and lengths[0] >= SHORTEST_ID_OF_FIRST
     return QuicPacket(
         form,
         version=version,
         is_known=is_known,
+        has_quic_bit=has_quic_bit,
+        is_first=is_first,
         destination_id=captured[destination_at : destination_at + lengths[0]],
         source_id=captured[source_at : source_at + lengths[1]],
     )

@@ -1,13 +1,15 @@
 """Flows of QUIC, quic-handshake and quic-spin.
 
-Q1. A flow begins with a long header other than version negotiation. The flow is recognised with the first long header
-    that has a known version. It is also recognised with the first that has the version of the long header before it in
-    the flow, and a destination ID that is not empty and equals the source ID of the other endpoint.
+Q1. A flow begins with a client's first Initial. The flow is recognised with the first long header that has a known
+    version. It is also recognised with the first that has the version of the long header before it in the flow, and a
+    destination ID that is not empty and equals the source ID of the other endpoint. Before that, packets without the
+    QUIC bit are packets of the flow, but change nothing else. After that, the bit does not matter.
 Q2. The source ID of an endpoint is that of its latest long header. While its first long header waits for a reply, it is
     that of the first. Version negotiation counts only as a reply.
-Q3. The packet that begins the flow waits for a reply if it is an Initial, or any long header of an unknown version.
+Q3. The packet that begins the flow waits for a reply.
 Q4. The reply is the first long header of the other endpoint, also version negotiation and Retry, whose destination ID
-    is the source ID of the packet that waits. It gives a sample of quic-handshake; `id` is the version of the reply.
+    is the source ID of the packet that waits, and not empty unless the flow is recognised. It gives a sample of
+    quic-handshake, and `id` is the version of the reply. If it is a Handshake or 0-RTT packet, it only ends the wait.
 Q5. An Initial from the waiting endpoint more than 50 ms later ends the wait: the reply would be ambiguous.
 
 The other rules are for quic-spin, and apply to short headers of recognised flows. Each direction has a value, the time
@@ -22,7 +24,8 @@ Q7. Less than an eighth of the measure after the last edge of its direction, a p
 Q8. Otherwise, if the turn is the other endpoint's, the packet is ignored. In a believed flow, both directions forget the
     times of their last edges, which costs 4 of trust unless neither had one. In any other flow, it costs 4 of trust, and
     both directions start over.
-Q9. An edge earns 1 of trust, unless either endpoint could take the turn.
+Q9. An edge earns 1 of trust, unless either endpoint could take the turn. If its interval (Q11) is less than half of the
+    measure, it costs 8 of trust instead.
 Q10. Trust begins with 10, and stays from 1 to 24. From 16 on the flow is believed.
 Q11. The interval of an edge begins at the last edge of its direction, if that has a time. It is a sample of quic-spin if
     the flow is believed after this edge, and if the interval is at least half of the measure so far and at most 10 s.
@@ -40,7 +43,7 @@ from typing import NamedTuple
 
 from rules_base import SECOND, Flow, Match, live_flow
 
-SHORT, LONG, INITIAL, NEGOTIATION = range(4)
+SHORT, LONG, INITIAL, RETRY, NEGOTIATION = range(5)
 IDLE = 60
 SAME_FLIGHT = SECOND // 20
 LONGEST_INTERVAL = 10 * SECOND
@@ -50,12 +53,14 @@ FIRST_TRUST, LEAST_TRUST, MOST_TRUST, BELIEVED = 10, 1, 24, 16
 
 
 class QuicPacket(NamedTuple):
-    """The fields of a packet that the rules use. All but the first two are of long headers."""
+    """The fields of a packet that the rules use. All but the first three are of long headers."""
 
     form: int
     spin: bool = False
+    has_quic_bit: bool = True
     version: int = 0
     is_known: bool = False
+    is_first: bool = False
     destination_id: bytes = b""
     source_id: bytes = b""
 
@@ -157,12 +162,14 @@ class QuicFlows:
         flow = live_flow(self.flows, packet, second)
         is_new = flow is None
         if is_new:
-            if packet.content.form not in (LONG, INITIAL):
+            if not packet.content.is_first:
                 return []
             flow = self.flows[packet.key()] = QuicFlow(packet)
         if flow.is_copy(packet, second):
             return []
         flow.see(packet.time, second)
+        if not packet.content.has_quic_bit and not flow.is_recognised:
+            return []
         if is_long:
             matches = self.reply(flow, packet)
             if packet.content.form != NEGOTIATION:
@@ -176,8 +183,10 @@ class QuicFlows:
         asking = flow.direction(packet.target)
         if asking.waits_since is None or packet.content.destination_id != asking.source_id:
             return []
+        if not flow.is_recognised and not asking.source_id:
+            return []
         since, asking.waits_since = asking.waits_since, None
-        return [Match("quic-handshake", packet.content.version, since)]
+        return [] if packet.content.form == LONG else [Match("quic-handshake", packet.content.version, since)]
 
     def recognise(self, flow, packet):
         """Rule Q1."""
@@ -189,12 +198,12 @@ class QuicFlows:
 
     def note_source(self, flow, packet, is_new):
         """Rules Q2, Q3, Q5 and Q14."""
-        own, is_initial = flow.direction(packet.source), packet.content.form == INITIAL
+        own, is_initial = flow.direction(packet.source), packet.content.form in (INITIAL, RETRY)
         if own.waits_since is not None:
             if is_initial and packet.time - own.waits_since > SAME_FLIGHT:
                 own.waits_since = None
             return
-        if is_new and is_initial and self.has_handshake:
+        if is_new and self.has_handshake:
             own.waits_since = packet.time
         # An endpoint without a long header so far is like one with an empty ID.
         if (own.source_id or b"") != packet.content.source_id:
@@ -235,11 +244,11 @@ class QuicFlows:
         """Rules Q9, Q11 and Q13."""
         own, other = flow.direction(packet.source), flow.direction(packet.target)
         now, matches = packet.time, []
+        least = (own.measure or 0) * UNIT // 2
+        interval = max(0, now - own.edge_at) if own.edge_at is not None else least
         if flow.latest is not None:
-            flow.change_trust(1)
+            flow.change_trust(1 if interval >= least else -8)
         if own.edge_at is not None:
-            interval = max(0, now - own.edge_at)
-            least = (own.measure or 0) * UNIT // 2
             if flow.is_believed() and own.is_recorded and least <= interval <= LONGEST_INTERVAL:
                 matches = [Match("quic-spin", int(packet.content.spin), own.edge_at)]
             own.take(interval)

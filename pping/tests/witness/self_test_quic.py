@@ -2,7 +2,7 @@
 
 from capture_quic import packet_in
 from rules_base import Packet
-from rules_quic import INITIAL, LONG, NEGOTIATION, SHORT, QuicPacket
+from rules_quic import INITIAL, LONG, NEGOTIATION, RETRY, SHORT, QuicPacket
 from self_test_packets import MS, check_all
 
 UNKNOWN = 0xF0F0F1F2
@@ -15,7 +15,14 @@ def check(rule, packets, *expected, methods=METHODS, **limits):
 
 
 def long(time, source_id, destination_id, form=INITIAL, version=1, source=A):
-    content = QuicPacket(form, False, version, version == 1, destination_id, source_id)
+    content = QuicPacket(
+        form,
+        version=version,
+        is_known=version == 1,
+        is_first=form == INITIAL,
+        destination_id=destination_id,
+        source_id=source_id,
+    )
     return Packet(time * MS, "", source, B if source == A else A, content)
 
 
@@ -25,6 +32,11 @@ def asks(time, source_id=b"a", destination_id=b"x", **fields):
 
 def replies(time, source_id=b"b", destination_id=b"a", **fields):
     return long(time, source_id, destination_id, source=B, **fields)
+
+
+def greased(packet):
+    """The same packet without the QUIC bit."""
+    return packet._replace(content=packet.content._replace(has_quic_bit=False, is_first=False))
 
 
 def from_a(time, spin):
@@ -81,24 +93,43 @@ def check_packets():
 
     check_form(SHORT, b"\x60" + bytes(20))
     check_form(None, b"\x60" + bytes(19))
-    check_form(None, b"\x20" + bytes(20))
+    check_form(SHORT, b"\x20" + bytes(20))
+    assert packet_in(b"\x60" + bytes(20), 21).has_quic_bit
+    assert not packet_in(b"\x20" + bytes(20), 21).has_quic_bit
     check_form(SHORT, b"\x60" + bytes(7), 21)
     check_form(None, b"\x60" + bytes(6), 21)
     for first, version, form in (
         (0xC0, "00000001", INITIAL),
         (0xD0, "00000001", LONG),
-        (0xC0, "6b3343cf", LONG),
+        (0xF0, "00000001", RETRY),
+        (0xC0, "6b3343cf", RETRY),
+        (0xE0, "6b3343cf", LONG),
         (0xD0, "6b3343cf", INITIAL),
         (0xE0, "ff00001d", LONG),
         (0xE0, "1a2a3a4a", LONG),
         (0xE0, "f0f0f1f2", INITIAL),
         (0x80, "00000000", NEGOTIATION),
-        (0x80, "00000001", None),
+        (0x80, "00000001", INITIAL),
+        (0x90, "6b3343cf", INITIAL),
+        (0x80, "f0f0f1f2", None),
     ):
         check_form(form, bytes([first]) + bytes.fromhex(version) + ids)
     head = b"\xc0\x00\x00\x00\x01"
     found = packet_in(head + ids, 100)
     assert (found.destination_id, found.source_id) == (b"dest", b"so")
+    for is_first, packet, size in (
+        (True, head + bytes([8]) + bytes(40), 1200),
+        (False, head + bytes([8]) + bytes(40), 1199),
+        (False, head + bytes([7]) + bytes(40), 1200),
+        (False, b"\x80" + head[1:] + bytes([8]) + bytes(40), 1200),
+        (False, b"\xe0" + head[1:] + bytes([8]) + bytes(40), 1200),
+        (True, b"\xd0\x6b\x33\x43\xcf" + bytes([8]) + bytes(40), 1200),
+        (False, b"\xc0\x6b\x33\x43\xcf" + bytes([8]) + bytes(40), 1200),
+        (True, b"\xe0\xf0\xf0\xf1\xf2" + bytes([20]) + bytes(60), 1252),
+        (False, b"\xc0\0\0\0\0" + bytes([8]) + bytes(40), 1200),
+        (False, b"\xd6\x1a\x2a\x3a\0\0\0\1" + bytes(40), 1200),
+    ):
+        assert packet_in(packet, size).is_first == is_first, packet.hex()
     found = packet_in(b"\xc0\xff\x00\x00\x12\x15destsource.." + bytes(20), 100)
     assert (found.destination_id, found.source_id) == (b"dest", b"source..")
     whole = head + ids
@@ -134,26 +165,38 @@ def check_recognition():
     check(
         "not an empty ID",
         unknown(asks(0, b"", **version), replies(10, b"b", b"", **version)),
-        handshake(10, UNKNOWN),
     )
     check(
         "but the server's, used by the client",
         unknown(asks(0, b"", **version), replies(10, b"b", b"", **version), asks(20, b"", b"b", **version)),
-        handshake(10, UNKNOWN),
         *samples,
     )
     check("not another ID", unknown(asks(0, **version), replies(10, b"b", b"x", **version)))
+    check(
+        "not without the QUIC bit",
+        unknown(asks(0, **version), greased(replies(10)), replies(20, version=UNKNOWN + 1)),
+        handshake(20, UNKNOWN + 1),
+    )
+    check(
+        "then the QUIC bit does not matter",
+        [asks(0), greased(replies(10)), greased(asks(20, b"a", b"b", form=LONG)), *map(greased, BEFORE[2:])]
+        + [greased(edge) if index % 3 else edge for index, edge in enumerate(edges)],
+        handshake(10),
+        *samples,
+    )
+    check("without it begins no flow", [greased(asks(0)), *BEFORE[2:], *edges])
     check("version negotiation begins no flow", [replies(0, form=NEGOTIATION, version=0), *BEFORE[2:], *edges])
 
 
 def check_handshakes():
     """Rules Q3 to Q5."""
     check("the reply is to the source", [asks(0), replies(5, b"b", b"x"), replies(20), replies(21)], handshake(20))
-    check("of whatever type", [asks(0), replies(20, form=LONG)], handshake(20))
+    check("a Retry, too", [asks(0), replies(20, form=RETRY)], handshake(20))
+    check("but no Handshake packet", [asks(0), replies(20, form=LONG), replies(21)])
     check("version negotiation, too", [asks(0), replies(20, form=NEGOTIATION, version=0)], handshake(20, 0))
     check("empty IDs are equal", [asks(0, b""), replies(20, b"b", b"")], handshake(20))
-    check("only an Initial waits", [asks(0, form=LONG), replies(20)])
-    check("and only the first packet", [asks(0, form=LONG), asks(1), replies(20), asks(40, b"a", b"b")])
+    check("nothing else begins a flow", [asks(0, form=LONG), asks(1, form=RETRY), asks(2), replies(20)], handshake(18))
+    check("only what begins it waits", [asks(0), replies(20), asks(30, b"a", b"b"), replies(40)], handshake(20))
     check("the flight may go on", [asks(0), asks(1), asks(50), replies(60)], handshake(60))
     check("but not be repeated", [asks(0), asks(51), replies(60)])
     check("can be off", [asks(0), replies(20)], methods=("quic-spin",))
@@ -220,8 +263,9 @@ def check_intervals():
     check_believed("10 s", [from_a(10_260, 0)], spin("a", 0, 10_000))
     check_believed("more", [from_a(10_261, 0)])
     check_believed(
-        "less than half",
-        [from_a(269, 0), from_b(274, 0), from_a(278, 1), from_b(283, 1)],
+        "less than half, which costs 8 of trust each",
+        [from_a(269, 0), from_b(274, 0), *wave(278, 10, back=4)],
+        spin("b", 0, 9),
         spin("a", 1, 9),
         spin("b", 1, 9),
     )

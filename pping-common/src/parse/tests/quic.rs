@@ -61,21 +61,36 @@ fn digest(id: &[u8]) -> u32 {
 }
 
 #[test]
-fn short_headers_have_a_spin_bit() {
+fn short_headers_have_a_spin_bit_whatever_their_fixed_bit() {
     for (first, spin) in [(0x40, false), (0x60, true), (0x5f, false), (0x7f, true)] {
-        let quic = found(&[first; 21]).unwrap();
-        assert_eq!((quic.form, quic.spin), (QuicForm::Short, spin), "{first:x}");
+        for is_greased in [false, true] {
+            let quic = found(&[if is_greased { first ^ 0x40 } else { first }; 21]).unwrap();
+            assert_eq!((quic.form, quic.spin), (QuicForm::Short, spin), "{first:x}");
+            assert_eq!(quic.is_greased, is_greased, "{first:x}");
+        }
     }
+}
+
+#[test]
+fn long_headers_are_the_same_without_their_fixed_bit() {
+    for version in [1, V2, 0xff00_001d, 0x1a2a_3a4a] {
+        for first in [0xc0, 0xd0, 0xe0, 0xf0] {
+            let quic = |first| found(&long(first, version, &[1; 8], &[2; 8])).unwrap();
+            let (fixed, greased) = (quic(first), quic(first ^ 0x40));
+            let begins = Err(Untracked::Unsupported);
+            assert_eq!(greased, Quic { is_greased: true, begins, ..fixed }, "{first:x} {version:x}");
+        }
+    }
+    // Version negotiation has no fixed bit.
+    assert!(!found(&long(0x80, 0, &[1; 8], &[2; 8])).unwrap().is_greased);
 }
 
 #[test]
 fn what_cannot_be_quic_is_unsupported() {
     let unsupported =
         |payload: &[u8]| assert_eq!(found(payload), Err(Untracked::Unsupported), "{payload:x?}");
-    unsupported(&[0x20; 40]);
-    unsupported(&[0x00; 40]);
-    // Without the fixed bit.
-    unsupported(&long(0x80, 1, &[1; 8], &[2; 8]));
+    // Without the fixed bit, in a version that has no extension to clear it.
+    unsupported(&long(0x80, UNKNOWN, &[1; 8], &[2; 8]));
     unsupported(&[0x40; 20]);
     unsupported(&[]);
     unsupported(&long(INITIAL, 1, &[1; 21], &[2; 8]));
@@ -88,12 +103,14 @@ fn long_headers_have_a_type_by_their_version() {
     let form = |first, version| found(&long(first, version, &[1; 8], &[2; 8])).unwrap().form;
     for version in [1, 0xff00_001d, 0xff00_0022, 0x1a2a_3a4a] {
         assert_eq!(form(0xcf, version), QuicForm::Initial, "{version:x}");
-        for first in [0xd0, 0xe0, 0xf0] {
+        for first in [0xd0, 0xe0] {
             assert_eq!(form(first, version), QuicForm::Long, "{version:x}");
         }
+        assert_eq!(form(0xf0, version), QuicForm::Initial, "a Retry of {version:x}");
     }
     assert_eq!(form(0xd0, V2), QuicForm::Initial);
-    assert_eq!(form(0xc0, V2), QuicForm::Long);
+    assert_eq!(form(0xc0, V2), QuicForm::Initial, "a Retry");
+    assert_eq!((form(0xe0, V2), form(0xf0, V2)), (QuicForm::Long, QuicForm::Long));
     assert_eq!(form(0xf0, UNKNOWN), QuicForm::Initial);
     assert_eq!(form(0xc0, 0), QuicForm::Negotiation);
     assert_eq!(form(0x80, 0), QuicForm::Negotiation);
@@ -157,15 +174,46 @@ fn a_datagram_that_ends_too_soon_is_unsupported_and_a_capture_truncated() {
     }
 }
 
+/// Whether a datagram of `len` bytes begins a flow.
+fn begins(mut payload: Vec<u8>, len: usize) -> Result<(), Untracked> {
+    payload.resize(len, 0);
+    parse(&frame(&payload)).unwrap().transport.begins_flow(Methods::NONE.with(Method::QuicSpin))
+}
+
 #[test]
-fn what_begins_a_flow() {
-    let begins = |payload: &[u8]| {
-        parse(&frame(payload)).unwrap().transport.begins_flow(Methods::NONE.with(Method::QuicSpin))
-    };
-    assert_eq!(begins(&long(INITIAL, 1, &[1; 8], &[2; 8])), Ok(()));
-    assert_eq!(begins(&long(0xe0, 1, &[1; 8], &[2; 8])), Ok(()));
-    assert_eq!(begins(&long(INITIAL, 0, &[1; 8], &[2; 8])), Err(Untracked::NoFlow));
-    assert_eq!(begins(&[0x40; 30]), Err(Untracked::NoFlow));
+fn only_the_first_initial_of_a_client_begins_a_flow() {
+    let (no_flow, unsupported) = (Err(Untracked::NoFlow), Err(Untracked::Unsupported));
+    for (first, version, other) in
+        [(0xc0, 1, no_flow), (0xd0, V2, no_flow), (0xc0, 0x1a2a_3a4a, no_flow), (0xe0, UNKNOWN, unsupported)]
+    {
+        let initial = |id: usize| long(first, version, &vec![1; id], &[2; 8]);
+        assert_eq!(begins(initial(8), 1200), Ok(()), "{version:x}");
+        assert_eq!(begins(initial(20), 1252), Ok(()), "{version:x}");
+        assert_eq!(begins(initial(8), 1199), other, "{version:x}");
+        assert_eq!(begins(initial(7), 1200), other, "{version:x}");
+        assert_eq!(begins(initial(0), 1200), other, "{version:x}");
+    }
+    for (first, version) in [(0xd0, 1), (0xe0, 1), (0xf0, 1), (0xc0, V2), (0xe0, V2), (0xf0, V2)] {
+        assert_eq!(begins(long(first, version, &[1; 8], &[2; 8]), 1200), no_flow, "{first:x} {version:x}");
+    }
+    assert_eq!(begins(long(0x80, 1, &[1; 8], &[2; 8]), 1200), unsupported);
+    assert_eq!(begins(long(INITIAL, 0, &[1; 8], &[2; 8]), 1200), no_flow);
+    assert_eq!(begins(long(0x80, 0, &[1; 8], &[2; 8]), 1200), no_flow);
+    assert_eq!((begins(vec![0x40], 30), begins(vec![0x00], 30)), (no_flow, unsupported));
+}
+
+#[test]
+fn answers_of_remote_procedure_calls_begin_no_flow() {
+    // RFC 5531, 9: a transaction of any number, a reply, accepted, no verifier, success.
+    for transaction in [[0xc0, 0, 0, 1], [0xd6, 0x1a, 0x2a, 0x3a], [0xff, 0, 0x0f, 0]] {
+        let mut reply = Vec::from(transaction);
+        reply.extend([0, 0, 0, 1, 0, 0, 0, 0]);
+        for len in [40, 1200, 8192] {
+            assert_eq!(begins(reply.clone(), len), Err(Untracked::Unsupported), "{transaction:x?}");
+        }
+    }
+    // Even if it has version 1, the IDs are empty.
+    assert_eq!(begins(vec![0xc0, 0, 0, 0, 1, 0, 0, 0, 0], 1200), Err(Untracked::NoFlow));
 }
 
 proptest! {

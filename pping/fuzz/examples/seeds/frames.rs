@@ -6,13 +6,14 @@ use pping_fuzz::parse::HEADER;
 use crate::{
     Seed,
     headers::{
-        IPV4, IPV6, TCP, UDP, authentication, echo, ethernet, extension, fragment, mpls, pppoe,
-        stamped_segment, tcp, udp, v4, v6,
+        IPV4, IPV6, TCP, UDP, authentication, echo, ethernet, extension, fragment, mpls, pppoe, quic_long,
+        snap, stamped_segment, tcp, udp, v4, v6,
     },
 };
 
 pub(crate) fn seeds() -> Vec<Seed> {
     let mut seeds = transports();
+    seeds.extend(quic());
     seeds.extend(networks());
     seeds.extend(links());
     seeds.extend(tunnels());
@@ -66,6 +67,27 @@ fn transports() -> Vec<Seed> {
     .to_vec()
 }
 
+fn quic() -> Vec<Seed> {
+    let ids: [&[u8]; 2] = [b"client's", b"id"];
+    [
+        ("quic-short", vec![0x60; 40]),
+        ("quic-short-greased", vec![0x20; 40]),
+        ("quic-initial", quic_long(0xc0, 1, ids, 1200)),
+        ("quic-initial-greased", quic_long(0x80, 1, ids, 1200)),
+        ("quic-initial-small", quic_long(0xc0, 1, ids, 1199)),
+        ("quic-initial-short-id", quic_long(0xc0, 1, [b"seven by", b""], 1252)),
+        ("quic-2", quic_long(0xd0, 0x6b33_43cf, ids, 1200)),
+        ("quic-unknown", quic_long(0xc0, 0xfaca_b001, ids, 1200)),
+        ("quic-negotiation", quic_long(0x80, 0, [b"", b"server"], 60)),
+        ("quic-handshake", quic_long(0xe0, 1, [b"", b"server"], 200)),
+        ("quic-retry", quic_long(0xf0, 1, [b"", b"server"], 100)),
+        ("quic-draft-18", [&b"\xc0\xff\0\0\x12\x50client'ss"[..], &[0x55; 1200]].concat()),
+        ("rpc", [&b"\xd6\x1a\x2a\x3a\0\0\0\x01"[..], &[0; 1200]].concat()),
+    ]
+    .map(|(name, payload)| packet(name, &v4(&[], UDP, &udp(443, &payload))))
+    .to_vec()
+}
+
 fn networks() -> Vec<Seed> {
     let mut later = stamped_v4();
     later[7] = 1;
@@ -108,10 +130,19 @@ fn links() -> Vec<Seed> {
     let cooked = |kind| [&[0, kind, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0][..], &v4].concat();
     let cooked_v2 =
         |kind| [&[0x86, 0xdd, 0, 0, 0, 0, 0, 3, 0, 1, kind, 6, 2, 0, 0, 0, 0, 1, 0, 0][..], &v6].concat();
+    let mut pseudowire = ethernet(&[], IPV4, &v4);
+    pseudowire[..6].copy_from_slice(&[0x60, 0, 0, 0, 0, 40]);
     let mut seeds = vec![
         on_ethernet("ethernet-pppoe", &ethernet(&tags[..2], 0x8864, &pppoe(0x21, &v4))),
         on_ethernet("ethernet-pppoe-v6", &ethernet(&[], 0x8864, &pppoe(0x57, &v6))),
         on_ethernet("ethernet-pppoe-mpls", &ethernet(&[], 0x8864, &pppoe(0x0281, &mpls(1, &v4)))),
+        on_ethernet(
+            "ethernet-pppoe-short",
+            &ethernet(&[], 0x8864, &[&[0x11, 0, 0, 1, 0, 9, 0x57], &v6[..]].concat()),
+        ),
+        on_ethernet("ethernet-snap", &ethernet(&tags[..1], 60, &snap(IPV4, &v4))),
+        on_ethernet("ethernet-tag-9200", &ethernet(&[(0x9200, 6), (0x8100, 7)], IPV6, &v6)),
+        on_ethernet("ethernet-in-labels", &ethernet(&[], 0x8847, &mpls(2, &pseudowire))),
         on_ethernet("ethernet-arp", &ethernet(&[], 0x0806, &[0; 28])),
     ];
     seeds.extend(

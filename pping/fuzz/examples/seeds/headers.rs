@@ -106,3 +106,23 @@ pub(crate) fn returned(packet: &[u8]) -> Vec<u8> {
     returned.extend([&addresses[4..], &addresses[..4], &ports[2..], &ports[..2], &packet[24..]].concat());
     returned
 }
+
+/// LLC and SNAP before an ethertype.
+pub(crate) fn snap(ethertype: u16, payload: &[u8]) -> Vec<u8> {
+    let mut header = vec![0xaa, 0xaa, 3, 0, 0, 0];
+    header.extend(ethertype.to_be_bytes());
+    header.extend(payload);
+    header
+}
+
+/// A QUIC packet with a long header and these IDs, in a payload of `len` bytes.
+pub(crate) fn quic_long(first: u8, version: u32, ids: [&[u8]; 2], len: usize) -> Vec<u8> {
+    let mut packet = vec![first];
+    packet.extend(version.to_be_bytes());
+    for id in ids {
+        packet.push(id.len() as u8);
+        packet.extend(id);
+    }
+    packet.resize(len, 0x55);
+    packet
+}

@@ -28,6 +28,8 @@ enum Spin {
     On,
     Off,
     Random,
+    /// On, while the QUIC bit is random (RFC 9287).
+    Greased,
 }
 
 impl Spin {
@@ -36,6 +38,7 @@ impl Spin {
             Self::On => "on",
             Self::Off => "off",
             Self::Random => "random",
+            Self::Greased => "greased",
         }
     }
 }
@@ -99,8 +102,8 @@ fn assert_handshakes(seen: &Seen, family: Family) {
 }
 
 /// Asserts that each sample covers the whole path, and attributes the wire's delay to the server's side.
-fn a_spin_bit_that_spins_is_timed(ingress: &str, family: Family) {
-    let seen = talk(ingress, family, Spin::On, Spin::On);
+fn a_spin_bit_that_spins_is_timed(ingress: &str, family: Family, spin: Spin) {
+    let seen = talk(ingress, family, spin, spin);
     seen.assert_agreement();
     let spins = of(&seen, "quic-spin");
     let (from_client, from_server): (Vec<&Sample>, Vec<&Sample>) =
@@ -134,12 +137,22 @@ fn a_spin_bit_that_does_not_spin_is_not_timed(ingress: &str, client: Spin, serve
 
 #[test]
 fn tc_times_a_spin_bit_that_spins_over_ipv4() {
-    a_spin_bit_that_spins_is_timed("tc", Family::Ipv4);
+    a_spin_bit_that_spins_is_timed("tc", Family::Ipv4, Spin::On);
+}
+
+#[test]
+fn tc_times_a_spin_bit_beside_a_greased_quic_bit() {
+    a_spin_bit_that_spins_is_timed("tc", Family::Ipv6, Spin::Greased);
+}
+
+#[test]
+fn xdp_times_a_spin_bit_beside_a_greased_quic_bit() {
+    a_spin_bit_that_spins_is_timed("xdp", Family::Ipv4, Spin::Greased);
 }
 
 #[test]
 fn xdp_times_a_spin_bit_that_spins_over_ipv6() {
-    a_spin_bit_that_spins_is_timed("xdp", Family::Ipv6);
+    a_spin_bit_that_spins_is_timed("xdp", Family::Ipv6, Spin::On);
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Packets of every shape.
 
 mod catalogue;
+mod quic;
 mod tunnels;
 
 use pping::kernel::load::LoadOptions;
-use pping_common::parse::{Decap, Frame, Kind, LinkType, Scope, Untracked, Vlan};
+use pping_common::{
+    parse::{Decap, Frame, Kind, LinkType, Scope, Untracked, Vlan},
+    rtt::Methods,
+};
 
 pub(super) use self::{catalogue::catalogue, tunnels::tunnels};
 use super::{
@@ -22,6 +26,7 @@ pub(super) enum Treatment {
     Unstamped,
     Echo,
     Dns,
+    Quic,
     Untracked(Untracked),
 }
 
@@ -36,8 +41,9 @@ fn treatment(bytes: &[u8], decap: Decap) -> Treatment {
     let mut frame = Frame::EMPTY;
     match frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL) {
         Err(reason) => Treatment::Untracked(reason),
-        // A packet whose first byte may be QUIC's opens no flow.
-        Ok(()) if frame.transport.kind == Kind::Quic => Treatment::Untracked(Untracked::Unsupported),
+        Ok(()) if frame.transport.kind == Kind::Quic => {
+            frame.transport.begins_flow(Methods::ALL).map_or_else(Treatment::Untracked, |()| Treatment::Quic)
+        }
         Ok(()) if frame.transport.kind == Kind::Echo => Treatment::Echo,
         Ok(()) if frame.transport.kind == Kind::Dns => Treatment::Dns,
         Ok(()) if frame.transport.segment.has_timestamps => Treatment::Stamped,
@@ -55,8 +61,10 @@ fn the_shapes_parse_as_intended() {
         assert_eq!(treatment(&shape.frame, Decap::ALL), shape.treatment, "{}, tunnels on", shape.name);
     }
     for shape in tunnels() {
-        let unsupported = Treatment::Untracked(Untracked::Unsupported);
-        assert_eq!(treatment(&shape.frame, Decap::NONE), unsupported, "{}, tunnels off", shape.name);
+        // The first byte of some UDP tunnels may be that of a QUIC packet.
+        let off = treatment(&shape.frame, Decap::NONE);
+        let is_unmeasured = matches!(off, Treatment::Untracked(Untracked::Unsupported | Untracked::NoFlow));
+        assert!(is_unmeasured, "{}, tunnels off: {off:?}", shape.name);
         assert_eq!(treatment(&shape.frame, Decap::ALL), shape.treatment, "{}", shape.name);
     }
 }

@@ -4,7 +4,7 @@ use std::{vec, vec::Vec};
 
 use crate::{
     flow::{Endpoint, Outcome},
-    parse::{Kind, Quic, QuicForm, Transport},
+    parse::{Kind, Quic, QuicForm, Transport, Untracked},
     rtt::{Effect, Method, Methods, Rules, Spin},
     testing::{Conversation, MS},
 };
@@ -24,7 +24,9 @@ fn quic(quic: Quic) -> Transport {
 }
 
 fn long(form: QuicForm, version: u32, destination_id: u32, source_id: u32) -> Transport {
-    quic(Quic { form, version, is_known: version == 1, source_id, destination_id, spin: false })
+    // As if each Initial were in a datagram of 1200 bytes.
+    let begins = if form == QuicForm::Initial { Ok(()) } else { Err(Untracked::NoFlow) };
+    quic(Quic { form, begins, version, is_known: version == 1, source_id, destination_id, ..Quic::EMPTY })
 }
 
 fn initial(destination_id: u32, source_id: u32) -> Transport {
@@ -33,6 +35,13 @@ fn initial(destination_id: u32, source_id: u32) -> Transport {
 
 pub(super) fn short(spin: bool) -> Transport {
     quic(Quic { spin, ..Quic::EMPTY })
+}
+
+/// The same packet without the fixed bit.
+fn greased(mut transport: Transport) -> Transport {
+    transport.datagram.quic.is_greased = true;
+    transport.datagram.quic.begins = Err(Untracked::Unsupported);
+    transport
 }
 
 fn found(outcome: Outcome) -> Option<(Method, u64, u64)> {
@@ -129,6 +138,40 @@ fn rule_1_unknown_versions_are_not_by_other_ids_or_versions() {
 }
 
 #[test]
+fn rule_1_a_cleared_fixed_bit_changes_nothing_once_the_flow_is_recognised() {
+    let mut talk = talk();
+    talk.low(1, initial(ANY, CLIENT));
+    assert_eq!(found(talk.high(10, greased(initial(CLIENT, SERVER)))), handshake(9));
+    talk.low(12, greased(long(QuicForm::Long, 1, SERVER, CLIENT)));
+    let mut number = 0_u32;
+    let samples: Vec<_> = (0..40_u64)
+        .map(|index| {
+            // Without a pattern that has to do with edges.
+            number = number.wrapping_mul(1_103_515_245).wrapping_add(12345);
+            let packet = short(index % 4 < 2);
+            let packet = if number >> 16 & 1 == 0 { packet } else { greased(packet) };
+            found(if index % 2 == 0 {
+                talk.low(100 + 10 * index, packet)
+            } else {
+                talk.high(105 + 10 * index, packet)
+            })
+        })
+        .collect();
+    assert_eq!(samples.iter().flatten().count(), samples.len() - 8, "{samples:?}");
+    assert!(samples.iter().flatten().all(|sample| sample.1 == 20), "{samples:?}");
+}
+
+#[test]
+fn rule_1_without_the_fixed_bit_nothing_is_recognised() {
+    let mut talk = talk();
+    talk.low(1, long(QuicForm::Initial, UNKNOWN, ANY, CLIENT));
+    assert_eq!(found(talk.high(2, greased(initial(CLIENT, SERVER)))), None);
+    assert!(!talk.flow.hot.protocol_state.spin_trust().is_recognised());
+    assert_eq!(found(talk.high(3, long(QuicForm::Initial, UNKNOWN, CLIENT, SERVER))), handshake(2));
+    assert!(talk.flow.hot.protocol_state.spin_trust().is_recognised());
+}
+
+#[test]
 fn rules_3_and_4_an_initial_is_answered_by_a_long_header_to_its_source() {
     let mut talk = talk();
     assert_eq!(found(talk.low(1, initial(ANY, CLIENT))), None);
@@ -140,20 +183,33 @@ fn rules_3_and_4_an_initial_is_answered_by_a_long_header_to_its_source() {
 }
 
 #[test]
-fn rule_4_any_long_header_answers_and_empty_ids_are_equal() {
-    for form in [QuicForm::Long, QuicForm::Negotiation] {
+fn rule_4_any_reply_but_a_handshake_packet_gives_a_sample_and_empty_ids_are_equal() {
+    for (form, version) in [(QuicForm::Initial, 1), (QuicForm::Negotiation, 0)] {
         let mut talk = talk();
         talk.low(1, initial(ANY, 0));
-        assert_eq!(found(talk.high(31, long(form, 0, 0, SERVER))), handshake(30));
+        assert_eq!(found(talk.high(31, long(form, version, 0, SERVER))), handshake(30));
     }
+    let mut missed = talk();
+    missed.low(1, initial(ANY, CLIENT));
+    assert_eq!(found(missed.high(31, long(QuicForm::Long, 1, CLIENT, SERVER))), None);
+    assert_eq!(found(missed.high(900, initial(CLIENT, SERVER))), None, "the first reply was missed");
+}
+
+#[test]
+fn rule_4_in_an_unknown_version_an_empty_id_is_no_reply() {
+    let mut talk = talk();
+    talk.low(1, long(QuicForm::Initial, UNKNOWN, ANY, 0));
+    assert_eq!(found(talk.high(31, long(QuicForm::Initial, UNKNOWN, 0, SERVER))), None);
 }
 
 #[test]
 fn rule_3_only_an_initial_that_begins_the_flow_waits() {
-    let mut by_other = talk();
-    by_other.low(1, long(QuicForm::Long, 1, ANY, CLIENT));
-    by_other.low(2, initial(ANY, CLIENT));
-    assert_eq!(found(by_other.high(31, initial(CLIENT, SERVER))), None);
+    for first in [long(QuicForm::Long, 1, ANY, CLIENT), short_initial()] {
+        let mut by_other = talk();
+        by_other.low(1, first);
+        by_other.low(2, initial(ANY, CLIENT));
+        assert_eq!(found(by_other.high(31, initial(CLIENT, SERVER))), None);
+    }
 
     let mut local = talk();
     local.flow.locked.facts = crate::testing::local(2);
@@ -163,6 +219,13 @@ fn rule_3_only_an_initial_that_begins_the_flow_waits() {
     let mut off = Conversation::by(Methods::ALL.without(Method::QuicHandshake));
     off.low(1, initial(ANY, CLIENT));
     assert_eq!(found(off.high(31, initial(CLIENT, SERVER))), None);
+}
+
+/// An Initial in a datagram that is too short for the first.
+fn short_initial() -> Transport {
+    let mut transport = initial(ANY, CLIENT);
+    transport.datagram.quic.begins = Err(Untracked::NoFlow);
+    transport
 }
 
 #[test]
@@ -298,12 +361,30 @@ fn rule_11_a_pause_of_more_than_ten_seconds_is_no_sample() {
 }
 
 #[test]
-fn rules_11_and_12_less_than_half_is_no_sample_but_measures() {
+fn rules_9_11_and_12_less_than_half_is_no_sample_and_costs_trust_but_measures() {
     let mut talk = believed();
     assert_eq!(found(talk.low(1169, short(false))), None);
     assert_eq!(found(talk.high(1174, short(false))), None);
-    assert_eq!(found(talk.low(1178, short(true))), spin(9, 4));
-    assert_eq!(found(talk.high(1183, short(true))), spin(9, 5));
+    // Trust is 8. The client's next edge is due at 1178 ms, 9 ms after the last.
+    let samples = edges(&mut talk, 1178, 10, (5, 4));
+    assert_eq!(samples[..7], [None; 7]);
+    assert_eq!(samples[7..], [spin(9, 5), spin(9, 4), spin(9, 5)]);
+}
+
+#[test]
+fn rule_9_random_bits_that_the_other_end_answers_at_once_are_not_believed_for_long() {
+    // A server sets each bit at random, and a client that is near inverts it at once.
+    let mut talk = connected();
+    let (mut number, mut samples) = (1_u32, 0);
+    for packet in 0..2000_u64 {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let value = number >> 24 & 1 == 0;
+        let now = 100 + 50 * packet + u64::from(number >> 8 & 7);
+        samples += usize::from(found(talk.high(now, short(value))).is_some());
+        samples += usize::from(found(talk.low(now + 1, short(!value))).is_some());
+    }
+    // Without the rule, nearly all of 2000 edges would give one.
+    assert!(samples < 600, "{samples}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! first parser with it.
 
 mod link;
+mod quic;
 mod tunnel;
 
 use pping_common::{
@@ -10,7 +11,7 @@ use pping_common::{
     parse::{Decap, Frame, Kind, LinkType, Timestamps},
 };
 
-use self::tunnel::Inside;
+use self::{quic::Quic, tunnel::Inside};
 
 /// The content of a packet.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +28,7 @@ enum Transport {
     Tcp { ports: [u16; 2], numbers: [u32; 2], flags: u8, timestamps: Option<Timestamps>, has_sack: bool },
     Dns { ports: [u16; 2], id: u16, is_response: bool, rcode: u8 },
     Echo { id: u16, sequence: u16, is_reply: bool },
+    Quic { ports: [u16; 2], quic: Quic },
 }
 
 /// A packet that can be measured.
@@ -56,12 +58,12 @@ pub(super) fn parse(
 ) -> Option<Packet> {
     let bytes = captured.bytes;
     let mut vlan = offloaded.to_vec();
-    let start = link::network(bytes, link, &mut vlan)?;
+    let start = link::network(captured, link, &mut vlan)?;
     let mut network = Network::parse(captured, start)?;
     if let Some(inside) = tunnel::inside(bytes, &network, decap) {
         let start = match inside {
             Inside::Ip(start) => start,
-            Inside::Ethertype(ethertype, start) => link::follow(bytes, ethertype, start, &mut vlan)?,
+            Inside::Ethertype(ethertype, start) => link::follow(captured, ethertype, start, &mut vlan)?,
             Inside::Other => return None,
         };
         network = Network::parse(captured, start)?;
@@ -189,7 +191,11 @@ impl Network {
     fn transport(&self, bytes: &[u8]) -> Option<(Transport, usize)> {
         match self.next_header {
             6 => tcp(bytes, self.start),
-            17 => dns(bytes, self.start),
+            17 => dns(bytes, self.start).or_else(|| {
+                let ports = [number(bytes, self.start)?, number(bytes, self.start + 2)?];
+                let quic = quic::parse(bytes.get(self.start + 8..)?, self.end.checked_sub(self.start + 8)?)?;
+                (!ports.contains(&53)).then_some((Transport::Quic { ports, quic }, 8))
+            }),
             1 if self.is_v4 => echo(bytes, self.start, [8, 0]),
             58 if !self.is_v4 => echo(bytes, self.start, [128, 129]),
             _ => None,
@@ -278,7 +284,7 @@ impl Found {
                 Kind::Dns => {
                     Transport::Dns { ports, id: dns.id, is_response: dns.is_response, rcode: dns.rcode }
                 }
-                Kind::Quic => unreachable!("QUIC is not asked for"),
+                Kind::Quic => Transport::Quic { ports, quic: Quic::of(&frame.transport.datagram.quic) },
             },
         }
     }

@@ -4,8 +4,9 @@
     peer.py server CERTIFICATE KEY PORT SPIN           echoes all streams until it is killed
     peer.py client ADDRESS PORT SPIN CONNECTIONS       talks, and fails if an echo is missing or different
 
-SPIN says how to set the spin bit: `on` (as in RFC 9000, 17.4), `off` (always 0) or `random` (anew in each packet).
-aioquic has no option for this: it spins in all connections.
+SPIN says how to set the spin bit: `on` (as in RFC 9000, 17.4), `off` (always 0), `random` (anew in each packet) or
+`greased`: on, and the QUIC bit is random in all packets but Initials (RFC 9287). aioquic has no option for this: it spins
+in all connections, and sets and expects the QUIC bit.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ import ssl
 import sys
 
 import aioquic.asyncio
+from aioquic.quic import packet, packet_builder
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.packet_builder import QuicPacketBuilder
 
@@ -27,8 +29,34 @@ PATIENCE = 20
 INITIAL_RTT = 5
 
 
+class GreasedBit(int):
+    """In place of the QUIC bit: random where it is set, and set where it is read."""
+
+    def __or__(self, other):
+        return random.choice((0, int(self))) | other
+
+    def __rand__(self, other):
+        return int(self)
+
+
+def grease_quic_bit():
+    bit = GreasedBit(packet.PACKET_FIXED_BIT)
+    encode_long = packet_builder.encode_long_header_first_byte
+
+    def encode(version, packet_type, bits):
+        first = encode_long(version, packet_type, bits)
+        is_handshake = packet_type == packet.QuicPacketType.HANDSHAKE
+        return first & ~int(bit) | (bit | 0) if is_handshake else first
+
+    packet_builder.encode_long_header_first_byte = encode
+    packet_builder.PACKET_FIXED_BIT = packet.PACKET_FIXED_BIT = bit
+
+
 def set_spin(spin):
     """Makes all packets with a short header carry the requested bit, whatever the connection sets."""
+    if spin == "greased":
+        grease_quic_bit()
+        return
     choose = {"off": lambda: False, "random": lambda: random.random() < 0.5}.get(spin)
     if choose is None:
         assert spin == "on", spin
