@@ -10,6 +10,7 @@ mod aggregates;
 mod captures;
 mod clickhouse;
 mod dns;
+mod field;
 mod formats;
 mod generate;
 mod golden;

@@ -35,22 +35,24 @@ const TIMELESS: LoadOptions = LoadOptions {
     ..SETTINGS
 };
 
-/// Returns the captures to read. Without any, the test only prints a message.
+/// Returns the captures to read, and those of the folder `field` below them. Without any, the test only prints a message.
 fn files() -> Vec<PathBuf> {
     let folder = env::var_os("PPING_CAPTURES").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/captures")),
         PathBuf::from,
     );
-    let Ok(entries) = fs::read_dir(&folder) else {
-        eprintln!("no captures in {}: set PPING_CAPTURES; nothing is tested here", folder.display());
-        return Vec::new();
-    };
-    let mut files: Vec<_> = entries
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "pcap"))
-        .collect();
+    let mut files = Vec::new();
+    for folder in [folder.clone(), folder.join("field")] {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            eprintln!("no captures in {}: set PPING_CAPTURES; they are not tested here", folder.display());
+            continue;
+        };
+        let is_capture = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "pcap");
+        let before = files.len();
+        files.extend(entries.map(|entry| entry.unwrap().path()).filter(is_capture));
+        assert!(files.len() > before, "no capture in {}", folder.display());
+    }
     files.sort();
-    assert!(!files.is_empty(), "no capture in {}", folder.display());
     files
 }
 

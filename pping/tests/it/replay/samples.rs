@@ -28,6 +28,11 @@ impl Sample {
         self.rtt
     }
 
+    /// The address of the replying host.
+    pub(super) fn source(&self) -> String {
+        self.src_ip.to_string()
+    }
+
     /// Returns the timed endpoint and the replying endpoint.
     pub(super) fn direction(&self) -> String {
         format!("{} {} to {} {}", self.dest_ip, self.dest_port, self.src_ip, self.src_port)
