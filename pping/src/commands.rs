@@ -12,9 +12,7 @@ use crate::{
     Error, agent,
     cli::{Cli, Command, ConfigCommand},
     config::{self, DEFAULT_FILE, Loaded, Loader},
-    generate,
-    groups::{self, Labels},
-    output, quality, run, set_verbosity, shutdown, top,
+    generate, groups, output, quality, run, set_verbosity, shutdown, top,
 };
 
 /// Performs the command of `matches`, the parsed command line of [`Cli`].
@@ -79,8 +77,8 @@ fn cleanup(interfaces: &[String]) -> Result<(), Error> {
 
 fn check(path: &Path) -> Result<(), Error> {
     let check_file = |key: &str, path: &Path| match key {
-        "groups" => groups::load(path, &mut Labels::default()).map(drop),
-        _ => quality::load(Some(path)).map(drop),
+        "groups" => groups::check(path),
+        _ => quality::load(Some(path)).err().into_iter().collect(),
     };
     for warning in config::check(path, check_file)? {
         say(&format!("pping: warning: {warning}\n"));

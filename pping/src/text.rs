@@ -78,6 +78,53 @@ impl Mistake {
     }
 }
 
+/// The highest number of mistakes of a text that are reported. Others are only counted.
+const MAX_MISTAKES: usize = 100;
+
+/// The mistakes of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Mistakes {
+    found: Vec<Mistake>,
+    more: usize,
+}
+
+impl Mistakes {
+    pub(crate) fn add(&mut self, mistake: Mistake) {
+        if self.found.len() < MAX_MISTAKES {
+            self.found.push(mistake);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Returns them in the order of the text.
+    fn at(mut self, path: &Path, text: &str) -> Vec<FileError> {
+        self.found.sort_by_key(|mistake| mistake.offset);
+        if let Some(last) = self.found.last_mut().filter(|_| self.more > 0) {
+            last.reason += &format!(" (and there are {} more errors)", self.more);
+        }
+        let at = |Mistake { offset, reason }| FileError::invalid(path, Position::new(text, offset), reason);
+        self.found.into_iter().map(at).collect()
+    }
+}
+
+/// Reads a file of at most `max_bytes`, and parses it.
+///
+/// # Errors
+/// Like [`parse`], with all mistakes in the order of the text.
+pub(crate) fn parse_all<T>(
+    path: &Path,
+    max_bytes: u64,
+    parse: impl FnOnce(&str) -> Result<T, Mistakes>,
+) -> Result<T, Vec<FileError>> {
+    let text = read_text(path, max_bytes).map_err(|error| vec![error])?;
+    parse(&text).map_err(|mistakes| mistakes.at(path, &text))
+}
+
 /// Reads a file of at most `max_bytes`, and parses it.
 ///
 /// # Errors
@@ -87,13 +134,14 @@ pub(crate) fn parse<T>(
     max_bytes: u64,
     parse: impl FnOnce(&str) -> Result<T, Mistake>,
 ) -> Result<T, FileError> {
-    match read(path, max_bytes) {
-        Ok(text) => parse_text(path, &text, parse),
-        Err(ReadError::Io(source)) => Err(FileError::Open { path: path.to_owned(), source }),
-        Err(ReadError::NotUtf8(position)) => {
-            Err(FileError::invalid(path, position, ReadError::NOT_UTF8.to_owned()))
-        }
-    }
+    parse_text(path, &read_text(path, max_bytes)?, parse)
+}
+
+fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
+    read(path, max_bytes).map_err(|error| match error {
+        ReadError::Io(source) => FileError::Open { path: path.to_owned(), source },
+        ReadError::NotUtf8(position) => FileError::invalid(path, position, ReadError::NOT_UTF8.to_owned()),
+    })
 }
 
 /// Parses the text of a file.

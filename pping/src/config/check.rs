@@ -4,13 +4,14 @@ use std::{fmt::Display, fs, path::Path};
 
 use super::{definition::Definition, error::Error, file::File, layered::Layered, setting::Setting};
 
-/// Checks a file, and has `check_file` check the files that it names under `groups` and `quality`. Returns warnings.
+/// Checks a file, and has `check_file` find the mistakes of the files that it names under `groups` and `quality`. Returns
+/// warnings.
 ///
 /// # Errors
 /// If the file cannot be read, or has mistakes: all of them.
 pub fn check<E: Display>(
     path: &Path,
-    check_file: impl Fn(&str, &Path) -> Result<(), E>,
+    check_file: impl Fn(&str, &Path) -> Vec<E>,
 ) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
     let File { settings, mut mistakes } = File::read(path, &definitions)?;
@@ -24,10 +25,9 @@ pub fn check<E: Display>(
         }
     }
     for key in ["groups", "quality"] {
-        if let Some((setting, file)) = named(&layered, key)
-            && let Err(error) = check_file(key, file)
-        {
-            mistakes.push(setting.mistake(error.to_string()));
+        if let Some((setting, file)) = named(&layered, key) {
+            mistakes
+                .extend(check_file(key, file).into_iter().map(|error| setting.mistake(error.to_string())));
         }
     }
     if mistakes.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(mistakes)) }

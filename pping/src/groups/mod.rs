@@ -7,7 +7,7 @@ mod lookup;
 mod names;
 
 pub use directory::{Addresses, Directory, GroupPrefixes};
-pub use file::{Groups, load};
+pub use file::{Groups, check, load};
 pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use lookup::Lookup;
 pub use names::{GroupName, Names, QueueName, SeriesName};

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::listed::{Listed, column_name, prefix};
-use crate::text::Mistake;
+use super::{
+    listed::{Listed, column_name, prefix},
+    noted,
+};
+use crate::text::{Mistake, Mistakes};
 
 /// The first word of the header.
 const PREFIX: &str = "prefix";
@@ -13,8 +16,8 @@ const PREFIX: &str = "prefix";
 /// Columns that need no header: the prefix and its label.
 const COLUMNS: usize = 2;
 
-/// Reads all lines.
-pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
+/// Reads all lines. A line with a mistake lists nothing.
+pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
     let start = text.len() - text.trim_start_matches('\u{feff}').len();
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
@@ -27,8 +30,8 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
         let before = start + reader.position().byte() as usize;
         match reader.read_record(&mut fields) {
             Ok(true) => {}
-            Ok(false) => return Ok(()),
-            Err(error) => return Err(Mistake::new(before, error.to_string())),
+            Ok(false) => return,
+            Err(error) => return listed.mistakes.add(Mistake::new(before, error.to_string())),
         }
         field_starts(text.as_bytes(), before, &mut starts);
         let line = Line { fields: &fields, starts: &starts };
@@ -36,11 +39,18 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
             continue;
         }
         match &header {
-            Some(header) => line.list(header, listed)?,
-            None if line.field(0).eq_ignore_ascii_case(PREFIX) => header = Some(line.header()?),
+            Some(header) => line.list(header, listed),
+            None if line.field(0).eq_ignore_ascii_case(PREFIX) => {
+                // Without the header, the other lines say nothing.
+                let Some(found) = line.header(&mut listed.mistakes) else { return };
+                header = Some(found);
+            }
             None => {
-                line.check_first()?;
-                line.list(header.insert(Header::default()), listed)?;
+                let header = header.insert(Header::default());
+                match line.check_first() {
+                    Ok(()) => line.list(header, listed),
+                    Err(mistake) => listed.mistakes.add(mistake),
+                }
             }
         }
     }
@@ -121,24 +131,26 @@ impl Line<'_> {
         self.fields.len() <= 1 && self.field(0).is_empty() || self.field(0).starts_with('#')
     }
 
-    fn header(&self) -> Result<Header, Mistake> {
+    /// Reads the header; `None` if it has mistakes.
+    fn header(&self, mistakes: &mut Mistakes) -> Option<Header> {
         if self.fields.len() < COLUMNS {
-            return Err(self.mistake(0, "the header names no label; write `prefix,group`"));
+            mistakes.add(self.mistake(0, "the header names no label; write `prefix,group`"));
         }
         let mut columns: Vec<Arc<str>> = Vec::new();
         for index in COLUMNS..self.fields.len() {
             let name = self.field(index);
             if name.is_empty() {
-                return Err(self.mistake(index, "the column has no name; name it in the header"));
-            }
-            column_name(name).map_err(|reason| self.mistake(index, reason))?;
-            if columns.iter().any(|other| **other == *name) {
+                mistakes.add(self.mistake(index, "the column has no name; name it in the header"));
+            } else if columns.iter().any(|other| **other == *name) {
                 let reason = format!("there is a column `{name}` already; give this one another name");
-                return Err(self.mistake(index, reason));
+                mistakes.add(self.mistake(index, reason));
+            }
+            if let Err(reason) = column_name(name) {
+                mistakes.add(self.mistake(index, reason));
             }
             columns.push(name.into());
         }
-        Ok(Header { is_given: true, columns })
+        mistakes.is_empty().then_some(Header { is_given: true, columns })
     }
 
     /// Checks the first line: without a prefix it is most likely meant as a header.
@@ -151,28 +163,35 @@ impl Line<'_> {
         }
     }
 
-    fn list(&self, header: &Header, listed: &mut Listed<'_>) -> Result<(), Mistake> {
-        let prefix = prefix(self.field(0)).map_err(|reason| self.mistake(0, reason))?;
+    fn list(&self, header: &Header, listed: &mut Listed<'_>) {
+        let at = |index: usize| move |reason: String| self.mistake(index, reason);
+        let prefix = noted(&mut listed.mistakes, prefix(self.field(0)).map_err(at(0)));
         let known = COLUMNS + header.columns.len();
         match self.fields.len() {
-            0 | 1 => return Err(self.mistake(0, "there is no label; write `prefix,label`")),
+            0 | 1 => {
+                return listed.mistakes.add(self.mistake(0, "there is no label; write `prefix,label`"));
+            }
             fields if fields <= known => {}
             _ if header.is_given => {
                 let reason =
                     "the header has no such column; name it there, or put a field with a comma in quotes";
-                return Err(self.mistake(known, reason));
+                listed.mistakes.add(self.mistake(known, reason));
             }
             _ => {
                 let reason = "more columns need a header; begin the file with a line that names them, such as \
                               `prefix,group,site`";
-                return Err(self.mistake(known, reason));
+                listed.mistakes.add(self.mistake(known, reason));
             }
         }
-        let label = listed.label(self.field(1)).map_err(|reason| self.mistake(1, reason))?;
+        let label = listed.label(self.field(1)).map_err(at(1));
+        let Some(label) = noted(&mut listed.mistakes, label) else { return };
         for (index, name) in (COLUMNS..).zip(&header.columns) {
-            listed.column(label, name, self.field(index)).map_err(|reason| self.mistake(index, reason))?;
+            let column = listed.column(label, name, self.field(index)).map_err(at(index));
+            noted(&mut listed.mistakes, column);
         }
+        let Some(prefix) = prefix else { return };
         let start = self.starts.first().copied().unwrap_or_default();
-        listed.prefix(start, prefix, label).map_err(|reason| self.mistake(0, reason))
+        let added = listed.prefix(start, prefix, label).map_err(at(0));
+        noted(&mut listed.mistakes, added);
     }
 }

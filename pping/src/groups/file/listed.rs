@@ -9,7 +9,7 @@ use pping_common::limits::MAX_LABELLED_PREFIXES;
 use crate::{
     config::without_host_bits,
     groups::labels::{ALL, Columns, Labels, OTHER, UNLISTED},
-    text::{Mistake, Position},
+    text::{Mistake, Mistakes, Position},
     worst::EXPECTED_RTT,
 };
 
@@ -32,11 +32,12 @@ pub(super) struct Listed<'a> {
     text: &'a str,
     labels: IndexMap<Arc<str>, Columns>,
     entries: Vec<Entry>,
+    pub(super) mistakes: Mistakes,
 }
 
 impl<'a> Listed<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, labels: IndexMap::new(), entries: Vec::new() }
+        Self { text, labels: IndexMap::new(), entries: Vec::new(), mistakes: Mistakes::default() }
     }
 
     /// Adds a label, and returns its index.
@@ -88,8 +89,14 @@ impl<'a> Listed<'a> {
         Ok(())
     }
 
-    /// Rejects a prefix that is listed with two labels. The same line twice does no harm.
-    pub(super) fn check(&mut self) -> Result<(), Mistake> {
+    /// Notes each prefix that is listed with two labels. The same line twice does no harm. A file without prefixes is a
+    /// mistake too: most likely it is still being written, or the program that makes it has failed.
+    pub(super) fn check(&mut self) {
+        if self.entries.is_empty() && self.mistakes.is_empty() {
+            let reason = "there is no prefix in this file, so all hosts would be `unlisted`; add a line like \
+                          `192.0.2.0/24,office`, or leave --groups out";
+            self.mistakes.add(Mistake::new(0, reason));
+        }
         self.entries.sort_unstable_by_key(|entry| (entry.prefix, entry.offset));
         for pair in self.entries.windows(2) {
             if let [earlier, later] = pair
@@ -103,11 +110,10 @@ impl<'a> Listed<'a> {
                 let reason = format!(
                     "{prefix} is in the group `{label}` already, on line {line}; remove one of the two"
                 );
-                return Err(Mistake::new(later.offset as usize, reason));
+                self.mistakes.add(Mistake::new(later.offset as usize, reason));
             }
         }
         self.entries.dedup_by_key(|entry| entry.prefix);
-        Ok(())
     }
 
     /// Replaces the indices of labels by their numbers.

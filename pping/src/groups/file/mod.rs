@@ -6,27 +6,66 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 pub use self::listed::Groups;
 use self::listed::Listed;
 use super::labels::Labels;
-use crate::text::{self, FileError};
+use crate::text::{self, FileError, Mistake, Mistakes};
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// The number of errors that are not counted for somebody who sees the first alone.
+const MANY: usize = 20;
+
 /// Reads a groups file: TOML if its name ends in `.toml`, else CSV. New labels get numbers.
 ///
 /// # Errors
-/// If the file cannot be read or has a mistake, with its position. `labels` are unchanged then.
+/// If the file cannot be read or has mistakes: the first, with its position, and how many follow. `labels` are unchanged
+/// then.
 pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, FileError> {
+    read(path, |listed| listed.number(labels)).map_err(first)
+}
+
+/// Checks a groups file. Returns all mistakes, or why it cannot be read.
+pub fn check(path: &Path) -> Vec<FileError> {
+    read(path, |_| ()).err().unwrap_or_default()
+}
+
+fn read<T>(path: &Path, make: impl FnOnce(Listed<'_>) -> T) -> Result<T, Vec<FileError>> {
     let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let read = if is_toml { tables::read } else { lines::read };
-    text::parse(path, MAX_BYTES, |text| {
+    text::parse_all(path, MAX_BYTES, |text| {
         let mut listed = Listed::new(text);
-        read(text, &mut listed)?;
-        listed.check()?;
-        Ok(listed.number(labels))
+        read(text, &mut listed);
+        listed.check();
+        if listed.mistakes.is_empty() { Ok(make(listed)) } else { Err(listed.mistakes) }
     })
+}
+
+/// The first of several errors, with the number of the others.
+fn first(errors: Vec<FileError>) -> FileError {
+    let others = errors.len().saturating_sub(1);
+    match errors.into_iter().next() {
+        Some(FileError::Invalid { path, line, column, reason }) if others > 0 => {
+            let others = match others {
+                1 => "1 more error".to_owned(),
+                2..MANY => format!("{others} more errors"),
+                _ => "many more errors".to_owned(),
+            };
+            FileError::Invalid { path, line, column, reason: format!("{reason} (and {others})") }
+        }
+        Some(error) => error,
+        // There is at least one.
+        None => FileError::Open { path: PathBuf::new(), source: io::ErrorKind::InvalidData.into() },
+    }
+}
+
+/// Adds a mistake to those of the file, and goes on.
+fn noted<T>(mistakes: &mut Mistakes, result: Result<T, Mistake>) -> Option<T> {
+    result.map_err(|mistake| mistakes.add(mistake)).ok()
 }

@@ -7,53 +7,77 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::listed::{Listed, column_name, prefix};
+use super::{
+    listed::{Listed, column_name, prefix},
+    noted,
+};
 use crate::text::Mistake;
 
 /// The form of a group.
 const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";
 
-/// Reads all tables.
-pub(super) fn read(text: &str, listed: &mut Listed<'_>) -> Result<(), Mistake> {
-    let document = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
+/// Reads all tables. What has a mistake lists nothing.
+pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        // The values around them may mean anything.
+        return errors.iter().for_each(|error| listed.mistakes.add(Mistake::of_toml(error)));
+    }
     for (key, value) in document.get_ref() {
         let groups = match (key.get_ref().as_ref(), value.get_ref()) {
             ("group", DeValue::Array(groups)) => groups,
-            (key, _) => return Err(Mistake::at(value, format!("`{key}` is not known here; {EXAMPLE}"))),
+            (key, _) => {
+                listed.mistakes.add(Mistake::at(value, format!("`{key}` is not known here; {EXAMPLE}")));
+                continue;
+            }
         };
         for group in groups {
-            let DeValue::Table(table) = group.get_ref() else { return Err(Mistake::at(group, EXAMPLE)) };
-            list(group, table, listed)?;
+            match group.get_ref() {
+                DeValue::Table(table) => list(group, table, listed),
+                _ => listed.mistakes.add(Mistake::at(group, EXAMPLE)),
+            }
         }
     }
-    Ok(())
 }
 
-fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) -> Result<(), Mistake> {
-    let name = table
-        .get("label")
-        .ok_or_else(|| Mistake::at(group, "the group has no label; give it `label = \"...\"`"))?;
-    let label = listed.label(string(name)?).map_err(|reason| Mistake::at(name, reason))?;
-    let missing = || Mistake::at(group, "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`");
-    let prefixes = table.get("prefixes").ok_or_else(missing)?;
+fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) {
+    let label = label(group, table, listed);
+    let label = noted(&mut listed.mistakes, label);
     for (key, value) in table {
         let start = key.span().start;
         let key = key.get_ref().as_ref();
         if !["label", "prefixes"].contains(&key) {
-            column_name(key).map_err(|reason| Mistake::new(start, reason))?;
-            listed
-                .column(label, &Arc::from(key), string(value)?)
-                .map_err(|reason| Mistake::at(value, reason))?;
+            let name = column_name(key).map_err(|reason| Mistake::new(start, reason));
+            let text = name.and_then(|()| string(value));
+            let (Some(text), Some(label)) = (noted(&mut listed.mistakes, text), label) else { continue };
+            let column = listed.column(label, &Arc::from(key), text);
+            noted(&mut listed.mistakes, column.map_err(|reason| Mistake::at(value, reason)));
         }
     }
-    let DeValue::Array(prefixes) = prefixes.get_ref() else {
-        return Err(Mistake::at(prefixes, "this is not a list; write `prefixes = [\"192.0.2.0/24\"]`"));
+    let prefixes = match table.get("prefixes").map(|prefixes| (prefixes, prefixes.get_ref())) {
+        Some((_, DeValue::Array(prefixes))) => prefixes,
+        Some((other, _)) => {
+            let reason = "this is not a list; write `prefixes = [\"192.0.2.0/24\"]`";
+            return listed.mistakes.add(Mistake::at(other, reason));
+        }
+        None => {
+            let reason = "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`";
+            return listed.mistakes.add(Mistake::at(group, reason));
+        }
     };
     for value in prefixes {
-        let prefix = prefix(string(value)?).map_err(|reason| Mistake::at(value, reason))?;
-        listed.prefix(value.span().start, prefix, label).map_err(|reason| Mistake::at(value, reason))?;
+        let prefix = string(value).and_then(|text| prefix(text).map_err(|reason| Mistake::at(value, reason)));
+        let (Some(prefix), Some(label)) = (noted(&mut listed.mistakes, prefix), label) else { continue };
+        let added = listed.prefix(value.span().start, prefix, label);
+        noted(&mut listed.mistakes, added.map_err(|reason| Mistake::at(value, reason)));
     }
-    Ok(())
+}
+
+fn label(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) -> Result<u32, Mistake> {
+    let name = table
+        .get("label")
+        .ok_or_else(|| Mistake::at(group, "the group has no label; give it `label = \"...\"`"))?;
+    listed.label(string(name)?).map_err(|reason| Mistake::at(name, reason))
 }
 
 fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Mistake> {
