@@ -1,12 +1,12 @@
-//! The checks before every page, `/healthz` included: rate limit, body, password.
+//! The checks before every page, `/healthz` included: rate limit, method, body, password.
 
 use std::time::Instant;
 
 use axum::{
     body::{Body, HttpBody},
     http::{
-        HeaderValue, Request, StatusCode,
-        header::{AUTHORIZATION, WWW_AUTHENTICATE},
+        HeaderValue, Method, Request, StatusCode,
+        header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE},
     },
     response::{IntoResponse as _, Response},
 };
@@ -35,6 +35,10 @@ impl Site {
         let mut response = if in_force.rate_limit.as_ref().is_some_and(|limit| !limit.allows(Instant::now()))
         {
             (StatusCode::TOO_MANY_REQUESTS, "more requests than rate_limit allows\n").into_response()
+        } else if ![Method::GET, Method::HEAD].contains(request.method()) {
+            let allow = [(ALLOW, HeaderValue::from_static("GET,HEAD"))];
+            (StatusCode::METHOD_NOT_ALLOWED, allow, "pages can only be read, with GET or HEAD\n")
+                .into_response()
         } else if !request.body().is_end_stream() {
             (StatusCode::PAYLOAD_TOO_LARGE, "no page here takes a body\n").into_response()
         } else if self.authenticator.allows(&in_force.users, request.headers().get(AUTHORIZATION)).await {
