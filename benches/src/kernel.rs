@@ -326,7 +326,7 @@ pub(crate) fn watching_loopback(settings: &LoadOptions) -> Result<Kernel> {
 
 fn register(kernel: &mut Kernel) -> Result<()> {
     // The kernel gives loopback Ethernet headers.
-    Link { name: "lo".into(), ifindex: LOOPBACK, hardware_type: 772 }.register(kernel)?;
+    Link { name: "lo".into(), ifindex: LOOPBACK, hardware_type: 772, ..Link::default() }.register(kernel)?;
     Ok(())
 }
 

@@ -147,8 +147,12 @@ fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) 
     );
     run(host.command("unshare").args(["--mount", "sh", "-c", &steer]))?;
     host.enter(|| {
-        let link =
-            Link { name: INTERFACE.into(), ifindex: ifindex(INTERFACE)?, hardware_type: libc::ARPHRD_ETHER };
+        let link = Link {
+            name: INTERFACE.into(),
+            ifindex: ifindex(INTERFACE)?,
+            hardware_type: libc::ARPHRD_ETHER,
+            ..Link::default()
+        };
         let interface_id = link.register(kernel)?;
         Ok((attach(kernel, &link, &[AttachPoint::Tcx], None, &mut Owner::default())?, interface_id))
     })?

@@ -12,6 +12,7 @@ use std::{
 use tracing::{Event, Level, Subscriber, level_filters::LevelFilter};
 use tracing_subscriber::{
     Registry,
+    filter::Targets,
     fmt::{
         FmtContext, FormatFields,
         format::{FormatEvent, Writer},
@@ -33,7 +34,7 @@ const ERROR: u8 = 3;
 const MAX_HELD: usize = 64 << 10;
 
 /// The handle that changes the level of the process' log.
-static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
+static LEVEL: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
 /// Writes the log to standard error: warnings and errors, or more with `verbosity` 1, 2 and 3.
 pub fn init_log(verbosity: u8) {
@@ -111,13 +112,23 @@ pub fn set_verbosity(verbosity: u8) {
     }
 }
 
-fn level(verbosity: u8) -> LevelFilter {
-    match verbosity {
+/// The target of what a start says.
+const START: &str = "start";
+
+/// Says what pping does from now on, at any verbosity.
+#[cfg(feature = "live")]
+pub(crate) fn say_started(text: &str) {
+    tracing::info!(target: START, "{text}");
+}
+
+fn level(verbosity: u8) -> Targets {
+    let level = match verbosity {
         0 => LevelFilter::WARN,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
-    }
+    };
+    Targets::new().with_default(level).with_target(START, level.max(LevelFilter::INFO))
 }
 
 /// Reports why pping ends. If standard error is a closed pipe, nothing can be reported.
@@ -198,5 +209,6 @@ mod tests {
         assert!(enabled!(Level::TRACE));
         set_verbosity(0);
         assert!(enabled!(Level::WARN) && !enabled!(Level::INFO));
+        assert!(enabled!(target: START, Level::INFO));
     }
 }

@@ -17,7 +17,8 @@ use crate::{
     groups::Labels,
     kernel::{
         self, clock,
-        interfaces::{Change, Netlink, set_local_addresses},
+        interfaces::set_local_addresses,
+        netlink::{self, Change},
         series::SeriesTable,
         sweep::sweep,
     },
@@ -32,7 +33,7 @@ impl Agent {
     /// Runs until `shutdown` resolves, or the output ends: by an error, or because its reader closed it.
     pub(super) async fn run_until(
         &mut self,
-        Inputs { netlink, ring, hangup, output_ended }: &mut Inputs,
+        Inputs { notices, ring, hangup, output_ended }: &mut Inputs,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let mut drain = interval(Duration::from_millis(DRAIN_INTERVAL_MS));
@@ -44,15 +45,15 @@ impl Agent {
             tokio::select! {
                 () = &mut shutdown => return Ok(()),
                 Ok(reason) = &mut *output_ended => return reason.map_or(Ok(()), |error| Err(error.into())),
-                _ = hangup.recv() => self.reload(netlink).await?,
+                _ = hangup.recv() => self.reload().await?,
                 labels = new_labels(&mut self.groups, &self.kernel.series) => {
                     if let Some(labels) = labels {
                         self.relabel(labels);
                     }
                 }
-                change = netlink.changed() => self.follow(netlink, change).await?,
+                change = notices.changed() => self.follow(change).await?,
                 () = &mut next_cycle => {
-                    self.cycle(netlink).await?;
+                    self.cycle().await?;
                     next_cycle.set(sleep(self.until_next_cycle()?));
                 }
                 ready = ring.readable() => {
@@ -73,7 +74,7 @@ impl Agent {
     }
 
     /// Does the work of a full second of the wall clock, or of the end of an interval of `--aggregate`.
-    async fn cycle(&mut self, netlink: &Netlink) -> Result<(), Error> {
+    async fn cycle(&mut self) -> Result<(), Error> {
         // Events name series by index, and an index may be given to another series below.
         self.drain()?;
         let now = clock::wall()?;
@@ -92,7 +93,10 @@ impl Agent {
         self.count()?;
         self.notify.alive();
         if self.interfaces.is_retry_due() {
-            self.update_interfaces(netlink).await?;
+            self.update_interfaces().await?;
+        }
+        if self.interfaces.are_addresses_due {
+            self.update_addresses().await?;
         }
         Ok(())
     }
@@ -126,10 +130,10 @@ impl Agent {
     }
 
     /// Follows a change of the kernel's interfaces or addresses.
-    async fn follow(&mut self, netlink: &Netlink, change: Change) -> Result<(), Error> {
+    async fn follow(&mut self, change: Change) -> Result<(), Error> {
         if change.links {
             let before = self.status();
-            self.update_interfaces(netlink).await?;
+            self.update_interfaces().await?;
             // Metrics show it at once, not at the next second.
             self.count()?;
             let status = self.status();
@@ -138,25 +142,41 @@ impl Agent {
             }
         }
         if change.addresses {
-            let addresses = netlink.addresses().await?;
-            set_local_addresses(&mut self.kernel, &mut self.local_addresses, addresses)?;
+            self.update_addresses().await?;
         }
         Ok(())
     }
 
-    /// Attaches to the selected interfaces that exist, and detaches from all others.
-    pub(super) async fn update_interfaces(&mut self, netlink: &Netlink) -> Result<(), kernel::Error> {
+    /// Attaches to the selected interfaces that exist, and detaches from all others. If the kernel does not list them now,
+    /// that is tried again.
+    pub(super) async fn update_interfaces(&mut self) -> Result<(), kernel::Error> {
         let Self { interfaces, kernel, pins, .. } = self;
-        let failures = interfaces.update(kernel, pins.as_ref(), &netlink.links().await?)?;
+        let Some(listing) = interfaces.take_list(netlink::links().await) else { return Ok(()) };
+        let failures = interfaces.update(kernel, pins.as_ref(), &listing)?;
         if failures.is_empty() {
             return Ok(());
         }
         // An interface that went away before it could be attached to is no failure.
-        let links = netlink.links().await?;
-        for (link, error) in failures.iter().filter(|(link, _)| links.contains(link)) {
+        let Some(listing) = interfaces.take_list(netlink::links().await) else { return Ok(()) };
+        for (link, error) in failures.iter().filter(|(link, _)| listing.found.contains(link)) {
             interfaces.log_failure(link, error);
         }
         Ok(())
+    }
+
+    /// Tells the kernel programs the addresses of this host. If the kernel does not list them now, that is tried again.
+    async fn update_addresses(&mut self) -> Result<(), kernel::Error> {
+        match netlink::addresses().await {
+            Ok(addresses) => {
+                self.interfaces.are_addresses_due = false;
+                set_local_addresses(&mut self.kernel, &mut self.local_addresses, addresses)
+            }
+            Err(error) => {
+                tracing::warn!("{error}; trying again");
+                self.interfaces.are_addresses_due = true;
+                Ok(())
+            }
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
         counters::Watched,
         interfaces::Link,
         load::{self, Kernel},
+        netlink::Listing,
         pins::Pins,
         selection::Selection,
         sweep,
@@ -41,6 +42,10 @@ pub(super) struct Interfaces {
     /// Interfaces whose failure to attach was logged, by ifindex.
     failed: BTreeSet<u32>,
     tried: Instant,
+    /// Whether the interfaces have to be listed again, because the kernel did not list all of them.
+    is_list_due: bool,
+    /// Whether the addresses of this host have to be listed again.
+    pub(super) are_addresses_due: bool,
     /// The present or last look for filters. It has a thread of its own, because the kernel does not answer while any
     /// interface is being changed. Its result is the interfaces from which another program removed filters, by ifindex.
     look: Option<JoinHandle<BTreeSet<u32>>>,
@@ -70,6 +75,8 @@ impl Interfaces {
             attached: BTreeMap::new(),
             failed: BTreeSet::new(),
             tried: Instant::now(),
+            is_list_due: false,
+            are_addresses_due: false,
             look: None,
             looked: Instant::now(),
         }
@@ -90,9 +97,9 @@ impl Interfaces {
         pins: Option<&Pins>,
         links: &[Link],
     ) -> Result<(), kernel::Error> {
-        for link in links.iter().filter(|link| self.selection.includes(&link.name)).collect::<Vec<_>>() {
+        for link in links.iter().filter(|link| self.selection.includes(link)).collect::<Vec<_>>() {
             match self.attach(kernel, pins, link) {
-                Err(error) if self.selection.names(&link.name) => {
+                Err(error) if self.selection.names(link) => {
                     if self.attached.is_empty()
                         && let Some(pins) = pins
                     {
@@ -115,7 +122,7 @@ impl Interfaces {
         let is_xdp = self.ingress.iter().all(|it| it.is_xdp());
         let ingress = if is_xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
         for (id, name) in kernel.interface_ids.names() {
-            if self.selection.includes(name) && self.watched.iter().all(|it| it.id != id) {
+            if self.selection.includes_name(name) && self.watched.iter().all(|it| it.id != id) {
                 let attach_points = AttachPoints { ingress, egress: AttachPoint::Tcx };
                 self.watched.push(Watched { name: Arc::clone(name), id, attach_points, is_up: false });
             }
@@ -132,38 +139,65 @@ impl Interfaces {
         &mut self,
         kernel: &mut Kernel,
         pins: Option<&Pins>,
-        links: &[Link],
+        Listing { found: links, is_complete }: &Listing<Link>,
     ) -> Result<Vec<(Link, kernel::Error)>, kernel::Error> {
         self.tried = Instant::now();
-        let exists = |of: &Link| links.iter().any(|link| link.ifindex == of.ifindex && link.name == of.name);
-        let gone: Vec<u32> = self
-            .attached
-            .iter()
-            .filter(|(_, it)| !exists(&it.link) || !self.selection.includes(&it.link.name))
-            .map(|(&ifindex, _)| ifindex)
-            .collect();
-        for ifindex in gone {
-            self.detach(kernel, ifindex, "it is gone, renamed or no longer selected")?;
+        let by_ifindex: BTreeMap<u32, &Link> = links.iter().map(|link| (link.ifindex, link)).collect();
+        let reasons = self.attached.iter().filter_map(|(&ifindex, attached)| {
+            let reason = match by_ifindex.get(&ifindex) {
+                // An incomplete list may lack interfaces that exist.
+                None if !is_complete => return None,
+                None => "it is gone".to_owned(),
+                Some(link) if link.name != attached.link.name => format!("it is {} now", link.name),
+                Some(link) if !self.selection.includes(link) => "it is no longer selected".to_owned(),
+                // An interface that was deleted and made again may have the same name and number.
+                Some(_) if attached.attachment.is_gone() => "it was made again".to_owned(),
+                Some(_) => return None,
+            };
+            Some((ifindex, reason))
+        });
+        for (ifindex, reason) in reasons.collect::<Vec<_>>() {
+            self.detach(kernel, ifindex, &reason);
         }
-        self.failed.retain(|ifindex| links.iter().any(|link| link.ifindex == *ifindex));
+        self.failed.retain(|ifindex| by_ifindex.contains_key(ifindex));
         let mut failures = Vec::new();
         for link in links {
-            if !self.selection.includes(&link.name) || self.attached.contains_key(&link.ifindex) {
+            if !self.selection.includes(link) || self.attached.contains_key(&link.ifindex) {
                 continue;
             }
             match self.attach(kernel, pins, link) {
                 Ok(()) => {}
-                Err(error @ (kernel::Error::Map(_) | kernel::Error::Io(_))) => return Err(error),
+                Err(error @ kernel::Error::Map(_)) => return Err(error),
                 Err(error) => failures.push((link.clone(), error)),
             }
         }
         Ok(failures)
     }
 
+    /// Takes the kernel's list of interfaces, or its refusal to list them. Logs the first of refusals in a row.
+    pub(super) fn take_list(
+        &mut self,
+        listed: Result<Listing<Link>, kernel::Error>,
+    ) -> Option<Listing<Link>> {
+        match listed {
+            Ok(listing) => {
+                self.is_list_due = !listing.is_complete;
+                Some(listing)
+            }
+            Err(error) => {
+                if !self.is_list_due {
+                    tracing::warn!("{error}; trying again every second");
+                }
+                self.is_list_due = true;
+                None
+            }
+        }
+    }
+
     /// Puts filters back that other programs removed. Packets may have passed unseen, so all flows start over.
     ///
     /// # Errors
-    /// If the flows cannot start over, or an interface cannot be given up whose filters the kernel refuses.
+    /// If the flows cannot start over.
     pub(super) fn put_filters_back(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
         let mut lost = self.lost_filters();
         // Meanwhile an interface may have gone, with its filters.
@@ -183,7 +217,7 @@ impl Interfaces {
                 ),
                 Err(error) => {
                     let reason = format!("another program removed filters of pping, and now: {error}");
-                    self.detach(kernel, ifindex, &reason)?;
+                    self.detach(kernel, ifindex, &reason);
                     self.failed.insert(ifindex);
                 }
             }
@@ -217,7 +251,7 @@ impl Interfaces {
 
     /// Whether it is time to try again where attaching failed.
     pub(super) fn is_retry_due(&self) -> bool {
-        !self.failed.is_empty() && self.tried.elapsed() >= RETRY_INTERVAL
+        self.is_list_due || !self.failed.is_empty() && self.tried.elapsed() >= RETRY_INTERVAL
     }
 
     /// Selects other interfaces, for [`Interfaces::update`] to attach to.
@@ -231,7 +265,7 @@ impl Interfaces {
         may_wait: bool,
     ) -> Result<(), kernel::Error> {
         // An interface that was selected before, and went away since, is waited for.
-        let missing = selection.missing(links).find(|name| !self.selection.names(name));
+        let missing = selection.missing(links).find(|name| !self.selection.names_name(name));
         if let Some(name) = missing.filter(|_| !may_wait) {
             return Err(Selection::unknown(name, links));
         }
@@ -262,15 +296,16 @@ impl Interfaces {
         Ok(())
     }
 
-    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32, reason: &str) -> Result<(), kernel::Error> {
-        let Some(Attached { link, attachment }) = self.attached.remove(&ifindex) else { return Ok(()) };
-        attachment.detach()?;
+    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32, reason: &str) {
+        let Some(Attached { link, attachment }) = self.attached.remove(&ifindex) else { return };
+        if let Err(error) = attachment.detach() {
+            tracing::warn!("{}: {error}", link.name);
+        }
         kernel.interface_ids.remove(ifindex);
         for watched in self.watched.iter_mut().filter(|it| *it.name == *link.name) {
             watched.is_up = false;
         }
         tracing::warn!("{} (ifindex {ifindex}) is not watched any more: {reason}", link.name);
-        Ok(())
     }
 
     /// Logs a failure, once for each interface.

@@ -22,7 +22,7 @@ pub(crate) use setup::load_options;
 use crate::{
     Error, Summary, capabilities,
     config::{Config, Loader},
-    kernel::{self, attach::leftovers, interfaces::Netlink, pins, selection::Selection},
+    kernel::{self, attach::leftovers, netlink, pins, selection::Selection},
     view::View,
 };
 
@@ -70,13 +70,13 @@ pub(crate) fn unpin(directory: &Path) -> Result<(), Error> {
 /// If an interface is unknown, a capability is missing, or something cannot be removed.
 pub(crate) async fn cleanup(interfaces: &[String]) -> Result<Vec<String>, Error> {
     let selection = Selection::new(interfaces)?;
-    let links = Netlink::connect()?.links().await?;
+    let links = netlink::links().await?.found;
     if let Some(name) = selection.missing(&links).next() {
         return Err(Selection::unknown(name, &links).into());
     }
     capabilities::check_for_interfaces()?;
     let mut lines = Vec::new();
-    for link in links.iter().filter(|link| interfaces.is_empty() || selection.includes(&link.name)) {
+    for link in links.iter().filter(|link| interfaces.is_empty() || selection.includes(link)) {
         let removed = leftovers::remove(link.ifindex)
             .map_err(|source| kernel::Error::Cleanup { interface: link.name.clone(), source })?;
         if !removed.is_empty() {

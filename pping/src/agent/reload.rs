@@ -5,10 +5,7 @@ use crate::{
     Error,
     config::{Change, Changes, Config},
     http::Server,
-    kernel::{
-        interfaces::{Link, Netlink},
-        selection::Selection,
-    },
+    kernel::{interfaces::Link, netlink, selection::Selection},
     otlp::{Exporter, Receiver},
     quality, set_verbosity,
 };
@@ -16,11 +13,11 @@ use crate::{
 impl Agent {
     /// Makes the configuration again and follows it, while the attached programs go on measuring. If the new
     /// configuration has a mistake, the present one stays, and the files that it names are still read again.
-    pub(super) async fn reload(&mut self, netlink: &Netlink) -> Result<(), Error> {
+    pub(super) async fn reload(&mut self) -> Result<(), Error> {
         self.notify.reloading();
         match self.loader.load() {
             Ok(loaded) => {
-                if let Err(error) = self.change(netlink, loaded.config).await? {
+                if let Err(error) = self.change(loaded.config).await? {
                     tracing::error!("{error}; the configuration stays as it was");
                 }
             }
@@ -41,8 +38,11 @@ impl Agent {
     }
 
     /// Follows a configuration. The inner error is a mistake in it, found before anything is changed.
-    async fn change(&mut self, netlink: &Netlink, new: Config) -> Result<Result<(), Error>, Error> {
-        let links = netlink.links().await?;
+    async fn change(&mut self, new: Config) -> Result<Result<(), Error>, Error> {
+        let links = match netlink::links().await {
+            Ok(listing) => listing.found,
+            Err(error) => return Ok(Err(error.into())),
+        };
         let (mut server, receiver) = match self.prepare(&new, &links) {
             Ok(prepared) => prepared,
             Err(error) => return Ok(Err(error)),
@@ -55,7 +55,7 @@ impl Agent {
                 if self.pins.is_some() { ", which misses no packets" } else { "" }
             );
         }
-        self.update_interfaces(netlink).await?;
+        self.update_interfaces().await?;
         self.push(receiver)?;
         let Config { live, .. } = &self.config;
         for change in followed {

@@ -29,12 +29,14 @@ use crate::{
         clock, counters,
         features::{DisabledFeatures, Feature, Features},
         inspect::maps,
-        interfaces::{Netlink, set_local_addresses},
+        interfaces::set_local_addresses,
         labels,
         load::{self, Hook, Kernel, LoadOptions},
+        netlink::{self, Notices},
         pins::Pins,
         selection::Selection,
     },
+    log,
     metrics::{Ledger, Metrics},
     notify::Notify,
     otlp::Receiver,
@@ -54,9 +56,9 @@ pub(super) async fn set_up(
     capabilities::set_no_new_privs()?;
     // Before pping says that it is ready: until it is caught, SIGHUP ends the process.
     let hangup = signal(SignalKind::hangup())?;
-    let netlink = Netlink::connect()?;
+    let notices = Notices::connect()?;
     let selection = Selection::new(&live.interfaces)?;
-    let links = netlink.links().await?;
+    let links = netlink::links().await?.found;
     if let Some(name) = selection.missing(&links).next().filter(|_| !live.wait) {
         return Err(Selection::unknown(name, &links).into());
     }
@@ -116,7 +118,7 @@ pub(super) async fn set_up(
     }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
-    set_local_addresses(&mut kernel, &mut local_addresses, netlink.addresses().await?)?;
+    set_local_addresses(&mut kernel, &mut local_addresses, netlink::addresses().await?)?;
     let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
     let packets_before = packets_before(&kernel, &interfaces, pins.as_ref());
@@ -149,13 +151,17 @@ pub(super) async fn set_up(
     });
     agent.adopt_series()?;
     // Interfaces may have come since they were listed.
-    agent.update_interfaces(&netlink).await?;
+    agent.update_interfaces().await?;
     agent.count()?;
     agent.push(receiver)?;
     let ring = readable(agent.kernel.events.as_fd().try_clone_to_owned()?)?;
     agent.readiness.set();
-    agent.notify.ready(&agent.status());
-    Ok((agent, Inputs { netlink, ring, hangup, output_ended }))
+    let status = agent.status();
+    agent.notify.ready(&status);
+    if !agent.has_screen {
+        log::say_started(&format!("{status}: measuring"));
+    }
+    Ok((agent, Inputs { notices, ring, hangup, output_ended }))
 }
 
 /// Loads the stages, while packets are counted already. With pins the stages are loaded before.

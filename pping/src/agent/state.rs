@@ -9,7 +9,7 @@ use crate::{
     config::{Config, Loader},
     groups::Names,
     http::{Readiness, Server},
-    kernel::{interfaces::Netlink, load::Kernel, pins::Pins},
+    kernel::{load::Kernel, netlink::Notices, pins::Pins},
     metrics::Metrics,
     notify::Notify,
     otlp::Exporter,
@@ -17,6 +17,9 @@ use crate::{
     records::{Reporter, format::Encoder},
     view::View,
 };
+
+/// The highest number of interfaces that a message names.
+const MAX_NAMES: usize = 16;
 
 /// The parts of a running agent.
 pub(super) struct Agent {
@@ -54,7 +57,7 @@ pub(super) struct Agent {
 
 /// The inputs that the agent waits for.
 pub(super) struct Inputs {
-    pub(super) netlink: Netlink,
+    pub(super) notices: Notices,
     /// Readable once the events' ring is an eighth full.
     pub(super) ring: AsyncFd<OwnedFd>,
     pub(super) hangup: Signal,
@@ -70,10 +73,11 @@ impl Agent {
     /// The state that the service manager shows.
     pub(super) fn status(&self) -> String {
         let names: Vec<&str> = self.interfaces.up().collect();
-        if names.is_empty() {
-            "waiting for interfaces".to_owned()
-        } else {
-            format!("watching {}", names.join(", "))
+        let (shown, others) = names.split_at(names.len().min(MAX_NAMES));
+        match (shown, others.len()) {
+            ([], _) => "waiting for interfaces".to_owned(),
+            (shown, 0) => format!("watching {}", shown.join(", ")),
+            (shown, others) => format!("watching {} and {others} more", shown.join(", ")),
         }
     }
 }

@@ -35,13 +35,13 @@ pub(super) fn select(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
         selection.missing(&links).map(|name| missing(name, &links, live.wait).of(name)).collect();
     for pattern in live.interfaces.iter().filter(|text| text.contains(['*', '?', '['])) {
         let alone = Selection::new(std::slice::from_ref(pattern))?;
-        if !links.iter().any(|link| alone.includes(&link.name)) {
+        if !links.iter().any(|link| alone.includes(link)) {
             let remedy =
                 "nothing to do if they appear later: pping waits for interfaces that match a pattern";
             absent.push(Check::degraded("interface", "no interface matches now", remedy).of(pattern));
         }
     }
-    Ok((all.into_iter().filter(|it| selection.includes(&it.link.name)).collect(), absent))
+    Ok((all.into_iter().filter(|it| selection.includes(&it.link)).collect(), absent))
 }
 
 fn missing(name: &str, links: &[Link], wait: bool) -> Check {
@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn frames_that_cannot_be_read_are_refused_by_number() {
-        let link = Link { name: "ib0".into(), ifindex: 3, hardware_type: libc::ARPHRD_INFINIBAND };
+        let hardware_type = libc::ARPHRD_INFINIBAND;
+        let link = Link { name: "ib0".into(), ifindex: 3, hardware_type, ..Link::default() };
         let check = interface(&Interface { link, is_up: true, has_carrier: true, xdp: Vec::new() });
         assert_eq!(check.status, Status::Missing);
         assert!(check.found.contains("link type 32 "), "{}", check.found);

@@ -24,7 +24,7 @@ use crate::{
     Error,
     cli::CheckArguments,
     config::{self, Arguments, Config, Loader},
-    kernel::{inspect::links, interfaces::Netlink},
+    kernel::inspect::links,
     set_verbosity,
 };
 
@@ -86,7 +86,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
         checks.push(otlp::otlp(settings).await);
     }
 
-    let (interfaces, absent) = interface::select(live, links::links(&Netlink::connect()?).await?)?;
+    let (interfaces, absent) = interface::select(live, links::links().await?)?;
     checks.extend(absent);
     let attached = attached::Attached::new(found);
     for interface in &interfaces {

@@ -31,7 +31,7 @@ fn invalid_values_are_rejected_with_the_option_and_a_suggestion() {
         (["--methods", "tcp"], "--methods"),
         (["--dns-ports", "0"], "--dns-ports"),
         (["--dns-ports", "65536"], "--dns-ports"),
-        (["--interface", "a-name-that-is-too-long"], "--interface"),
+        (["--interface", "eth0/1"], "--interface"),
         (["--interface", "eth[0"], "--interface"),
         (["--interface", "ppp***"], "--interface"),
     ] {

@@ -9,8 +9,8 @@ use clap::ValueEnum;
 use glob::Pattern;
 use ipnet::IpNet;
 
-/// The longest name of an interface: `IFNAMSIZ` without its NUL.
-const MAX_INTERFACE_NAME: usize = 15;
+/// The longest alternative name of an interface: `ALTIFNAMSIZ` without its NUL.
+const MAX_ALTERNATIVE_NAME: usize = 127;
 
 /// The most flows per family: beyond that a map would take more than 6 GB.
 const MAX_FLOWS: u32 = 16_777_216;
@@ -57,8 +57,12 @@ pub(crate) fn interface(text: &str) -> Result<String, String> {
             }
         };
     }
-    if text.is_empty() || text.len() > MAX_INTERFACE_NAME || text.contains(['/', ' ']) {
-        return Err("an interface name has 1 to 15 characters, none of them a space or a slash".to_owned());
+    if text.is_empty() || text.len() > MAX_ALTERNATIVE_NAME || text.contains(['/', ' ']) {
+        return Err(
+            "an interface name has 1 to 15 characters (an alternative name up to 127), none of them a space \
+                    or a slash"
+                .to_owned(),
+        );
     }
     Ok(text.to_owned())
 }

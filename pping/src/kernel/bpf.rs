@@ -25,6 +25,7 @@ const SCHED_CLS: u32 = 3;
 // Of `enum bpf_attach_type`.
 const TCX_INGRESS: u32 = 46;
 const TCX_EGRESS: u32 = 47;
+const XDP: u32 = 37;
 /// The most programs that the kernel attaches at one attach point (`BPF_MPROG_MAX`).
 const MAX_PROGRAMS: usize = 64;
 /// `BPF_F_BEFORE` without naming a program: before all others.
@@ -79,6 +80,19 @@ struct ProgInfo {
     tag: [u8; 8],
     jited_prog_len: u32,
     xlated_prog_len: u32,
+}
+
+/// The first fields of `struct bpf_link_info`, of a link to an interface.
+#[repr(C)]
+#[derive(Default)]
+struct LinkInfo {
+    link_type: u32,
+    id: u32,
+    prog_id: u32,
+    /// The rest depends on the type, and begins at a multiple of 8.
+    padding: u32,
+    ifindex: u32,
+    attach_type: u32,
 }
 
 #[repr(C)]
@@ -195,6 +209,38 @@ pub(crate) fn tcx(ifindex: u32, direction: Direction) -> io::Result<Vec<u32>> {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
+}
+
+/// Attaches an XDP program to an interface by a link, in the driver or as generic XDP.
+///
+/// # Errors
+/// The error of the kernel.
+pub(super) fn attach_xdp(program: BorrowedFd<'_>, ifindex: u32, is_native: bool) -> io::Result<OwnedFd> {
+    // Of linux/if_link.h.
+    const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+    const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+    let mut target = LinkCreate {
+        prog_fd: program.as_raw_fd() as u32,
+        target_ifindex: ifindex,
+        attach_type: XDP,
+        flags: if is_native { XDP_FLAGS_DRV_MODE } else { XDP_FLAGS_SKB_MODE },
+    };
+    make(LINK_CREATE, &mut target)
+}
+
+/// Returns the interface of a TCX or XDP link; `None` if that is gone, or the program was detached from it.
+///
+/// # Errors
+/// The error of the kernel.
+pub(super) fn interface_of(link: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+    let mut info = LinkInfo::default();
+    let mut query = ObjectInfo {
+        bpf_fd: link.as_raw_fd() as u32,
+        info_len: size_of::<LinkInfo>() as u32,
+        info: &raw mut info as u64,
+    };
+    call(OBJ_GET_INFO_BY_FD, &mut query)?;
+    Ok((info.ifindex != 0).then_some(info.ifindex))
 }
 
 /// Pins the object of a descriptor.

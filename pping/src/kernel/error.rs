@@ -126,12 +126,6 @@ impl From<aya::maps::MapError> for Error {
     }
 }
 
-impl From<rtnetlink::Error> for Error {
-    fn from(error: rtnetlink::Error) -> Self {
-        Self::Netlink(error.into())
-    }
-}
-
 /// Returns the message of the innermost error, which is the kernel's.
 pub(super) fn innermost(error: &dyn std::error::Error) -> String {
     let mut innermost = error;

@@ -21,7 +21,10 @@ use pping_common::{
     table::Table,
 };
 
-use super::memory::Elements;
+use super::{
+    interface_names::{escape, unescape},
+    memory::Elements,
+};
 use crate::kernel::Error;
 
 /// How long an interface must be gone before another one may get its id. Until then flows that were seen on it may
@@ -227,7 +230,7 @@ fn candidates(ifindex: u32) -> impl Iterator<Item = u32> + Clone {
 fn encode_name(name: &str) -> InterfaceName {
     let mut encoded = InterfaceName::default();
     // The kernel's names have 15 bytes at most.
-    for (byte, of_name) in encoded.name.iter_mut().zip(name.bytes()) {
+    for (byte, of_name) in encoded.name.iter_mut().zip(unescape(name)) {
         *byte = of_name;
     }
     encoded
@@ -235,7 +238,7 @@ fn encode_name(name: &str) -> InterfaceName {
 
 fn decode_name(encoded: &InterfaceName) -> Option<String> {
     let len = encoded.name.iter().position(|&byte| byte == 0).unwrap_or(encoded.name.len());
-    (len > 0).then(|| String::from_utf8_lossy(&encoded.name[..len]).into_owned())
+    (len > 0).then(|| escape(&encoded.name[..len]))
 }
 
 const _: () = assert!(MAX_INTERFACES <= 1 << 16);
@@ -246,7 +249,7 @@ mod tests {
 
     #[test]
     fn names_are_noted_as_they_are() {
-        for text in ["", "eth0", "a-name-of-15-oct"] {
+        for text in ["", "eth0", "a-name-of-15-oct", "eth\\xff\\xfe\\xfd\\xfc0"] {
             let found = decode_name(&encode_name(text));
             assert_eq!(found.as_deref().unwrap_or_default(), text);
         }

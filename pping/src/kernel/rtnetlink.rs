@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 
 use rtnetlink::{
     packet_core::{
-        NLA_HEADER_SIZE, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer, NetlinkMessage, NlasIterator,
-        parse_i32,
+        NLA_HEADER_SIZE, NLM_F_DUMP_INTR, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR, NetlinkBuffer,
+        NetlinkMessage, NlasIterator, parse_i32,
     },
     packet_route::RouteNetlinkMessage,
     sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE},
@@ -34,7 +34,8 @@ impl Rtnetlink {
     }
 
     /// Sends a request, and passes its answers to `take`. The flags must contain `NLM_F_ACK` or `NLM_F_DUMP`, so that
-    /// the kernel says when it is done.
+    /// the kernel says when it is done. Returns false if something changed while the kernel listed, so that something may
+    /// be missing.
     ///
     /// # Errors
     /// The error of the kernel.
@@ -43,7 +44,7 @@ impl Rtnetlink {
         message: RouteNetlinkMessage,
         flags: u16,
         mut take: impl FnMut(&[u8]),
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         self.sequence += 1;
         let mut request = NetlinkMessage::from(message);
         request.header.flags = NLM_F_REQUEST | flags;
@@ -52,8 +53,9 @@ impl Rtnetlink {
         let mut bytes = vec![0; request.buffer_len()];
         request.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
+        let (mut answers, mut is_complete) = (Vec::with_capacity(MAX_ANSWER), true);
         loop {
-            let mut answers = Vec::with_capacity(MAX_ANSWER);
+            answers.clear();
             match self.socket.recv(&mut answers, 0) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 received => received?,
@@ -63,8 +65,9 @@ impl Rtnetlink {
                 let answer = NetlinkBuffer::new_checked(rest)
                     .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
                 let payload = answer.payload();
+                is_complete &= answer.flags() & NLM_F_DUMP_INTR == 0;
                 match answer.message_type() {
-                    NLMSG_DONE | NLMSG_ERROR => return outcome(payload),
+                    NLMSG_DONE | NLMSG_ERROR => return outcome(payload).map(|()| is_complete),
                     _ => take(payload),
                 }
                 rest = rest.get((answer.length() as usize).next_multiple_of(4)..).unwrap_or_default();

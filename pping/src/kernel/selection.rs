@@ -2,8 +2,11 @@
 
 use glob::Pattern;
 
-use super::Error;
-use super::interfaces::Link;
+use super::{
+    Error,
+    interface_names::{escape, unescape},
+    interfaces::Link,
+};
 
 /// The similarity from which an existing name is suggested for one that does not exist.
 const SIMILAR: f64 = 0.6;
@@ -34,28 +37,49 @@ impl Selection {
         Ok(selection)
     }
 
-    /// Whether an interface of this name is selected.
-    pub fn includes(&self, name: &str) -> bool {
-        self.names(name) || self.patterns.iter().any(|pattern| pattern.matches(name))
+    /// Whether an interface is selected, by any of its names.
+    pub fn includes(&self, link: &Link) -> bool {
+        link.names().any(|name| self.includes_name(name))
     }
 
-    /// Whether an interface is selected by its full name, not only by a pattern.
-    pub fn names(&self, name: &str) -> bool {
-        self.names.iter().any(|selected| selected == name)
+    /// Whether an interface of this name is selected.
+    pub fn includes_name(&self, name: &str) -> bool {
+        self.names_name(name) || self.patterns.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// Whether an interface is selected by a full name, not only by a pattern.
+    pub fn names(&self, link: &Link) -> bool {
+        link.names().any(|name| self.names_name(name))
+    }
+
+    /// Whether a full name is selected.
+    pub fn names_name(&self, name: &str) -> bool {
+        self.names.iter().any(|selected| is(selected, name))
     }
 
     /// The selected names that none of `links` has.
     pub fn missing(&self, links: &[Link]) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str).filter(|name| links.iter().all(|link| link.name != *name))
+        let exists = |selected: &&str| links.iter().flat_map(Link::names).any(|name| is(selected, name));
+        self.names.iter().map(String::as_str).filter(move |selected| !exists(selected))
     }
 
     /// The error for a name that none of `links` has. It suggests similar names.
     pub fn unknown(name: &str, links: &[Link]) -> Error {
         Error::UnknownInterface {
             name: name.to_owned(),
-            hint: suggestion(name, links.iter().map(|link| link.name.as_str())),
+            hint: suggestion(name, links.iter().flat_map(Link::names)),
         }
     }
+}
+
+/// Whether a pattern matches a name, which is escaped, in that form or as it is.
+fn matches(pattern: &Pattern, name: &str) -> bool {
+    pattern.matches(name) || name.contains('\\') && pattern.matches(&String::from_utf8_lossy(&unescape(name)))
+}
+
+/// Whether a user means this name, which is escaped. Both forms of it will do.
+fn is(selected: &str, name: &str) -> bool {
+    selected == name || escape(selected.as_bytes()) == name
 }
 
 fn suggestion<'a>(name: &'a str, names: impl Iterator<Item = &'a str>) -> String {
@@ -84,6 +108,32 @@ mod tests {
     }
 
     #[test]
+    fn alternative_names_select_an_interface_too() {
+        let alternative_names = vec!["enp1s0".into(), "lan\\\\x".into()];
+        let link = Link { name: "eth0".into(), alternative_names, ..Link::default() };
+        let links = [link];
+        for (text, is_named) in [
+            ("eth0", true),
+            ("enp1s0", true),
+            ("enp*", false),
+            ("lan\\\\x", true),
+            ("lan\\x", true),
+            ("lan?x", false),
+        ] {
+            let selection = Selection::new(&[text.into()]).unwrap();
+            assert!(selection.includes(&links[0]), "{text}");
+            assert_eq!(
+                (selection.names(&links[0]), selection.missing(&links).next()),
+                (is_named, None),
+                "{text}"
+            );
+        }
+        let other = Selection::new(&["enp1".into()]).unwrap();
+        assert!(!other.includes(&links[0]));
+        assert_eq!(other.missing(&links).collect::<Vec<_>>(), ["enp1"]);
+    }
+
+    #[test]
     fn names_match_exactly_and_patterns_as_in_a_shell() {
         let selection = Selection::new(&["eth0".into(), "ppp*".into(), "wan[0-3]".into()]).unwrap();
         for (name, is_included) in [
@@ -95,9 +145,9 @@ mod tests {
             ("wan4", false),
             ("xppp0", false),
         ] {
-            assert_eq!(selection.includes(name), is_included, "{name}");
+            assert_eq!(selection.includes_name(name), is_included, "{name}");
         }
-        assert!(selection.names("eth0") && !selection.names("ppp0"));
+        assert!(selection.names_name("eth0") && !selection.names_name("ppp0"));
         let message = Selection::new(&["wan[0-".into()]).unwrap_err().to_string();
         assert!(message.contains("--interface wan[0-") && message.contains("'ppp*'"), "{message}");
     }

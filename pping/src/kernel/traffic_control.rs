@@ -87,7 +87,7 @@ impl TrafficControl {
                     "this kernel has no clsact (CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF)",
                 ));
             }
-            added => return added.map(|()| true),
+            added => return added.map(|_| true),
         }
         if self.has_ingress_only(ifindex)? {
             return Err(io::Error::other(
@@ -113,7 +113,7 @@ impl TrafficControl {
         });
         match answered {
             Err(error) if is_gone(&error) => Ok(false),
-            answered => answered.map(|()| kind.as_deref() == Some("ingress")),
+            answered => answered.map(|_| kind.as_deref() == Some("ingress")),
         }
     }
 
@@ -122,7 +122,7 @@ impl TrafficControl {
     /// # Errors
     /// The error of the kernel.
     pub(super) fn remove_clsact(&mut self, ifindex: u32) -> io::Result<()> {
-        self.0.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(ifindex)), NLM_F_ACK, |_| {})
+        self.0.request(RouteNetlinkMessage::DelQueueDiscipline(clsact(ifindex)), NLM_F_ACK, |_| {}).map(drop)
     }
 
     /// Adds a filter with a priority that the kernel chooses. It comes before other such filters, and after those with
@@ -149,7 +149,7 @@ impl TrafficControl {
             ]),
         ];
         let request = RouteNetlinkMessage::NewTrafficFilter(message);
-        self.0.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {})
+        self.0.request(request, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, |_| {}).map(drop)
     }
 
     /// Returns the filters of an interface, of all programs, in the order in which they see packets.
@@ -177,7 +177,7 @@ impl TrafficControl {
         message.header.info = filter.info;
         message.header.handle = filter.handle;
         message.attributes = vec![TcAttribute::Kind(TcFilterBpf::KIND.to_owned())];
-        self.0.request(RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK, |_| {})
+        self.0.request(RouteNetlinkMessage::DelTrafficFilter(message), NLM_F_ACK, |_| {}).map(drop)
     }
 }
 

@@ -11,6 +11,7 @@ mod api;
 mod bpf;
 pub(crate) mod bpffs;
 mod check;
+mod churn;
 mod clickhouse;
 mod clsact;
 mod configuration;

@@ -78,7 +78,8 @@ fn unread_events_are_counted() {
     };
     let mut kernel =
         load::open(object, &LoadOptions { max_flows: 16, without, ..LoadOptions::DEFAULT }).unwrap();
-    let loopback = Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK };
+    let loopback =
+        Link { name: "lo".to_owned(), ifindex: 1, hardware_type: libc::ARPHRD_LOOPBACK, ..Link::default() };
     let interface_id = loopback.register(&mut kernel).unwrap();
     if let Err(error) = load::load_packet_programs(&mut kernel.programs, &[Hook::Tc]) {
         // Those of pping have no functions.

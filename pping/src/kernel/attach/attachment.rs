@@ -1,11 +1,14 @@
 //! The programs attached to an interface.
 
 use std::{
-    os::fd::OwnedFd,
+    ffi::CString,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::{Path, PathBuf},
 };
 
-use aya::programs::xdp::XdpLink;
 use pping_common::abi::Direction;
 
 use super::{
@@ -13,7 +16,7 @@ use super::{
     clsact::{self, FilterPlace},
     target::refused_at_tc,
 };
-use crate::kernel::{Error, detach, interfaces::Link, load::Kernel, lookup, pins};
+use crate::kernel::{Error, bpf, detach, interfaces::Link, load::Kernel, lookup, pins};
 
 /// The attached programs of an interface. Dropping it detaches them, except pinned ones.
 pub struct Attachment {
@@ -24,8 +27,10 @@ pub struct Attachment {
 
 /// The link of one program.
 pub(super) enum AttachedLink {
-    Tcx(#[expect(dead_code, reason = "detaches when dropped")] OwnedFd),
-    Xdp(#[expect(dead_code, reason = "detaches when dropped")] XdpLink),
+    /// Detaches when dropped.
+    Tcx(OwnedFd),
+    /// Detaches when dropped.
+    Xdp(OwnedFd),
     Clsact(clsact::Filter),
     Pinned(PathBuf),
 }
@@ -43,6 +48,20 @@ impl Attachment {
             }
             pins::remove(path)
         })
+    }
+
+    /// Whether a program is attached no longer: its interface is gone, even if another one has its name and number, or it
+    /// was detached. Filters are looked for otherwise.
+    pub fn is_gone(&self) -> bool {
+        let interface = |link: &AttachedLink| match link {
+            AttachedLink::Tcx(link) | AttachedLink::Xdp(link) => bpf::interface_of(link.as_fd()),
+            AttachedLink::Pinned(path) => CString::new(path.as_os_str().as_bytes())
+                .map_err(Into::into)
+                .and_then(|path| bpf::open(&path))
+                .and_then(|link| bpf::interface_of(link.as_fd())),
+            AttachedLink::Clsact(_) => Ok(Some(0)),
+        };
+        self.links.iter().any(|link| matches!(interface(link), Ok(None)))
     }
 
     /// Its filters. Other programs may remove them, but not links.

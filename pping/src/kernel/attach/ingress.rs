@@ -1,6 +1,6 @@
 //! Attaching at ingress, at the first attach point of several that works.
 
-use aya::programs::{XdpMode, xdp::XdpLink};
+use aya::programs::xdp::XdpLink;
 use pping_common::abi::Direction;
 
 use super::{
@@ -9,9 +9,9 @@ use super::{
     pinned::adopt,
     target::Target,
     tc::{adopt_tc, attach_tc},
-    xdp::{Refused, attach_xdp, describe_occupant, is_busy},
+    xdp::{Refused, attach_xdp, describe_occupant, describe_refusal, is_busy},
 };
-use crate::kernel::{Error, error::innermost, load::Kernel, lookup};
+use crate::kernel::{Error, load::Kernel, lookup};
 
 /// Continues with a pinned link at one of these attach points, if there is one. Other pinned links at ingress are
 /// removed, because packets would be counted twice.
@@ -46,23 +46,21 @@ pub(super) fn attach_ingress(
     target: &mut Target<'_>,
     attach_points: &[AttachPoint],
 ) -> Result<(AttachPoint, AttachedLink), Error> {
-    let (mode, others) = match attach_points {
-        [AttachPoint::XdpNative, others @ ..] => (XdpMode::Driver, others),
-        [AttachPoint::XdpGeneric, others @ ..] => (XdpMode::Skb, others),
+    let (first, others) = match attach_points {
+        [first, others @ ..] if first.is_xdp() => (*first, others),
         _ => return attach_tc(kernel, target, Direction::Ingress),
     };
-    match (attach_xdp(kernel, target, mode), others.first()) {
+    match (attach_xdp(kernel, target, first), others.first()) {
         (Ok(attached), _) => Ok(attached),
         // Native and generic XDP are one attach point to the kernel: a program at the one occupies the other.
         (Err(Refused::ByKernel(error)), Some(next)) if !(next.is_xdp() && is_busy(&error)) => {
-            if !next.is_xdp() {
-                let reason = if is_busy(&error) {
-                    describe_occupant(target.link)
-                } else {
-                    format!("its driver does not support XDP ({})", innermost(&error))
-                };
-                tracing::warn!("{}: {reason}; watching packets at tc instead", target.link.name);
-            }
+            let reason = if is_busy(&error) {
+                describe_occupant(target.link)
+            } else {
+                describe_refusal(target.link, &error)
+            };
+            let instead = if next.is_xdp() { "before they reach tc, by generic XDP," } else { "at tc" };
+            tracing::warn!("{}: {reason}; watching packets {instead} instead", target.link.name);
             attach_ingress(kernel, target, others)
         }
         (Err(error), _) => Err(error.at(target.link)),

@@ -37,12 +37,7 @@ pub(super) fn adopt(path: &Path, update: impl FnOnce(FdLink) -> Result<FdLink, S
     adopted.is_ok()
 }
 
-pub(super) fn pin(link: Result<FdLink, LinkError>, path: &Path) -> Result<(), Error> {
-    let link = link.map_err(|error| refused(path, error.to_string()))?;
-    link.pin(path).map(drop).map_err(|error| refused(path, innermost(&error)))
-}
-
-/// Like [`pin`], for a link that is only a descriptor.
+/// Pins a link.
 pub(super) fn pin_descriptor(link: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(io::Error::from)

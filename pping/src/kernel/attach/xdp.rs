@@ -1,25 +1,24 @@
 //! Attaching at XDP.
 
-use aya::{
-    programs::{ProgramError, XdpMode},
-    sys::SyscallError,
-};
+use std::{io, os::fd::AsFd as _};
 
 use pping_common::abi::Direction;
 
-use super::{AttachPoint, attachment::AttachedLink, pinned::pin, target::Target};
+use super::{AttachPoint, attachment::AttachedLink, pinned::pin_descriptor, target::Target};
 use crate::kernel::{
-    Error,
-    error::innermost,
-    inspect::{links, programs},
+    Error, bpf,
+    inspect::{links, programs, xdp::Drivers},
     interfaces::Link,
     load::Kernel,
     lookup,
 };
 
+/// The MTU up to which drivers run XDP: a page, less the room that they keep before and after a packet.
+const LONGEST_IN_A_PAGE: u32 = 3_400;
+
 /// The reason why a program is not attached.
 pub(super) enum Refused {
-    ByKernel(ProgramError),
+    ByKernel(io::Error),
     Otherwise(Error),
 }
 
@@ -32,8 +31,8 @@ impl Refused {
     }
 }
 
-impl From<ProgramError> for Refused {
-    fn from(error: ProgramError) -> Self {
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
         Self::ByKernel(error)
     }
 }
@@ -47,28 +46,43 @@ impl From<Error> for Refused {
 pub(super) fn attach_xdp(
     kernel: &mut Kernel,
     target: &Target<'_>,
-    mode: XdpMode,
+    attach_point: AttachPoint,
 ) -> Result<(AttachPoint, AttachedLink), Refused> {
-    let attach_point = if mode == XdpMode::Driver { AttachPoint::XdpNative } else { AttachPoint::XdpGeneric };
     let program = lookup::xdp(&mut kernel.programs)?;
     let Target { link, pins, .. } = target;
-    let Some(pins) = pins else {
-        let id = program.attach_to_if_index(link.ifindex, mode)?;
-        return Ok((attach_point, AttachedLink::Xdp(program.take_link(id)?)));
-    };
+    let program = program.fd().map_err(io::Error::other)?;
+    let attached = bpf::attach_xdp(program.as_fd(), link.ifindex, attach_point == AttachPoint::XdpNative)?;
+    let Some(pins) = pins else { return Ok((attach_point, AttachedLink::Xdp(attached))) };
     let path = pins.link(link.ifindex, Direction::Ingress, attach_point);
-    let id = program.attach_to_if_index(link.ifindex, mode)?;
-    pin(program.take_link(id)?.try_into(), &path)?;
+    pin_descriptor(attached.as_fd(), &path)?;
     Ok((attach_point, AttachedLink::Pinned(path)))
 }
 
 /// Whether another program occupies the attach point.
-pub(super) fn is_busy(error: &ProgramError) -> bool {
-    matches!(
-        error,
-        ProgramError::SyscallError(SyscallError { io_error, .. })
-            if matches!(io_error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
-    )
+pub(super) fn is_busy(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST))
+}
+
+/// Says why a driver refuses XDP. The kernel gives a number only.
+pub(super) fn describe_refusal(link: &Link, error: &io::Error) -> String {
+    // A driver that supports XDP refuses it where packets may be longer than a page.
+    let is_long = |errno| match errno {
+        // Of `veth_xdp_set`; the MTU is that of the other end.
+        libc::ERANGE => true,
+        libc::EINVAL | libc::EOPNOTSUPP => {
+            link.mtu > LONGEST_IN_A_PAGE
+                && Drivers::ask().ok().flatten().is_some_and(|drivers| drivers.has_native(link.ifindex))
+        }
+        _ => false,
+    };
+    if error.raw_os_error().is_some_and(is_long) {
+        let Link { name, mtu, .. } = link;
+        return format!(
+            "its MTU ({mtu}), or that of the other end of a veth, is too large for XDP in its driver ({error}); \
+             lower it if you want XDP: ip link set dev {name} mtu {LONGEST_IN_A_PAGE}"
+        );
+    }
+    format!("its driver does not support XDP ({error})")
 }
 
 /// Names the program that occupies the attach point, as far as the kernel reports it: a name takes `CAP_SYS_ADMIN`.
@@ -80,7 +94,7 @@ pub(super) fn describe_occupant(link: &Link) -> String {
     format!("another XDP program is attached there{}", program.unwrap_or_default())
 }
 
-fn xdp_error(link: &Link, error: &ProgramError) -> Error {
+fn xdp_error(link: &Link, error: &io::Error) -> Error {
     let reason = if is_busy(error) {
         format!(
             "{}, and pping does not replace it; use --ingress tc or --ingress auto (to identify the \
@@ -88,7 +102,7 @@ fn xdp_error(link: &Link, error: &ProgramError) -> Error {
             describe_occupant(link)
         )
     } else {
-        innermost(error)
+        error.to_string()
     };
     Error::Attach { interface: link.name.clone(), attach_point: "XDP", reason }
 }

@@ -8,6 +8,8 @@ use std::{
     os::{fd::AsRawFd as _, unix::net::UnixDatagram},
 };
 
+use crate::kernel::interface_names::unescape;
+
 // Of linux/ethtool.h and linux/sockios.h.
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const GET_DRIVER_INFO: u32 = 0x03;
@@ -71,10 +73,11 @@ fn ask(interface: &str, command: &mut [u32]) -> io::Result<()> {
     let socket = UnixDatagram::unbound()?;
     // SAFETY: all zeroes is a valid request, for no interface.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if interface.len() >= request.ifr_name.len() {
+    let name = unescape(interface);
+    if name.len() >= request.ifr_name.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+    for (to, from) in request.ifr_name.iter_mut().zip(name) {
         *to = from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = command.as_mut_ptr().cast();

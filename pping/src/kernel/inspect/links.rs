@@ -4,16 +4,27 @@ use rtnetlink::{
     packet_core::{Emitable as _, NLM_F_ACK, parse_u32},
     packet_route::{
         RouteNetlinkMessage,
-        link::{LinkAttribute, LinkFlags, LinkHeader, LinkMessage, LinkXdp, XdpAttached},
+        link::{LinkHeader, LinkMessage},
     },
 };
 
 use crate::kernel::{
     Error,
     attach::AttachPoint,
-    interfaces::{self, Link, Netlink},
+    interfaces::Link,
+    netlink::{self, LinkAnswer},
     rtnetlink::{Rtnetlink, attribute},
 };
+
+// Of linux/if_link.h.
+const IFLA_XDP: u16 = 43;
+const IFLA_XDP_ATTACHED: u16 = 2;
+const IFLA_XDP_PROG_ID: u16 = 4;
+const IFLA_XDP_DRV_PROG_ID: u16 = 5;
+const IFLA_XDP_SKB_PROG_ID: u16 = 6;
+const IFLA_XDP_HW_PROG_ID: u16 = 7;
+/// `XDP_ATTACHED_SKB`.
+const ATTACHED_SKB: u8 = 2;
 
 /// An interface.
 #[derive(Clone, Debug)]
@@ -32,15 +43,12 @@ pub(crate) struct Interface {
 ///
 /// # Errors
 /// If the kernel does not list them.
-pub(crate) async fn links(netlink: &Netlink) -> Result<Vec<Interface>, Error> {
-    netlink.map_links(interface).await
+pub(crate) async fn links() -> Result<Vec<Interface>, Error> {
+    Ok(netlink::map_links(interface).await?.found)
 }
 
 /// Returns the id of the XDP program of an interface, or of one of them.
 pub(crate) fn xdp_program(ifindex: u32) -> Option<u32> {
-    // Of linux/if_link.h.
-    const IFLA_XDP: u16 = 43;
-    const IFLA_XDP_PROG_ID: u16 = 4;
     let mut message = LinkMessage::default();
     message.header.index = ifindex;
     let mut id = None;
@@ -56,35 +64,33 @@ pub(crate) fn xdp_program(ifindex: u32) -> Option<u32> {
     id
 }
 
-fn interface(message: &LinkMessage) -> Option<Interface> {
-    let flags = message.header.flags;
-    let xdp = message.attributes.iter().find_map(|attribute| match attribute {
-        LinkAttribute::Xdp(xdp) => Some(attached(xdp)),
-        _ => None,
-    });
+fn interface(answer: &LinkAnswer<'_>) -> Option<Interface> {
+    let has = |flag: libc::c_int| answer.flags & flag.cast_unsigned() != 0;
     Some(Interface {
-        link: interfaces::link(message)?,
-        is_up: flags.contains(LinkFlags::Up),
-        has_carrier: flags.contains(LinkFlags::LowerUp),
-        xdp: xdp.unwrap_or_default(),
+        link: answer.link()?,
+        is_up: has(libc::IFF_UP),
+        has_carrier: has(libc::IFF_LOWER_UP),
+        xdp: answer.attribute(IFLA_XDP).map(attached).unwrap_or_default(),
     })
 }
 
-fn attached(xdp: &[LinkXdp]) -> Vec<(AttachPoint, u32)> {
-    let is_generic = xdp.contains(&LinkXdp::Attached(XdpAttached::SocketBuffer));
-    let several = xdp.iter().filter_map(|attribute| match attribute {
-        LinkXdp::DrvProgId(id) | LinkXdp::HwProgId(id) => Some((AttachPoint::XdpNative, *id)),
-        LinkXdp::SkbProgId(id) => Some((AttachPoint::XdpGeneric, *id)),
-        _ => None,
-    });
-    let mut found: Vec<(AttachPoint, u32)> = several.collect();
-    if found.is_empty() {
-        let attach_point = if is_generic { AttachPoint::XdpGeneric } else { AttachPoint::XdpNative };
+/// Reads which XDP programs are attached, and where.
+fn attached(xdp: &[u8]) -> Vec<(AttachPoint, u32)> {
+    let id = |kind, attach_point| {
+        let id = attribute(xdp, kind).and_then(|id| parse_u32(id).ok())?;
         // The id is 0 if there is no program.
-        found.extend(xdp.iter().filter_map(|attribute| match attribute {
-            LinkXdp::ProgId(id) if *id != 0 => Some((attach_point, *id)),
-            _ => None,
-        }));
+        (id != 0).then_some((attach_point, id))
+    };
+    let several = [
+        id(IFLA_XDP_DRV_PROG_ID, AttachPoint::XdpNative),
+        id(IFLA_XDP_HW_PROG_ID, AttachPoint::XdpNative),
+        id(IFLA_XDP_SKB_PROG_ID, AttachPoint::XdpGeneric),
+    ];
+    let mut found: Vec<(AttachPoint, u32)> = several.into_iter().flatten().collect();
+    if found.is_empty() {
+        let is_generic = attribute(xdp, IFLA_XDP_ATTACHED) == Some(&[ATTACHED_SKB]);
+        let attach_point = if is_generic { AttachPoint::XdpGeneric } else { AttachPoint::XdpNative };
+        found.extend(id(IFLA_XDP_PROG_ID, attach_point));
     }
     found
 }
@@ -93,15 +99,36 @@ fn attached(xdp: &[LinkXdp]) -> Vec<(AttachPoint, u32)> {
 mod tests {
     use super::*;
 
+    fn nested(attributes: &[(u16, u32)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for &(kind, value) in attributes {
+            let len = if kind == IFLA_XDP_ATTACHED { 1 } else { 4 };
+            bytes.extend((len + 4_u16).to_ne_bytes());
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend(value.to_le_bytes());
+        }
+        bytes
+    }
+
     #[test]
     fn programs_are_found_where_they_are_attached() {
-        let none = [LinkXdp::Attached(XdpAttached::None)];
-        assert_eq!(attached(&none), []);
-        let driver = [LinkXdp::Attached(XdpAttached::Driver), LinkXdp::ProgId(7), LinkXdp::DrvProgId(7)];
-        assert_eq!(attached(&driver), [(AttachPoint::XdpNative, 7)]);
-        let old = [LinkXdp::Attached(XdpAttached::SocketBuffer), LinkXdp::ProgId(7)];
-        assert_eq!(attached(&old), [(AttachPoint::XdpGeneric, 7)]);
-        let both = [LinkXdp::Attached(XdpAttached::Multiple), LinkXdp::DrvProgId(7), LinkXdp::SkbProgId(8)];
-        assert_eq!(attached(&both), [(AttachPoint::XdpNative, 7), (AttachPoint::XdpGeneric, 8)]);
+        let (driver, several) = (1, 4);
+        for (attributes, expected) in [
+            (&[(IFLA_XDP_ATTACHED, 0)][..], &[][..]),
+            (
+                &[(IFLA_XDP_ATTACHED, driver), (IFLA_XDP_PROG_ID, 7), (IFLA_XDP_DRV_PROG_ID, 7)],
+                &[(AttachPoint::XdpNative, 7)],
+            ),
+            (
+                &[(IFLA_XDP_ATTACHED, ATTACHED_SKB.into()), (IFLA_XDP_PROG_ID, 7)],
+                &[(AttachPoint::XdpGeneric, 7)],
+            ),
+            (
+                &[(IFLA_XDP_ATTACHED, several), (IFLA_XDP_DRV_PROG_ID, 7), (IFLA_XDP_SKB_PROG_ID, 8)],
+                &[(AttachPoint::XdpNative, 7), (AttachPoint::XdpGeneric, 8)],
+            ),
+        ] {
+            assert_eq!(attached(&nested(attributes)), expected);
+        }
     }
 }

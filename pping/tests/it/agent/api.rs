@@ -153,7 +153,9 @@ fn the_api_says_what_the_metrics_say() {
 
     lists(&["fd00:11::/32"]);
     ok(pping.signal(Signal::SIGHUP));
-    wait_until("the new prefix is listed", || prefixes() == json!(["fd00:11::/32"]));
+    let found = || answer(router, "/groups?filter=six", "Groups")["groups"][0]["prefixes"].clone();
+    wait_until("the new prefix is listed", || found() == json!(["fd00:11::/32"]));
+    assert_eq!(prefixes(), json!(["fd00:11::/32"]));
     interrupt(pping);
 }
 

@@ -268,7 +268,8 @@ fn odd_names_and_kinds_of_interfaces_are_handled() {
         // A bracket begins a character class of a pattern.
         let arguments = format!("-i {}", name.replace('[', "?"));
         let report = check(&host.namespace, &arguments);
-        report.assert("interface", Some(name), "degraded", &["down, Ethernet, driver veth"]);
+        let shown = name.replace('\u{1b}', "\\x1b");
+        report.assert("interface", Some(&shown), "degraded", &["down, Ethernet, driver veth"]);
         let table = check_with(&host.namespace, &arguments, &[]);
         assert!(!table.stdout.contains('\x1b') && table.code == Some(0), "{}", table.stdout);
         if name.starts_with('a') {

@@ -142,7 +142,7 @@ fn config_show_prints_a_file_that_means_the_same() {
 #[test]
 fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
     let file = File::new(concat!(
-        "interface = [\"eth0\", \"a-name-that-is-too-long\"]\n",
+        "interface = [\"eth0\", \"eth0/1\"]\n",
         "  rate-limit = \"fast\"\n",
         "rate_limit = \"1s\"\n",
         "read = \"trace.pcap\"\n",
@@ -159,7 +159,7 @@ fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
     let (code, stdout, stderr) = file.check();
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
     let mistakes = [
-        ":1:22: interface = \"a-name-that-is-too-long\": an interface name has 1 to 15 characters",
+        ":1:22: interface = \"eth0/1\": an interface name has 1 to 15 characters",
         ":2:16: rate-limit = \"fast\": give a number with its unit, like 100ms or 2s, or 0",
         ":3:1: `rate_limit` is not known; did you mean rate-limit?",
         ":4:1: read cannot be in a file: a capture is read once",

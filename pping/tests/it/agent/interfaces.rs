@@ -65,7 +65,7 @@ fn ip(host: &Namespace, arguments: &str) {
 }
 
 /// Returns the packets in and out of an interface, first as the kernel counts them, then as pping does.
-fn packet_counts(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
+pub(super) fn packet_counts(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
     let shown = ok(run(host.command("ip").args(["-s", "-j", "link", "show", "dev", interface])));
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let by_kernel = ["rx", "tx"].map(|direction| shown[0]["stats64"][direction]["packets"].as_u64().unwrap());
@@ -78,7 +78,7 @@ fn packet_counts(host: &Namespace, interface: &str) -> [[u64; 2]; 2] {
 }
 
 /// Starts pping on a host, with interfaces selected by a pattern.
-fn watch_pattern(host: &Host, arguments: &str) -> Process {
+pub(super) fn watch_pattern(host: &Host, arguments: &str) -> Process {
     ip(&host.namespace, "link set lo up");
     let arguments = format!("-v --format none {LISTEN} {arguments}");
     let mut pping = ok(Process::spawn(pping(&host.namespace, &arguments)));

@@ -72,7 +72,7 @@ fn a_wrong_value_names_its_option_and_what_would_be_right() {
         ("--ingress nfqueue", &["--ingress", "nfqueue", "tc", "xdp", "auto"]),
         ("--listen 9464", &["--listen", "9464", "like 127.0.0.1:9464"]),
         ("--listen localhost", &["--listen", "localhost", "like 127.0.0.1:9464"]),
-        ("-i a-name-that-is-too-long", &["--interface", "a-name-that-is-too-long", "15 characters"]),
+        ("-i eth0/1", &["--interface", "eth0/1", "15 characters"]),
         ("--no-such-option", &["--no-such-option"]),
         ("--ratelimit 1s", &["--ratelimit", "--rate-limit"]),
         ("--listen :9464", &["--listen", "127.0.0.1:9464 for this host alone", "[::]:9464 for all hosts"]),

@@ -76,7 +76,7 @@ impl Scatterer {
 pub(super) fn link(name: &str) -> Link {
     let text = std::fs::read_to_string(format!("/proc/thread-self/net/dev_snmp6/{name}")).unwrap();
     let ifindex = text.lines().next().unwrap().trim_start_matches("ifIndex").trim().parse().unwrap();
-    Link { name: name.to_owned(), ifindex, hardware_type: libc::ARPHRD_ETHER }
+    Link { name: name.to_owned(), ifindex, hardware_type: libc::ARPHRD_ETHER, ..Link::default() }
 }
 
 /// Sends a conversation from `left` to `right` while pping watches one of the two, and compares the counters.

@@ -23,7 +23,7 @@ use super::{
 use crate::agent::bpffs::Bpffs;
 
 fn ethernet(ifindex: u32) -> Link {
-    Link { name: format!("eth{ifindex}"), ifindex, hardware_type: libc::ARPHRD_ETHER }
+    Link { name: format!("eth{ifindex}"), ifindex, hardware_type: libc::ARPHRD_ETHER, ..Link::default() }
 }
 
 #[test]

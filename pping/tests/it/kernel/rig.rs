@@ -208,7 +208,7 @@ pub(super) fn loopback(link: LinkType) -> Link {
         LinkType::Ip => libc::ARPHRD_PPP,
         _ => panic!("no interface begins with {link:?}"),
     };
-    Link { name: "lo".to_owned(), ifindex: LOOPBACK, hardware_type }
+    Link { name: "lo".to_owned(), ifindex: LOOPBACK, hardware_type, ..Link::default() }
 }
 
 /// The kernel programs and their twin.

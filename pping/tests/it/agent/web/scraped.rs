@@ -52,6 +52,7 @@ fn web_prometheus_scrapes_by_tls_with_a_password_or_a_certificate() {
         prometheus.value("min(sum by (instance) (pping_samples_total))") > Some(5.0)
     });
     for agent in &agents {
-        assert_eq!(ok(agent.stderr()), "");
+        let said = ok(agent.stderr());
+        assert!(!said.contains("WARN") && !said.contains("ERROR"), "{said}");
     }
 }
