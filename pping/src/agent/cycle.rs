@@ -16,7 +16,8 @@ use crate::{
     Error,
     groups::Labels,
     kernel::{
-        self, clock,
+        self,
+        clock::{self, Moment},
         interfaces::set_local_addresses,
         netlink::{self, Change},
         series::SeriesTable,
@@ -25,9 +26,6 @@ use crate::{
     output::Batch,
     records::Record,
 };
-
-/// How far the wall clock may be set back without ending the interval, in ns.
-const MAX_CLOCK_SETBACK: u64 = SECOND;
 
 impl Agent {
     /// Runs until `shutdown` resolves, or the output ends: by an error, or because its reader closed it.
@@ -77,18 +75,18 @@ impl Agent {
     async fn cycle(&mut self) -> Result<(), Error> {
         // Events name series by index, and an index may be given to another series below.
         self.drain()?;
-        let now = clock::wall()?;
+        let now = Moment::now()?;
         let last = std::mem::replace(&mut self.last_cycle, now);
-        if now / SECOND != last / SECOND {
+        if now.wall / SECOND != last.wall / SECOND {
             self.rank();
             self.interfaces.put_filters_back(&mut self.kernel)?;
             sweep(&mut self.kernel)?;
-            self.take_worst(now);
+            self.take_worst(now.wall);
         }
         let epoch = self.rotate()?;
         self.commit(&epoch)?;
         self.reporter.take_residence(self.residence()?);
-        let records = self.end_interval(last, now)?;
+        let records = self.end_interval(&last, &now)?;
         self.write(&records);
         self.count()?;
         self.notify.alive();
@@ -111,13 +109,16 @@ impl Agent {
     }
 
     /// Returns the records of the interval of `--aggregate` if it is over: at its end, or because the wall clock was
-    /// set back.
-    fn end_interval(&mut self, last: u64, now: u64) -> Result<Vec<Record>, Error> {
-        if now >= last.saturating_sub(MAX_CLOCK_SETBACK) {
-            return Ok(self.reporter.tick(now)?);
-        }
-        let records = self.reporter.finish(last)?;
-        self.reporter.restart(now);
+    /// set. Then the interval ends by the clock as it was before, so its length is the time that passed.
+    fn end_interval(&mut self, last: &Moment, now: &Moment) -> Result<Vec<Record>, Error> {
+        let Some(end) = now.before_step(last) else { return Ok(self.reporter.tick(now.wall)?) };
+        tracing::warn!(
+            "the wall clock was set {} by {:.1} s: the interval ends here",
+            if now.wall > end { "forward" } else { "back" },
+            now.wall.abs_diff(end) as f64 / SECOND as f64
+        );
+        let records = self.reporter.finish(end)?;
+        self.reporter.restart(now.wall);
         Ok(records)
     }
 

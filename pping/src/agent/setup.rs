@@ -26,7 +26,8 @@ use crate::{
     kernel::{
         self,
         attach::AttachPoint,
-        clock, counters,
+        clock::Moment,
+        counters,
         features::{DisabledFeatures, Feature, Features},
         inspect::maps,
         interfaces::set_local_addresses,
@@ -77,7 +78,8 @@ pub(super) async fn set_up(
     let server = live.listen.map(serve).transpose()?;
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
-    let mut reporter = Reporter::live(&config.aggregation, config.max_flows, clock::wall()?)?;
+    let began = Moment::now()?;
+    let mut reporter = Reporter::live(&config.aggregation, config.max_flows, began.wall)?;
     let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
     reporter.score_by(profiles.clone());
     metrics.score_by(profiles.clone());
@@ -145,7 +147,7 @@ pub(super) async fn set_up(
         readiness,
         losses: Losses::default(),
         packets_before,
-        last_cycle: 0,
+        last_cycle: began,
         notify,
         started: Instant::now(),
     });

@@ -5,7 +5,10 @@ use pping_common::abi::Control;
 use super::state::Agent;
 use crate::{
     Error, Summary,
-    kernel::{clock, counters, sweep},
+    kernel::{
+        clock::{self, Moment},
+        counters, sweep,
+    },
 };
 
 impl Agent {
@@ -46,7 +49,8 @@ impl Agent {
         let times = self.residence()?;
         self.reporter.take_residence(times.clone());
         self.metrics.set_residence(times);
-        let records = self.reporter.finish(clock::wall()?)?;
+        let now = Moment::now()?;
+        let records = self.reporter.finish(now.before_step(&self.last_cycle).unwrap_or(now.wall))?;
         self.write(&records);
         let counters = self.hand_over_counters().total();
         let log_lines_lost = self.reporter.close_log()?;

@@ -9,7 +9,7 @@ use crate::{
     config::{Config, Loader},
     groups::Names,
     http::{Readiness, Server},
-    kernel::{load::Kernel, netlink::Notices, pins::Pins},
+    kernel::{clock::Moment, load::Kernel, netlink::Notices, pins::Pins},
     metrics::Metrics,
     notify::Notify,
     otlp::Exporter,
@@ -49,8 +49,8 @@ pub(super) struct Agent {
     pub(super) losses: Losses,
     /// Packets that earlier runs counted, with `--pin`.
     pub(super) packets_before: u64,
-    /// The time of the last cycle, in ns of the wall clock.
-    pub(super) last_cycle: u64,
+    /// When the last cycle began, or the first interval.
+    pub(super) last_cycle: Moment,
     pub(super) notify: Notify,
     pub(super) started: Instant,
 }

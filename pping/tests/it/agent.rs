@@ -13,6 +13,7 @@ pub(crate) mod bpffs;
 mod check;
 mod churn;
 mod clickhouse;
+mod clocks;
 mod clsact;
 mod configuration;
 mod containers;

@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 28] = [
+const TOOLS: [Missing; 29] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -18,6 +18,7 @@ const TOOLS: [Missing; 28] = [
     tool("victoria-metrics", &["victoria-metrics"]),
     tool("systemd-analyze", &["systemd"]),
     tool("curl", &["curl"]),
+    tool("faketime", &["faketime"]),
     tool("jq", &["jq"]),
     tool("tmux", &["tmux"]),
     tool("chromium", &["chromium"]),
