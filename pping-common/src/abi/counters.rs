@@ -41,6 +41,8 @@ trait Count {
     const ZERO: Self;
 
     fn add(&mut self, other: &Self);
+
+    fn subtract(&mut self, earlier: &Self);
 }
 
 impl Count for u64 {
@@ -48,6 +50,10 @@ impl Count for u64 {
 
     fn add(&mut self, other: &Self) {
         *self += other;
+    }
+
+    fn subtract(&mut self, earlier: &Self) {
+        *self = self.saturating_sub(*earlier);
     }
 }
 
@@ -57,6 +63,12 @@ impl<T: Count + Copy, const N: usize> Count for [T; N] {
     fn add(&mut self, other: &Self) {
         for (sum, other) in self.iter_mut().zip(other) {
             sum.add(other);
+        }
+    }
+
+    fn subtract(&mut self, earlier: &Self) {
+        for (count, earlier) in self.iter_mut().zip(earlier) {
+            count.subtract(earlier);
         }
     }
 }
@@ -81,6 +93,11 @@ macro_rules! counters {
             pub fn add(&mut self, other: &Self) {
                 $(self.$name.add(&other.$name);)+
             }
+
+            /// Takes away what was counted earlier.
+            pub fn subtract(&mut self, earlier: &Self) {
+                $(self.$name.subtract(&earlier.$name);)+
+            }
         }
 
         impl Count for $counters {
@@ -88,6 +105,10 @@ macro_rules! counters {
 
             fn add(&mut self, other: &Self) {
                 self.add(other);
+            }
+
+            fn subtract(&mut self, earlier: &Self) {
+                self.subtract(earlier);
             }
         }
     };
@@ -247,6 +268,11 @@ mod tests {
         assert_eq!(sum, ones);
         sum.add(&ones);
         assert_ne!(sum, ones);
+        sum.subtract(&ones);
+        assert_eq!(sum, ones);
+        sum.subtract(&ones);
+        sum.subtract(&ones);
+        assert_eq!(sum, Counters::ZERO);
     }
 
     #[test]

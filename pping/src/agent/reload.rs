@@ -56,7 +56,7 @@ impl Agent {
             );
         }
         self.update_interfaces().await?;
-        self.push(receiver)?;
+        self.push(receiver);
         let Config { live, .. } = &self.config;
         for change in followed {
             match change {
@@ -94,16 +94,11 @@ impl Agent {
     }
 
     /// Pushes metrics to this receiver from now on, or to none. The receiver has read its files again.
-    pub(super) fn push(&mut self, receiver: Option<Receiver>) -> Result<(), Error> {
+    pub(super) fn push(&mut self, receiver: Option<Receiver>) {
         let settings = self.config.live.otlp.clone();
         match (&self.exporter, settings.zip(receiver)) {
             (Some(exporter), Some((settings, receiver))) => exporter.reload(&settings, receiver),
             (None, Some((settings, receiver))) => {
-                if self.pins.is_some() {
-                    // This agent does not push what was measured before it started.
-                    let tallies = self.rotate()?;
-                    self.commit(&tallies)?;
-                }
                 match Exporter::start(&settings, receiver, self.metrics.clone()) {
                     Ok(exporter) => self.exporter = Some(exporter),
                     Err(error) => tracing::error!("--otlp: {error}; nothing is pushed until the next reload"),
@@ -115,7 +110,6 @@ impl Agent {
                 }
             }
         }
-        Ok(())
     }
 
     /// Does what fails if the configuration has a mistake: reads the files of the receiver, starts a server if the listen

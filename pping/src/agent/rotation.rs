@@ -9,7 +9,7 @@ use crate::{
     Error,
     config::Aggregation,
     groups::{QueueName, SeriesName},
-    kernel::{clock, load::Kernel},
+    kernel::{clock, counters, load::Kernel},
 };
 
 /// What was measured in an epoch.
@@ -75,6 +75,18 @@ impl Agent {
             names.forget(&key.group);
         }
         Ok(series.expire(idle_epochs(&self.config.aggregation))?)
+    }
+
+    /// Ends what was counted before this run, with pins: the summary and pushed metrics have only what comes after. It is
+    /// over before pping says that it measures.
+    pub(super) fn begin_counting(&mut self) -> Result<(), Error> {
+        if self.pins.is_some() {
+            let epoch = self.rotate()?;
+            self.commit(&epoch)?;
+            self.reporter.forget_totals();
+            self.counters_before = counters::read(&self.kernel, &self.interfaces.watched).total();
+        }
+        Ok(())
     }
 
     /// Continues where the previous run stopped, if its maps are pinned: serves its metrics again, and commits the

@@ -7,7 +7,10 @@ use std::{
     time::Instant,
 };
 
-use pping_common::limits::{MAX_QUERIES, UNANSWERED_SHARE};
+use pping_common::{
+    abi::Counters,
+    limits::{MAX_QUERIES, UNANSWERED_SHARE},
+};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     signal::unix::{SignalKind, signal},
@@ -27,7 +30,6 @@ use crate::{
         self,
         attach::AttachPoint,
         clock::Moment,
-        counters,
         features::{DisabledFeatures, Feature, Features},
         inspect::maps,
         interfaces::set_local_addresses,
@@ -123,7 +125,6 @@ pub(super) async fn set_up(
     set_local_addresses(&mut kernel, &mut local_addresses, netlink::addresses().await?)?;
     let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
-    let packets_before = packets_before(&kernel, &interfaces, pins.as_ref());
     begin_measuring(&mut kernel, hooks, pins.as_ref())?;
     give_up_privileges();
 
@@ -146,7 +147,7 @@ pub(super) async fn set_up(
         exporter: None,
         readiness,
         losses: Losses::default(),
-        packets_before,
+        counters_before: Counters::ZERO,
         last_cycle: began,
         notify,
         started: Instant::now(),
@@ -154,8 +155,12 @@ pub(super) async fn set_up(
     agent.adopt_series()?;
     // Interfaces may have come since they were listed.
     agent.update_interfaces().await?;
+    agent.begin_counting()?;
     agent.count()?;
-    agent.push(receiver)?;
+    agent.push(receiver);
+    if agent.pins.is_some() {
+        tracing::info!("measuring round-trip times from now on");
+    }
     let ring = readable(agent.kernel.events.as_fd().try_clone_to_owned()?)?;
     agent.readiness.set();
     let status = agent.status();
@@ -166,7 +171,8 @@ pub(super) async fn set_up(
     Ok((agent, Inputs { notices, ring, hangup, output_ended }))
 }
 
-/// Loads the stages, while packets are counted already. With pins the stages are loaded before.
+/// Loads the stages, while packets are counted already. With pins the stages are loaded before, and a run says that it
+/// measures once it knows what was counted before it.
 fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> Result<(), Error> {
     if pins.is_none() {
         let attached = Instant::now();
@@ -175,8 +181,6 @@ fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
             "measuring round-trip times from now on, {} ms after packets were first counted",
             attached.elapsed().as_millis()
         );
-    } else {
-        tracing::info!("measuring round-trip times from now on");
     }
     if tracing::enabled!(tracing::Level::INFO) {
         tracing::info!("{}", maps::describe());
@@ -230,11 +234,6 @@ fn open_pins(live: &Live, without: DisabledFeatures) -> Result<Option<Pins>, Err
         directory.display()
     );
     Ok(None)
-}
-
-/// Returns how many packets earlier runs counted. Only pinned counters continue.
-fn packets_before(kernel: &Kernel, interfaces: &Interfaces, pins: Option<&Pins>) -> u64 {
-    pins.map_or(0, |_| counters::read(kernel, &interfaces.watched).total().all_packets())
 }
 
 /// Gives up the capabilities that only loading the programs takes.

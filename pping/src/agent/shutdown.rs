@@ -52,12 +52,12 @@ impl Agent {
         let now = Moment::now()?;
         let records = self.reporter.finish(now.before_step(&self.last_cycle).unwrap_or(now.wall))?;
         self.write(&records);
-        let counters = self.hand_over_counters().total();
+        let mut counters = self.hand_over_counters().total();
+        counters.subtract(&self.counters_before);
         let log_lines_lost = self.reporter.close_log()?;
         let lines_lost = log_lines_lost + self.output.finish();
         let totals = self.reporter.into_totals();
-        let packets_before = self.packets_before;
-        Ok(Summary { duration, counters, packets_before, totals, lines_lost, capture: None })
+        Ok(Summary { duration, counters, totals, lines_lost, capture: None })
     }
 
     /// Makes sweeps remove the open flows: that counts those of which one direction passed elsewhere, and reports them all

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, os::fd::OwnedFd, time::Instant};
 
+use pping_common::abi::Counters;
 use tokio::{io::unix::AsyncFd, signal::unix::Signal};
 
 use super::{groups::GroupsFile, interfaces::Interfaces};
@@ -47,8 +48,8 @@ pub(super) struct Agent {
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,
     pub(super) losses: Losses,
-    /// Packets that earlier runs counted, with `--pin`.
-    pub(super) packets_before: u64,
+    /// What was counted before this run, with `--pin`.
+    pub(super) counters_before: Counters,
     /// When the last cycle began, or the first interval.
     pub(super) last_cycle: Moment,
     pub(super) notify: Notify,

@@ -260,6 +260,12 @@ impl Reporter {
         self.log.as_ref().map_or(0, HdrLog::lines_refused)
     }
 
+    /// Forgets the distributions so far, which earlier runs measured. Records of the present interval have them.
+    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "a capture has no earlier runs"))]
+    pub(crate) fn forget_totals(&mut self) {
+        self.totals = Totals::default();
+    }
+
     /// The distributions of the whole run.
     pub fn totals(&self) -> &Totals {
         &self.totals

@@ -162,7 +162,6 @@ impl Replay {
         match fault {
             Some(fault) if packets == 0 => Err(fault),
             fault => Ok(Summary {
-                packets_before: 0,
                 duration,
                 counters: self.engine.tracker.report.counters,
                 totals: self.intervals.into_totals(),

@@ -352,3 +352,31 @@ fn three_capabilities_are_enough_to_pin_and_to_go_on() {
     wait_until("packets from between the runs are counted", || pings(&topology) == [Some(3.0); 2]);
     kill(agent, Signal::SIGINT);
 }
+
+#[test]
+fn a_summary_has_what_its_own_run_counted() {
+    let (topology, pins) = (topology(), Bpffs::new());
+    let options = options(&pins, "");
+    for sent in [5, 3] {
+        let mut agent = watch(topology.router(), Topology::WAN, &options);
+        ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{sent} -i0.05"));
+        ok(agent.stop(Signal::SIGINT, ENDING));
+        let said = ok(agent.stderr());
+        let total = said.lines().find(|line| line.contains(" packets, ")).expect(&said);
+        assert!(total.contains(&format!(" {sent} samples")), "{said}");
+        let row = said.lines().find(|line| line.contains("icmp-echo")).expect(&said);
+        assert!(row.contains(&format!(" {sent} samples")), "{said}");
+        let packets: u64 = total
+            .split(' ')
+            .zip(total.split(' ').skip(1))
+            .find(|pair| pair.1 == "packets,")
+            .unwrap()
+            .0
+            .parse()
+            .unwrap();
+        // There are some packets of the kernel too.
+        assert!((2 * sent..2 * sent + 12).contains(&packets), "{said}");
+        // pping is away, so only the kernel programs count these.
+        ping(topology.client(), Topology::SERVER_IPV4, "-c20 -i0.05");
+    }
+}
