@@ -121,6 +121,18 @@ pub const UNANSWERED_SHARE: u32 = 8;
 /// Segments without timestamps after which a flow counts as one without, if its SYN was not seen.
 pub const SEGMENTS_WITHOUT_TIMESTAMPS: u8 = 3;
 
+/// Nanoseconds for which the clock behind an end's timestamps may stand still. Its ticks take at most one second (RFC 7323,
+/// 5.4).
+pub const STILL_CLOCK: u64 = 2 * SECOND;
+
+/// Nanoseconds within which a segment that passes again is a copy, as of a mirror port or a router with one arm, and not a
+/// retransmission. It must be sooner than the lowest RTT, too.
+pub const COPY_WITHIN: u64 = 1 << 20;
+
+/// Nanoseconds after which a SYN without timestamps begins a connection although it has the sequence number of the
+/// connection before, as those of simple devices may.
+pub const SAME_SYN: u64 = 10 * SECOND;
+
 /// The port of DNS servers (RFC 1035, 4.2).
 pub const DNS_PORT: u16 = 53;
 

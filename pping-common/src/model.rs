@@ -8,9 +8,9 @@ use std::vec::Vec;
 
 use crate::{
     flow::{Endpoint, Flow, Outcome},
-    limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION},
+    limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION, SAME_SYN},
     method::Method,
-    parse::{Kind, Segment, TcpFlags, Transport},
+    parse::{Kind, Segment, Timestamps, Transport},
     rtt::{Measured, RttBasis, RttSummary, Rules, TsvalState},
 };
 
@@ -49,6 +49,8 @@ enum TimestampUse {
     Unknown(u32),
     With,
     Without,
+    /// There were some, but they cannot be used.
+    Unusable,
 }
 
 /// The first segment of one end.
@@ -68,6 +70,7 @@ enum Reach {
     Moved,
     MovedFromWithin,
     Set,
+    Behind,
     Nothing,
 }
 
@@ -75,8 +78,16 @@ enum Reach {
 #[derive(Clone, Default)]
 struct End {
     is_local: bool,
-    /// True once it sent anything other than the SYN that begins a connection, or a RST ended the connection.
-    is_under_way: bool,
+    /// True once it sent anything without SYN.
+    is_past_syn: bool,
+    /// True once it sent a FIN, or a RST ended the connection.
+    is_closed: bool,
+    /// When it sent its first packet.
+    first_at: Option<u64>,
+    /// Whether its timestamps ever advanced.
+    has_moved: bool,
+    /// How many segments in a row had no timestamp, or new data with one from before.
+    lacking: u32,
     newest: Option<u32>,
     is_invalidated: bool,
     highest: Option<u32>,
@@ -99,6 +110,8 @@ struct Request {
 pub struct Model {
     options: TimestampUse,
     ends: [End; 2],
+    /// When the connection began, as far as it was seen.
+    began_at: Option<u64>,
     rules: Rules,
     /// The latest requests of both ends.
     latest: Vec<Request>,
@@ -139,8 +152,8 @@ impl Model {
     /// high one.
     pub fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
-        let ends = [end(1), end(2)];
-        Self { options: TimestampUse::Unknown(0), ends, rules, latest: Vec::new(), kept: Vec::new() }
+        let (ends, options) = ([end(1), end(2)], TimestampUse::Unknown(0));
+        Self { options, ends, began_at: None, rules, latest: Vec::new(), kept: Vec::new() }
     }
 
     /// Returns the state of the direction in which `endpoint` sends.
@@ -258,23 +271,29 @@ impl Model {
 
     fn segment(&mut self, from: usize, segment: &Segment, now: u64, found: &mut Found) {
         let (flags, methods) = (segment.flags, self.rules.methods);
-        self.follow(from, flags);
-        let reach = self.ends[from].reach(segment);
+        let is_repeated_syn = self.follow(from, segment, now);
+        let reach = self.ends[from].reach(segment, is_repeated_syn);
         if flags.rst() {
             self.ends.iter_mut().for_each(End::end_leg);
             return;
         }
-        self.note_options(segment);
+        // A copy of a SYN has no reach.
+        if !flags.syn() || reach != Reach::Nothing {
+            self.note_options(from, segment, reach, now);
+        }
         let has_handshake = methods.has(Method::TcpHandshake);
         let mut is_reply = false;
         if has_handshake {
             is_reply = self.ends[1 - from].replied(segment, now, found);
-            let since = self.is_timed(from).then_some(now);
-            self.ends[from].begin_leg(segment, since);
         }
+        let since = (has_handshake && self.is_timed(from)).then_some(now);
+        self.ends[from].begin_leg(segment, since, now, self.rules.copy_within);
         let is_left_to_leg = has_handshake && flags.syn();
+        let is_by_numbers = methods.has(Method::TcpSeq)
+            && matches!(self.options, TimestampUse::Without | TimestampUse::Unusable);
         if let Some(timestamps) = segment.timestamps()
             && methods.has(Method::TcpTs)
+            && (self.is_by_both() || !is_by_numbers)
         {
             let slots = self.slots_of_timestamps();
             if flags.ack() {
@@ -288,9 +307,12 @@ impl Model {
             let is_first = self.ends[from].is_first_of_tick(timestamps.tsval, flags.syn());
             if is_first && consumes(segment) && !is_left_to_leg {
                 self.record(from, slots, timestamps.tsval, now, found);
+            } else if self.ends[from].repeats(segment, reach) {
+                let copy_within = self.rules.copy_within;
+                self.ends[from].forget_ambiguous(slots, timestamps.tsval, now, copy_within);
             }
         }
-        if methods.has_seq_always() || methods.has(Method::TcpSeq) && self.options == TimestampUse::Without {
+        if methods.has_seq_always() || is_by_numbers {
             let slots = if self.is_by_both() {
                 PENDING_PER_DIRECTION / 2..PENDING_PER_DIRECTION
             } else {
@@ -306,7 +328,7 @@ impl Model {
                 }
             }
             if consumes(segment) {
-                if reach != Reach::Moved {
+                if !matches!(reach, Reach::Moved | Reach::Nothing) {
                     self.ends[from].take(slots.clone(), |_| true);
                 }
                 let is_first_sent = matches!(reach, Reach::Moved | Reach::MovedFromWithin)
@@ -318,32 +340,78 @@ impl Model {
         }
     }
 
-    /// Begins and ends connections.
-    fn follow(&mut self, from: usize, flags: TcpFlags) {
-        if flags.syn() && !flags.ack() && self.ends[from].is_under_way {
-            for end in &mut self.ends {
-                *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
-            }
-            // A SYN with RST says nothing about the options of a connection.
-            if !flags.rst() {
-                self.options = TimestampUse::Unknown(0);
+    /// Begins and ends connections. Returns whether a segment is a SYN that its sender sent before.
+    fn follow(&mut self, from: usize, segment: &Segment, now: u64) -> bool {
+        let flags = segment.flags;
+        let mut is_repeated = false;
+        if flags.syn() && !flags.rst() {
+            let number = segment.sequence.wrapping_add(1);
+            is_repeated = self.ends[from].leg.is_some_and(|leg| leg.number == number);
+            if !flags.ack() && self.begins_anew(from, segment, is_repeated, now) {
+                for end in &mut self.ends {
+                    *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
+                }
+                (self.options, self.began_at) = (TimestampUse::Unknown(0), None);
+                is_repeated = false;
             }
         }
-        self.ends[from].is_under_way |= !flags.syn() || flags.fin() || flags.rst();
-        self.ends[1 - from].is_under_way |= flags.rst();
+        let end = &mut self.ends[from];
+        if !end.is_closed && end.first_at.is_none() {
+            end.first_at = Some(now);
+        }
+        self.began_at.get_or_insert(now);
+        end.is_past_syn |= !flags.syn();
+        end.is_closed |= flags.fin() || flags.rst();
+        self.ends[1 - from].is_closed |= flags.rst();
+        is_repeated
     }
 
-    fn note_options(&mut self, segment: &Segment) {
+    /// Whether a SYN begins another connection than the one before.
+    fn begins_anew(&self, from: usize, segment: &Segment, is_repeated: bool, now: u64) -> bool {
+        let (end, other) = (&self.ends[from], &self.ends[1 - from]);
+        let is_over = end.is_past_syn || end.is_closed;
+        if end.leg.is_none() {
+            return is_over || other.is_past_syn;
+        }
+        if !is_repeated || !is_over {
+            return !is_repeated;
+        }
+        let is_refused = end.is_closed && other.leg.is_none();
+        is_refused
+            || match (segment.timestamps(), end.newest) {
+                (Some(timestamps), Some(newest)) => is_newer(timestamps.tsval, newest),
+                _ => self.began_at.is_some_and(|began| now.saturating_sub(began) >= SAME_SYN),
+            }
+    }
+
+    fn note_options(&mut self, from: usize, segment: &Segment, reach: Reach, now: u64) {
         let options = match self.options {
+            TimestampUse::Unusable => return,
+            TimestampUse::With if segment.has_timestamps || !segment.flags.syn() => {
+                let is_noted = self.rules.methods.has(Method::TcpTs);
+                let still_clock = self.rules.still_clock;
+                if !is_noted || !self.ends[from].fails_timestamps(segment, reach, now, still_clock) {
+                    return;
+                }
+                TimestampUse::Unusable
+            }
             _ if segment.has_timestamps => TimestampUse::With,
             _ if segment.flags.syn() => TimestampUse::Without,
             TimestampUse::Unknown(2) => TimestampUse::Without,
             TimestampUse::Unknown(segments) => TimestampUse::Unknown(segments + 1),
             known => known,
         };
-        let is_unknown = matches!(self.options, TimestampUse::Unknown(_));
-        if options != self.options && !is_unknown && !self.is_by_both() {
+        if options == self.options {
+            return;
+        }
+        let is_by_other = options != TimestampUse::Unusable || self.rules.methods.has(Method::TcpSeq);
+        if is_by_other && !matches!(self.options, TimestampUse::Unknown(_)) && !self.is_by_both() {
             self.ends.iter_mut().for_each(|end| end.pending = Default::default());
+        }
+        if options == TimestampUse::With {
+            for end in &mut self.ends {
+                (end.has_moved, end.lacking) = (false, 0);
+            }
         }
         self.options = options;
     }
@@ -413,9 +481,12 @@ impl End {
     }
 
     /// Notes the end of a segment, and returns how it moved the highest sequence number.
-    fn reach(&mut self, segment: &Segment) -> Reach {
+    fn reach(&mut self, segment: &Segment, is_repeated_syn: bool) -> Reach {
         if !consumes(segment) || segment.flags.rst() {
             return Reach::Nothing;
+        }
+        if is_repeated_syn {
+            return if self.is_past_syn { Reach::Nothing } else { Reach::Behind };
         }
         let end = segment.sequence_end();
         let reach = match self.highest {
@@ -425,18 +496,68 @@ impl End {
                 Reach::MovedFromWithin
             }
             Some(highest) if is_newer(end, highest) => Reach::Moved,
-            Some(_) => return Reach::Nothing,
+            Some(_) => return Reach::Behind,
         };
         self.highest = Some(end);
         reach
     }
 
+    /// Whether a segment begins with something that was sent before.
+    fn begins_below(&self, segment: &Segment) -> bool {
+        self.highest.is_some_and(|highest| is_newer(highest, segment.sequence))
+    }
+
+    /// Whether a segment may be acknowledged for what was sent before.
+    fn repeats(&self, segment: &Segment, reach: Reach) -> bool {
+        match reach {
+            Reach::Moved => false,
+            Reach::MovedFromWithin | Reach::Set | Reach::Behind => true,
+            Reach::Nothing => self.begins_below(segment),
+        }
+    }
+
+    /// Forgets a pending timestamp whose echo may answer either of two segments, unless the second is a copy.
+    fn forget_ambiguous(&mut self, slots: Range<usize>, tsval: u32, now: u64, copy_within: u64) {
+        let earliest_retransmission = self.min_rtt.unwrap_or(u64::MAX).min(copy_within);
+        for slot in &mut self.pending[slots] {
+            slot.take_if(|(waiting, since)| {
+                *waiting == tsval && *since <= now.saturating_sub(earliest_retransmission)
+            });
+        }
+    }
+
+    /// Notes a segment of a flow with timestamps, and returns whether those of this end have failed.
+    fn fails_timestamps(&mut self, segment: &Segment, reach: Reach, now: u64, still_clock: u64) -> bool {
+        let has_new_data = reach == Reach::Moved;
+        let Some(Timestamps { tsval, .. }) = segment.timestamps() else {
+            let is_probe = reach == Reach::Behind || reach == Reach::Nothing && self.begins_below(segment);
+            self.lacking += u32::from(!is_probe);
+            return self.lacking == 3;
+        };
+        let Some(newest) = self.newest.filter(|&newest| !is_newer(tsval, newest)) else {
+            self.has_moved = self.newest.is_some() && tsval != 0;
+            self.lacking = 0;
+            return false;
+        };
+        if !has_new_data {
+            return false;
+        }
+        let is_still = !self.is_closed && !self.has_moved;
+        if is_still && self.first_at.is_some_and(|first| now.saturating_sub(first) >= still_clock) {
+            return true;
+        }
+        self.lacking = if tsval == newest { 0 } else { self.lacking + 1 };
+        self.lacking == 3
+    }
+
     /// Begins a leg with a SYN. It is timed if `since` is set.
-    fn begin_leg(&mut self, segment: &Segment, since: Option<u64>) {
+    fn begin_leg(&mut self, segment: &Segment, since: Option<u64>, now: u64, copy_within: u64) {
         let number = segment.sequence.wrapping_add(1);
         match &mut self.leg {
             _ if !segment.flags.syn() => {}
-            Some(leg) if leg.number == number => leg.since = None,
+            Some(leg) if leg.number == number => {
+                leg.since.take_if(|since| now.saturating_sub(*since) >= copy_within);
+            }
             leg => {
                 let is_answer = segment.flags.ack();
                 *leg = Some(Leg { number, payload: segment.payload, is_answer, since });

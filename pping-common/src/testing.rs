@@ -7,7 +7,7 @@ mod frames;
 use std::vec::Vec;
 
 pub(crate) use conversation::{
-    Conversation, MS, bare, data, local, pure_ack, reply, request, rtt, samples, segment, snapshot,
+    Conversation, MS, at, bare, data, local, pure_ack, reply, request, rtt, samples, segment, snapshot,
 };
 pub(crate) use frames::{Network, Tcp, echo, ethernet, extension};
 

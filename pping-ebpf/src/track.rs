@@ -142,6 +142,9 @@ pub(crate) fn count<A: Flows>(
     let mut counter = DirectionCounter { flow, from, direction, counters };
     let progress =
         flows::count(&mut counter, &glance, &frame.transport, frame.traffic_class, direction as u8);
+    if glance.is_without_method(from, &frame.transport, config::rules()) {
+        counters.untracked(Untracked::UnusableTimestamp);
+    }
     (glance, progress)
 }
 
@@ -244,7 +247,8 @@ pub(crate) fn step<A: Flows>(
     let now = unsafe { bpf_ktime_get_ns() };
     guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
     launder(scratch);
-    scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, &scratch.frame.transport, now);
+    let (transport, progress) = (&scratch.frame.transport, &mut scratch.progress);
+    scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, transport, progress, now);
     launder(scratch);
     measure(&mut guard, from, now, Pass::First, counters, scratch);
     if config::rules().methods.has_both() {

@@ -1,5 +1,6 @@
 //! Why something was lost or not tracked, as the summary, `pping top` and the page explain it.
 
+use pping_common::parse::Untracked;
 use serde::Serialize;
 
 /// Why something was lost, or a packet not tracked.
@@ -42,7 +43,7 @@ pub const LOSSES: [Reason; 3] = [
 ];
 
 /// Why packets are not tracked.
-pub const UNTRACKED: [Reason; 12] = [
+pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
     reason("non_ip", "not IP", "packets that are not IP", "harmless"),
     reason(
         "fragment",
@@ -70,6 +71,12 @@ pub const UNTRACKED: [Reason; 12] = [
     ),
     reason("no_timestamp", "no timestamps", "TCP without timestamps", "have tcp-seq among --methods"),
     reason(
+        "unusable_timestamp",
+        "unusable timestamps",
+        "TCP whose timestamps stand still or are zero",
+        "have tcp-seq among --methods",
+    ),
+    reason(
         "no_flow",
         "no flow",
         "packets of no known flow that cannot begin one",
@@ -89,7 +96,6 @@ pub const UNTRACKED: [Reason; 12] = [
 
 #[cfg(test)]
 mod tests {
-    use pping_common::parse::Untracked;
 
     use super::*;
     use crate::records::untracked_name;

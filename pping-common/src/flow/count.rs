@@ -77,6 +77,8 @@ pub fn count(
     let segment = &transport.segment;
     let progress = glance.forward.progress(segment);
     match progress {
+        // A SYN may be a copy of an earlier one: the step decides.
+        Progress::First if glance.forward.state.has_sequence() => {}
         Progress::First | Progress::Advance | Progress::Overlap => {
             counts.set_sequence_end(segment.sequence_end());
         }

@@ -182,14 +182,18 @@ impl Hot {
     #[inline(always)]
     pub fn method(&self, number: u8, methods: Methods) -> Method {
         match number {
-            Segment::NUMBER
-                if methods.has(Method::TcpTs)
-                    && self.protocol_state.timestamps() != TimestampOption::ABSENT =>
-            {
-                Method::TcpTs
+            Segment::NUMBER => {
+                let options = self.protocol_state.timestamps();
+                if methods.has(Method::TcpTs) && !options.is_without() {
+                    Method::TcpTs
+                } else if methods.has(Method::TcpSeq) {
+                    Method::TcpSeq
+                } else if methods.has(Method::TcpTs) && options == TimestampOption::UNUSABLE {
+                    Method::TcpTs
+                } else {
+                    Method::TcpHandshake
+                }
             }
-            Segment::NUMBER if methods.has(Method::TcpSeq) => Method::TcpSeq,
-            Segment::NUMBER => Method::TcpHandshake,
             Datagram::NUMBER if methods.has(Method::QuicSpin) => Method::QuicSpin,
             Datagram::NUMBER => Method::QuicHandshake,
             _ => Method::IcmpEcho,

@@ -10,6 +10,7 @@ use super::{
     tcp, transitions,
 };
 use crate::{
+    method::Method,
     parse::{Datagram, Kind, Transport},
     rtt::{
         self, Effect, MatchPlan, Measured, Pass, PendingIdentifiers, PendingRange, Progress, RttSummary,
@@ -55,6 +56,17 @@ impl Glance {
             Kind::Dns => false,
         };
         if is_any { Effect::Anything } else { Effect::Nothing }
+    }
+
+    /// Whether no method measures a segment because the timestamps of its sender cannot be used. Segments without timestamps
+    /// are counted as such.
+    #[inline(always)]
+    pub fn is_without_method(&self, from: Endpoint, transport: &Transport, rules: &Rules) -> bool {
+        transport.kind == Kind::Tcp
+            && !rules.methods.has(Method::TcpSeq)
+            && self.protocol_state.has_unusable(from)
+            && transport.segment.has_timestamps
+            && transport.segment.consumes_sequence_space()
     }
 
     /// True if a segment of [`Effect::Tsval`] or [`Effect::Sequence`] cannot be recorded: it has nothing to acknowledge,
@@ -115,12 +127,12 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         &mut self,
         from: Endpoint,
         transport: &Transport,
-        progress: Progress,
+        mut progress: Progress,
         now: u64,
         rules: &Rules,
     ) -> Outcome {
         self.invalidate_if_missed(transport.number() == Datagram::NUMBER);
-        let changes = self.update_lifecycle(from, transport, now);
+        let changes = self.update_lifecycle(from, transport, &mut progress, now);
         let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
         let mut plan = MatchPlan::NOTHING;
         for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
@@ -153,10 +165,16 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// Runs the second part of [`LockedFlow::step`]: opens and closes directions.
+    /// Runs the second part of [`LockedFlow::step`]: opens and closes directions, and corrects the progress of a SYN.
     #[inline(always)]
-    pub fn update_lifecycle(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
-        transitions::step(self, from, transport, now)
+    pub fn update_lifecycle(
+        &mut self,
+        from: Endpoint,
+        transport: &Transport,
+        progress: &mut Progress,
+        now: u64,
+    ) -> Changes {
+        transitions::step(self, from, transport, progress, now)
     }
 
     /// Invalidates the state that missed packets may have changed: each may have been the echo of any pending identifier,
@@ -199,7 +217,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
             Kind::Tcp => {
                 let segment = &transport.segment;
                 if pass == Pass::First {
-                    tcp::note_options(self, segment, rules);
+                    tcp::note_options(self, from, segment, progress, now, rules);
                     if progress == Progress::First {
                         self.hot.direction_mut(from).state.set_has_sequence();
                     }

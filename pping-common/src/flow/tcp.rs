@@ -1,8 +1,9 @@
 //! Which of the TCP methods measure a segment.
 
 use super::{
-    hot::{DirectionState, Glance},
+    hot::{Glance, HotDirection},
     key::Endpoint,
+    lifecycle::Lifecycle,
     locked::{LockedFlow, PendingLookup},
 };
 use crate::{
@@ -11,9 +12,33 @@ use crate::{
     parse::Segment,
     rtt::{
         Effect, MatchPlan, Pass, PendingIdentifiers, PendingRange, Progress, Rules, TimestampOption,
-        tcp_handshake, tcp_seq, tcp_ts,
+        TsvalState, is_newer, tcp_handshake, tcp_seq, tcp_ts,
     },
 };
+
+impl HotDirection {
+    /// Whether a segment repeats something that its direction sent before, or is a keep-alive or a window probe, which may ask
+    /// for the same acknowledgement.
+    #[inline(always)]
+    fn repeats(&self, segment: &Segment, progress: Progress) -> bool {
+        match progress {
+            Progress::Advance | Progress::Elsewhere => false,
+            Progress::First | Progress::Overlap | Progress::Behind => true,
+            Progress::None => is_newer(self.sequence_end, segment.sequence),
+        }
+    }
+
+    /// Whether a segment without timestamps, in a flow that has them, counts against them. Some hosts send keep-alives and
+    /// window probes without.
+    #[inline(always)]
+    fn lacks_timestamps(&self, segment: &Segment, progress: Progress) -> bool {
+        match progress {
+            Progress::Behind | Progress::Elsewhere => false,
+            Progress::First | Progress::Advance | Progress::Overlap => true,
+            Progress::None => !self.state.has_sequence() || !is_newer(self.sequence_end, segment.sequence),
+        }
+    }
+}
 
 /// Whether this pass times the sequence numbers of a flow.
 #[inline(always)]
@@ -24,7 +49,7 @@ fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
     } else if methods.has_seq_always() {
         true
     } else {
-        methods.has(Method::TcpSeq) && options == TimestampOption::ABSENT
+        methods.has(Method::TcpSeq) && options.is_without()
     }
 }
 
@@ -39,14 +64,18 @@ pub(super) fn effect<W: PendingIdentifiers>(
 ) -> Effect {
     let (methods, options) = (rules.methods, glance.protocol_state.timestamps());
     let (forward, reverse) = (&glance.forward, glance.reverse);
-    // A flow with timestamps may have single segments without them, such as some hosts' keep-alives: they change nothing.
-    if segment.has_timestamps {
-        if options != TimestampOption::PRESENT {
-            return Effect::Anything;
+    let is_settled = match (segment.has_timestamps, options) {
+        (true, TimestampOption::PRESENT) => glance.protocol_state.is_settled(from),
+        (true, TimestampOption::UNUSABLE) | (false, TimestampOption::ABSENT | TimestampOption::UNUSABLE) => {
+            true
         }
-    } else if options == TimestampOption::UNKNOWN {
-        return Effect::Anything;
-    }
+        (false, TimestampOption::PRESENT)
+            if !methods.has(Method::TcpTs) || !forward.lacks_timestamps(segment, progress) =>
+        {
+            true
+        }
+        _ => return Effect::Anything,
+    };
     // The first segment of a direction is noted under the lock.
     if segment.flags.rst() || progress == Progress::First {
         return Effect::Anything;
@@ -54,28 +83,37 @@ pub(super) fn effect<W: PendingIdentifiers>(
     if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(reverse.is_leg_pending(), segment) {
         return Effect::Anything;
     }
-    let view = |state: DirectionState, endpoint| {
-        PendingView(if state.has_pending() { pending(endpoint) } else { None })
-    };
+    // What is sent again may make anything pending ambiguous.
+    if forward.state.has_pending() && forward.repeats(segment, progress) {
+        return Effect::Anything;
+    }
+    let reverse_pending = PendingView(if reverse.has_pending() { pending(from.other()) } else { None });
     let pass = if methods.has_both() { Pass::Second } else { Pass::First };
+    let is_by_seq = is_by_seq(options, rules, pass);
     let mut effect = Effect::Nothing;
-    if methods.has(Method::TcpTs) {
+    if methods.has(Method::TcpTs) && (methods.has_both() || !is_by_seq) {
         effect = tcp_ts::effect(
             forward.newest_tsval,
             forward.state.tsval_state(),
-            &view(reverse, from.other()),
+            &reverse_pending,
             PendingRange::of(methods, Pass::First),
             segment,
         );
+        let is_doubtful = match effect {
+            Effect::Nothing => {
+                progress == Progress::Advance
+                    && segment.has_timestamps
+                    && (!is_settled || segment.timestamps.tsval != forward.newest_tsval)
+            }
+            _ => !is_settled,
+        };
+        if is_doubtful && options == TimestampOption::PRESENT {
+            return Effect::Anything;
+        }
     }
-    if effect == Effect::Nothing && is_by_seq(options, rules, pass) {
-        effect = tcp_seq::effect(
-            &view(forward.state, from),
-            &view(reverse, from.other()),
-            PendingRange::of(methods, pass),
-            segment,
-            progress,
-        );
+    if effect == Effect::Nothing && is_by_seq {
+        let range = PendingRange::of(methods, pass);
+        effect = tcp_seq::effect(&reverse_pending, range, segment, progress);
     }
     // A segment that one method records may be recorded by the other at the same time, whatever the limit.
     if methods.has_both() && effect != Effect::Nothing { Effect::Anything } else { effect }
@@ -91,14 +129,32 @@ impl<W: PendingIdentifiers> PendingIdentifiers for PendingView<W> {
     }
 }
 
-/// Notes whether a flow has timestamps.
+/// Notes whether a flow has timestamps that can be used.
 #[inline(always)]
-pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segment: &Segment, rules: &Rules) {
-    if segment.flags.rst() {
+pub(super) fn note_options<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    segment: &Segment,
+    progress: Progress,
+    now: u64,
+    rules: &Rules,
+) {
+    // A SYN without progress is a copy: it does not tell what was agreed on.
+    if segment.flags.rst() || segment.flags.syn() && progress == Progress::None {
         return;
     }
     let known = flow.hot.protocol_state.timestamps();
-    let options = if segment.has_timestamps {
+    let options = if known == TimestampOption::UNUSABLE {
+        return;
+    } else if known == TimestampOption::PRESENT && (segment.has_timestamps || !segment.flags.syn()) {
+        if !rules.methods.has(Method::TcpTs)
+            || !is_unusable(flow, from, segment, progress, now, rules.still_clock)
+        {
+            return;
+        }
+        flow.hot.protocol_state.give_up_timestamps(from);
+        TimestampOption::UNUSABLE
+    } else if segment.has_timestamps {
         TimestampOption::PRESENT
     } else if segment.flags.syn() {
         // An end that does not offer or accept timestamps here must not send them later (RFC 7323, 3.2).
@@ -114,12 +170,58 @@ pub(super) fn note_options<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, segme
     if options == known {
         return;
     }
-    flow.hot.protocol_state.set_timestamps(options);
+    if options != TimestampOption::UNUSABLE {
+        flow.hot.protocol_state.set_timestamps(options);
+    } else if !rules.methods.has(Method::TcpSeq) {
+        // The other end is measured by its timestamps still.
+        return;
+    }
     // The pending identifiers are those of the other method.
     if known != TimestampOption::UNKNOWN && !rules.methods.has_both() {
         flow.clear_pending(Endpoint::Low);
         flow.clear_pending(Endpoint::High);
     }
+}
+
+/// Notes a segment of a flow with timestamps, and returns whether those of its sender cannot be used: they stopped or go
+/// back, or the clock behind them stands still.
+#[inline(always)]
+fn is_unusable<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    segment: &Segment,
+    progress: Progress,
+    now: u64,
+    still_clock: u64,
+) -> bool {
+    let opened_at = flow.locked.direction(from).opened_at;
+    let direction = *flow.hot.direction(from);
+    let state = &mut flow.hot.protocol_state;
+    let (newest, tsval) = (direction.newest_tsval, segment.timestamps.tsval);
+    let is_unseen = direction.state.tsval_state() == TsvalState::UNKNOWN;
+    let is_lacking = if !segment.has_timestamps {
+        if !direction.lacks_timestamps(segment, progress) {
+            return false;
+        }
+        true
+    } else if is_unseen || is_newer(tsval, newest) {
+        // A clock that is set to 0 may stand still from then on.
+        state.set_moved(from, !is_unseen && tsval != 0);
+        false
+    } else if progress == Progress::Advance {
+        // A closed direction has another time in place of the one when it opened.
+        let is_open = direction.state.lifecycle() != Lifecycle::CLOSED;
+        if is_open && !state.has_moved(from) && now.saturating_sub(opened_at) >= still_clock {
+            return true;
+        }
+        tsval != newest
+    } else {
+        // Segments that were reordered or sent again say nothing.
+        return false;
+    };
+    let lacking = if is_lacking { state.lacking(from) + 1 } else { 0 };
+    state.set_lacking(from, lacking);
+    lacking >= SEGMENTS_WITHOUT_TIMESTAMPS
 }
 
 #[inline(always)]
@@ -146,9 +248,11 @@ pub(super) fn plan<P: PendingLookup>(
         let mut leg = flow.leg(from.other());
         tcp_handshake::match_reply(&mut leg, segment, plan);
         flow.set_leg(from.other(), leg);
+    }
+    if pass == Pass::First {
         // A leg that begins takes the place of RTTs, which belong to an earlier connection.
         let mut leg = flow.leg(from);
-        tcp_handshake::begin(&mut leg, segment, now, timed);
+        tcp_handshake::begin(&mut leg, segment, now, has_handshake && timed, rules.copy_within);
         flow.set_leg(from, leg);
     }
     // A SYN is timed by its leg alone.
@@ -184,12 +288,20 @@ pub(super) fn plan<P: PendingLookup>(
             }
         }
         let direction = flow.hot.direction_mut(from);
+        if direction.repeats(segment, progress) {
+            // Karn's rule: its echo may answer either of the two.
+            plan.voided_from = segment.timestamps.tsval;
+            plan.voided_span = 1;
+            plan.may_be_copy = 1;
+        }
         let mut state = direction.state.tsval_state();
         let identifier = tcp_ts::identifier(&mut direction.newest_tsval, &mut state, segment);
         direction.state.set_tsval_state(state);
         if let Some(tsval) = identifier
             && !is_left_to_legs
         {
+            // It is the first with its TSval, so nothing that has this one is of its connection.
+            plan.voided_span = 0;
             plan.identifier = tsval;
             plan.should_record = 1;
         }

@@ -1,15 +1,15 @@
 //! Opening and closing flows.
 
 use super::{
-    hot::DirectionState,
+    hot::{DirectionState, ProtocolState},
     key::Endpoint,
     lifecycle::{Changes, Lifecycle, Reason},
     locked::{LockedFlow, PendingLookup},
 };
 use crate::{
-    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, UNANSWERED_IDLE_SECONDS},
+    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, SAME_SYN, UNANSWERED_IDLE_SECONDS},
     parse::{Datagram, Kind, Segment, TcpFlags, Transport},
-    rtt::{Leg, RttSummary, TsvalState},
+    rtt::{Leg, LegState, Progress, RttSummary, TsvalState, is_newer},
 };
 
 /// Whether [`step`] could change anything for a packet.
@@ -31,16 +31,13 @@ pub(super) fn step<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     transport: &Transport,
+    progress: &mut Progress,
     now: u64,
 ) -> Changes {
     let flags = transport.segment.flags;
     let is_tcp = transport.kind == Kind::Tcp;
-    let state = flow.hot.state(from);
-    let is_over = state.is_established() || state.lifecycle() == Lifecycle::CLOSED;
-    if is_tcp && flags.syn() && !flags.ack() && is_over {
-        // The ports are reused: nothing of the earlier connection holds any more.
-        forget(flow, from);
-        forget(flow, from.other());
+    if is_tcp && flags.syn() && !flags.rst() {
+        settle_syn(flow, from, &transport.segment, progress, now);
     }
     let is_reset = is_tcp && flags.rst();
     // A reply asks for no answer, so its direction never opens.
@@ -71,6 +68,59 @@ pub(super) fn step<P: PendingLookup>(
     flow.hot.direction_mut(from).state = forward;
     flow.hot.direction_mut(from.other()).state = reverse;
     changes
+}
+
+/// Tells a SYN or SYN-ACK that begins something from one that passed before, which does not advance its direction.
+#[inline(always)]
+fn settle_syn<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    segment: &Segment,
+    progress: &mut Progress,
+    now: u64,
+) {
+    let (leg, state) = (flow.leg(from), flow.hot.state(from));
+    let is_repeated = leg.state != LegState::UNSEEN && leg.identifier == segment.sequence.wrapping_add(1);
+    if !segment.flags.ack() && begins_anew(flow, from, segment, is_repeated, now) {
+        // The ports are reused: nothing of the earlier connection holds any more.
+        forget(flow, from);
+        forget(flow, from.other());
+        flow.hot.protocol_state = ProtocolState::UNKNOWN;
+    } else if is_repeated {
+        // In an established connection it says nothing any more: it is a copy, or was late.
+        *progress = if state.is_established() { Progress::None } else { Progress::Behind };
+        return;
+    }
+    flow.hot.direction_mut(from).sequence_end = segment.sequence_end();
+}
+
+/// Whether a SYN begins another connection than the one in the table. `is_repeated` says that it has the same number.
+#[inline(always)]
+fn begins_anew<P: PendingLookup>(
+    flow: &LockedFlow<'_, P>,
+    from: Endpoint,
+    segment: &Segment,
+    is_repeated: bool,
+    now: u64,
+) -> bool {
+    let (direction, other) = (flow.hot.direction(from), flow.hot.state(from.other()));
+    let is_closed = direction.state.lifecycle() == Lifecycle::CLOSED;
+    let is_over = direction.state.is_established() || is_closed;
+    if flow.leg(from).state == LegState::UNSEEN {
+        return is_over || other.is_established();
+    }
+    if !is_repeated || !is_over {
+        return !is_repeated;
+    }
+    // Some hosts send a SYN again after it was refused.
+    if is_closed && flow.leg(from.other()).state == LegState::UNSEEN {
+        return true;
+    }
+    if segment.has_timestamps && direction.state.tsval_state() != TsvalState::UNKNOWN {
+        is_newer(segment.timestamps.tsval, direction.newest_tsval)
+    } else {
+        now.saturating_sub(flow.locked.beginning().1) >= SAME_SYN
+    }
 }
 
 #[inline(always)]

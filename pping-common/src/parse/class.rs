@@ -106,6 +106,8 @@ pub enum Untracked {
     Unsupported,
     /// A TCP segment without timestamps, of a new flow that no other method would measure.
     NoTimestamp,
+    /// A segment of an end whose timestamps stand still or are zero, of a flow that no other method would measure.
+    UnusableTimestamp,
     /// A packet of no known flow that begins none: an echo reply, a RST.
     NoFlow,
     /// The packet would begin a flow, but the flow table is full.
@@ -128,6 +130,7 @@ layout!(
         Malformed,
         Unsupported,
         NoTimestamp,
+        UnusableTimestamp,
         NoFlow,
         MapFull,
         NestedTunnel,
@@ -142,13 +145,14 @@ impl Untracked {
     pub const COUNT: usize = 16;
 
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NonIp,
         Self::Fragment,
         Self::Truncated,
         Self::Malformed,
         Self::Unsupported,
         Self::NoTimestamp,
+        Self::UnusableTimestamp,
         Self::NoFlow,
         Self::MapFull,
         Self::NestedTunnel,

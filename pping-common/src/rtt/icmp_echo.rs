@@ -74,8 +74,8 @@ pub(crate) fn limit(
 #[inline(always)]
 pub(crate) fn free_repeated(entry: &mut PendingEntry, plan: &MatchPlan) {
     let [latest, kept] = &mut entry.directions;
-    latest.free_range(PendingRange::WHOLE, plan.identifier, 1);
-    kept.free_range(PendingRange::WHOLE, plan.identifier, 1);
+    latest.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
+    kept.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
 }
 
 /// Records a request at `now`, ns, among the latest, and leaves the one that it pushes out in the plan: its identifier in

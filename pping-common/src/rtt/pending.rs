@@ -196,13 +196,16 @@ impl Pending {
         }
     }
 
-    /// Frees the `span` identifiers from `from` on. Returns true if any of them was pending.
+    /// Frees the `span` identifiers from `from` on that were recorded by `latest`, ns. Returns true if any of them was
+    /// pending.
     #[inline(always)]
-    pub(super) fn free_range(&mut self, range: PendingRange, from: u32, span: u64) -> bool {
+    pub(super) fn free_range(&mut self, range: PendingRange, from: u32, span: u64, latest: u64) -> bool {
         let mut is_any = false;
         for slot in 0..PENDING_PER_DIRECTION {
             let distance = self.identifiers[slot].wrapping_sub(from);
-            if range.has(slot) && self.times[slot] != 0 && u64::from(distance) < span {
+            // A free slot has the time 0, which this takes for the latest there is.
+            let is_recorded = self.times[slot].wrapping_sub(1) < latest;
+            if range.has(slot) && is_recorded && u64::from(distance) < span {
                 self.times[slot] = 0;
                 is_any = true;
             }

@@ -41,8 +41,10 @@ pub struct MatchPlan {
     pub(crate) completes_leg: u32,
     /// The method of a sample.
     pub(crate) method: Method,
+    /// Not 0 if the packet may be a copy of the one that was recorded, which makes nothing ambiguous.
+    pub(crate) may_be_copy: u8,
     /// Fills up to a multiple of 8.
-    reserved: [u8; 3],
+    reserved: [u8; 2],
 }
 
 impl MatchPlan {
@@ -60,7 +62,8 @@ impl MatchPlan {
         should_record: 0,
         completes_leg: 0,
         method: Method::TcpTs,
-        reserved: [0; 3],
+        may_be_copy: 0,
+        reserved: [0; 2],
     };
 
     /// Whether the packet is to be recorded, unless a limit forbids it.

@@ -1,6 +1,9 @@
 //! The rules of measuring: methods, and limits on recording.
 
-use crate::method::Methods;
+use crate::{
+    limits::{COPY_WITHIN, STILL_CLOCK},
+    method::Methods,
+};
 
 /// Which RTT of a flow direction `--rtt-rate` multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub struct Rules {
     pub rate_limit: u64,
     /// RTTs between two recordings of a flow direction, in units of 2^-16; 0 is no limit.
     pub rtt_rate: u64,
+    /// Nanoseconds within which a segment that passes again is a copy; 0 if none is.
+    pub copy_within: u64,
+    /// Nanoseconds for which the clock behind the timestamps of an end may stand still.
+    pub still_clock: u64,
     /// Which RTT `rtt_rate` multiplies.
     pub rtt_basis: RttBasis,
     /// Whether packets to addresses of this host are timed.
@@ -35,11 +42,20 @@ impl Rules {
     pub const UNLIMITED: Self = Self {
         rate_limit: 0,
         rtt_rate: 0,
+        copy_within: COPY_WITHIN,
+        still_clock: STILL_CLOCK,
         rtt_basis: RttBasis::Smoothed,
         include_local: false,
         reserved: 0,
         methods: Methods::ALL,
     };
+
+    /// Nanoseconds within which a segment that passes again is a copy, for a flow direction with these RTTs. A retransmission
+    /// for want of an acknowledgement takes at least the lowest RTT.
+    #[inline(always)]
+    pub(crate) fn copy_within(&self, rtt: &RttSummary) -> u64 {
+        if rtt.min < self.copy_within { rtt.min } else { self.copy_within }
+    }
 
     /// Whether a flow direction may record at `now`. The stricter limit wins.
     #[inline(always)]
@@ -98,5 +114,5 @@ impl RttSummary {
 }
 
 const _: () = {
-    assert!(size_of::<Rules>() == 24);
+    assert!(size_of::<Rules>() == 40);
 };

@@ -37,7 +37,11 @@ pub(crate) fn record(
     plan: &MatchPlan,
     measured: &mut Measured,
 ) -> bool {
-    let is_renewed = plan.voided_span != 0 && pending.free_range(range, plan.voided_from, plan.voided_span);
+    let is_renewed = plan.voided_span != 0 && {
+        let latest =
+            if plan.may_be_copy == 0 { u64::MAX } else { now.saturating_sub(rules.copy_within(rtt)) };
+        pending.free_range(range, plan.voided_from, plan.voided_span, latest)
+    };
     if plan.should_record == 0 {
         return false;
     }

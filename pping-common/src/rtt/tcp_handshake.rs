@@ -38,15 +38,16 @@ pub(crate) fn match_reply(leg: &mut Leg, segment: &Segment, plan: &mut MatchPlan
     }
 }
 
-/// Begins the leg of a SYN or SYN-ACK at `now`, ns. It is pending if `timed`.
+/// Begins the leg of a SYN or SYN-ACK at `now`, ns. It is pending if `timed`. Without the method it only keeps the number, by
+/// which a copy of the SYN is known. A SYN that passes again within `copy_within` ns is a copy.
 #[inline(always)]
-pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool) {
+pub(crate) fn begin(leg: &mut Leg, segment: &Segment, now: u64, timed: bool, copy_within: u64) {
     if !segment.flags.syn() {
         return;
     }
     let identifier = segment.sequence.wrapping_add(1);
     if leg.state != LegState::UNSEEN && leg.identifier == identifier {
-        if leg.is_pending() {
+        if leg.is_pending() && now.saturating_sub(leg.since) >= copy_within {
             leg.state = LegState::AMBIGUOUS;
         }
         return;

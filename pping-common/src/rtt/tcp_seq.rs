@@ -44,21 +44,28 @@ states! {
         PRESENT = 1,
         /// Segments carry no timestamps.
         ABSENT = 2,
+        /// Those of one end or both stopped, stand still or are zero: sequence numbers measure the connection from then on.
+        UNUSABLE = 3,
+    }
+}
+
+impl TimestampOption {
+    /// Whether segments carry no timestamps, or none that can be used.
+    #[inline(always)]
+    pub(crate) fn is_without(self) -> bool {
+        self.0 & Self::ABSENT.0 != 0
     }
 }
 
 #[inline(always)]
 pub(crate) fn effect(
-    forward: &impl PendingIdentifiers,
     reverse: &impl PendingIdentifiers,
     range: PendingRange,
     segment: &Segment,
     progress: Progress,
 ) -> Effect {
-    match progress {
-        Progress::First | Progress::Overlap => return Effect::Anything,
-        Progress::Behind if forward.any(range, |_| true) => return Effect::Anything,
-        Progress::Advance | Progress::Behind | Progress::None | Progress::Elsewhere => {}
+    if matches!(progress, Progress::First | Progress::Overlap) {
+        return Effect::Anything;
     }
     if segment.flags.ack() && reverse.any(range, |end| !is_newer(end, segment.acknowledgement)) {
         return Effect::Anything;

@@ -48,7 +48,8 @@ pub(crate) fn effect(
     }
     match state {
         _ if !is_first_seen(newest, state, timestamps.tsval) => Effect::Nothing,
-        TsvalState::KNOWN => Effect::Tsval,
+        // A clock that is set to 0 may stand still from then on.
+        TsvalState::KNOWN if timestamps.tsval != 0 => Effect::Tsval,
         // The `TSval` may not be the first of its tick.
         _ => Effect::Anything,
     }

@@ -15,7 +15,8 @@ pub(crate) const MS: u64 = 1_000_000;
 /// The interface direction that packets pass in.
 const DIRECTION: u8 = 1;
 
-/// A segment with timestamps.
+/// A segment with timestamps. [`Conversation::low`] and [`Conversation::high`] give it the next sequence number, unless it
+/// begins with a SYN.
 pub(crate) fn segment(flags: u8, payload: u32, tsval: u32, tsecr: u32) -> Transport {
     let mut transport = bare(flags, 0, payload, 0);
     transport.segment.has_timestamps = true;
@@ -31,6 +32,12 @@ pub(crate) fn bare(flags: u8, sequence: u32, payload: u32, acknowledgement: u32)
     segment.flags = TcpFlags(flags);
     (segment.sequence, segment.payload) = (sequence, payload);
     segment.acknowledgement = acknowledgement;
+    transport
+}
+
+/// The same segment with a sequence number.
+pub(crate) fn at(sequence: u32, mut transport: Transport) -> Transport {
+    transport.segment.sequence = sequence;
     transport
 }
 
@@ -112,12 +119,20 @@ impl Conversation {
 
     /// Applies a packet of the low endpoint, `ms` after the clock began.
     pub(crate) fn low(&mut self, ms: u64, transport: Transport) -> Outcome {
-        self.packet(Endpoint::Low, ms * MS, &transport)
+        self.next(Endpoint::Low, ms, transport)
     }
 
     /// Applies a packet of the high endpoint, `ms` after the clock began.
     pub(crate) fn high(&mut self, ms: u64, transport: Transport) -> Outcome {
-        self.packet(Endpoint::High, ms * MS, &transport)
+        self.next(Endpoint::High, ms, transport)
+    }
+
+    fn next(&mut self, from: Endpoint, ms: u64, mut transport: Transport) -> Outcome {
+        let segment = &mut transport.segment;
+        if segment.has_timestamps && segment.sequence == 0 && !segment.flags.syn() {
+            segment.sequence = self.flow.hot.direction(from).sequence_end;
+        }
+        self.packet(from, ms * MS, &transport)
     }
 
     /// Applies a packet. If the flow says that it has no effect, it must change nothing but the counts.

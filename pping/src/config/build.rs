@@ -5,7 +5,7 @@ use std::{io::IsTerminal as _, path::Path};
 use indexmap::IndexSet;
 use pping_common::{
     group::Grouping,
-    limits::MAX_DNS_PORTS,
+    limits::{COPY_WITHIN, MAX_DNS_PORTS, STILL_CLOCK},
     parse::Decap,
     rtt::{RttBasis, Rules},
 };
@@ -116,6 +116,8 @@ impl Config {
             rules: Rules {
                 rate_limit: rate_limit.as_nanos() as u64,
                 rtt_rate: (rtt_rate * 65_536.0).round() as u64,
+                copy_within: COPY_WITHIN,
+                still_clock: STILL_CLOCK,
                 rtt_basis: rtt_type.into(),
                 include_local,
                 reserved: 0,

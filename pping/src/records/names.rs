@@ -45,6 +45,7 @@ pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
         Untracked::Malformed => "malformed",
         Untracked::Unsupported => "unsupported",
         Untracked::NoTimestamp => "no_timestamp",
+        Untracked::UnusableTimestamp => "unusable_timestamp",
         Untracked::NoFlow => "no_flow",
         Untracked::MapFull => "map_full",
         Untracked::NestedTunnel => "nested_tunnel",

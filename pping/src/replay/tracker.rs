@@ -181,6 +181,8 @@ impl Tracked<'_> {
         let entry = table.get(index).ok_or(Untracked::MapFull)?;
         entry.touch(key.protocol, now, second);
         let flow = &mut entry.flow;
+        let rules = &self.settings.rules;
+        let is_without_method = flow.hot.glance(from).is_without_method(from, transport, rules);
         let noted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
         if noted.progress == Progress::Elsewhere {
             return Err(Untracked::OtherHook);
@@ -196,6 +198,7 @@ impl Tracked<'_> {
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
         match transport.begins_flow(self.settings.rules.methods) {
             Err(Untracked::NoTimestamp) => Err(Untracked::NoTimestamp),
+            _ if is_without_method => Err(Untracked::UnusableTimestamp),
             _ => Ok(()),
         }
     }

@@ -9,6 +9,7 @@
 
 mod attached;
 mod captures;
+mod connections;
 mod conversations;
 mod cost;
 mod dns;

@@ -6,6 +6,7 @@
     reason = "helpers of tests; clippy only knows the functions that are tests themselves"
 )]
 
+mod again;
 mod aggregates;
 mod captures;
 mod clickhouse;

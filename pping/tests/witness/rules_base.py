@@ -37,6 +37,8 @@ from typing import Any, NamedTuple
 SECOND = 10**9
 PENDING = 8
 OVERWRITE_AFTER = 10 * SECOND
+# How soon a segment passes again if it is a copy, and not a retransmission.
+COPY_WITHIN = 2**20
 # How far time may go backwards: in a flow, before pending recordings are dropped; in a file, before the clock is set
 # back.
 FLOW_SETBACK = 1 * SECOND

@@ -2,8 +2,14 @@
 rules_tcp_handshake.py.
 
 Beginning and end
- 8. A SYN without ACK begins a new connection if its sender has sent a segment without SYN before, or is closed. Only the
+ 8. A SYN without ACK and RST begins a new connection if its number is not that of its sender's SYN or SYN-ACK before. If
+    its sender has sent none, it does if either endpoint has sent a segment without SYN, or its sender is closed. Only the
     highest ends (S1) of the old connection are kept.
+ 8a. A SYN with the same number begins a new connection only if its sender has sent a segment without SYN, or is closed, and
+    one of these holds: its sender is closed, and the other has sent no SYN-ACK (it was refused); its TSval is newer than
+    every one before it in its direction; one of these TSvals is missing, and it comes 10 s or more after the connection's
+    first segment. A SYN or SYN-ACK with the same number that begins none is a copy if its sender has sent a segment without
+    SYN. A copy is neither recorded nor does it change kind, number or end.
 11. A direction of a TCP flow is unseen, unanswered from its first segment, open as soon as a segment without RST
     comes the other way after that, and closed after its own FIN or a RST of either.
 
@@ -13,6 +19,17 @@ T1. The kind of a flow is unknown at first, and again when a SYN begins a new co
     it "without", whatever it was. Other segments without the option count while the kind is unknown, and the third of
     both directions together makes the flow "without". If the kind changes from "with" to "without" or back, all pending
     recordings of both directions are dropped, except with `both`. A pending handshake stays.
+T1a. With tcp-ts, a segment without SYN can make a flow "with" into one whose timestamps are "unusable". It stays so until a
+    SYN begins a new connection. New data is a segment that consumes sequence space and begins at or after the highest end
+    (S1). The flow becomes "unusable"
+    - by the third segment in a row of one direction that lacks the option, or has new data and a TSval older than the
+      newest of its direction. A segment with a newer TSval, or with new data and the same TSval, ends the row. Keep-alives
+      and what was sent before do not count: segments without payload that begin before the highest end, and segments that
+      do not move it.
+    - by new data 2 s or more after the first segment of its direction, if its TSval is not newer, and no newer one than the
+      first was ever seen in its direction. A TSval of 0 makes the direction begin at the first TSval again. A direction that
+      is closed is left out.
+    It is measured like a flow "without". All pending recordings are dropped as in T1, unless tcp-seq measures nothing.
 T2. The value of `--tcp-method` decides: with `auto`, tcp-seq measures flows "without" and tcp-ts the others; with `ts`,
     only tcp-ts measures; with `seq`, only tcp-seq; with `both`, both do. With `seq` and `both`, tcp-seq measures flows
     of any kind, also unknown. A method that `--methods` does not name measures nothing. With `both`, each method has
@@ -24,7 +41,7 @@ T3. A flow begins with a segment without RST: for tcp-ts, one that has the optio
 
 from typing import NamedTuple
 
-from rules_base import Flow, live_flow
+from rules_base import SECOND, Flow, is_newer, live_flow
 from rules_tcp_handshake import Handshake
 from rules_tcp_seq import Ends
 from rules_tcp_ts import Stamps
@@ -34,9 +51,13 @@ FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 UNSEEN, UNANSWERED, OPEN, CLOSED = range(4)
 IDLE_OPEN, IDLE_HALF_OPEN, IDLE_CLOSED = 300, 30, 10
 # The kinds of flows.
-UNKNOWN, WITH, WITHOUT = range(3)
-# How many segments without timestamps make a flow "without".
+UNKNOWN, WITH, WITHOUT, UNUSABLE = range(4)
+# How many segments without timestamps make a flow "without" or "unusable".
 WITHOUT_AFTER = 3
+# How long a clock may stand still.
+STILL_CLOCK = 2 * SECOND
+# When a SYN without a TSval that has the number of the one before begins a new connection.
+SAME_NUMBER_AFTER = 10 * SECOND
 
 
 class Segment(NamedTuple):
@@ -66,6 +87,9 @@ class Segment(NamedTuple):
     def end(self):
         return (self.sequence + self.consumed()) % 2**32
 
+    def number(self):
+        return (self.sequence + 1) % 2**32
+
 
 class Methods:
     """Which methods measure which flows."""
@@ -94,9 +118,42 @@ class Direction:
         room = limits.pending // 2 if limits.tcp_method == "both" else limits.pending
         self.phase = UNSEEN
         self.is_past_syn = False
+        self.first_seen = None
+        # The number after that of the latest SYN or SYN-ACK.
+        self.number = None
+        # The lowest RTT of what this direction sent.
+        self.lowest = None
         self.stamps = Stamps(limits, room)
         self.ends = Ends(limits, room)
         self.handshake = Handshake()
+
+    def is_repeated(self, segment):
+        """Whether a segment is a SYN or SYN-ACK with the number of the one before."""
+        return segment.is_syn() and segment.number() == self.number
+
+    def is_copy(self, segment):
+        return self.is_repeated(segment) and self.is_past_syn
+
+    def has_failed(self, segment, now):
+        """Notes a segment of a flow with timestamps. Returns whether they are unusable from now on: rule T1a."""
+        stamps, ends = self.stamps, self.ends
+        has_new_data = ends.has_new_data(segment)
+        if segment.tsval is None:
+            if ends.is_probe(segment):
+                return False
+            is_lacking = True
+        elif stamps.newest is None or is_newer(segment.tsval, stamps.newest):
+            stamps.has_moved = stamps.newest is not None and segment.tsval != 0
+            is_lacking = False
+        elif not has_new_data:
+            return False
+        else:
+            is_still = not stamps.has_moved and self.phase != CLOSED
+            if is_still and now - self.first_seen >= STILL_CLOCK:
+                return True
+            is_lacking = segment.tsval != stamps.newest
+        stamps.lacking = stamps.lacking + 1 if is_lacking else 0
+        return stamps.lacking == WITHOUT_AFTER
 
     def set_back(self):
         self.stamps.set_back()
@@ -121,24 +178,50 @@ class Connection(Flow):
             return IDLE_OPEN
         return IDLE_HALF_OPEN if UNANSWERED in phases else IDLE_CLOSED
 
-    def is_over_with(self, packet):
-        """Whether a packet begins a new connection: rule 8."""
-        sender = self.direction(packet.source)
-        is_first = packet.content.flags & (SYN | ACK | RST) == SYN
-        return is_first and (sender.is_past_syn or sender.phase == CLOSED)
+    def __init__(self, packet, new_direction):
+        super().__init__(packet, new_direction)
+        self.began = packet.time
 
-    def settle_kind(self, segment, methods):
-        """Rule T1."""
-        before = self.kind
-        if segment.tsval is not None:
+    def is_over_with(self, packet, methods):
+        """Whether a packet begins a new connection: rules 8 and 8a."""
+        segment = packet.content
+        sender, other = self.direction(packet.source), self.direction(packet.target)
+        if segment.flags & (SYN | ACK | RST) != SYN:
+            return False
+        is_over = sender.is_past_syn or sender.phase == CLOSED
+        if sender.number is None:
+            return is_over or other.is_past_syn
+        if segment.number() != sender.number:
+            return True
+        if not is_over:
+            return False
+        if sender.phase == CLOSED and other.number is None:
+            return True
+        newest = sender.stamps.newest if methods.ts else None
+        if None not in (segment.tsval, newest):
+            return is_newer(segment.tsval, newest)
+        return packet.time - self.began >= SAME_NUMBER_AFTER
+
+    def settle_kind(self, own, packet, methods):
+        """Rules T1 and T1a."""
+        segment, before = packet.content, self.kind
+        if before == UNUSABLE or own.is_copy(segment):
+            return
+        if before == WITH and (segment.tsval is not None or not segment.is_syn()):
+            if methods.ts and own.has_failed(segment, packet.time):
+                self.kind = UNUSABLE
+        elif segment.tsval is not None:
             self.kind = WITH
+            for direction in self.directions.values():
+                direction.stamps.has_moved, direction.stamps.lacking = False, 0
         elif segment.is_syn():
             self.kind = WITHOUT
         elif self.kind == UNKNOWN:
             self.segments_without += 1
             if self.segments_without == WITHOUT_AFTER:
                 self.kind = WITHOUT
-        if UNKNOWN != before != self.kind and not methods.are_both:
+        is_other_method = self.kind != UNUSABLE or methods.seq
+        if UNKNOWN != before != self.kind and not methods.are_both and is_other_method:
             for direction in self.directions.values():
                 direction.stamps.pending.waiting.clear()
                 direction.ends.pending.waiting.clear()
@@ -158,12 +241,14 @@ class Connections:
             return []
         flow.see(now, second)
         own, other = flow.direction(packet.source), flow.direction(packet.target)
+        if own.phase == UNSEEN:
+            own.first_seen = now
         advance_phases(own, other, segment.flags)
         if segment.is_rst():
             own.handshake.end()
             other.handshake.end()
             return []
-        flow.settle_kind(segment, self.methods)
+        flow.settle_kind(own, packet, self.methods)
         matches = self.match(other, segment, now)
         self.record(flow, own, packet)
         return matches
@@ -173,7 +258,7 @@ class Connections:
         if flow is not None and flow.is_copy(packet, second):
             return None
         old = None
-        if flow is not None and flow.is_over_with(packet):
+        if flow is not None and flow.is_over_with(packet, self.methods):
             old, flow = flow, None
             del self.flows[packet.key()]
         if flow is None and self.methods.begin_flow(packet.content):
@@ -191,31 +276,39 @@ class Connections:
         leg, is_complete = other.handshake.answer(segment, now)
         stamp = other.stamps.echo(segment)
         end = other.ends.acknowledge(segment)
-        if leg is not None:
-            return [leg]
         if is_complete or segment.has_sack_block:
             end = None
         found = [match for match in (stamp, end) if match is not None]
-        if found:
+        if leg is not None:
+            found = [leg]
+        elif found:
             other.handshake.end()
+        rtts = [now - match.recorded_at for match in found if now >= match.recorded_at]
+        if rtts:
+            other.lowest = min(rtts + ([] if other.lowest is None else [other.lowest]))
         return found
 
     def record(self, flow, own, packet):
         segment, now = packet.content, packet.time
         is_left_to_handshake = self.methods.handshake and segment.is_syn()
-        if own.stamps.is_first_of_tick(segment) and segment.consumed() and self.methods.ts:
-            if not is_left_to_handshake:
+        is_by_seq = self.methods.seq and (self.methods.is_seq_for_all or flow.kind in (WITHOUT, UNUSABLE))
+        if self.methods.ts and (self.methods.are_both or not is_by_seq) and segment.tsval is not None:
+            if own.stamps.is_first_of_tick(segment) and segment.consumed() and not is_left_to_handshake:
                 own.stamps.pending.record(segment.tsval, now)
-        is_measured = self.methods.seq and (self.methods.is_seq_for_all or flow.kind == WITHOUT)
-        if own.ends.is_new(segment) and is_measured and not is_left_to_handshake:
+            elif own.ends.is_sent_again(segment, own.is_copy(segment)):
+                own.stamps.forget(segment.tsval, now, own.lowest)
+        if own.ends.is_new(segment, own) and is_by_seq and not is_left_to_handshake:
             own.ends.pending.record(segment.end(), now)
-        if self.methods.handshake:
-            own.handshake.begin(segment, now)
+        if self.methods.handshake and own.handshake.begin(segment, now):
+            own.lowest = None
+        if segment.is_syn():
+            own.number = segment.number()
 
 
 def advance_phases(own, other, flags):
     if flags & RST:
         own.phase = other.phase = CLOSED
+        own.is_past_syn |= not flags & SYN
         return
     if other.phase == UNANSWERED:
         other.phase = OPEN

@@ -2,7 +2,7 @@
 
 H1. Each direction has one leg. A segment with SYN and without RST begins it: the leg's number is the one after the SYN's
     own, and the leg waits from then on. If the leg already has that number, a waiting leg becomes void, and any other
-    stays as it is.
+    stays as it is. But a segment less than 2^20 ns after the one that began the leg is a copy, and changes nothing.
 H2. A SYN without ACK waits for a segment of the other endpoint with SYN and ACK; a SYN with ACK waits for one with ACK
     and without SYN. The ACK number must be the leg's, or the leg's plus the payload of the SYN (RFC 7413). If it is newer
     than both, the leg ends without a sample; otherwise it changes nothing.
@@ -13,7 +13,7 @@ H4. With tcp-handshake, no other method records segments with SYN. Their TSvals 
 H5. A segment that yields a sample of tcp-handshake yields no other sample. Other recordings that it echoes are freed.
 """
 
-from rules_base import Match, is_newer
+from rules_base import COPY_WITHIN, Match, is_newer
 
 
 class Handshake:
@@ -27,16 +27,17 @@ class Handshake:
         self.is_answer = False
 
     def begin(self, segment, now):
-        """Handles a segment of this direction."""
+        """Handles a segment of this direction. Returns whether it begins the leg."""
         if not segment.is_syn():
-            return
-        number = (segment.sequence + 1) % 2**32
+            return False
+        number = segment.number()
         if number == self.number:
-            self.is_void = True
-            return
+            self.is_void |= now - self.since >= COPY_WITHIN
+            return False
         self.number, self.since = number, now
         self.is_waiting, self.is_void = True, False
         self.payload, self.is_answer = segment.length, segment.is_ack()
+        return True
 
     def answer(self, segment, now):
         """Handles a segment of the other direction. Returns the match or None, and whether the leg waited for it."""

@@ -2,8 +2,9 @@
 
 All comparisons are modulo 2^32. No segment with RST counts.
 S1. A segment that consumes sequence space (payload, SYN or FIN) has an end: the number after its last one. The first
-    such segment sets the highest end of a direction, and so does one with SYN that has another end. Otherwise a newer
-    end moves the highest end. It is tracked even if the flow is not measured.
+    such segment sets the highest end of a direction, and so does one with SYN that has another end, unless its sender has
+    sent a SYN with its number before (rule 8a). Otherwise a newer end moves the highest end. It is tracked even if the flow
+    is not measured.
 S2. A segment that begins before the highest end so far, or sets it again, removes all pending recordings of its own
     direction: an ACK does not say which of two equal segments it is for, and earlier ones may be acknowledged late.
 S3. The end of a segment is recorded if it moved the highest end, or if it set the highest end and the segment has SYN.
@@ -25,11 +26,37 @@ class Ends:
         self.pending = Pending(limits, room)
         self.highest = None
 
-    def is_new(self, segment):
+    def begins_below(self, segment):
+        return self.highest is not None and is_newer(self.highest, segment.sequence)
+
+    def moves(self, segment):
+        """Whether a segment without SYN moves the highest end."""
+        return bool(segment.consumed()) and self.highest is not None and is_newer(segment.end(), self.highest)
+
+    def has_new_data(self, segment):
+        """Whether all that a segment consumes is new (rule T1a)."""
+        return not segment.is_syn() and self.moves(segment) and not self.begins_below(segment)
+
+    def is_probe(self, segment):
+        """Whether a segment without timestamps says nothing about them (rule T1a)."""
+        if segment.consumed():
+            return self.highest is not None and not self.moves(segment)
+        return self.begins_below(segment)
+
+    def is_sent_again(self, segment, is_copy):
+        """Whether a segment repeats what was sent, or may ask for an ACK of it (rule 9)."""
+        if segment.consumed() and not is_copy:
+            return not self.has_new_data(segment)
+        return self.begins_below(segment)
+
+    def is_new(self, segment, direction):
         """Whether a segment's end may be recorded. Removes the recordings that it repeats."""
-        if not segment.consumed():
+        if not segment.consumed() or direction.is_copy(segment):
             return False
         end, highest = segment.end(), self.highest
+        if direction.is_repeated(segment):
+            self.pending.free(lambda end: True)
+            return False
         if highest is None or segment.is_syn() and end != highest:
             self.pending.free(lambda end: True)
             self.highest = end

@@ -7,11 +7,15 @@
     tick may have passed unseen.
  7. With ACK set, the TSecr matches the other direction's pending recording of the same TSval. Older recordings of that
     direction are removed, whether a recording matches or not.
+ 9. A segment whose TSval is pending in its own direction, and not recorded by it, removes that recording if it repeats what
+    was sent: it consumes sequence space, and does not only have new data (rule T1a), or it has no payload and begins before
+    the highest end. It is a copy, and removes nothing, if it comes sooner after the recording than the lowest RTT of its
+    direction so far, and than 2^20 ns. RTTs of all methods count, since the latest leg of the handshake began.
 15. After time was set back (rule 14), a direction whose newest TSval is known does not record the first newer one: that
     may be the TSval of the packet that went back.
 """
 
-from rules_base import Match, Pending, is_newer
+from rules_base import COPY_WITHIN, Match, Pending, is_newer
 
 
 class Stamps:
@@ -21,6 +25,9 @@ class Stamps:
         self.pending = Pending(limits, room)
         self.newest = None
         self.is_next_lost = False
+        # Rule T1a.
+        self.has_moved = False
+        self.lacking = 0
 
     def is_first_of_tick(self, segment):
         """Whether the segment is the first with its TSval, judged by the order of TSvals."""
@@ -34,6 +41,13 @@ class Stamps:
             return segment.is_syn()
         is_lost, self.is_next_lost = self.is_next_lost, False
         return not is_lost
+
+    def forget(self, tsval, now, lowest_rtt):
+        """Removes a recording whose segment was sent again: rule 9."""
+        soonest = COPY_WITHIN if lowest_rtt is None else min(COPY_WITHIN, lowest_rtt)
+        recorded_at = self.pending.waiting.get(tsval)
+        if recorded_at is not None and now - recorded_at >= soonest:
+            del self.pending.waiting[tsval]
 
     def echo(self, segment):
         """Returns the recording that a segment of the other direction echoes."""

@@ -6,10 +6,12 @@ import self_test_dns
 import self_test_hooks
 import self_test_icmp
 import self_test_quic
+import self_test_tcp_again
 import self_test_tcp_handshake
 import self_test_tcp_kinds
 import self_test_tcp_seq
 import self_test_tcp_ts
+import self_test_tcp_unusable
 import self_test_time
 
 PARTS = [
@@ -17,6 +19,8 @@ PARTS = [
     self_test_tcp_seq,
     self_test_tcp_handshake,
     self_test_tcp_kinds,
+    self_test_tcp_again,
+    self_test_tcp_unusable,
     self_test_icmp,
     self_test_hooks,
     self_test_dns,

@@ -58,7 +58,8 @@ def check_settling():
     check("but not a RST", [a(0, 90), b(1, 100), b(2, 100, flags=RST), a(3, 100), b(23, 110)], seq(110, 20))
     check("a RST is none of the three", [a(0, 90), b(1, 100, flags=RST), a(2, 100), b(22, 110)])
     check("one with the option among them settles it", [a(0, 90), a(1, 100, 10), a(2, 110), a(3, 120), b(23, 130)])
-    check("they are no reason against timestamps", [*WITH, a(2, 110), a(3, 120), a(4, 130), b(24, 140)])
+    check("two are no reason against timestamps", [*WITH, a(2, 110), a(3, 120), b(24, 130)])
+    check("three are (T1a)", [*WITH, a(2, 110), a(3, 120), a(4, 130), b(24, 140)], seq(140, 20))
     check("the highest end is known before", [a(0, 90), a(1, 190), a(2, 100), b(22, 200)])
 
 
@@ -143,7 +144,9 @@ def check_beginnings():
     """Rule T3: if the flow began earlier, its kind would differ, or more would be known about it."""
     late = [a(1, 90), a(2, 100), a(3, 110), b(23, 120)]
     check_all("tcp-seq begins none with the option", [a(0, 80, 10), *late], seq(120, 20), methods=("tcp-seq",))
-    check_all("but tcp-ts does", [a(0, 80, 10), *late], methods=TCP)
+    apart = [a(1, 90), b(2, 100), a(3, 100), b(23, 110)]
+    check_all("but tcp-ts does", [a(0, 80, 10), *apart], methods=TCP)
+    check_all("or else there would be samples", apart, seq(110, 20), methods=TCP)
     check_all("and tcp-seq for all", [a(0, 90, 9), a(1, 100, 9), b(21, 110)], seq(110, 20), tcp_method="seq")
     check_all(
         "tcp-handshake begins one with SYN",

@@ -7,6 +7,7 @@ from self_test_packets import (
     MS,
     back,
     check,
+    from_a,
     reply,
     request,
     there,
@@ -104,9 +105,9 @@ def check_matching():
         ("b", 100, 10_020),
     )
     check(
-        "a SYN after the handshake is a new connection, whatever its TSval",
+        "a SYN with another number is a new connection, whatever its TSval",
         HANDSHAKE
-        + [there(30, ACK, 9, 40, 500), there(1000, SYN, 0, 7), back(1020, SYN | ACK, 0, 3, 7)]
+        + [there(30, ACK, 9, 40, 500), from_a(1000, SYN, 777, tsval=7, tsecr=0), back(1020, SYN | ACK, 0, 3, 7)]
         + [there(1021, ACK, 0, 8, 3), back(1022, ACK, 0, 4, 40)],
         *HANDSHAKEN,
         ("b", 7, 20),
@@ -130,7 +131,7 @@ def check_new_connections():
     """Rules 8, 10 and T3."""
     check(
         "a SYN of the other endpoint begins no connection before that has sent anything else",
-        [there(0, SYN, 0, 10), back(1, SYN, 0, 500), there(2, SYN | ACK, 0, 10, 500), back(3, SYN | ACK, 0, 500, 10)],
+        [there(0, SYN, 0, 10), back(1, SYN, 0, 500), there(2, SYN | ACK, 0, 12, 500), back(3, SYN | ACK, 0, 500, 10)],
         ("a", 500, 1),
         ("b", 10, 3),
     )

@@ -9,6 +9,7 @@ from self_test_packets import (
     MS,
     back,
     check,
+    from_a,
     reply,
     request,
     there,
@@ -100,7 +101,7 @@ def check_setbacks():
         later_handshake
         + [there(5_030, ACK, 9, 40, 500), back(5_040, ACK, 9, 560, 30)]
         + [there(1_000, ACK, 9, 39, 500), there(1_001, ACK, 9, 41, 500), there(1_002, ACK, 9, 42, 500)]
-        + [back(1_010, ACK, 9, 570, 40), back(1_011, ACK, 9, 580, 41), back(1_012, ACK, 0, 580, 42)]
+        + [back(1_010, ACK, 9, 570, 40), back(1_011, ACK, 9, 580, 41), back(1_012, ACK, 0, 581, 42)]
         + [there(1_020, ACK, 0, 50, 570), there(1_021, ACK, 0, 50, 580)],
         *HANDSHAKEN,
         ("b", 42, 10),
@@ -116,7 +117,7 @@ def check_setbacks():
     )
     check(
         "a SYN that begins a connection is recorded, whatever its time",
-        later_handshake + [there(1_000, SYN, 0, 7), back(1_010, SYN | ACK, 0, 8, 7)],
+        later_handshake + [from_a(1_000, SYN, 777, tsval=7, tsecr=0), back(1_010, SYN | ACK, 0, 8, 7)],
         *HANDSHAKEN,
         ("b", 7, 10),
     )

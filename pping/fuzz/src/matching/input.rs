@@ -71,6 +71,7 @@ impl<'a> Input<'a> {
             rtt_rate: RTT_RATES[usize::from(limits / 4 % 4)],
             rtt_basis: if basis & 1 == 0 { RttBasis::Smoothed } else { RttBasis::Min },
             include_local: basis & 2 != 0,
+            copy_within: if basis & 0x20 == 0 { Rules::UNLIMITED.copy_within } else { 0 },
             methods: METHODS[usize::from(basis >> 2 & 7)],
             ..Rules::UNLIMITED
         };

@@ -171,7 +171,7 @@ fn recorded_at(sample: &RttEvent) -> u64 {
 #[test]
 fn a_rate_limit_leaves_some_samples_out_and_adds_none() {
     let limit = Duration::from_millis(100);
-    let rules = Rules { rate_limit: limit.as_nanos() as u64, ..Rules::UNLIMITED };
+    let rules = Rules { rate_limit: limit.as_nanos() as u64, ..SETTINGS.rules };
     let (limited, unlimited) = talk_limited(rules, |reported| {
         let directions = by_direction(reported);
         directions.len() == 8 && directions.iter().all(|samples| samples.len() > 4)
@@ -193,7 +193,7 @@ fn a_rate_limit_leaves_some_samples_out_and_adds_none() {
 #[test]
 fn a_limit_in_rtts_spaces_recordings_by_as_many_of_them() {
     for basis in [RttBasis::Smoothed, RttBasis::Min] {
-        let rules = Rules { rtt_rate: 20 << 16, rtt_basis: basis, ..Rules::UNLIMITED };
+        let rules = Rules { rtt_rate: 20 << 16, rtt_basis: basis, ..SETTINGS.rules };
         let (limited, unlimited) = talk_limited(rules, |reported| reported.len() > 100);
         assert!(limited.len() < unlimited.len(), "{} of {} samples", limited.len(), unlimited.len());
         for samples in by_direction(&limited) {

@@ -185,7 +185,7 @@ fn servers_listen_at_the_configured_ports() {
 #[test]
 fn a_query_to_this_host_is_counted_and_timed_only_with_include_local() {
     for (include_local, expected) in [(false, vec![2, 2]), (true, vec![1, 2, 1, 2])] {
-        let rules = Rules { include_local, ..Rules::UNLIMITED };
+        let rules = Rules { include_local, ..SETTINGS.rules };
         let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
         for pair in Pair::both() {
             let [here, there] = pair.hosts;
@@ -233,7 +233,7 @@ fn pseudo_random_messages_match_as_in_user_space() {
 #[test]
 fn a_method_that_is_off_takes_no_memory_and_sees_nothing() {
     let methods = Rules::UNLIMITED.methods.without(Method::Dns);
-    let rules = Rules { methods, ..Rules::UNLIMITED };
+    let rules = Rules { methods, ..SETTINGS.rules };
     for settings in kernels() {
         let mut rig = Rig::with(LoadOptions { rules, ..settings }, LinkType::Ethernet);
         for pair in Pair::both() {

@@ -84,7 +84,7 @@ fn in_a_flood_established_flows_stay_and_the_oldest_unanswered_make_room() {
 /// If only timestamps are measured, SYNs without timestamps cannot fill the table.
 #[test]
 fn syns_without_timestamps_open_no_flow_when_only_timestamps_are_measured() {
-    let rules = Rules { methods: Methods::NONE.with(Method::TcpTs), ..Rules::UNLIMITED };
+    let rules = Rules { methods: Methods::NONE.with(Method::TcpTs), ..SETTINGS.rules };
     let mut rig = Rig::with(LoadOptions { rules, max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
     for number in 0..100 {
         rig.send(Program::Ingress, &syn(number));

@@ -24,7 +24,7 @@ fn bytes(address: IpAddr) -> [u8; 16] {
 }
 
 fn rig(include_local: bool) -> Rig {
-    let rules = Rules { include_local, ..Rules::UNLIMITED };
+    let rules = Rules { include_local, ..SETTINGS.rules };
     Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet)
 }
 

@@ -10,7 +10,7 @@ use pping_common::{parse::LinkType, rtt::Rules};
 
 use super::{
     frames::{ACK, Ip, PSH, TCP, Tcp, v4, v6},
-    rig::{Program, Rig, kernels, samples},
+    rig::{Program, Rig, SETTINGS, kernels, samples},
 };
 
 const LIMIT: Duration = Duration::from_millis(200);
@@ -18,7 +18,7 @@ const ATTEMPTS: usize = 20;
 
 #[test]
 fn a_rate_limited_tsval_is_not_recorded_when_it_is_seen_again() {
-    let rules = Rules { rate_limit: LIMIT.as_nanos() as u64, ..Rules::UNLIMITED };
+    let rules = Rules { rate_limit: LIMIT.as_nanos() as u64, ..SETTINGS.rules };
     for settings in kernels() {
         let mut rig = Rig::with(LoadOptions { rules, ..settings }, LinkType::Ethernet);
         for [here, there] in [[v4(1), v4(2)], [v6(1), v6(2)]] {

@@ -80,9 +80,13 @@ impl Program {
     }
 }
 
-/// Load options without limits, with room for some thousand flows.
-pub(super) const SETTINGS: LoadOptions =
-    LoadOptions { rules: Rules::UNLIMITED, max_flows: 4096, ..LoadOptions::DEFAULT };
+/// Load options without limits, with room for some thousand flows. Neither is a segment that passes again a copy, nor stands
+/// a clock still: both are told by times, and those are not the same in the kernel and in user space.
+pub(super) const SETTINGS: LoadOptions = LoadOptions {
+    rules: Rules { copy_within: 0, still_clock: u64::MAX, ..Rules::UNLIMITED },
+    max_flows: 4096,
+    ..LoadOptions::DEFAULT
+};
 
 /// Returns load options for the running kernel, and with the programs for older kernels.
 pub(super) fn kernels() -> [LoadOptions; 2] {

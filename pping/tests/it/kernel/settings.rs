@@ -37,7 +37,7 @@ fn combinations() -> Vec<LoadOptions> {
         {
             for include_local in [false, true] {
                 for log in [false, true] {
-                    let rules = Rules { rate_limit, rtt_rate, rtt_basis, include_local, ..Rules::UNLIMITED };
+                    let rules = Rules { rate_limit, rtt_rate, rtt_basis, include_local, ..SETTINGS.rules };
                     combinations.push(LoadOptions { rules, log, ..SETTINGS });
                 }
             }
@@ -115,7 +115,7 @@ fn method_sets() -> Vec<Methods> {
 #[test]
 fn the_programs_load_within_the_budget_with_every_choice_of_methods() {
     for methods in method_sets() {
-        let settings = LoadOptions { rules: Rules { methods, ..Rules::UNLIMITED }, ..SETTINGS };
+        let settings = LoadOptions { rules: Rules { methods, ..SETTINGS.rules }, ..SETTINGS };
         let kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&kernel, &settings);
     }

@@ -27,6 +27,9 @@ struct Host {
     clock: u32,
     /// The newest `TSval` of the other end.
     heard: u32,
+    /// The number of the next byte, and that of the latest SYN.
+    next: u32,
+    syn: u32,
 }
 
 /// TCP connections, one after the other between the same ports.
@@ -47,7 +50,7 @@ impl Connection {
         let mut host = |address, port| {
             // Some clocks are about to wrap around.
             let clock = if random.chance(30) { u32::MAX - 20 } else { random.next() as u32 };
-            Host { address, port, clock, heard: 0 }
+            Host { address, port, clock, heard: 0, next: random.next() as u32, syn: 0 }
         };
         Self { hosts: [host(client, port), host(server, 443)], temper, run: (0, 0) }
     }
@@ -69,8 +72,19 @@ impl Connection {
         };
         let payload = if flags & PSH != 0 { 1 + random.below(200) } else { 0 };
         let sender = &mut self.hosts[from];
+        let is_sent_again = is_wild && random.chance(10);
         sender.clock = sender.clock.wrapping_add(random.below(3) as u32);
         let (mut tsval, mut tsecr) = (sender.clock, sender.heard);
+        let back = if is_sent_again { 1 + random.below(400) as u32 } else { 0 };
+        let sequence =
+            if flags & SYN != 0 && is_sent_again { sender.syn } else { sender.next.wrapping_sub(back) };
+        if flags & SYN != 0 {
+            sender.syn = sequence;
+        }
+        let len = payload as u32 + u32::from(flags & (SYN | FIN) != 0);
+        if flags & RST == 0 && sequence.wrapping_add(len).wrapping_sub(sender.next) < 1 << 31 {
+            sender.next = sequence.wrapping_add(len);
+        }
         if is_wild && random.chance(5) {
             tsval = tsval.wrapping_sub(random.below(5) as u32);
         }
@@ -81,6 +95,7 @@ impl Connection {
         let segment = Tcp {
             ports: (sender.port, receiver.port),
             flags,
+            sequence,
             payload,
             ..Tcp::with_options(if is_wild && random.chance(4) {
                 Vec::new()

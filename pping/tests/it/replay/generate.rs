@@ -1,5 +1,6 @@
 //! Captures of everything that pping can read, small enough for the repository.
 
+pub(super) mod again;
 mod compressed;
 mod dialogue;
 mod formats;

@@ -6,6 +6,7 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::{
     flow::{Endpoint, Flow},
+    limits::COPY_WITHIN,
     model::{Found, Model, State},
     parse::{Kind, TcpFlags, Timestamps, Transport},
     rtt::{Method, Methods, RttBasis, Rules},
@@ -141,16 +142,24 @@ fn rules(methods: impl Strategy<Value = Methods>) -> impl Strategy<Value = Rules
     let limit = prop_oneof![3 => Just(0), 1 => Just(20 * MS), 1 => Just(100 * MS)];
     let rate = prop_oneof![3 => Just(0), 1 => Just(1 << 15), 1 => Just(1 << 16), 1 => Just(3 << 16)];
     let basis = prop_oneof![Just(RttBasis::Smoothed), Just(RttBasis::Min)];
-    (limit, rate, basis, any::<bool>(), methods).prop_map(
-        |(rate_limit, rtt_rate, rtt_basis, include_local, methods)| Rules {
+    let copy_within = prop_oneof![2 => Just(COPY_WITHIN), 1 => Just(0), 1 => Just(30 * MS)];
+    (limit, rate, copy_within, basis, any::<bool>(), methods).prop_map(
+        |(rate_limit, rtt_rate, copy_within, rtt_basis, include_local, methods)| Rules {
             rate_limit,
             rtt_rate,
+            copy_within,
             rtt_basis,
             include_local,
             methods,
             ..Rules::UNLIMITED
         },
     )
+}
+
+/// The timestamps of both ends, if their clocks stand still.
+fn still() -> impl Strategy<Value = [Option<u32>; 2]> {
+    let clock = prop_oneof![5 => Just(None), 1 => Just(Some(0)), 1 => Just(Some(4_711))];
+    [clock.clone(), clock]
 }
 
 fn local() -> impl Strategy<Value = u32> {
@@ -257,11 +266,18 @@ proptest! {
     fn segments_are_measured_as_the_model_does(
         packets in packets(64),
         starts in starts(),
+        still in still(),
         rules in rules(methods()),
         local in local(),
     ) {
         let before: Vec<Before> = packets.iter().map(|packet| packet.before).collect();
-        assert_as_the_model(&segments(&packets, starts), &before, rules, local)?;
+        let mut segments = segments(&packets, starts);
+        for (from, _, transport) in &mut segments {
+            if let Some(tsval) = still[*from as usize] {
+                transport.segment.timestamps.tsval = tsval;
+            }
+        }
+        assert_as_the_model(&segments, &before, rules, local)?;
     }
 }
 

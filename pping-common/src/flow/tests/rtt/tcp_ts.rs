@@ -4,7 +4,7 @@ use crate::{
     flow::Endpoint,
     parse::Transport,
     rtt::{Method, RttSummary, Sample, TsvalState, missed},
-    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, data, pure_ack, rtt, segment, snapshot},
+    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, at, data, pure_ack, rtt, segment, snapshot},
 };
 
 #[test]
@@ -199,8 +199,8 @@ fn newer_is_less_than_half_the_circle_ahead() {
 #[test]
 fn retransmission_is_timed_by_its_own_tsval() {
     let mut talk = Conversation::in_progress();
-    talk.low(10, data(101, 500));
-    talk.low(210, data(301, 500));
+    talk.low(10, at(1_000, data(101, 500)));
+    talk.low(210, at(1_000, data(301, 500)));
     assert_eq!(rtt(talk.high(230, pure_ack(501, 301))), Some((301, 20)));
     assert_eq!(talk.pending_count(), 0);
 }
