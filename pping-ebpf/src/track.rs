@@ -142,7 +142,7 @@ pub(crate) fn count<A: Flows>(
     let mut counter = DirectionCounter { flow, from, direction, counters };
     let progress =
         flows::count(&mut counter, &glance, &frame.transport, frame.traffic_class, direction as u8);
-    if glance.is_without_method(from, &frame.transport, config::rules()) {
+    if progress != Progress::Elsewhere && glance.is_without_method(from, &frame.transport, config::rules()) {
         counters.untracked(Untracked::UnusableTimestamp);
     }
     (glance, progress)

@@ -96,7 +96,6 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::records::untracked_name;
     #[cfg(feature = "live")]
