@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use super::{
     header,
-    text::{padded, percent, sanitized, side, time},
+    text::{padded, percent, sanitized, side, time, width},
 };
 use crate::view::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
@@ -100,6 +100,9 @@ impl Row {
     }
 }
 
+/// The title of the column of interfaces in the text.
+const INTERFACE: &str = "interface";
+
 /// Returns the whole screen as text.
 pub(super) fn text(summary: &Summary, groups: &GroupsAnswer) -> String {
     let mut text = String::new();
@@ -108,16 +111,18 @@ pub(super) fn text(summary: &Summary, groups: &GroupsAnswer) -> String {
         writeln!(text, "{line}").ok();
     }
     writeln!(text, "\n{} of {} groups in the last minute", groups.groups.len(), groups.known).ok();
-    let line = |text: &mut String, what: &str, cells: &[&str]| {
-        let mut line = padded(what, 22);
+    let rows = rows(&groups.groups);
+    let interface = rows.iter().map(|row| width(&row.interface)).max().unwrap_or(0).max(INTERFACE.len());
+    let line = |text: &mut String, what: &str, name: &str, cells: &[&str]| {
+        let mut line = format!("{} {}", padded(what, 22), padded(name, interface));
         for ((_, width, _), cell) in COLUMNS.iter().zip(cells) {
             write!(line, " {}", padded(cell, usize::from(*width))).ok();
         }
         writeln!(text, "{}", line.trim_end()).ok();
     };
-    line(&mut text, "", &COLUMNS.map(|(title, ..)| title));
-    for Row { cells, method, side, .. } in rows(&groups.groups) {
-        line(&mut text, &format!("{method} {side}"), &cells.each_ref().map(String::as_str));
+    line(&mut text, "", INTERFACE, &COLUMNS.map(|(title, ..)| title));
+    for Row { cells, interface, method, side, .. } in &rows {
+        line(&mut text, &format!("{method} {side}"), interface, &cells.each_ref().map(String::as_str));
     }
     text
 }

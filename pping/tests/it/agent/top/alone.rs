@@ -25,7 +25,7 @@ fn row<'a>(said: &'a str, group: &str) -> Vec<&'a str> {
 
 /// Returns the sample count in a group's row.
 fn samples<'a>(said: &'a str, group: &str) -> &'a str {
-    row(said, group)[3]
+    row(said, group)[4]
 }
 
 #[test]
