@@ -120,6 +120,8 @@ impl Survey {
             hasher.write_u16(port);
         }
         hasher.write_u16(packet.interface);
+        // What passes both hooks of an interface is no copy of a mirror, and counts once.
+        hasher.write_u8(packet.direction.map_or(0, |direction| 1 + direction as u8));
         hasher.write_u16(frame.ipv4_identification(packet.bytes.bytes));
         hasher.write(transport.get(..COMPARED).unwrap_or(transport));
         let hash = hasher.finish();

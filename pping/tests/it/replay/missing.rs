@@ -124,3 +124,14 @@ fn every_sample_is_taken_unless_a_limit_is_set() {
     assert_eq!(default, all);
     assert!(of("--rate-limit 2500ms").len() < all.len());
 }
+
+#[test]
+fn packets_that_pass_both_hooks_are_no_copies_of_a_mirror() {
+    let capture = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/hooks.pcapng")).unwrap();
+    let said = said(&capture);
+    assert_says(
+        &said,
+        &["\nnot measured: 24 packets (other_hook): passed the other hook of the interface too"],
+    );
+    assert!(!said.contains("copies:"), "{said}");
+}
