@@ -76,6 +76,7 @@ enum Reach {
 
 /// One end of a flow, and what it sent.
 #[derive(Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact that the rules name")]
 struct End {
     is_local: bool,
     /// True once it sent anything without SYN.
@@ -202,8 +203,7 @@ impl Model {
                 }
             }
             Kind::Echo if self.is_timed(from) => self.request(from, sequence, now, &mut found),
-            Kind::Echo => {}
-            Kind::Dns | Kind::Quic => {}
+            Kind::Echo | Kind::Dns | Kind::Quic => {}
         }
         found
     }

@@ -105,7 +105,7 @@ impl Mistakes {
     fn at(mut self, path: &Path, text: &str) -> Vec<FileError> {
         self.found.sort_by_key(|mistake| mistake.offset);
         if let Some(last) = self.found.last_mut().filter(|_| self.more > 0) {
-            last.reason += &format!(" (and there are {} more errors)", self.more);
+            last.reason = format!("{} (and there are {} more errors)", last.reason, self.more);
         }
         let at = |Mistake { offset, reason }| FileError::invalid(path, Position::new(text, offset), reason);
         self.found.into_iter().map(at).collect()

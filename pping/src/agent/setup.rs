@@ -3,7 +3,7 @@
 
 use std::{
     io,
-    os::fd::{AsFd as _, AsRawFd},
+    os::fd::{AsFd as _, AsRawFd, OwnedFd},
     time::Instant,
 };
 
@@ -152,6 +152,13 @@ pub(super) async fn set_up(
         notify,
         started: Instant::now(),
     });
+    let ring = begin(&mut agent, receiver).await?;
+    Ok((agent, Inputs { notices, ring, hangup, output_ended }))
+}
+
+/// Takes over what was counted before, begins to count and to push, and says that pping is ready. Returns the ring of
+/// events.
+async fn begin(agent: &mut Agent, receiver: Option<Receiver>) -> Result<AsyncFd<OwnedFd>, Error> {
     agent.adopt_series()?;
     // Interfaces may have come since they were listed.
     agent.update_interfaces().await?;
@@ -168,7 +175,7 @@ pub(super) async fn set_up(
     if !agent.has_screen {
         log::say_started(&format!("{status}: measuring"));
     }
-    Ok((agent, Inputs { notices, ring, hangup, output_ended }))
+    Ok(ring)
 }
 
 /// Loads the stages, while packets are counted already. With pins the stages are loaded before, and a run says that it

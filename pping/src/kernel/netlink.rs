@@ -216,8 +216,9 @@ fn change(mut datagram: &[u8]) -> Change {
 ///
 /// # Errors
 /// If the kernel does not list them.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method is for one lifetime only")]
 pub async fn links() -> Result<Listing<Link>, Error> {
-    map_links(|link| link.link()).await
+    map_links(|answer| answer.link()).await
 }
 
 /// Returns the interfaces for which `make` returns something.

@@ -291,8 +291,11 @@ enum Ending {
     Failure(Error),
 }
 
+/// Prefixes of a groups file, each with the number of its label.
+type Listed = Vec<(IpNet, u32)>;
+
 /// The settings of the tracker, the names of groups, and the prefixes of the groups file.
-fn settings(config: &Config) -> Result<(Settings, Names, Vec<(IpNet, u32)>), Error> {
+fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
     let aggregation = &config.aggregation;
     let (mut names, mut labels) = (Names::default(), Labels::default());
     let listed = match &aggregation.groups {

@@ -116,7 +116,9 @@ impl Survey {
         let transport = frame.transport_bytes(packet.bytes.bytes);
         let mut hasher = self.hasher.build_hasher();
         for (words, port) in [from, to] {
-            words.into_iter().for_each(|word| hasher.write_u64(word));
+            for word in words {
+                hasher.write_u64(word);
+            }
             hasher.write_u16(port);
         }
         hasher.write_u16(packet.interface);
@@ -138,7 +140,7 @@ impl Survey {
         let one_sided = sides.clone().filter(|[one, other]| (*one == 0) != (*other == 0)).count();
         let mut pairs: HashMap<[u16; 2], usize> = HashMap::new();
         for [one, other] in sides {
-            if one.count_ones() == 1 && other.count_ones() == 1 && one != other {
+            if one.is_power_of_two() && other.is_power_of_two() && one != other {
                 let mut pair = [one, other].map(|interfaces| interfaces.trailing_zeros() as u16);
                 pair.sort_unstable();
                 *pairs.entry(pair).or_default() += 1;

@@ -312,7 +312,7 @@ proptest! {
             };
             next = next.wrapping_add(u16::from(!is_reply));
             // Replies come from the other end.
-            let endpoint = if is_low != is_reply { Endpoint::Low } else { Endpoint::High };
+            let endpoint = if is_low == is_reply { Endpoint::High } else { Endpoint::Low };
             let echo = if is_reply { reply(sequence) } else { request(sequence) };
             (endpoint, now as u64 * MS + position, echo)
         }).collect();
