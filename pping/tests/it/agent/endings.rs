@@ -28,7 +28,10 @@ fn milliseconds(text: &str, word: &str) -> f64 {
 }
 
 fn assert_sums_up(stderr: &str) {
-    let first = stderr.lines().next().unwrap();
+    let mut lines = stderr.lines();
+    let start = lines.next().unwrap();
+    assert!(start.ends_with(&format!("watching {}: measuring", Topology::WAN)), "{stderr}");
+    let first = lines.next().unwrap();
     let seconds: f64 = first.split_once(" s, ").unwrap().0.parse().unwrap();
     assert!(seconds > 0.4, "{stderr}");
     let samples = figure(first, "samples");
@@ -55,7 +58,7 @@ fn assert_sums_up(stderr: &str) {
     // Neighbour discovery is not measured, and a guest's CPU may be paused: both print lines by chance.
     let is_by_chance = |line: &str| line.starts_with("not measured: ") || line.starts_with("not matched: ");
     let lines = stderr.lines().filter(|line| !is_by_chance(line)).count();
-    assert_eq!(lines, 7, "more than a summary: {stderr}");
+    assert_eq!(lines, 8, "more than the start and a summary: {stderr}");
 }
 
 #[test]

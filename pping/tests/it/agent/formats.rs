@@ -167,9 +167,13 @@ fn a_closed_pipe_ends_it_quietly() {
 #[test]
 fn a_closed_pipe_with_standard_error_in_it_ends_it_quietly() {
     let topology = topology();
-    let mut shell = run_pipeline(&topology, "$PPING 2>&1 | head -n 1");
+    // The line about the start, and one record.
+    let mut shell = run_pipeline(&topology, "$PPING 2>&1 | head -n 2");
     let stderr = ok(shell.stderr());
     let status = ok(shell.wait_timeout(ENDING));
     assert!(status.success(), "{status} {stderr}");
-    assert_eq!(records(&ok(shell.stdout())).len(), 1);
+    let both = ok(shell.stdout());
+    let (start, record) = both.split_once('\n').unwrap();
+    assert!(start.ends_with(&format!("watching {}: measuring", Topology::WAN)), "{both}");
+    assert_eq!(records(record).len(), 1, "{both}");
 }
