@@ -4,6 +4,8 @@ use std::{
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,
     path::Path,
+    thread,
+    time::Duration,
 };
 
 use pping_lab::{Process, Signal};
@@ -133,8 +135,10 @@ fn otlp_a_reload_changes_the_receiver_and_the_headers_and_keeps_them_on_a_mistak
     let receiver = Receiver::start(&host.namespace);
     let directory = tempfile::tempdir().unwrap();
     let (file, headers) = (directory.path().join("pping.toml"), directory.path().join("headers"));
-    let configuration = |otlp: &str| format!("format = \"none\"\notlp-interval = \"1s\"\n{otlp}");
-    let pushed = format!("otlp = \"http://127.0.0.1:4318/one\"\notlp-headers = \"{}\"\n", headers.display());
+    let configuration = |otlp: &str| format!("format = \"none\"\n{otlp}");
+    let interval = "otlp-interval = \"1s\"\n";
+    let pushed =
+        format!("{interval}otlp = \"http://127.0.0.1:4318/one\"\notlp-headers = \"{}\"\n", headers.display());
     fs::write(&file, configuration("")).unwrap();
     write(&headers, "X-Token: first\n", 0o600);
     let mut pping = watch(&host.namespace, Host::ETH, &format!("--config {}", file.display()));
@@ -163,8 +167,19 @@ fn otlp_a_reload_changes_the_receiver_and_the_headers_and_keeps_them_on_a_mistak
     write(&headers, "X-Token: third\n", 0o600);
     reload(&mut pping, &pushed.replace("/one", "/two"));
     wait_until("another path", || has("/two", "third"));
+    // An interval without a receiver has no effect, so the receiver stays.
+    reload(&mut pping, interval);
+    wait_until("what lacks a receiver is named", || {
+        ok(pping.stderr()).contains("otlp-interval = \"1s\": this has no effect without --otlp")
+    });
+    let before = receiver.requests().len();
+    wait_until("requests as before", || receiver.requests().len() > before + 1);
     reload(&mut pping, "");
-    ok(pping.wait_for_output("watching", crate::agent::monitor::PATIENCE));
+    wait_until("no requests for three intervals", || {
+        let before = receiver.requests().len();
+        thread::sleep(Duration::from_secs(3));
+        receiver.requests().len() == before
+    });
     interrupt(pping);
     assert!(
         receiver
