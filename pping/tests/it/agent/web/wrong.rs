@@ -103,7 +103,7 @@ fn web_a_file_that_cannot_be_opened_is_named() {
     assert!(message.contains("--web-config /nothing/web.yml: No such file"), "{message}");
     let directory = tempfile::tempdir().unwrap();
     let message = refusal(&host, directory.path());
-    assert!(message.contains("directory"), "{message}");
+    assert!(message.contains("not a regular file"), "{message}");
     let latin = directory.path().join("latin.yml");
     fs::write(&latin, b"basic_auth_users:\n  J\xfcrgen: x\n").unwrap();
     let message = refusal(&host, &latin);
