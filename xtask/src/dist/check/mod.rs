@@ -23,6 +23,7 @@ use std::{
 
 use anyhow::Result;
 
+use self::older::Maps;
 use super::{Release, package::Package, rpm::Rpm};
 use crate::environment;
 
@@ -57,7 +58,7 @@ pub(super) fn run(release: &Release, image: &Path, packages: &[Packages<'_>]) ->
         dnf::lifecycle(arch, rpm_file, &newer)?;
         if debian.is_of_host()? {
             service::try_out(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF)?;
-            upgrade::without_loss(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF)?;
+            upgrade::without_loss(&dnf::root(arch, rpm_file, &newer)?, &dnf::DNF, Maps::Kept)?;
         }
     }
     rpm::contexts()

@@ -13,7 +13,7 @@ use pping_lab::{Namespace, Process, Signal, veth::End};
 use super::{
     deb,
     machine::{INTERFACE, Machine},
-    older,
+    older::{self, Maps},
     root::Root,
     service::{Commands, READY},
 };
@@ -34,15 +34,16 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Upgrades from the last release. Its program has to be another, or it would not be an upgrade.
 pub(super) fn from_last_release(newer: &Path) -> Result<()> {
-    let root = deb::root(Arch::of_host()?, &older::debian()?, newer)?;
-    let [before, after] = without_loss(&root, &deb::APT)?;
+    let (older, maps) = older::debian()?;
+    let root = deb::root(Arch::of_host()?, &older, newer)?;
+    let [before, after] = without_loss(&root, &deb::APT, maps)?;
     ensure!(before != after, "the last release is this program: {before}");
     Ok(())
 }
 
 /// Upgrades a package while the machine sends pings and receives replies. Compares what pping counts with what the
 /// kernel and ping count. Returns what the programs before and after the upgrade say of themselves.
-pub(super) fn without_loss(root: &Root, commands: &Commands) -> Result<[String; 2]> {
+pub(super) fn without_loss(root: &Root, commands: &Commands, expected: Maps) -> Result<[String; 2]> {
     let machine = Machine::boot(root)?;
     let (host, peer) = machine.network();
     End::new(host, INTERFACE).add_address(MACHINE, 24)?;
@@ -65,8 +66,16 @@ pub(super) fn without_loss(root: &Root, commands: &Commands) -> Result<[String; 
     ping.wait_timeout(PATIENCE)?;
     let replies = replies(&ping.stdout()?)?;
 
+    let is_kept = machine.run("ls /run/pping/pping")? == maps;
+    if expected == Maps::Replaced {
+        ensure!(
+            !is_kept,
+            "pping/tests/releases says that this version makes new maps, but {maps} are still there"
+        );
+        return measures_from_zero(&machine, &before, replies);
+    }
     ensure!(
-        machine.run("ls /run/pping/pping")? == maps,
+        is_kept,
         "this version makes new maps: {maps} are replaced. If that is meant, pping/tests/releases has to say so"
     );
     // Packets from before pping was attached are the only ones that the kernel alone counts.
@@ -85,6 +94,24 @@ pub(super) fn without_loss(root: &Root, commands: &Commands) -> Result<[String; 
         ensure!(now >= value, "the upgrade has set {series} back from {value} to {now}");
     }
     eprintln!("an upgrade measured {replies} pings and missed no packet");
+    Ok([before.build()?, after.build()?])
+}
+
+/// Checks what can be checked once counters have started again from zero during `replies` replies: that the newer
+/// programs were complete when they took over, and have measured since. Returns what [`without_loss`] does.
+fn measures_from_zero(machine: &Machine, before: &Metrics, replies: i64) -> Result<[String; 2]> {
+    let (after, _) = settled(machine, None)?;
+    let icmp_echo = "method=\"icmp-echo\"";
+    for name in ["pping_samples_total", "pping_rtt_seconds_count"] {
+        let samples = after.sum(name, icmp_echo);
+        ensure!(
+            (1..=replies).contains(&samples),
+            "{name}{{{icmp_echo}}} is {samples} after {replies} replies"
+        );
+    }
+    let unseen = after.sum("pping_untracked_packets_total", "reason=\"not_loaded\"");
+    ensure!(unseen == 0, "{unseen} packets came before the newer programs were loaded");
+    eprintln!("an upgrade to maps of another layout measured on, from zero, as pping/tests/releases says");
     Ok([before.build()?, after.build()?])
 }
 
