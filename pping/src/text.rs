@@ -97,6 +97,11 @@ impl Mistakes {
         }
     }
 
+    /// Adds the mistake of a result, if it has one, for a reader that goes on.
+    pub(crate) fn noted<T>(&mut self, result: Result<T, Mistake>) -> Option<T> {
+        result.map_err(|mistake| self.add(mistake)).ok()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 
-use super::{
-    listed::{Listed, column_name, prefix},
-    noted,
-};
+use super::listed::{Listed, column_name, prefix};
 use crate::text::{Mistake, Mistakes};
 
 /// The first word of the header.
@@ -165,7 +162,7 @@ impl Line<'_> {
 
     fn list(&self, header: &Header, listed: &mut Listed<'_>) {
         let at = |index: usize| move |reason: String| self.mistake(index, reason);
-        let prefix = noted(&mut listed.mistakes, prefix(self.field(0)).map_err(at(0)));
+        let prefix = listed.mistakes.noted(prefix(self.field(0)).map_err(at(0)));
         let known = COLUMNS + header.columns.len();
         match self.fields.len() {
             0 | 1 => {
@@ -184,14 +181,14 @@ impl Line<'_> {
             }
         }
         let label = listed.label(self.field(1)).map_err(at(1));
-        let Some(label) = noted(&mut listed.mistakes, label) else { return };
+        let Some(label) = listed.mistakes.noted(label) else { return };
         for (index, name) in (COLUMNS..).zip(&header.columns) {
             let column = listed.column(label, name, self.field(index)).map_err(at(index));
-            noted(&mut listed.mistakes, column);
+            listed.mistakes.noted(column);
         }
         let Some(prefix) = prefix else { return };
         let start = self.starts.first().copied().unwrap_or_default();
         let added = listed.prefix(start, prefix, label).map_err(at(0));
-        noted(&mut listed.mistakes, added);
+        listed.mistakes.noted(added);
     }
 }

@@ -14,7 +14,7 @@ use std::{
 pub use self::listed::Groups;
 use self::listed::Listed;
 use super::labels::Labels;
-use crate::text::{self, FileError, Mistake, Mistakes};
+use crate::text::{self, FileError};
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -63,9 +63,4 @@ fn first(errors: Vec<FileError>) -> FileError {
         // There is at least one.
         None => FileError::Open { path: PathBuf::new(), source: io::ErrorKind::InvalidData.into() },
     }
-}
-
-/// Adds a mistake to those of the file, and goes on.
-fn noted<T>(mistakes: &mut Mistakes, result: Result<T, Mistake>) -> Option<T> {
-    result.map_err(|mistake| mistakes.add(mistake)).ok()
 }

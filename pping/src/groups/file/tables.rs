@@ -7,10 +7,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{
-    listed::{Listed, column_name, prefix},
-    noted,
-};
+use super::listed::{Listed, column_name, prefix};
 use crate::text::Mistake;
 
 /// The form of a group.
@@ -42,16 +39,16 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
 
 fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) {
     let label = label(group, table, listed);
-    let label = noted(&mut listed.mistakes, label);
+    let label = listed.mistakes.noted(label);
     for (key, value) in table {
         let start = key.span().start;
         let key = key.get_ref().as_ref();
         if !["label", "prefixes"].contains(&key) {
             let name = column_name(key).map_err(|reason| Mistake::new(start, reason));
             let text = name.and_then(|()| string(value));
-            let (Some(text), Some(label)) = (noted(&mut listed.mistakes, text), label) else { continue };
+            let (Some(text), Some(label)) = (listed.mistakes.noted(text), label) else { continue };
             let column = listed.column(label, &Arc::from(key), text);
-            noted(&mut listed.mistakes, column.map_err(|reason| Mistake::at(value, reason)));
+            listed.mistakes.noted(column.map_err(|reason| Mistake::at(value, reason)));
         }
     }
     let prefixes = match table.get("prefixes").map(|prefixes| (prefixes, prefixes.get_ref())) {
@@ -67,9 +64,9 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
     };
     for value in prefixes {
         let prefix = string(value).and_then(|text| prefix(text).map_err(|reason| Mistake::at(value, reason)));
-        let (Some(prefix), Some(label)) = (noted(&mut listed.mistakes, prefix), label) else { continue };
+        let (Some(prefix), Some(label)) = (listed.mistakes.noted(prefix), label) else { continue };
         let added = listed.prefix(value.span().start, prefix, label);
-        noted(&mut listed.mistakes, added.map_err(|reason| Mistake::at(value, reason)));
+        listed.mistakes.noted(added.map_err(|reason| Mistake::at(value, reason)));
     }
 }
 
