@@ -107,9 +107,9 @@ fn tunnels_that_are_not_entered_are_named_with_their_option() {
 
 #[test]
 fn flows_that_nobody_answered_are_no_riddle() {
+    const FLAGS: usize = 47;
     let first = |port| connection(port, START, 5, RTT).remove(0);
     let mut syn = first(40_000);
-    const FLAGS: usize = 47;
     syn.bytes[FLAGS] = 2;
     let message = said(&pcap(&[syn]));
     assert_says(&message, &["few samples: 0 of 1 TCP flows gave one; 1 were never answered"]);
