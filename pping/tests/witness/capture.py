@@ -98,15 +98,17 @@ def dissected(file, folder):
         command += ["-e", field]
     with open(file, "rb") as capture:
         content = hashlib.sha256(capture.read())
-    # Another version of tshark may give another output.
+    # Another version of tshark, or with other protocols, may give another output.
     tshark = os.stat(shutil.which("tshark") or "tshark")
-    content.update(repr((command, tshark.st_size, tshark.st_mtime_ns)).encode())
+    version = repr((sorted(KNOWN), tshark.st_size, tshark.st_mtime_ns)).encode()
+    content.update(repr(command).encode() + version)
+    without = f"disabled_protos-{hashlib.sha256(version).hexdigest()}"
     with tempfile.TemporaryDirectory() as configuration:
         environment = os.environ | {"WIRESHARK_CONFIG_DIR": configuration}
 
         def dissect(lines):
-            disabled = made_once(folder, "disabled_protos", lambda names: unknown_protocols(environment, names))
-            shutil.copy(disabled, configuration)
+            disabled = made_once(folder, without, lambda names: unknown_protocols(environment, names))
+            shutil.copy(disabled, os.path.join(configuration, "disabled_protos"))
             # tshark's messages (for example, that it runs as root) matter only if it fails. If a capture ends in the
             # middle of a packet, the packets before it are fine.
             ended = subprocess.run(
