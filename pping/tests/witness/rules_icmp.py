@@ -1,13 +1,7 @@
 """icmp-echo
 
-<<<<<<< HEAD
  9. An echo reply matches the pending request with the same identifier and sequence number. A request replaces a pending
-    one with the same two. Packets quoted in ICMP errors do not count.
-=======
- 9. An echo request is recorded, and replaces an earlier one with the same identifier and sequence number. An echo
-    reply matches the request with the same two. Packets quoted in ICMP errors do not count, nor do echoes with a code
-    other than 0.
->>>>>>> b6c2b8f (wip)
+    one with the same two. Packets quoted in ICMP errors do not count, nor do echoes with a code other than 0.
 10. A flow begins with an echo request. After that, replies are packets of the flow too.
 E1. The latest eight requests of a flow, by either endpoint, are always pending. So the ninth pushes out the oldest.
 E2. A request that is pushed out is lost if it gives way: it is older than the request of a sample of the same endpoint,
