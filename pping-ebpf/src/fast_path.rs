@@ -138,6 +138,7 @@ fn count_family<A: Flows>(
         counters.untracked(Untracked::OtherHook);
         return Handled::Done;
     }
+    track::count_unusable(&glance, from, transport, progress, counters);
     let effect = track::effect(flow, &glance, from, transport, progress);
     if effect == Effect::Nothing
         || track::is_rate_limited(flow, &glance, from, effect, transport, || flow.has_key(&key))

@@ -46,6 +46,8 @@ pub(crate) fn track<A: Flows>(
     table::touch::<A>(scratch.slot, scratch.sweep);
     (scratch.glance, scratch.progress) = count(flow, from, direction, &scratch.frame, counters);
     launder(scratch);
+    count_unusable(&scratch.glance, from, &scratch.frame.transport, scratch.progress, counters);
+    launder(scratch);
     if scratch.progress == Progress::Elsewhere {
         return Err(Untracked::OtherHook);
     }
@@ -142,10 +144,21 @@ pub(crate) fn count<A: Flows>(
     let mut counter = DirectionCounter { flow, from, direction, counters };
     let progress =
         flows::count(&mut counter, &glance, &frame.transport, frame.traffic_class, direction as u8);
-    if progress != Progress::Elsewhere && glance.is_without_method(from, &frame.transport, config::rules()) {
+    (glance, progress)
+}
+
+/// Counts a segment that no method measures, because its sender's timestamps cannot be used.
+#[inline(always)]
+pub(crate) fn count_unusable(
+    glance: &Glance,
+    from: Endpoint,
+    transport: &Transport,
+    progress: Progress,
+    counters: Shared<Counters>,
+) {
+    if progress != Progress::Elsewhere && glance.is_without_method(from, transport, config::rules()) {
         counters.untracked(Untracked::UnusableTimestamp);
     }
-    (glance, progress)
 }
 
 /// The possible effect of a packet on its flow.
@@ -308,6 +321,11 @@ fn measure<A: Flows>(
     scratch: &mut Scratch,
 ) {
     let rules = config::rules();
+    if pass == Pass::First && scratch.frame.transport.kind == Kind::Tcp {
+        let transport = &scratch.frame.transport;
+        guard.view(&mut scratch.copies).note_segment(from, transport, scratch.progress, now, rules);
+    }
+    launder(scratch);
     let transport = &scratch.frame.transport;
     guard.view(&mut scratch.copies).plan(
         from,
@@ -343,6 +361,8 @@ fn measure<A: Flows>(
         launder(scratch);
         return;
     }
+    guard.view(&mut scratch.copies).void(from, now, rules, pass, &mut scratch.plan);
+    launder(scratch);
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
     guard.view(&mut scratch.copies).record(from, now, rules, pass, &scratch.plan, measured);
     launder(scratch);

@@ -137,6 +137,9 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         let mut plan = MatchPlan::NOTHING;
         for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
             if pass == Pass::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
+                if pass == Pass::First && transport.kind == Kind::Tcp {
+                    self.note_segment(from, transport, progress, now, rules);
+                }
                 self.plan(from, transport, progress, now, rules, pass, &mut plan);
                 if transport.kind == Kind::Echo {
                     self.free_answered_echo(from, &mut plan);
@@ -149,6 +152,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
                     self.keep_echo(from, now, rules, &plan, measured);
                     self.note_pending_echoes();
                 } else {
+                    self.void(from, now, rules, pass, &mut plan);
                     self.record(from, now, rules, pass, &plan, measured);
                 }
             }
@@ -198,7 +202,23 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         });
     }
 
-    /// Runs the third part of [`LockedFlow::step`]: plans the measuring of a pass.
+    /// Runs the third part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow.
+    #[inline(always)]
+    pub fn note_segment(
+        &mut self,
+        from: Endpoint,
+        transport: &Transport,
+        progress: Progress,
+        now: u64,
+        rules: &Rules,
+    ) {
+        tcp::note_options(self, from, &transport.segment, progress, now, rules);
+        if progress == Progress::First {
+            self.hot.direction_mut(from).state.set_has_sequence();
+        }
+    }
+
+    /// Runs the fourth part of [`LockedFlow::step`]: plans the measuring of a pass.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
@@ -215,25 +235,20 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         let timed = self.is_timed(from, rules.include_local);
         match transport.kind {
             Kind::Tcp => {
-                let segment = &transport.segment;
-                if pass == Pass::First {
-                    tcp::note_options(self, from, segment, progress, now, rules);
-                    if progress == Progress::First {
-                        self.hot.direction_mut(from).state.set_has_sequence();
-                    }
-                }
-                tcp::plan(self, from, segment, progress, now, timed, rules, pass, plan);
+                tcp::plan(self, from, &transport.segment, progress, now, timed, rules, pass, plan);
             }
-            Kind::Echo => icmp_echo::plan(from as u32, &transport.echo, plan),
-            Kind::Quic => quic::plan(self, from, &transport.datagram.quic, now, rules, plan),
-            Kind::Dns => {}
+            Kind::Echo if pass == Pass::First => icmp_echo::plan(from as u32, &transport.echo, plan),
+            Kind::Quic if pass == Pass::First => {
+                quic::plan(self, from, &transport.datagram.quic, now, rules, plan);
+            }
+            Kind::Echo | Kind::Quic | Kind::Dns => {}
         }
         if !timed {
             plan.should_record = 0;
         }
     }
 
-    /// Runs the fourth part of [`LockedFlow::step`]: finds what the packet echoes, and takes the sample.
+    /// Runs the fifth part of [`LockedFlow::step`]: finds what the packet echoes, and takes the sample.
     #[inline(always)]
     pub fn find(
         &mut self,
@@ -267,6 +282,19 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
             rtt.take_sample(measured.sample.rtt);
             self.locked.set_rtts(reverse, (rtt.min, rtt.smoothed));
         }
+    }
+
+    /// Runs the sixth part of [`LockedFlow::step`]: frees what the packet makes ambiguous.
+    #[inline(always)]
+    pub fn void(&mut self, from: Endpoint, now: u64, rules: &Rules, pass: Pass, plan: &mut MatchPlan) {
+        if plan.voided_span == 0 {
+            return;
+        }
+        let (min, smoothed) = self.locked.rtts(from);
+        let Some(entry) = self.pending.entry() else { return };
+        let rtt = RttSummary { recorded_at: 0, min, smoothed };
+        let pending = from.of_mut(&mut entry.directions);
+        rtt::void(pending, &rtt, now, PendingRange::of(rules.methods, pass), rules, plan);
     }
 
     /// Runs the last part of [`LockedFlow::step`]: records what will be echoed.

@@ -27,7 +27,7 @@ pub use plan::{Effect, MatchPlan, Pass};
 pub use quic::{Spin, SpinTrust};
 pub use rules::{RttBasis, RttSummary, Rules};
 pub use sample::{Measured, Sample};
-pub(crate) use steps::{record, take_sample};
+pub(crate) use steps::{record, take_sample, void};
 pub use tcp_seq::{Progress, TimestampOption};
 pub use tcp_ts::{TsvalState, is_newer, missed};
 

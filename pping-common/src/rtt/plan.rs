@@ -43,8 +43,10 @@ pub struct MatchPlan {
     pub(crate) method: Method,
     /// Not 0 if the packet may be a copy of the one that was recorded, which makes nothing ambiguous.
     pub(crate) may_be_copy: u8,
+    /// Not 0 if the packet was sent before and was still pending: it takes the place of the pending timestamp.
+    pub(crate) renews: u8,
     /// Fills up to a multiple of 8.
-    reserved: [u8; 2],
+    reserved: u8,
 }
 
 impl MatchPlan {
@@ -63,7 +65,8 @@ impl MatchPlan {
         completes_leg: 0,
         method: Method::TcpTs,
         may_be_copy: 0,
-        reserved: [0; 2],
+        renews: 0,
+        reserved: 0,
     };
 
     /// Whether the packet is to be recorded, unless a limit forbids it.

@@ -25,8 +25,22 @@ pub(crate) fn take_sample(now: u64, plan: &MatchPlan, measured: &mut Measured) {
     }
 }
 
-/// Frees the identifiers that the packet makes ambiguous, and records its own. Returns true if the recording counts for
-/// the rate limit.
+/// Frees the identifiers that the packet makes ambiguous.
+#[inline(always)]
+pub(crate) fn void(
+    pending: &mut Pending,
+    rtt: &RttSummary,
+    now: u64,
+    range: PendingRange,
+    rules: &Rules,
+    plan: &mut MatchPlan,
+) {
+    let latest = if plan.may_be_copy == 0 { u64::MAX } else { now.saturating_sub(rules.copy_within(rtt)) };
+    let is_renewed = pending.free_range(range, plan.voided_from, plan.voided_span, latest);
+    plan.renews = u8::from(is_renewed && plan.voided_span == 1);
+}
+
+/// Records the identifier of the packet. Returns true if the recording counts for the rate limit.
 #[inline(always)]
 pub(crate) fn record(
     pending: &mut Pending,
@@ -37,16 +51,11 @@ pub(crate) fn record(
     plan: &MatchPlan,
     measured: &mut Measured,
 ) -> bool {
-    let is_renewed = plan.voided_span != 0 && {
-        let latest =
-            if plan.may_be_copy == 0 { u64::MAX } else { now.saturating_sub(rules.copy_within(rtt)) };
-        pending.free_range(range, plan.voided_from, plan.voided_span, latest)
-    };
     if plan.should_record == 0 {
         return false;
     }
     // An identifier that is sent again replaces its pending timestamp, whatever the rate limit says.
-    let is_renewal = is_renewed && plan.voided_span == 1;
+    let is_renewal = plan.renews != 0;
     if !is_renewal && !rules.allow(rtt, now) {
         return false;
     }
