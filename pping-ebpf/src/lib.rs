@@ -42,7 +42,7 @@ mod table;
 mod track;
 
 pub use bytes::Linear;
-pub use observe::{parse, slow, step_v4, step_v6, watch};
+pub use observe::{parse, report_v4, report_v6, slow, step_v4, step_v6, watch};
 pub use residence::queue::{dequeued, enqueued, freed};
 pub use sweep::{sweep, sweep_one};
 
@@ -50,7 +50,8 @@ pub use sweep::{sweep, sweep_one};
 /// its caller. A binary defines them for each kind of program that it has.
 #[macro_export]
 macro_rules! stages {
-    (#[$kind:ident] $context:ty => $verdict:expr, $result:ty: $slow:ident, $step4:ident, $step6:ident) => {
+    (#[$kind:ident] $context:ty => $verdict:expr, $result:ty: $slow:ident, $step4:ident, $step6:ident, $report4:ident,
+     $report6:ident) => {
         /// Parses, counts and tracks the packets that the attached program does not count itself.
         #[$kind]
         #[inline(always)]
@@ -72,6 +73,22 @@ macro_rules! stages {
         #[inline(always)]
         pub fn $step6(ctx: $context) -> $result {
             $crate::step_v6(&ctx);
+            $verdict
+        }
+
+        /// Reports what happened in a flow over IPv4.
+        #[$kind]
+        #[inline(always)]
+        pub fn $report4(ctx: $context) -> $result {
+            $crate::report_v4(&ctx);
+            $verdict
+        }
+
+        /// Reports what happened in a flow over IPv6.
+        #[$kind]
+        #[inline(always)]
+        pub fn $report6(ctx: $context) -> $result {
+            $crate::report_v6(&ctx);
             $verdict
         }
     };

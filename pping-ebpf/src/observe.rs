@@ -98,7 +98,35 @@ fn step<A: Flows>(context: &impl PacketContext) {
     let direction = context.direction(scratch.direction);
     let interface_id = scratch.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
-    track::step::<A>(direction, interface_id, counters, scratch);
+    if track::step::<A>(counters, scratch) {
+        match A::FAMILY {
+            Family::V4 => context.call(Stage::ReportV4),
+            Family::V6 => context.call(Stage::ReportV6),
+        }
+        fast_path::count_unmatched(interface_id);
+    }
+    cost::end(context.program(direction), || interface_id);
+}
+
+/// The stage [`Stage::ReportV4`].
+#[inline(always)]
+pub fn report_v4(context: &impl PacketContext) {
+    report::<Ipv4>(context);
+}
+
+/// The stage [`Stage::ReportV6`].
+#[inline(always)]
+pub fn report_v6(context: &impl PacketContext) {
+    report::<Ipv6>(context);
+}
+
+#[inline(always)]
+fn report<A: Flows>(context: &impl PacketContext) {
+    let Some(scratch) = maps::scratch() else { return };
+    let direction = context.direction(scratch.direction);
+    let interface_id = scratch.interface_id;
+    let Some(counters) = maps::counters(interface_id) else { return };
+    track::report::<A>(direction, interface_id, counters, scratch);
     cost::end(context.program(direction), || interface_id);
 }
 

@@ -224,30 +224,22 @@ fn advance<A: Flows>(
 }
 
 /// Handles the rare packet that may match, record, open or close: takes the flow's lock and reads the clock. The packet
-/// is the one in scratch space.
+/// is the one in scratch space. Returns whether [`report`] has to follow: a stage of its own, because the verifier would
+/// check it once for each path through this one.
 #[inline(always)]
-pub(crate) fn step<A: Flows>(
-    direction: Direction,
-    interface_id: u16,
-    counters: Shared<Counters>,
-    scratch: &mut Scratch,
-) {
-    // The mask shows the verifier the bounds of the number, by which both directions are found below.
-    let from = match within::<2>(scratch.from as usize) {
-        0 => Endpoint::Low,
-        _ => Endpoint::High,
-    };
-    let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
+pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) -> bool {
+    let from = sender(scratch.from);
+    let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return false };
     let Some(mut guard) = flow.lock() else {
         counters.at(field!(Counters, contended)).count(1);
         flow.note_contended(from, &scratch.frame.transport);
-        return;
+        return false;
     };
     // Another flow may have taken the slot.
     if !table::is_present::<A>(scratch.slot, scratch.occupant) {
         drop(guard);
         counters.at(field!(Counters, contended)).count(1);
-        return;
+        return false;
     }
     // Reloaded for each use: with the value in a register, the verifier would check all that follows once for each value.
     scratch.is_udp = u32::from(scratch.frame.transport.number() == Datagram::NUMBER);
@@ -258,14 +250,15 @@ pub(crate) fn step<A: Flows>(
     // the next CPU with the lock invalidates what this one records.
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
+    scratch.now = now;
     guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
     launder(scratch);
     let (transport, progress) = (&scratch.frame.transport, &mut scratch.progress);
     scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, transport, progress, now);
     launder(scratch);
-    measure(&mut guard, from, now, Pass::First, counters, scratch);
+    measure(&mut guard, from, Pass::First, counters, scratch);
     if config::rules().methods.has_both() {
-        measure(&mut guard, from, now, Pass::Second, counters, scratch);
+        measure(&mut guard, from, Pass::Second, counters, scratch);
     }
     guard.copy_from(&scratch.copies, scratch.is_udp != 0);
     launder(scratch);
@@ -274,7 +267,6 @@ pub(crate) fn step<A: Flows>(
     // Emitting takes longer than all the rest, so the lock is released first.
     drop(guard);
     launder(scratch);
-
     let (pending_full, gave_way) =
         (counters.at(field!(Counters, pending_full)), counters.at(field!(Counters, gave_way)));
     pending_full.count(u64::from(scratch.measured.pending_full));
@@ -283,6 +275,22 @@ pub(crate) fn step<A: Flows>(
         pending_full.count(u64::from(scratch.measured_second.pending_full));
         gave_way.count(u64::from(scratch.measured_second.gave_way));
     }
+    config::has_residence()
+        || scratch.measured.has_sample
+        || config::rules().methods.has_both() && scratch.measured_second.has_sample
+        || scratch.changes.opened
+        || scratch.changes.closed_forward
+        || scratch.changes.closed_reverse
+}
+
+/// Reports what [`step`] found: what the packet opened, its samples, and what it closed.
+#[inline(always)]
+pub(crate) fn report<A: Flows>(
+    direction: Direction,
+    interface_id: u16,
+    counters: Shared<Counters>,
+    scratch: &mut Scratch,
+) {
     if scratch.changes.opened {
         let opened = counters.at(field!(Counters, opened)).element(scratch.changes.opened_by as usize);
         opened.count(u64::from(scratch.changes.opened_first));
@@ -290,23 +298,32 @@ pub(crate) fn step<A: Flows>(
         emit::opening::<A>(&context, counters, &scratch.changes);
         launder(scratch);
     }
-    report::<A>(direction, interface_id, counters, scratch, flow, from, now);
+    report_sample::<A>(direction, interface_id, counters, scratch);
     if config::rules().methods.has_both() {
         scratch.measured = scratch.measured_second;
         launder(scratch);
-        report::<A>(direction, interface_id, counters, scratch, flow, from, now);
+        report_sample::<A>(direction, interface_id, counters, scratch);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
         let closed = counters.at(field!(Counters, closed)).element(scratch.changes.closed_by as usize);
         closed.count(u64::from(scratch.changes.closed_last));
         let context = Context { direction, interface_id, frame: &scratch.frame };
-        emit::closing::<A>(&context, counters, &scratch.changes, now);
+        emit::closing::<A>(&context, counters, &scratch.changes, scratch.now);
     }
-    // Last, because the verifier would check what follows once for each path through it.
     if config::has_residence() {
         launder(scratch);
         let is_recorded = scratch.plan.records();
-        forwarding::pass(direction, interface_id, &scratch.frame.transport, now, is_recorded);
+        forwarding::pass(direction, interface_id, &scratch.frame.transport, scratch.now, is_recorded);
+    }
+}
+
+/// The endpoint that sent the packet, from scratch space.
+#[inline(always)]
+fn sender(from: Endpoint) -> Endpoint {
+    // The mask shows the verifier the bounds of the number, by which both directions are found.
+    match within::<2>(from as usize) {
+        0 => Endpoint::Low,
+        _ => Endpoint::High,
     }
 }
 
@@ -315,7 +332,6 @@ pub(crate) fn step<A: Flows>(
 fn measure<A: Flows>(
     guard: &mut FlowGuard<A>,
     from: Endpoint,
-    now: u64,
     pass: Pass,
     counters: Shared<Counters>,
     scratch: &mut Scratch,
@@ -323,7 +339,7 @@ fn measure<A: Flows>(
     let rules = config::rules();
     if pass == Pass::First && scratch.frame.transport.kind == Kind::Tcp {
         let transport = &scratch.frame.transport;
-        guard.view(&mut scratch.copies).note_segment(from, transport, scratch.progress, now, rules);
+        guard.view(&mut scratch.copies).note_segment(from, transport, scratch.progress, scratch.now, rules);
     }
     launder(scratch);
     let transport = &scratch.frame.transport;
@@ -331,7 +347,7 @@ fn measure<A: Flows>(
         from,
         transport,
         scratch.progress,
-        now,
+        scratch.now,
         rules,
         pass,
         &mut scratch.plan,
@@ -340,11 +356,11 @@ fn measure<A: Flows>(
     if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
         guard.view(&mut scratch.copies).free_answered_echo(from, &mut scratch.plan);
         launder(scratch);
-        guard.view(&mut scratch.copies).limit_echo(from, now, rules, &mut scratch.plan);
+        guard.view(&mut scratch.copies).limit_echo(from, scratch.now, rules, &mut scratch.plan);
         launder(scratch);
     }
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
-    guard.view(&mut scratch.copies).find(from, now, rules, pass, &mut scratch.plan, measured);
+    guard.view(&mut scratch.copies).find(from, scratch.now, rules, pass, &mut scratch.plan, measured);
     launder(scratch);
     if scratch.plan.records() && !guard.ensure_pending() {
         counters.at(field!(Counters, no_pending)).count(1);
@@ -353,42 +369,47 @@ fn measure<A: Flows>(
     if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
         guard.view(&mut scratch.copies).free_repeated_echo(&scratch.plan);
         launder(scratch);
-        guard.view(&mut scratch.copies).push_echo(now, &mut scratch.plan);
+        guard.view(&mut scratch.copies).push_echo(scratch.now, &mut scratch.plan);
         launder(scratch);
-        guard.view(&mut scratch.copies).keep_echo(from, now, rules, &scratch.plan, &mut scratch.measured);
+        guard.view(&mut scratch.copies).keep_echo(
+            from,
+            scratch.now,
+            rules,
+            &scratch.plan,
+            &mut scratch.measured,
+        );
         launder(scratch);
         guard.view(&mut scratch.copies).note_pending_echoes();
         launder(scratch);
         return;
     }
-    guard.view(&mut scratch.copies).void(from, now, rules, pass, &mut scratch.plan);
+    guard.view(&mut scratch.copies).void(from, scratch.now, rules, pass, &mut scratch.plan);
     launder(scratch);
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
-    guard.view(&mut scratch.copies).record(from, now, rules, pass, &scratch.plan, measured);
+    guard.view(&mut scratch.copies).record(from, scratch.now, rules, pass, &scratch.plan, measured);
     launder(scratch);
 }
 
 /// If there is a sample, counts it, adds it to its series and emits it.
 #[inline(always)]
-fn report<A: Flows>(
+fn report_sample<A: Flows>(
     direction: Direction,
     interface_id: u16,
     counters: Shared<Counters>,
     scratch: &mut Scratch,
-    flow: FlowRef<A>,
-    from: Endpoint,
-    now: u64,
 ) {
     if !scratch.measured.has_sample {
         return;
     }
+    let from = sender(scratch.from);
+    let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
     let method = scratch.measured.sample.method as usize;
     counters.at(field!(Counters, samples)).element(direction as usize).element(method).count(1);
     aggregate(direction, interface_id, counters, scratch, flow, from);
     launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.target.index);
+    emit::rtt::<A>(&context, counters, sample, &scratch.state, scratch.now, scratch.target.index);
     launder(scratch);
 }
 

@@ -11,6 +11,10 @@ pub enum Stage {
     StepV4,
     /// Matches and records in an IPv6 flow.
     StepV6,
+    /// Reports what the step found in an IPv4 flow: counts, histograms, events.
+    ReportV4,
+    /// The same in an IPv6 flow.
+    ReportV6,
 }
 
 impl Stage {
@@ -18,7 +22,7 @@ impl Stage {
     pub const COUNT: u32 = Self::ALL.len() as u32;
 
     /// All stages, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Slow, Self::StepV4, Self::StepV6];
+    pub const ALL: [Self; 5] = [Self::Slow, Self::StepV4, Self::StepV6, Self::ReportV4, Self::ReportV6];
 
     /// The stage's part in the names of programs, such as `pping_tc_slow`.
     pub const fn name(self) -> &'static str {
@@ -26,6 +30,8 @@ impl Stage {
             Self::Slow => "slow",
             Self::StepV4 => "step4",
             Self::StepV6 => "step6",
+            Self::ReportV4 => "report4",
+            Self::ReportV6 => "report6",
         }
     }
 }

@@ -35,6 +35,8 @@ pub(crate) struct Scratch {
     pub(crate) frame: Frame,
     /// The outcome of parsing.
     pub(crate) parsed: Result<(), Untracked>,
+    /// The time of the packet, ns, once its flow is locked.
+    pub(crate) now: u64,
     /// What the packet opened or closed.
     pub(crate) changes: Changes,
     /// What the packet found in its flow.
