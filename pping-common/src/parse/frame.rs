@@ -4,7 +4,6 @@ use super::{
     address::{Family, IpAddress},
     class::{Protocol, Untracked},
     transport::Transport,
-    tunnel::Decap,
     vlan::Vlan,
 };
 use crate::bytes::Bytes;
@@ -96,18 +95,6 @@ impl Frame {
         const OFFSET: usize = 4;
         let id = bytes.read(self.network_offset as usize + OFFSET).filter(|_| self.family == Family::V4);
         id.map_or(0, u16::from_be_bytes)
-    }
-
-    /// The kinds of tunnel outside of `decap` that the frame is one of, if it was parsed down to the transport header and
-    /// something that can be measured is inside. `bytes` is that frame.
-    pub fn unopened_tunnel(&self, bytes: &[u8], decap: Decap) -> Option<Decap> {
-        if !matches!(self.protocol, Protocol::Udp | Protocol::Other) {
-            return None;
-        }
-        Decap::EACH.into_iter().filter(|&kind| !decap.has(kind)).find(|&kind| {
-            let mut inside = *self;
-            inside.enter_tunnel(bytes, kind) == Ok(true) && inside.parse_network(bytes).is_ok()
-        })
     }
 
     /// The offset of the transport header, with a bound that the verifier sees.

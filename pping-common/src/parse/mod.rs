@@ -111,6 +111,18 @@ impl Frame {
         if tunnel::is_tunnel(bytes, self, decap)? { Err(Untracked::NestedTunnel) } else { Ok(()) }
     }
 
+    /// The kinds of tunnel outside of `decap` that the frame is one of, if it was parsed down to the transport header and
+    /// something that can be measured is inside. `bytes` is that frame.
+    pub fn unopened_tunnel(&self, bytes: &[u8], decap: Decap) -> Option<Decap> {
+        if !matches!(self.protocol, Protocol::Udp | Protocol::Other) {
+            return None;
+        }
+        Decap::EACH.into_iter().filter(|&kind| !decap.has(kind)).find(|&kind| {
+            let mut inside = *self;
+            inside.enter_tunnel(bytes, kind) == Ok(true) && inside.parse_network(bytes).is_ok()
+        })
+    }
+
     /// Runs the last step: the transport header.
     #[inline(always)]
     pub fn parse_transport<O: Bytes + ?Sized>(&mut self, bytes: &O, scope: &Scope) -> Result<(), Untracked> {
