@@ -66,6 +66,10 @@ fn seen_tick() -> Case {
     let mut talk = Conversation::new();
     let mut packets = segments(true);
     talk.both(&packets);
+    // Their clocks have to advance once: a clock that stands still is watched under the lock.
+    for packet in &mut packets {
+        packet.transport.segment.timestamps.tsval += 1;
+    }
     talk.both(&packets);
     let mut step = move || {
         let segment = &mut packets[0].transport.segment;
