@@ -133,7 +133,7 @@ fn forwarding_begins_at_xdp_where_that_is_the_hook() {
 
 #[test]
 fn forwarding_and_queueing_add_up_to_the_time_between_two_captures() {
-    // On a busy machine, other work may come between a hook and the capture next to it.
+    // On a busy machine the queue may not grow, and the kernel may miss the ends of many packets.
     const ATTEMPTS: u32 = 5;
     for attempt in 1.. {
         // A third more arrives than leaves, so the queue grows to a tenth of a second, or less if this machine is busy.
@@ -141,22 +141,24 @@ fn forwarding_and_queueing_add_up_to_the_time_between_two_captures() {
         let found = talk(Some(qdisc), &[AttachPoint::Tcx], SEPARATE);
         let (forwarding, queue) = (Found::mean(&found.forwarding), Found::mean(&found.queue));
         let captured = found.captured_mean();
+        let [timed, followed, seen] =
+            [count(&found.queue), found.queue.followed, found.captured.len() as u64];
         eprintln!(
-            "forwarding {:.1} us of {} and queueing {:.1} us of {} (followed {}) are {:.1} us, between captures {:.1} us of {}",
+            "forwarding {:.1} us of {} and queueing {:.1} us of {timed} (followed {followed}) are {:.1} us, between captures {:.1} us of {seen}",
             forwarding * 1e6,
             count(&found.forwarding),
             queue * 1e6,
-            count(&found.queue),
-            found.queue.followed,
             (forwarding + queue) * 1e6,
             captured * 1e6,
-            found.captured.len()
         );
-        let are_enough = count(&found.forwarding) >= 250 && queue > 0.005;
-        // Each packet contributes to the means, so they are comparable only if both witnesses saw the end of every
-        // packet.
-        let are_the_same = [found.queue.followed, found.captured.len() as u64] == [count(&found.queue); 2];
-        if are_enough && are_the_same && (forwarding + queue - captured).abs() < TOLERANCE {
+        // The kernel rarely runs no program at a tracepoint. A packet without a time changes the mean by its share of
+        // the longest time at most.
+        let missed = followed.abs_diff(seen).max(seen.abs_diff(timed)) as f64 / seen as f64;
+        let longest = found.captured.last().unwrap();
+        // Other work may come between a hook and the capture next to it, now and then for milliseconds.
+        let tolerance = TOLERANCE + 0.001 * captured + missed * longest;
+        let are_enough = count(&found.forwarding) >= 250 && queue > 0.005 && missed < 0.02;
+        if are_enough && (forwarding + queue - captured).abs() < tolerance {
             return;
         }
         assert!(attempt < ATTEMPTS, "{forwarding} + {queue}, not {captured}");
