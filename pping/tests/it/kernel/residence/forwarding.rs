@@ -117,7 +117,10 @@ fn is_forwarded_as_captured(ingress: &'static [AttachPoint]) {
         captured * 1e6
     );
     assert!(count(&found.forwarding) >= 250, "{:?}", found.forwarding);
-    assert!((median - captured).abs() < TOLERANCE, "{median} s, between captures {captured} s");
+    // Between a hook and the capture next to it the kernel does about as much as between the hooks. On a slow machine both
+    // take longer.
+    let tolerance = TOLERANCE.max(3.0 * median.min(captured));
+    assert!((median - captured).abs() < tolerance, "{median} s, between captures {captured} s");
     assert_eq!(count(&found.queue), 0, "there is no queue");
 }
 
