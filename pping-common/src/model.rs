@@ -85,7 +85,7 @@ struct End {
     is_closed: bool,
     /// When it sent its first packet.
     first_at: Option<u64>,
-    /// Whether its timestamps ever advanced.
+    /// Whether its timestamps ever advanced, not counting the advance from a SYN.
     has_moved: bool,
     /// How many segments in a row had no timestamp, or new data with one from before.
     lacking: u32,
@@ -273,13 +273,14 @@ impl Model {
         let (flags, methods) = (segment.flags, self.rules.methods);
         let is_repeated_syn = self.follow(from, segment, now);
         let reach = self.ends[from].reach(segment, is_repeated_syn);
+        // A copy of a SYN has no reach.
+        if !flags.rst() && (!flags.syn() || reach != Reach::Nothing) {
+            self.note_options(from, segment, reach, now);
+        }
+        self.ends[from].is_past_syn |= !flags.syn();
         if flags.rst() {
             self.ends.iter_mut().for_each(End::end_leg);
             return;
-        }
-        // A copy of a SYN has no reach.
-        if !flags.syn() || reach != Reach::Nothing {
-            self.note_options(from, segment, reach, now);
         }
         let has_handshake = methods.has(Method::TcpHandshake);
         let mut is_reply = false;
@@ -360,7 +361,6 @@ impl Model {
             end.first_at = Some(now);
         }
         self.began_at.get_or_insert(now);
-        end.is_past_syn |= !flags.syn();
         end.is_closed |= flags.fin() || flags.rst();
         self.ends[1 - from].is_closed |= flags.rst();
         is_repeated
@@ -535,7 +535,7 @@ impl End {
             return self.lacking == 3;
         };
         let Some(newest) = self.newest.filter(|&newest| !is_newer(tsval, newest)) else {
-            self.has_moved = self.newest.is_some() && tsval != 0;
+            self.has_moved = self.newest.is_some() && self.is_past_syn && tsval != 0;
             self.lacking = 0;
             return false;
         };

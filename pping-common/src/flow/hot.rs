@@ -134,8 +134,13 @@ impl DirectionState {
     }
 
     #[inline(always)]
-    pub(super) fn set_established(&mut self, is_established: bool) {
-        self.set(Self::ESTABLISHED, u32::from(is_established) << Self::ESTABLISHED.trailing_zeros());
+    pub(super) fn set_established(&mut self) {
+        self.set(Self::ESTABLISHED, Self::ESTABLISHED);
+    }
+
+    #[inline(always)]
+    pub(super) fn unset_established(&mut self) {
+        self.set(Self::ESTABLISHED, 0);
     }
 
     /// Whether the direction's leg of the handshake is pending.

@@ -202,7 +202,8 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         });
     }
 
-    /// Runs the third part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow.
+    /// Runs the third part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow, and that its
+    /// direction has sent it.
     #[inline(always)]
     pub fn note_segment(
         &mut self,
@@ -213,8 +214,12 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         rules: &Rules,
     ) {
         tcp::note_options(self, from, &transport.segment, progress, now, rules);
+        let state = &mut self.hot.direction_mut(from).state;
         if progress == Progress::First {
-            self.hot.direction_mut(from).state.set_has_sequence();
+            state.set_has_sequence();
+        }
+        if !transport.segment.flags.syn() {
+            state.set_established();
         }
     }
 

@@ -205,8 +205,10 @@ fn is_unusable<P: PendingLookup>(
         }
         true
     } else if is_unseen || is_newer(tsval, newest) {
-        // A clock that is set to 0 may stand still from then on.
-        state.set_moved(from, !is_unseen && tsval != 0);
+        // A clock that is set to 0 may stand still from then on. A SYN proxy has another clock than the host behind it,
+        // which may stand still.
+        let has_moved = !is_unseen && direction.state.is_established();
+        state.set_moved(from, has_moved && tsval != 0);
         false
     } else if progress == Progress::Advance {
         // A closed direction has another time in place of the one when it opened.

@@ -59,7 +59,6 @@ pub(super) fn step<P: PendingLookup>(
         flow.locked.open(from, now, opening_reason(transport), is_first);
     }
     if is_tcp {
-        forward.set_established(forward.is_established() || !flags.syn());
         close(&mut forward, &mut reverse, flags, &mut changes);
     }
     if changes.closed_last {
@@ -163,7 +162,7 @@ fn forget<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, endpoint: Endpoint) {
     flow.set_recorded_at(endpoint, 0);
     let state = &mut flow.hot.direction_mut(endpoint).state;
     state.set_lifecycle(Lifecycle::UNSEEN);
-    state.set_established(false);
+    state.unset_established();
     state.set_tsval_state(TsvalState::UNKNOWN);
 }
 

@@ -26,9 +26,9 @@ T1a. With tcp-ts, a segment without SYN can make a flow "with" into one whose ti
       newest of its direction. A segment with a newer TSval, or with new data and the same TSval, ends the row. Keep-alives
       and what was sent before do not count: segments without payload that begin before the highest end, and segments that
       do not move it.
-    - by new data 2 s or more after the first segment of its direction, if its TSval is not newer, and no newer one than the
-      first was ever seen in its direction. A TSval of 0 makes the direction begin at the first TSval again. A direction that
-      is closed is left out.
+    - by new data 2 s or more after the first segment of its direction, if its TSval is not newer, and none was ever newer
+      than the first without SYN, or mid-stream than the first. A TSval of 0 makes the direction begin at the first TSval
+      again. A direction that is closed is left out.
     It is measured like a flow "without". All pending recordings are dropped as in T1, unless tcp-seq measures nothing.
 T2. The value of `--tcp-method` decides: with `auto`, tcp-seq measures flows "without" and tcp-ts the others; with `ts`,
     only tcp-ts measures; with `seq`, only tcp-seq; with `both`, both do. With `seq` and `both`, tcp-seq measures flows
@@ -143,7 +143,7 @@ class Direction:
                 return False
             is_lacking = True
         elif stamps.newest is None or is_newer(segment.tsval, stamps.newest):
-            stamps.has_moved = stamps.newest is not None and segment.tsval != 0
+            stamps.has_moved = stamps.newest is not None and self.is_past_syn and segment.tsval != 0
             is_lacking = False
         elif not has_new_data:
             return False
@@ -249,6 +249,7 @@ class Connections:
             other.handshake.end()
             return []
         flow.settle_kind(own, packet, self.methods)
+        own.is_past_syn |= not segment.is_syn()
         matches = self.match(other, segment, now)
         self.record(flow, own, packet)
         return matches
@@ -316,5 +317,3 @@ def advance_phases(own, other, flags):
         own.phase = UNANSWERED
     if flags & FIN:
         own.phase = CLOSED
-    if not flags & SYN:
-        own.is_past_syn = True

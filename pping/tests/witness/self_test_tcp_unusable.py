@@ -28,6 +28,10 @@ def handshake_only(time):
     return 70_000 + time if time < 500 else None
 
 
+def syn_only(time):
+    return 70_000 + min(time, 21)
+
+
 def turns_zero(time):
     return 70_000 + time if time < 3000 else 0
 
@@ -87,6 +91,7 @@ def run():
         ((stops, stops), [[11, 19], [11, 19]]),
         ((zero, zero), [[1, 25], [1, 25]]),
         ((constant, constant), [[1, 25], [1, 25]]),
+        ((syn_only, syn_only), [[1, 25], [1, 25]]),
         ((turns_zero, ticking), [[11, 18], [13, 18]]),
         ((turns_zero_from_high, turns_zero_from_high), [[12, 19], [12, 19]]),
         ((gaps, gaps), None),

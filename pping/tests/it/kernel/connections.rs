@@ -249,6 +249,25 @@ fn timestamps_of_a_clock_that_stands_still_give_way_to_sequence_numbers() {
 }
 
 #[test]
+fn a_clock_that_stands_still_after_the_handshake_gives_way_to_sequence_numbers() {
+    each(
+        |rules| Rules { still_clock: 0, ..rules },
+        |talk| {
+            // As behind a SYN proxy, which answers by a clock of its own.
+            talk.shake(1_000, Some((7_000, 4_711)));
+            talk.send(1, ACK | PSH, (9_001, 100, 1_001), Some((5_000, 7_001)));
+            talk.send(0, ACK | PSH, (1_001, 100, 9_101), Some((7_100, 5_000)));
+            talk.found();
+            talk.send(1, ACK | PSH, (9_101, 100, 1_101), Some((5_000, 7_100)));
+            talk.found();
+            talk.send(0, ACK | PSH, (1_101, 100, 9_201), Some((7_300, 5_000)));
+            talk.send(1, ACK, (9_201, 0, 1_201), Some((5_000, 7_300)));
+            assert_eq!(talk.found(), [Method::TcpSeq; 2]);
+        },
+    );
+}
+
+#[test]
 fn without_tcp_seq_segments_with_unusable_timestamps_are_counted() {
     each(
         |rules| Rules { methods: Methods::NONE.with(Method::TcpTs), still_clock: 0, ..rules },
