@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Result, ensure};
 use pping::{
     groups::SeriesName,
-    http::{Readiness, Server},
+    http::{Access, Readiness, Server},
     metrics::{Encoding, Metrics, PageFormat},
     view::{self, View},
 };
@@ -62,8 +62,13 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         metrics.add(&slices, Instant::now());
     }
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server =
-        Server::start(anywhere, None, metrics.clone(), View::new(view::MEMORY), Readiness::default())?;
+    let server = Server::start(
+        anywhere,
+        Access::default(),
+        metrics.clone(),
+        View::new(view::MEMORY),
+        Readiness::default(),
+    )?;
     let address = server.address();
     let mut worst = 0.0_f64;
     for (format, name, accept) in FORMATS {
@@ -194,7 +199,7 @@ fn get(address: SocketAddr, accept: &str, encoding: &str) -> Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     write!(
         stream,
-        "GET /metrics HTTP/1.1\r\nHost: pping\r\nAccept: {accept}\r\nAccept-Encoding: {encoding}\r\nConnection: close\r\n\r\n"
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: {accept}\r\nAccept-Encoding: {encoding}\r\nConnection: close\r\n\r\n"
     )?;
     let (mut part, mut bytes) = (vec![0; 1 << 20], 0);
     loop {

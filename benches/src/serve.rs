@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use pping::{
-    http::{Readiness, Server},
+    http::{Access, Readiness, Server},
     metrics::Metrics,
     view::{self, View},
 };
@@ -18,8 +18,13 @@ use crate::networks::slices;
 /// Serves until killed. Each second adds `step` seconds of traffic.
 pub(crate) fn serve(address: SocketAddr, groups: u32, step: u64) -> Result<()> {
     let metrics = Metrics::new(groups, Duration::from_mins(10));
-    let _server =
-        Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default())?;
+    let _server = Server::start(
+        address,
+        Access::default(),
+        metrics.clone(),
+        View::new(view::MEMORY),
+        Readiness::default(),
+    )?;
     println!("serving {groups} groups at http://{address}/metrics");
     let start = Instant::now();
     for second in 1_u32.. {

@@ -51,7 +51,7 @@ pub struct Cli {
 }
 
 /// The options that say where measurements go. `pping top` hides them, because it writes to the screen.
-pub(crate) const NOT_FOR_TOP: [&str; 16] = [
+pub(crate) const NOT_FOR_TOP: [&str; 17] = [
     "aggregate",
     "flow_summary",
     "with_samples",
@@ -60,6 +60,7 @@ pub(crate) const NOT_FOR_TOP: [&str; 16] = [
     "output",
     "listen",
     "web_config",
+    "listen_names",
     "prometheus_groups",
     "baseline",
     "otlp",

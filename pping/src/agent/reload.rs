@@ -1,6 +1,6 @@
 //! SIGHUP: the configuration is made again, and files are read and opened again. See docs/architecture.md, A SIGHUP.
 
-use super::state::Agent;
+use super::{setup::access, state::Agent};
 use crate::{
     Error,
     config::{Change, Changes, Config},
@@ -31,7 +31,7 @@ impl Agent {
         }
         self.reload_profiles();
         if let Some(server) = &self.server {
-            server.reload(self.config.live.web_config.as_deref());
+            server.reload(access(&self.config.live));
         }
         self.notify.ready(&self.status());
         Ok(())
@@ -120,7 +120,7 @@ impl Agent {
         let start = |address| {
             let (metrics, view, readiness) =
                 (self.metrics.clone(), self.view.clone(), self.readiness.clone());
-            Server::start(address, new.live.web_config.as_deref(), metrics, view, readiness)
+            Server::start(address, access(&new.live), metrics, view, readiness)
         };
         let receiver = new.live.otlp.as_ref().map(Receiver::new).transpose()?;
         let server = address.map(start).transpose()?;

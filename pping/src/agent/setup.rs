@@ -25,7 +25,7 @@ use crate::{
     Error, capabilities,
     config::{Config, Ingress, Live, Loader},
     groups::Names,
-    http::{Readiness, Server},
+    http::{Access, Readiness, Server},
     kernel::{
         self,
         attach::AttachPoint,
@@ -75,7 +75,7 @@ pub(super) async fn set_up(
     let readiness = Readiness::default();
     let serve = |address| {
         let (metrics, view, readiness) = (metrics.clone(), view.clone(), readiness.clone());
-        Server::start(address, live.web_config.as_deref(), metrics, view, readiness)
+        Server::start(address, access(live), metrics, view, readiness)
     };
     let server = live.listen.map(serve).transpose()?;
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
@@ -241,6 +241,11 @@ fn open_pins(live: &Live, without: DisabledFeatures) -> Result<Option<Pins>, Err
         directory.display()
     );
     Ok(None)
+}
+
+/// Who may read what `--listen` serves.
+pub(super) fn access(live: &Live) -> Access {
+    Access { web_config: live.web_config.clone(), names: live.listen_names.clone() }
 }
 
 /// Gives up the capabilities that only loading the programs takes.

@@ -66,6 +66,8 @@ mod tests {
             "127.0.0.1:9464",
             "--web-config",
             "web.yml",
+            "--listen-name",
+            "pping.example",
             "--otlp",
             "http://127.0.0.1:4318",
             "-w",

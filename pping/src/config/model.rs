@@ -160,6 +160,8 @@ pub struct Live {
     pub listen: Option<SocketAddr>,
     /// The file with TLS and passwords for [`Self::listen`].
     pub web_config: Option<PathBuf>,
+    /// Names of this host beside those that it knows itself, for clients of [`Self::listen`].
+    pub listen_names: Vec<String>,
     /// The directory to pin programs, links and maps in.
     pub pin: Option<PathBuf>,
     /// The highest number of groups in metrics; the rest is `other`.

@@ -18,8 +18,8 @@ use super::{
     reload::{Reload, follow, follow_while_set, restart},
     values::{
         Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate, evidence,
-        history_memory, interface, max_flows, max_groups, max_pending, otlp_interval, port, prefix,
-        prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
+        history_memory, interface, listen_name, max_flows, max_groups, max_pending, otlp_interval, port,
+        prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
     },
 };
 
@@ -322,6 +322,19 @@ options! {
         capture: Rejected(NO_METRICS),
         reload: follow!(WebConfig, live.web_config),
         example: r#""/etc/pping/web.yml""#,
+    }
+
+    /// Accept requests for this host name too (may be given several times, or separated by commas)
+    ///
+    /// Without passwords or TLS, --listen answers only requests for an address, for `localhost` and for the host's own
+    /// name. Else a web site could have its name resolve to this host, and its scripts could read what pping measures.
+    #[arg(long = "listen-name", value_name = "NAME", value_delimiter = ',', value_parser = listen_name,
+        help_heading = "Output")]
+    listen_names: Vec<String> {
+        capture: Rejected(NO_METRICS),
+        reload: follow!(WebConfig, live.listen_names),
+        example: r#"["pping.example"]"#,
+        needs: ["listen"],
     }
 
     /// Show this many groups in metrics: those with the most samples; the rest is `other`

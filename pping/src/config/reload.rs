@@ -44,7 +44,7 @@ pub enum Change {
     Output,
     /// The address of metrics.
     Listen,
-    /// The web configuration.
+    /// The web configuration, or the names of the server.
     WebConfig,
     /// The groups in metrics, or their baseline.
     Metrics,

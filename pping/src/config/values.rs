@@ -153,6 +153,21 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// A host name in lower case, as clients write it into `Host`.
+pub(super) fn listen_name(text: &str) -> Result<String, &'static str> {
+    if text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+        return Err("addresses are accepted anyway; list names only");
+    }
+    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_in_name);
+    if name.split('.').all(is_label) {
+        Ok(name)
+    } else {
+        Err("give a host name without scheme and port, like gateway.example")
+    }
+}
+
 /// A time, or 0 for none.
 pub(super) fn rate_limit(text: &str) -> Result<Duration, &'static str> {
     duration(text).ok_or("give a number with its unit, like 100ms or 2s, or 0")
@@ -323,6 +338,21 @@ mod tests {
         ] {
             let said = address(text).unwrap_err();
             assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_name_to_listen_for_has_no_scheme_or_port() {
+        for (text, name) in
+            [("gw7", "gw7"), ("PPing.example.", "pping.example"), ("a_b-1.example", "a_b-1.example")]
+        {
+            assert_eq!(listen_name(text).as_deref(), Ok(name));
+        }
+        for text in ["gw7:9464", "http://gw7", "gw..example", "*.example", "", "g\u{fc}.example"] {
+            assert!(listen_name(text).unwrap_err().contains("without scheme and port"), "{text}");
+        }
+        for text in ["192.0.2.1", "2001:db8::1", "[::1]"] {
+            assert!(listen_name(text).unwrap_err().contains("addresses are accepted anyway"), "{text}");
         }
     }
 

@@ -4,7 +4,6 @@ use std::{
     collections::HashMap,
     io,
     net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener as StdListener},
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -19,7 +18,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{connection, site::Site};
+use super::{Access, connection, site::Site};
 
 /// The highest number of connections.
 const MAX_CONNECTIONS: usize = 64;
@@ -36,8 +35,8 @@ const RETRY: Duration = Duration::from_millis(50);
 /// A command of the agent.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Read the web configuration again, from this file if there is one.
-    Reload(Option<PathBuf>),
+    /// Let clients in as this says. Read the web configuration again.
+    Reload(Access),
     /// Stop serving.
     Stop,
 }
@@ -61,7 +60,7 @@ pub(super) async fn serve(
         }
         tokio::select! {
             command = commands.recv() => match command {
-                Some(Command::Reload(web_config)) => site.web_config.reload(web_config),
+                Some(Command::Reload(access)) => site.reload(access),
                 Some(Command::Stop) | None => break,
             },
             accepted = listener.accept(), if arrival.is_none() => match accepted {

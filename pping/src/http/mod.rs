@@ -10,6 +10,7 @@ mod connection;
 mod connections;
 mod error;
 mod events;
+mod names;
 mod negotiation;
 mod page;
 mod pages;
@@ -23,7 +24,7 @@ mod workers;
 use std::{
     io,
     net::{SocketAddr, TcpListener},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::mpsc as blocking,
     thread,
 };
@@ -36,6 +37,7 @@ use tokio::{
 
 use self::{
     connections::{Command, GRACE},
+    names::Names,
     site::Site,
     web_config::WebConfig,
 };
@@ -45,6 +47,15 @@ use crate::{capabilities, metrics::Metrics, view::View};
 /// The highest number of threads that make pages and check passwords. It is as high as the number of [`workers`], so that
 /// none of them waits for a thread.
 const BLOCKING_THREADS: usize = pages::AT_ONCE + api::AT_ONCE + auth::AT_ONCE;
+
+/// Who may read what the server has.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// The file with TLS and passwords. Without one, everyone may read.
+    pub web_config: Option<PathBuf>,
+    /// Names of this host beside those that it knows itself, in lower case.
+    pub names: Vec<String>,
+}
 
 /// A running server. It stops when this is dropped.
 #[derive(Debug)]
@@ -62,7 +73,7 @@ impl Server {
     /// read, [`Error::WebConfig`] if it is invalid, and [`Error::Io`] if the thread cannot be started.
     pub fn start(
         address: SocketAddr,
-        web_config: Option<&Path>,
+        access: Access,
         metrics: Metrics,
         view: View,
         readiness: Readiness,
@@ -71,15 +82,14 @@ impl Server {
         let listener = TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let web_config = web_config.map(Path::to_owned);
         let (commands, inbox) = mpsc::unbounded_channel();
         let (begun, has_begun) = blocking::channel();
         let (over, ended) = oneshot::channel();
         let run = move || {
-            match prepare(address, web_config) {
+            match prepare(address, access.web_config) {
                 Ok((runtime, web_config)) => {
                     begun.send(Ok(())).ok();
-                    let site = Site::new(metrics, view, readiness, web_config);
+                    let site = Site::new(metrics, view, readiness, web_config, Names::new(&access.names));
                     if let Err(error) = runtime.block_on(connections::serve(listener, site, inbox)) {
                         tracing::error!("--listen {address}: {error}; the HTTP server has stopped");
                     }
@@ -102,9 +112,10 @@ impl Server {
         self.address
     }
 
-    /// Reads the web configuration again, from this file if there is one. An invalid one is logged and changes nothing.
-    pub fn reload(&self, web_config: Option<&Path>) {
-        self.commands.send(Command::Reload(web_config.map(Path::to_owned))).ok();
+    /// Reads the web configuration again, from this file if there is one. An invalid one is logged and changes nothing. The
+    /// server has these names from now on.
+    pub fn reload(&self, access: Access) {
+        self.commands.send(Command::Reload(access)).ok();
     }
 
     /// Stops the server: accepts no more connections, and gives responses in progress a second to finish.

@@ -1,6 +1,9 @@
-//! The checks before every page, `/healthz` included: rate limit, method, body, password.
+//! The checks before every page, `/healthz` included: rate limit, method, body, host, password.
 
-use std::time::Instant;
+use std::{
+    sync::{PoisonError, RwLock},
+    time::Instant,
+};
 
 use axum::{
     body::{Body, HttpBody},
@@ -13,7 +16,7 @@ use axum::{
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 
-use super::{auth::Authenticator, pages, readiness::Readiness, web_config::WebConfig};
+use super::{Access, auth::Authenticator, names::Names, pages, readiness::Readiness, web_config::WebConfig};
 use crate::{metrics::Metrics, view::View};
 
 /// The state that all connections share.
@@ -21,12 +24,28 @@ pub(super) struct Site {
     pages: TowerToHyperService<axum::Router>,
     pub(super) web_config: WebConfig,
     authenticator: Authenticator,
+    names: RwLock<Names>,
 }
 
+/// The header by which browsers say which site a request comes from.
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
 impl Site {
-    pub(super) fn new(metrics: Metrics, view: View, readiness: Readiness, web_config: WebConfig) -> Self {
+    pub(super) fn new(
+        metrics: Metrics,
+        view: View,
+        readiness: Readiness,
+        web_config: WebConfig,
+        names: Names,
+    ) -> Self {
         let pages = TowerToHyperService::new(pages::router(metrics, view, readiness));
-        Self { pages, web_config, authenticator: Authenticator::default() }
+        Self { pages, web_config, authenticator: Authenticator::default(), names: names.into() }
+    }
+
+    /// Lets clients in as this says from now on.
+    pub(super) fn reload(&self, access: Access) {
+        *self.names.write().unwrap_or_else(PoisonError::into_inner) = Names::new(&access.names);
+        self.web_config.reload(access.web_config);
     }
 
     /// Responds to a request.
@@ -41,6 +60,8 @@ impl Site {
                 .into_response()
         } else if !request.body().is_end_stream() {
             (StatusCode::PAYLOAD_TOO_LARGE, "no page here takes a body\n").into_response()
+        } else if let Some(refusal) = self.refusal(&request, in_force.is_open()) {
+            refusal
         } else if self.authenticator.allows(&in_force.users, request.headers().get(AUTHORIZATION)).await {
             match self.pages.call(request).await {
                 Ok(response) => response.map(Body::new),
@@ -55,5 +76,15 @@ impl Site {
             response.headers_mut().insert(name, value.clone());
         }
         response
+    }
+
+    /// Returns the response to a request that another web site may have made.
+    fn refusal<B>(&self, request: &Request<B>, is_open: bool) -> Option<Response> {
+        let is_of_api = request.uri().path().starts_with("/api/");
+        if is_of_api && request.headers().get(SEC_FETCH_SITE).is_some_and(|site| site == "cross-site") {
+            let text = "other web sites cannot use /api; open its address by itself\n";
+            return Some((StatusCode::FORBIDDEN, text).into_response());
+        }
+        is_open.then(|| self.names.read().unwrap_or_else(PoisonError::into_inner).refusal(request))?
     }
 }

@@ -44,6 +44,12 @@ pub(crate) struct ActiveConfig {
 }
 
 impl ActiveConfig {
+    /// Whether everyone may read, also the scripts of a web site whose name leads here: in its name a browser sends no
+    /// password, and with TLS it wants a certificate for that name.
+    pub(crate) fn is_open(&self) -> bool {
+        self.users.is_empty() && self.tls.is_none()
+    }
+
     /// Returns what a server at `address` exposes to other hosts, if anything.
     pub(super) fn exposure(&self, address: SocketAddr) -> Option<Exposure> {
         if address.ip().to_canonical().is_loopback() {

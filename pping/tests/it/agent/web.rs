@@ -3,6 +3,7 @@
 pub(super) mod certificates;
 mod hostile;
 mod limits;
+mod names;
 pub(super) mod passwords;
 pub(super) mod privileges;
 mod scraped;
@@ -22,7 +23,7 @@ use std::{
 
 use pping::{
     groups::{GroupName, SeriesName},
-    http::{Readiness, Server},
+    http::{Access, Readiness, Server},
     metrics::Metrics,
     view::{self, View},
 };
@@ -47,26 +48,26 @@ impl Served {
         prepare(directory.path());
         let file = directory.path().join("web.yml");
         fs::write(&file, web_config).unwrap();
-        Self::start(Some(&file), directory)
+        Self::start(Access { web_config: Some(file), names: Vec::new() }, directory)
     }
 
     /// Starts a server without a web configuration.
     fn plain() -> Self {
-        Self::start(None, tempfile::tempdir().unwrap())
+        Self::start(Access::default(), tempfile::tempdir().unwrap())
     }
 
-    fn start(web_config: Option<&Path>, directory: TempDir) -> Self {
+    fn start(access: Access, directory: TempDir) -> Self {
         let metrics = Metrics::new(u32::MAX, Duration::from_mins(10));
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server = Server::start(
-            anywhere,
-            web_config,
-            metrics.clone(),
-            View::new(view::MEMORY),
-            Readiness::default(),
-        )
-        .unwrap_or_else(|error| panic!("{error}"));
+        let server =
+            Server::start(anywhere, access, metrics.clone(), View::new(view::MEMORY), Readiness::default())
+                .unwrap_or_else(|error| panic!("{error}"));
         Self { server, metrics, directory }
+    }
+
+    /// Has the server read the web configuration in this file.
+    fn reload(&self, name: &str) {
+        self.server.reload(Access { web_config: Some(self.file(name)), names: Vec::new() });
     }
 
     fn file(&self, name: &str) -> PathBuf {

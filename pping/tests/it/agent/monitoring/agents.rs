@@ -7,7 +7,7 @@ use std::{
 
 use pping::{
     groups::{GroupName, QueueName, SeriesName},
-    http::{Readiness, Server},
+    http::{Access, Readiness, Server},
     metrics::{Fill, Metrics},
     quality,
     residence::{InterfaceTimes, Times},
@@ -50,8 +50,15 @@ impl Agent {
         let metrics = Metrics::new(100, Duration::from_mins(10));
         metrics.score_by(quality::load(None).unwrap());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let serve =
-            || Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default());
+        let serve = || {
+            Server::start(
+                address,
+                Access::default(),
+                metrics.clone(),
+                View::new(view::MEMORY),
+                Readiness::default(),
+            )
+        };
         let server = ok(host.enter(serve)).unwrap();
         let mut counters = Counters::ZERO;
         let mut seconds = 0;

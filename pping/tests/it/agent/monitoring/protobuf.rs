@@ -8,7 +8,7 @@ use std::{
 };
 
 use pping::{
-    http::{Readiness, Server},
+    http::{Access, Readiness, Server},
     metrics::{Fill, Metrics},
     snapshot::{InterfaceCounters, Snapshot},
     view::{self, View},
@@ -247,7 +247,13 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
     let metrics = Metrics::new(100, Duration::from_mins(10));
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
     let _server = ok(host.enter(|| {
-        Server::start(address, None, metrics.clone(), View::new(view::MEMORY), Readiness::default())
+        Server::start(
+            address,
+            Access::default(),
+            metrics.clone(),
+            View::new(view::MEMORY),
+            Readiness::default(),
+        )
     }))
     .unwrap();
     let site = [("site", "a \"b\" \\ é")];

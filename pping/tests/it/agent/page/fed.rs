@@ -7,7 +7,7 @@ use std::{
 
 use pping::{
     groups::{GroupName, SeriesName},
-    http::{Readiness, Server},
+    http::{Access, Readiness, Server},
     metrics::Metrics,
     snapshot::{InterfaceCounters, Snapshot},
     view::{self, CELL, CELLS, Reading, View},
@@ -55,7 +55,7 @@ impl FedServer {
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let metrics = Metrics::new(100, Duration::from_mins(10));
-        let serve = || Server::start(address, None, metrics, view.clone(), Readiness::default());
+        let serve = || Server::start(address, Access::default(), metrics, view.clone(), Readiness::default());
         let server = ok(host.enter(serve)).unwrap();
         let (counted, mut counters) = (view.clone(), Counters::ZERO);
         let counting = EverySecond::start(move || count(&counted, &mut counters));

@@ -101,7 +101,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
 
     // An invalid file changes nothing, even if a reload is requested.
     fs::write(served.file("server.key"), "no key").unwrap();
-    served.server.reload(Some(&served.file("web.yml")));
+    served.reload("web.yml");
     thread::sleep(Duration::from_millis(1_200));
     assert_eq!(status("new.pem"), 200);
 
@@ -118,7 +118,7 @@ fn web_certificates_may_be_renewed_and_keys_be_part_of_the_file() {
         indented("inline.key")
     );
     fs::write(served.file("web.yml"), web_config).unwrap();
-    served.server.reload(Some(&served.file("web.yml")));
+    served.reload("web.yml");
     wait_until("the new file is used", || status("other.pem") == 200);
 }
 
