@@ -3,17 +3,21 @@
 mod reason;
 mod server;
 
-use std::{fs, path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 pub(crate) use reason::reason;
 
 use rustls::{
     ClientConfig, RootCertStore,
-    client::danger::ServerCertVerifier,
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
-use server::{Anyone, Listed};
+use server::Verifier;
+
+use crate::text;
+
+/// The longest file, bytes: all authorities that a system trusts.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Which servers to trust.
 #[derive(Clone, Copy, Debug)]
@@ -52,12 +56,12 @@ pub(crate) fn client(
     identity: Option<Identity<'_>>,
 ) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = match trusted {
-        Trusted::Anyone => Arc::new(Anyone(Arc::clone(&provider))),
+    let verifier = match trusted {
+        Trusted::Anyone => Verifier::anyone(Arc::clone(&provider)),
         Trusted::Listed(file) => {
             let (roots, certificates) = file.map_or_else(from_system, from_file)?;
-            let verifier = Listed::new(roots, certificates, Arc::clone(&provider));
-            Arc::new(verifier.map_err(TlsError::Authorities)?)
+            let verifier = Verifier::listed(roots, certificates, Arc::clone(&provider));
+            verifier.map_err(TlsError::Authorities)?
         }
     };
     #[expect(clippy::expect_used, reason = "ring is known to have the ciphers of the default versions")]
@@ -65,7 +69,7 @@ pub(crate) fn client(
         .with_safe_default_protocol_versions()
         .expect("ring has the ciphers of the default versions")
         .dangerous()
-        .with_custom_certificate_verifier(verifier);
+        .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
@@ -114,16 +118,21 @@ impl Identity<'_> {
         let wrong = |path: &Path, reason: String| TlsError::Identity(format!("{}: {reason}", path.display()));
         let certificates =
             certificates(self.certificate).map_err(|reason| wrong(self.certificate, reason))?;
-        let bytes = fs::read(self.key).map_err(|error| wrong(self.key, error.to_string()))?;
+        let bytes = read(self.key).map_err(|error| wrong(self.key, error.to_string()))?;
         let key = PrivateKeyDer::from_pem_slice(&bytes)
             .map_err(|error| wrong(self.key, format!("it contains no key in PEM: {error}")))?;
         Ok((certificates, key))
     }
 }
 
+/// Reads a file with certificates or a key, as other files that people write.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    text::read_bytes(text::open(path)?, MAX_BYTES)
+}
+
 /// The certificates in a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let bytes = read(path).map_err(|error| error.to_string())?;
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
     let certificates = certificates.map_err(|error| format!("this is not PEM: {error}"))?;
     if certificates.is_empty() {

@@ -79,6 +79,7 @@ fn otlp_what_cannot_be_is_named_before_anything_is_attached() {
         ),
         (format!("{https} --otlp-ca {}", path("no-ca")), vec!["--otlp-ca", "no-ca", "no certificate"]),
         (format!("{https} --otlp-ca {}", path("broken-ca")), vec!["--otlp-ca", "broken-ca", "certificate 1"]),
+        (format!("{https} --otlp-ca /dev/zero"), vec!["--otlp-ca", "/dev/zero", "not a regular file"]),
         (format!("{https} --otlp-ca {}", path("missing")), vec!["--otlp-ca", "missing", "No such file"]),
         (format!("--otlp http://a --otlp-ca {}", path("no-ca")), vec!["--otlp-ca", "https"]),
         (format!("--otlp-headers {}", path("open")), vec!["--otlp-headers", "--otlp"]),

@@ -46,6 +46,8 @@ fn top_shows_a_certificate_and_trusts_an_authority_as_it_is_told() {
         (format!("--cacert {ca} --cert {key} --key {key}"), 2, "no certificate in PEM"),
         (format!("--cacert {key}"), 2, "--cacert"),
         (format!("--key {key}"), 2, "--cert"),
+        ("--cacert /dev/zero".to_owned(), 2, "--cacert /dev/zero: this is not a regular file"),
+        (format!("--cert {client} --key /dev/zero"), 2, "/dev/zero: this is not a regular file"),
     ] {
         let (ended, said) = top(router, &format!("{secure} {arguments}"));
         assert!(ended == Some(code) && said.contains(reason), "{arguments}: {ended:?} {said}");
