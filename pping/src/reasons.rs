@@ -42,6 +42,10 @@ pub const LOSSES: [Reason; 3] = [
     ),
 ];
 
+/// What to do about flows whose timestamps cannot be used.
+const SEQUENCE_NUMBERS: &str =
+    "--tcp-method auto and --methods all, the defaults, measure it by sequence numbers";
+
 /// Why packets are not tracked.
 pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
     reason("non_ip", "not IP", "packets that are not IP", "harmless"),
@@ -66,15 +70,15 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
     reason(
         "unsupported",
         "unsupported",
-        "what no method measures, such as UDP other than DNS and QUIC",
+        "what no method measures, such as ICMP errors, and UDP other than DNS and QUIC",
         "harmless",
     ),
-    reason("no_timestamp", "no timestamps", "TCP without timestamps", "have tcp-seq among --methods"),
+    reason("no_timestamp", "no timestamps", "TCP without timestamps", SEQUENCE_NUMBERS),
     reason(
         "unusable_timestamp",
         "unusable timestamps",
-        "TCP whose timestamps stand still or are zero",
-        "have tcp-seq among --methods",
+        "TCP whose timestamps stand still, go back or are zero",
+        SEQUENCE_NUMBERS,
     ),
     reason(
         "no_flow",
@@ -89,8 +93,8 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
     reason(
         "other_hook",
         "copies",
-        "passed the other hook of the interface too, which forwards to itself",
-        "normal on a router with one arm",
+        "passed the other hook of the interface too, which loops back or forwards to itself",
+        "normal on lo, and on a router with one arm",
     ),
 ];
 
