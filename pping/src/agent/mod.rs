@@ -12,6 +12,7 @@ mod reload;
 mod rotation;
 mod setup;
 mod shutdown;
+mod slow_start;
 mod state;
 mod worst;
 

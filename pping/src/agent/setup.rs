@@ -19,6 +19,7 @@ use tokio::{
 use super::{
     groups::GroupsFile,
     interfaces::Interfaces,
+    slow_start::SlowStart,
     state::{Agent, Inputs, Losses},
 };
 use crate::{
@@ -48,6 +49,9 @@ use crate::{
     records::{Reporter, format},
     view::View,
 };
+
+/// What most of a start waits for.
+const LOADING: &str = "loading the kernel programs";
 
 /// Loads and attaches the programs, opens the output, and begins to serve.
 pub(super) async fn set_up(
@@ -92,7 +96,8 @@ pub(super) async fn set_up(
         Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
 
     let notify = Notify::from_environment();
-    notify.status("loading the kernel programs");
+    notify.status(LOADING);
+    let slow_start = if has_screen { None } else { Some(SlowStart::begin(LOADING)?) };
     if let Some(pins) = &pins {
         pins.fit(&mut options)?;
     }
@@ -126,6 +131,7 @@ pub(super) async fn set_up(
     let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
     begin_measuring(&mut kernel, hooks, pins.as_ref())?;
+    drop(slow_start);
     give_up_privileges();
 
     let mut agent = Box::new(Agent {
