@@ -100,6 +100,35 @@ fn a_reload_with_a_mistake_changes_nothing_and_names_its_position() {
 }
 
 #[test]
+fn a_groups_file_that_is_empty_for_a_moment_leaves_the_groups_as_they_were() {
+    let groups = tempfile::tempdir().unwrap();
+    let path = groups.path().join("groups.csv");
+    fs::write(&path, format!("{}/32,the-server\n", Topology::SERVER_IPV4)).unwrap();
+    let text = format!("{ONE}groups = \"{}\"\n", path.display());
+    let mut agent = Agent::new(&text);
+    let pings = endless_ping(agent.topology.client(), Topology::SERVER_IPV4);
+    let samples_of = |agent: &Agent, group: &str| {
+        let name = "pping_rtt_seconds_count";
+        scrape(agent.topology.router()).sum(name, &[("group", group)]).unwrap_or(0.0)
+    };
+    wait_until("the group is measured", || samples_of(&agent, "the-server") > 3.0);
+    // A program that writes the file anew has truncated it.
+    fs::write(&path, "").unwrap();
+    agent.reload(&text, "the groups stay as they were");
+    let said = ok(agent.process.stderr());
+    assert!(said.contains("groups.csv:1:1: ") && said.contains("there is no prefix in this file"), "{said}");
+    let before = samples_of(&agent, "the-server");
+    wait_until("the group is still measured", || samples_of(&agent, "the-server") > before + 3.0);
+    assert!(samples_of(&agent, "unlisted") < 1.0);
+    // The next reload takes what was written.
+    fs::write(&path, format!("{}/32,renamed\n", Topology::SERVER_IPV4)).unwrap();
+    ok(agent.process.signal(Signal::SIGHUP));
+    wait_until("the new group is measured", || samples_of(&agent, "renamed") > 3.0);
+    drop(pings);
+    interrupt(agent.process);
+}
+
+#[test]
 fn a_reload_names_fixed_options_and_applies_the_rest() {
     let mut agent = Agent::new(ONE);
     agent.reload(
