@@ -21,7 +21,7 @@ Examples:
   pping -i eth0                            samples of all flows, pings and DNS queries that pass eth0
   pping -i eth0 --rate-limit 0             every sample there is
   pping -i eth0 --format jsonl | jq 'select(.type == \"rtt\").rtt'
-                                           one JSON record a line, and the RTTs among them
+                                           one JSON record a line, and the RTTs among them, in nanoseconds
   pping -i eth0 --methods tcp-handshake,dns
                                            how long connections and names take to begin with
   pping -r trace.pcapng                    samples of a capture, without root
