@@ -1,13 +1,15 @@
 //! The summary at the end of a run: what was measured, and everything that was not, with why and what to do.
 
 mod capture;
+mod count;
 mod missing;
 
 use std::{fmt, time::Duration};
 
-use pping_common::abi::{Counters, Lost};
+use pping_common::abi::{Counters, Direction, Lost};
 
 pub use self::capture::Replayed;
+use self::count::Count;
 use crate::{
     aggregate::Totals,
     packet_cost,
@@ -28,6 +30,8 @@ pub struct Summary {
     pub totals: Totals,
     /// Records, and lines of `--hdr-log`, that were dropped on their way to their file.
     pub lines_lost: u64,
+    /// Whether packets to this host itself were left out (no `--include-local`).
+    pub is_without_local: bool,
     /// The capture, if one was read.
     pub capture: Option<Replayed>,
 }
@@ -38,7 +42,7 @@ impl fmt::Display for Summary {
         let packets = counters.all_packets();
         let samples: u64 = counters.samples.iter().flatten().sum();
         let duration = self.capture.as_ref().map_or(self.duration, |capture| capture.span).as_secs_f64();
-        write!(f, "{duration:.1} s, {packets} packets, {samples} samples")?;
+        write!(f, "{duration:.1} s, {}, {}", Count(packets, "packet"), Count(samples, "sample"))?;
         if self.capture.is_some() {
             let seconds = self.duration.as_secs_f64();
             write!(f, ", read in {seconds:.1} s")?;
@@ -48,9 +52,14 @@ impl fmt::Display for Summary {
         }
         writeln!(f)?;
         self.write_series(f)?;
-        missing::write(f, counters)?;
         if let Some(capture) = &self.capture {
+            // What is wrong with the capture comes before what follows from it.
+            capture.write_causes(f)?;
+            missing::write(f, counters, capture.cause())?;
             capture.write_missing(f)?;
+        } else {
+            missing::write(f, counters, None)?;
+            self.write_local(f)?;
         }
         self.write_cost(f)?;
         self.write_lost(f)
@@ -70,9 +79,23 @@ impl Summary {
             let quantiles = distribution.quantiles([0.5, 0.9, 0.99]).unwrap_or_default();
             let [p50, p90, p99] = quantiles.map(|rtt| rtt as f64 / 1e6);
             let count = distribution.count();
-            writeln!(f, "{count:>9} samples  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms")?;
+            let samples = if count == 1 { "sample " } else { "samples" };
+            writeln!(f, "{count:>9} {samples}  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms")?;
         }
         Ok(())
+    }
+
+    /// Says that packets to this host were left out, if nothing else was to be measured on egress. Nothing counts them.
+    fn write_local(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |direction: Direction| self.counters.samples[direction as usize].iter().sum::<u64>();
+        if !self.is_without_local || of(Direction::Ingress) == 0 || of(Direction::Egress) > 0 {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "not measured: what came to this host itself, which is not counted, so no sample matched on egress; \
+             --include-local measures how soon this host answers"
+        )
     }
 
     /// Writes the cost of the kernel programs, unless too few packets were timed. A capture has no timed packets.
@@ -90,7 +113,7 @@ impl Summary {
         if self.capture.is_some() && lines == 0 {
             return Ok(());
         }
-        write!(f, "lost: {events} events, {lines} lines")?;
+        write!(f, "lost: {}, {}", Count(events, "event"), Count(lines, "line"))?;
         if events > 0 {
             write!(f, "; use --aggregate, or raise --rate-limit")?;
         }
@@ -103,11 +126,7 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::{
-        abi::{Direction, Tally},
-        parse::Untracked,
-        rtt::Method,
-    };
+    use pping_common::{abi::Tally, parse::Untracked, rtt::Method};
 
     use super::*;
     use crate::records::untracked_name;
@@ -116,7 +135,8 @@ mod tests {
         let duration = Duration::from_millis(1500);
         let totals = Totals::default();
         let counters = *counters;
-        Summary { duration, counters, totals, lines_lost: 0, capture: None }.to_string()
+        Summary { duration, counters, totals, lines_lost: 0, is_without_local: false, capture: None }
+            .to_string()
     }
 
     #[test]
@@ -179,6 +199,35 @@ mod tests {
     }
 
     #[test]
+    fn packets_to_this_host_are_named_if_nothing_matched_on_egress() {
+        let said = |[ingress, egress]: [u64; 2], is_without_local| {
+            let mut counters = Counters::ZERO;
+            counters.samples[Direction::Ingress as usize][0] = ingress;
+            counters.samples[Direction::Egress as usize][0] = egress;
+            let (duration, totals) = (Duration::from_secs(2), Totals::default());
+            let summary =
+                Summary { duration, counters, totals, lines_lost: 0, is_without_local, capture: None };
+            summary.to_string().contains("\nnot measured: what came to this host itself")
+        };
+        assert!(said([1, 0], true));
+        assert!(!said([1, 1], true) && !said([0, 0], true) && !said([1, 0], false));
+    }
+
+    #[test]
+    fn one_of_a_kind_is_no_plural() {
+        let counters =
+            Counters { one_way_flows: 1, dns_queries: [1, 0], dns_unanswered: 1, ..Counters::ZERO };
+        let said = summary(&counters);
+        for line in [
+            "\nnot measured: 1 TCP flow (one_way): ",
+            "\nnot answered: 1 of 1 DNS queries\n",
+            "\nlost: 0 events, 0 lines\n",
+        ] {
+            assert!(said.contains(line), "{said}");
+        }
+    }
+
+    #[test]
     fn interfaces_have_a_column_if_they_have_names() {
         let rows = |names: [Option<&str>; 2]| {
             let (mut totals, mut tally) = (Totals::default(), Tally::EMPTY);
@@ -191,6 +240,7 @@ mod tests {
                 counters: Counters::ZERO,
                 totals,
                 lines_lost: 0,
+                is_without_local: false,
                 capture: None,
             };
             summary

@@ -30,7 +30,7 @@ use ipnet::IpNet;
 #[cfg(feature = "live")]
 pub(crate) use player::{Command, Player, Position};
 use pping_common::parse::Untracked;
-pub use report::{Report, TcpFlows};
+pub use report::{Echoes, Report, TcpFlows};
 pub use settings::Settings;
 pub use survey::{Survey, Surveyed};
 use tokio::signal::unix::{SignalKind, signal};
@@ -166,10 +166,13 @@ impl Replay {
                 counters: self.engine.tracker.report.counters,
                 totals: self.intervals.into_totals(),
                 lines_lost,
+                // A capture does not tell which addresses were local.
+                is_without_local: false,
                 capture: Some(Replayed {
                     span: Duration::from_nanos(self.engine.span()),
                     skipped,
                     tcp_flows: self.engine.tracker.report.tcp_flows,
+                    echoes: self.engine.tracker.report.echoes,
                     surveyed: self.engine.tracker.survey.outcome(),
                     split,
                     unopened_tunnels: self.engine.tracker.unopened_tunnels,

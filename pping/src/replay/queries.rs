@@ -1,4 +1,4 @@
-//! Pending DNS queries.
+//! Pending DNS queries and echo requests.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,12 +8,15 @@ use std::{
 use foldhash::fast::RandomState;
 use pping_common::{
     dns::{Query, QueryKey, is_unanswered},
-    flow::{Address, Ipv4, Ipv6},
+    flow::{FlowKey, Ipv4, Ipv6},
     limits::{MAX_QUERIES, SECOND},
 };
 
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
+
+/// A request that has waited for less than this when the capture ends may have had its reply after that, ns.
+const UNDECIDED: u64 = SECOND;
 
 /// The clock of pending queries, ns: the time from the first packet to the newest. After a packet that is more than a minute older
 /// than the newest, counting goes on from that packet's time.
@@ -46,24 +49,25 @@ struct PendingQuery {
     number: u64,
 }
 
-/// The queries of an address family. The hash has a seed of its own, so no capture can be made to collide.
-pub(super) struct Queries<A> {
-    pending: HashMap<QueryKey<A>, PendingQuery, RandomState>,
+/// The queries of an address family, by what their response has in common with them. The hash has a seed of its own, so no
+/// capture can be made to collide.
+pub(super) struct Queries<K> {
+    pending: HashMap<K, PendingQuery, RandomState>,
     /// Queries in the order in which they were sent, the oldest first. Queries that are no longer pending may still be in it.
-    asked: VecDeque<(u64, QueryKey<A>)>,
+    asked: VecDeque<(u64, K)>,
     numbers: u64,
 }
 
-impl<A> Default for Queries<A> {
+impl<K> Default for Queries<K> {
     fn default() -> Self {
         Self { pending: HashMap::default(), asked: VecDeque::new(), numbers: 0 }
     }
 }
 
-impl<A: Address + Eq + Hash> Queries<A> {
+impl<K: Copy + Eq + Hash> Queries<K> {
     /// Adds a query from a packet at `now`, ns. If the same query is pending already, it is void from now on: its response gives no
     /// RTT. Returns how many queries turned out to be unanswered.
-    pub(super) fn insert(&mut self, key: QueryKey<A>, now: u64, elapsed: Elapsed) -> u64 {
+    pub(super) fn insert(&mut self, key: K, now: u64, elapsed: Elapsed) -> u64 {
         let elapsed = elapsed.elapsed;
         let before = self.pending.get(&key).map(|pending| is_unanswered(pending.asked, elapsed));
         let query = if before == Some(false) { Query::repeated(now) } else { Query::sent(now) };
@@ -81,7 +85,7 @@ impl<A: Address + Eq + Hash> Queries<A> {
     }
 
     /// Removes the query that a response answers. Returns it, and whether it has waited too long.
-    pub(super) fn take(&mut self, key: &QueryKey<A>, elapsed: Elapsed) -> Option<(Query, bool)> {
+    pub(super) fn take(&mut self, key: &K, elapsed: Elapsed) -> Option<(Query, bool)> {
         let pending = self.pending.remove(key)?;
         Some((pending.query, is_unanswered(pending.asked, elapsed.elapsed)))
     }
@@ -102,6 +106,14 @@ impl<A: Address + Eq + Hash> Queries<A> {
         unanswered
     }
 
+    /// The numbers of queries without a response at the end of the capture: of those that have waited, and of those that
+    /// may have had one after the end.
+    fn left(&self, elapsed: Elapsed) -> (u64, u64) {
+        let has_waited = |it: &&PendingQuery| elapsed.elapsed.saturating_sub(it.asked) >= UNDECIDED;
+        let unanswered = self.pending.values().filter(has_waited).count();
+        (unanswered as u64, (self.pending.len() - unanswered) as u64)
+    }
+
     /// Removes the query that was sent the longest ago.
     fn make_room(&mut self) {
         while let Some((number, key)) = self.asked.pop_front() {
@@ -113,18 +125,45 @@ impl<A: Address + Eq + Hash> Queries<A> {
     }
 }
 
-/// The queries of both families.
+/// An echo request: its flow, the endpoint that sent it, and its sequence number.
+pub(super) type EchoKey<A> = (FlowKey<A>, u8, u16);
+
+/// What is pending of an address family.
+pub(super) struct Asked<A> {
+    pub(super) dns: Queries<QueryKey<A>>,
+    pub(super) echoes: Queries<EchoKey<A>>,
+}
+
+impl<A> Default for Asked<A> {
+    fn default() -> Self {
+        Self { dns: Queries::default(), echoes: Queries::default() }
+    }
+}
+
+/// What is pending of both families.
 #[derive(Default)]
-pub(super) struct BothQueries {
-    pub(super) v4: Queries<Ipv4>,
-    pub(super) v6: Queries<Ipv6>,
+pub(super) struct BothAsked {
+    pub(super) v4: Asked<Ipv4>,
+    pub(super) v6: Asked<Ipv6>,
     pub(super) elapsed: Elapsed,
 }
 
-impl BothQueries {
-    /// Removes the queries that have waited too long by the time of the newest packet, and returns their number.
-    pub(super) fn expire(&mut self) -> u64 {
-        self.v4.expire(self.elapsed) + self.v6.expire(self.elapsed)
+impl BothAsked {
+    /// Removes what has waited too long by the time of the newest packet. Returns the numbers of DNS queries and of echo
+    /// requests.
+    pub(super) fn expire(&mut self) -> (u64, u64) {
+        let Self { v4, v6, elapsed } = self;
+        (
+            v4.dns.expire(*elapsed) + v6.dns.expire(*elapsed),
+            v4.echoes.expire(*elapsed) + v6.echoes.expire(*elapsed),
+        )
+    }
+
+    /// The numbers of echo requests without a reply at the end of the capture: of those that have waited, and of those
+    /// that may have had one after the end.
+    pub(super) fn echoes_left(&self) -> (u64, u64) {
+        let (v4, v6) = (self.v4.echoes.left(self.elapsed), self.v6.echoes.left(self.elapsed));
+        (v4.0 + v6.0, v4.1 + v6.1)
     }
 }
 
@@ -162,6 +201,18 @@ mod tests {
         assert_eq!(after(45 * SECOND - 1), 5 * SECOND);
         assert_eq!(after(45 * SECOND), 5 * SECOND + 1);
         assert_eq!(after(u64::MAX), u64::MAX - 40 * SECOND + 1);
+    }
+
+    #[test]
+    fn what_was_just_asked_is_not_left_unanswered() {
+        let mut queries = Queries::default();
+        for number in 0..3 {
+            queries.insert(key(number), 0, at(u64::from(number) * SECOND));
+        }
+        assert_eq!(
+            [SECOND, 2 * SECOND, 3 * SECOND].map(|elapsed| queries.left(at(elapsed))),
+            [(1, 2), (2, 1), (3, 0)]
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pping_common::{
     },
     flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
     parse::{Frame, Segment},
-    rtt::{RttSummary, Rules, Sample},
+    rtt::{Method, RttSummary, Rules, Sample},
 };
 
 use super::{series::Series, settings::Settings};
@@ -44,6 +44,19 @@ pub struct TcpFlows {
     pub one_way: u64,
     /// Those of which nobody answered the SYN.
     pub unanswered: u64,
+    /// Those that sequence numbers measure since their timestamps stopped, stood still or went back.
+    pub switched: u64,
+}
+
+/// The echo requests of the capture.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Echoes {
+    /// All of them.
+    pub requests: u64,
+    /// Those without a reply within 10 s, or until the capture ended.
+    pub unanswered: u64,
+    /// Those of the last second that had no reply before the capture ended.
+    pub undecided: u64,
 }
 
 /// The counters and reports so far.
@@ -54,6 +67,8 @@ pub struct Report {
     pub events: Vec<Event>,
     /// The TCP flows that have ended.
     pub tcp_flows: TcpFlows,
+    /// The echo requests.
+    pub echoes: Echoes,
     pub(super) series: Series,
     /// The worst flow directions since they were last taken, and how many packets each end must have sent to be ranked.
     worst: Option<(Ranking<Contender>, u64)>,
@@ -68,6 +83,7 @@ impl Report {
             counters: Counters::ZERO,
             events: Vec::new(),
             tcp_flows: TcpFlows::default(),
+            echoes: Echoes::default(),
             series: Series::new(*grouping, Arc::clone(labels), *max_groups),
             worst: worst.map(|(limit, packets)| (Ranking::new(limit), packets)),
             emit: *emit,
@@ -211,6 +227,10 @@ impl Report {
         self.tcp_flows.measured += u64::from(is_measured);
         self.tcp_flows.one_way += u64::from(is_one_way);
         self.tcp_flows.unanswered += u64::from(is_unanswered);
+        let methods = self.rules.methods;
+        let may_switch = methods.has(Method::TcpTs) && methods.has(Method::TcpSeq) && !methods.has_both();
+        let has_unusable = |&endpoint: &Endpoint| flow.hot.protocol_state.has_unusable(endpoint);
+        self.tcp_flows.switched += u64::from(may_switch && endpoints.iter().any(has_unusable));
     }
 
     /// Reports the end of a flow, due to `reason` unless it closed before.

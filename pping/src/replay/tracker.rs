@@ -12,7 +12,7 @@ use pping_common::{
 };
 
 use super::{
-    queries::{BothQueries, Elapsed, Queries},
+    queries::{Asked, BothAsked, EchoKey, Elapsed, Queries},
     report::{PacketMetadata, Report},
     settings::Settings,
     survey::Survey,
@@ -30,7 +30,7 @@ pub struct Tracker {
     excluded: Lookup,
     frame: Frame,
     tables: Tables,
-    queries: BothQueries,
+    asked: BothAsked,
     /// What the first packets show.
     pub survey: Survey,
     /// Packets of tunnels that were not entered, by the index of their kind in [`Decap::EACH`].
@@ -48,7 +48,7 @@ impl Tracker {
             local: HashSet::new(),
             frame: Frame::EMPTY,
             tables: Tables::default(),
-            queries: BothQueries::default(),
+            asked: BothAsked::default(),
             survey: Survey::default(),
             unopened_tunnels: [0; Decap::EACH.len()],
         }
@@ -67,8 +67,8 @@ impl Tracker {
     /// Tracks a packet. `second` is the present second of the count by which idle time is measured.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, second: u64) {
-        let Self { report, settings, scope, local, excluded, frame, tables, queries, survey, .. } = self;
-        queries.elapsed.advance(packet.time);
+        let Self { report, settings, scope, local, excluded, frame, tables, asked, survey, .. } = self;
+        asked.elapsed.advance(packet.time);
         let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
         let (direction, protocol) = (packet.direction.unwrap_or(Direction::Ingress), frame.protocol as usize);
         report.counters.packet(direction, protocol, packet.bytes.frame_len, frame.traffic_class);
@@ -86,10 +86,10 @@ impl Tracker {
         let mut packet = Tracked { frame, metadata, settings, local, excluded, report };
         let is_dns = packet.frame.transport.kind == Kind::Dns;
         let tracked = parsed.and_then(|()| match family {
-            Family::V4 if is_dns => packet.message(&mut queries.v4, queries.elapsed),
-            Family::V6 if is_dns => packet.message(&mut queries.v6, queries.elapsed),
-            Family::V4 => packet.track(&mut tables.v4),
-            Family::V6 => packet.track(&mut tables.v6),
+            Family::V4 if is_dns => packet.message(&mut asked.v4.dns, asked.elapsed),
+            Family::V6 if is_dns => packet.message(&mut asked.v6.dns, asked.elapsed),
+            Family::V4 => packet.track(&mut tables.v4, (&mut asked.v4, asked.elapsed)),
+            Family::V6 => packet.track(&mut tables.v6, (&mut asked.v6, asked.elapsed)),
         });
         if let Err(reason) = tracked {
             self.report.counters.untracked[reason as usize] += 1;
@@ -114,8 +114,8 @@ impl Tracker {
         let now = time.saturating_add(1);
         self.tables.v4.sweep(now, second, &mut self.report);
         self.tables.v6.sweep(now, second, &mut self.report);
-        self.queries.elapsed.advance(time);
-        self.expire_queries();
+        self.asked.elapsed.advance(time);
+        self.expire_asked();
     }
 
     /// Adds the traffic of all flows since the last call to their series.
@@ -126,13 +126,18 @@ impl Tracker {
 
     /// Removes all flows, since the capture is over, and reports their end.
     pub fn finish(&mut self) {
-        self.expire_queries();
+        self.expire_asked();
+        let (unanswered, undecided) = self.asked.echoes_left();
+        self.report.echoes.unanswered += unanswered;
+        self.report.echoes.undecided += undecided;
         self.tables.v4.finish(&mut self.report);
         self.tables.v6.finish(&mut self.report);
     }
 
-    fn expire_queries(&mut self) {
-        self.report.counters.dns_unanswered += self.queries.expire();
+    fn expire_asked(&mut self) {
+        let (queries, requests) = self.asked.expire();
+        self.report.counters.dns_unanswered += queries;
+        self.report.echoes.unanswered += requests;
     }
 
     /// The series that are not empty, in the order in which they began.
@@ -170,7 +175,11 @@ struct Tracked<'a> {
 impl Tracked<'_> {
     /// Counts the packet for its flow, matches it and records it. An error says why it is not measured.
     #[inline]
-    fn track<A: Address + Eq + Hash>(&mut self, table: &mut Table<A>) -> Result<(), Untracked> {
+    fn track<A: Address + Eq + Hash>(
+        &mut self,
+        table: &mut Table<A>,
+        asked: (&mut Asked<A>, Elapsed),
+    ) -> Result<(), Untracked> {
         let transport = &self.frame.transport;
         let PacketMetadata { now, second, .. } = self.metadata;
         let (key, from) = FlowKey::<A>::new(self.metadata.interface_id, self.frame);
@@ -189,6 +198,9 @@ impl Tracked<'_> {
         }
         entry.has_counted[from as usize] = true;
         self.report.noted(noted, self.metadata);
+        if transport.kind == Kind::Echo {
+            self.echo((key, from), asked);
+        }
         if flow.is_fold_due() {
             self.report.fold(&key, flow);
         }
@@ -227,7 +239,7 @@ impl Tracked<'_> {
     /// Counts a DNS message, and records a query or matches a response. An error says why it is not measured.
     fn message<A: Address + Eq + Hash>(
         &mut self,
-        queries: &mut Queries<A>,
+        queries: &mut Queries<QueryKey<A>>,
         elapsed: Elapsed,
     ) -> Result<(), Untracked> {
         if self.is_excluded() {
@@ -255,6 +267,24 @@ impl Tracked<'_> {
             self.report.sample_without_flow::<A>(&sample, frame, self.metadata);
         }
         Ok(())
+    }
+
+    /// Counts an echo request, and whether it has a reply.
+    fn echo<A: Address + Eq + Hash>(
+        &mut self,
+        (key, from): (FlowKey<A>, Endpoint),
+        (asked, elapsed): (&mut Asked<A>, Elapsed),
+    ) {
+        let (echo, count) = (self.frame.transport.echo, &mut self.report.echoes);
+        if echo.is_reply {
+            let request: EchoKey<A> = (key, from.other() as u8, echo.sequence);
+            let is_late = asked.echoes.take(&request, elapsed).is_some_and(|(_, is_late)| is_late);
+            count.unanswered += u64::from(is_late);
+        } else {
+            let request: EchoKey<A> = (key, from as u8, echo.sequence);
+            count.requests += 1;
+            count.unanswered += asked.echoes.insert(request, self.metadata.now, elapsed);
+        }
     }
 
     fn is_excluded(&self) -> bool {

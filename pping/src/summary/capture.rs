@@ -5,11 +5,12 @@ use std::{fmt, time::Duration};
 use clap::ValueEnum as _;
 use pping_common::parse::Decap;
 
+use super::count::Count;
 use crate::{
     Error,
     capture::Skipped,
     config::Tunnel,
-    replay::{Surveyed, TcpFlows},
+    replay::{Echoes, Surveyed, TcpFlows},
 };
 
 /// A capture that was read.
@@ -21,6 +22,8 @@ pub struct Replayed {
     pub skipped: Skipped,
     /// Its TCP flows.
     pub tcp_flows: TcpFlows,
+    /// Its echo requests.
+    pub echoes: Echoes,
     /// What its first packets show.
     pub surveyed: Surveyed,
     /// The names of the interfaces over which its flows are split, if they are.
@@ -31,14 +34,42 @@ pub struct Replayed {
     pub fault: Option<Error>,
 }
 
+/// What a line says whose reason is the cause in a line before.
+pub(super) const FOLLOWS: &str = ": follows from that, since no answer was captured with what it answers";
+
+/// What is wrong with a capture as a whole.
+#[derive(Clone, Copy)]
+pub(super) enum Cause {
+    /// The two directions of flows are at different interfaces.
+    Split,
+    /// There is one direction only.
+    OneDirection,
+}
+
 impl Replayed {
+    /// What is wrong with the directions of this capture, if anything.
+    pub(super) fn cause(&self) -> Option<Cause> {
+        let Surveyed { conversations, one_sided, .. } = self.surveyed;
+        if self.split.is_some() {
+            Some(Cause::Split)
+        } else {
+            (conversations > 0 && one_sided == conversations).then_some(Cause::OneDirection)
+        }
+    }
+
+    /// Writes a line for each thing that is wrong with the capture as a whole.
+    pub(super) fn write_causes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_copies(f)?;
+        self.write_sides(f)
+    }
+
     /// Writes a line for each reason why this capture gave fewer samples than its packets suggest.
     pub(super) fn write_missing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_skipped(f)?;
         self.write_tunnels(f)?;
         self.write_few_samples(f)?;
-        self.write_sides(f)?;
-        self.write_copies(f)
+        self.write_switched(f)?;
+        self.write_echoes(f)
     }
 
     fn write_skipped(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +84,7 @@ impl Replayed {
             ),
         ] {
             if packets > 0 {
-                writeln!(f, "left out: {packets} packets {why}")?;
+                writeln!(f, "left out: {} {why}", Count(packets, "packet"))?;
             }
         }
         Ok(())
@@ -76,15 +107,17 @@ impl Replayed {
         let names: Vec<_> = found.into_iter().map(|(name, _)| name).collect();
         writeln!(
             f,
-            "not measured: {packets} packets in tunnels that pping did not enter; to measure what is inside, add --decap {}",
+            "not measured: {} in tunnels that pping did not enter; to measure what is inside, add --decap {}",
+            Count(packets, "packet"),
             names.join(",")
         )
     }
 
     /// Says why fewer than half of the TCP flows gave a sample.
     fn write_few_samples(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TcpFlows { all, measured, one_way, unanswered } = self.tcp_flows;
-        if measured * 2 >= all {
+        let TcpFlows { all, measured, one_way, unanswered, .. } = self.tcp_flows;
+        // The line about the interfaces says why, and counts a flow once, not once at each interface.
+        if measured * 2 >= all || self.split.is_some() {
             return Ok(());
         }
         let rest = all.saturating_sub(measured + one_way + unanswered);
@@ -106,22 +139,51 @@ impl Replayed {
 
     /// Says if the two directions of flows were captured apart.
     fn write_sides(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Surveyed { conversations, one_sided, split, .. } = self.surveyed;
-        if let (Some([one, other]), Some((_, flows))) = (&self.split, split) {
-            writeln!(
+        let Surveyed { conversations, split, .. } = self.surveyed;
+        match (self.cause(), &self.split, split) {
+            (_, Some([one, other]), Some((_, flows))) => writeln!(
                 f,
                 "split over two interfaces: {flows} of {conversations} flows have one direction at {one} and the other at \
-                 {other}, as from a TAP, and are not measured; put both into one interface first: \
-                 editcap -F pcap FILE joined.pcap"
-            )?;
-        } else if conversations > 0 && one_sided == conversations {
-            writeln!(
+                 {other}, as from a TAP, and are not measured; put both into one interface first: editcap -F pcap FILE joined.pcap"
+            ),
+            (Some(Cause::OneDirection), ..) => writeln!(
                 f,
-                "one direction: all {conversations} flows and exchanges have packets of one direction only; unless nobody \
-                 answered, capture the other direction too"
-            )?;
+                "one direction: all {conversations} flows and exchanges have packets of one direction only; unless \
+                 nobody answered, capture the other direction too"
+            ),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Says how many flows were measured only once their timestamps were given up.
+    fn write_switched(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TcpFlows { all, switched, .. } = self.tcp_flows;
+        if switched == 0 {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "switched to tcp-seq: {switched} of {all} TCP flows, whose timestamps stood still, stopped or went back; what \
+             came before the switch, up to 2 s of a flow, gave no or few samples; --tcp-method seq measures it"
+        )
+    }
+
+    /// Says how many echo requests had no reply.
+    fn write_echoes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Echoes { requests, unanswered, undecided } = self.echoes;
+        if unanswered == 0 {
+            return Ok(());
+        }
+        let why = if self.cause().is_some() {
+            FOLLOWS
+        } else {
+            "; look for loss or an outage, unless it is for hosts that do not answer, such as the hops of mtr"
+        };
+        write!(f, "not answered: {unanswered} of {requests} echo requests")?;
+        if undecided > 0 {
+            write!(f, " ({undecided} more waited for less than a second at the end)")?;
+        }
+        writeln!(f, "{why}")
     }
 
     /// Says if packets were captured twice.
@@ -129,9 +191,9 @@ impl Replayed {
         let Surveyed { packets, copies: Some(copies), .. } = self.surveyed else { return Ok(()) };
         writeln!(
             f,
-            "copies: {copies} of {packets} packets came a second time within 2 ms, as from a mirror of several ports: DNS, \
-             handshakes and tcp-seq give few samples then, and each copy of a segment counts as retransmitted; remove \
-             them first: editcap -w 0.002 FILE single.pcap"
+            "copies: {copies} of {packets} packets came a second time within 2 ms, as from a mirror of several ports: DNS \
+             gives no samples then, handshakes and tcp-seq give few, and each copy of a segment counts as retransmitted; \
+             remove them first: editcap -w 0.002 FILE single.pcap"
         )
     }
 }

@@ -4,13 +4,27 @@ use std::fmt;
 
 use pping_common::{abi::Counters, parse::Untracked};
 
+use super::{
+    capture::{Cause, FOLLOWS},
+    count::Count,
+};
 use crate::{reasons::UNTRACKED, records::untracked_name};
 
-/// Writes a line for each reason why something was not measured: how much, what it is, and what to do about it.
+const ONE_WAY: &str =
+    ": segments of one direction only; watch or capture where the other direction passes, too";
+const ONE_WAY_BY_SPLIT: &str = ": follows from that: each direction of a split flow counts as a flow";
+const SLOTS_FULL: &str = ": the flow had as much pending as it has room for, eight segments of each direction or 16 echo \
+                          requests; for TCP a higher --rate-limit spaces samples evenly, for echoes look for what is not \
+                          answered";
+const GAVE_WAY: &str = ": given up after 10 s, or after something later was answered; most was never answered: look for \
+                        loss, unless it is for hosts that do not answer, such as the hops of mtr";
+
+/// Writes a line for each reason why something was not measured: how much, what it is, and what to do about it. What follows
+/// from `cause` says so instead.
 ///
 /// It names each counter, without `..`: one that is added has to be reported here, or to be named as one that counts what was
 /// measured.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Result {
+pub(super) fn write(f: &mut fmt::Formatter<'_>, counters: &Counters, cause: Option<Cause>) -> fmt::Result {
     let Counters {
         untracked,
         pending_full,
@@ -42,53 +56,52 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Res
     for reason in Untracked::ALL {
         write_untracked(f, untracked[reason as usize], reason)?;
     }
-    for (count, what, why) in [
+    let one_way = if matches!(cause, Some(Cause::Split)) { ONE_WAY_BY_SPLIT } else { ONE_WAY };
+    let follows = |why| if cause.is_some() { FOLLOWS } else { why };
+    for (what, count, noun, which, why) in [
+        ("not measured", *one_way_flows, "TCP flow", " (one_way)", one_way),
+        ("not recorded", *pending_full, "time", " (slots_full)", follows(SLOTS_FULL)),
         (
-            *one_way_flows,
-            "not measured: {} TCP flows (one_way)",
-            ": segments of one direction only; watch or capture where the other direction passes, too",
-        ),
-        (
-            *pending_full,
-            "not recorded: {} times (slots_full)",
-            ": eight timestamps of the flow direction were pending; a higher --rate-limit spaces samples evenly",
-        ),
-        (
+            "not recorded",
             *no_pending,
-            "not recorded: {} times (no_pending)",
+            "time",
+            " (no_pending)",
             ": the pool had no entry left; raise --max-pending or --rate-limit",
         ),
+        ("not recorded", *gave_way, "time", " (gave_way)", follows(GAVE_WAY)),
         (
-            *gave_way,
-            "not recorded: {} times (gave_way)",
-            ": given up for something newer after 10 s, or after a later one was answered; most was never answered",
-        ),
-        (
+            "not in a histogram",
             *unaggregated,
-            "not in a histogram: {} samples",
+            "sample",
+            "",
             ": there was no memory left for their group; have fewer groups",
         ),
         (
+            "in the group `other`",
             *groups_refused,
-            "in the group `other`: {} flow directions",
+            "flow direction",
+            "",
             ": there were too many groups; raise --max-groups, or have fewer",
         ),
         (
+            "evicted",
             *evicted,
-            "evicted: {} flows without a reply",
+            "flow",
+            " without a reply",
             "; raise --max-flows, unless that was a scan or a flood",
         ),
     ] {
         if count > 0 {
-            writeln!(f, "{}{why}", what.replace("{}", &count.to_string()))?;
+            writeln!(f, "{what}: {}{which}{why}", Count(count, noun))?;
         }
     }
     let queries: u64 = dns_queries.iter().sum();
     if *dns_unanswered > 0 {
-        writeln!(f, "not answered: {dns_unanswered} of {queries} DNS queries")?;
+        let why = follows("");
+        writeln!(f, "not answered: {dns_unanswered} of {queries} DNS queries{why}")?;
     }
     if *contended > 0 {
-        writeln!(f, "not matched: {contended} packets while another CPU had their flow locked")?;
+        writeln!(f, "not matched: {} while another CPU had their flow locked", Count(*contended, "packet"))?;
     }
     Ok(())
 }
@@ -99,7 +112,7 @@ fn write_untracked(f: &mut fmt::Formatter<'_>, packets: u64, reason: Untracked) 
         return Ok(());
     }
     let name = untracked_name(reason);
-    write!(f, "not measured: {packets} packets ({name})")?;
+    write!(f, "not measured: {} ({name})", Count(packets, "packet"))?;
     if let Some(known) = UNTRACKED.iter().find(|it| it.key == name) {
         write!(f, ": {}; {}", known.what, known.advice)?;
     }

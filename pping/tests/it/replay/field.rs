@@ -24,6 +24,12 @@ impl Found {
         self.samples.iter().filter(of_host).map(Sample::rtt).collect()
     }
 
+    /// Asserts that what pping prints for humans contains `part`.
+    #[track_caller]
+    fn assert_says(&self, part: &str) {
+        assert!(self.summary.contains(part), "no `{part}` in: {}", self.summary);
+    }
+
     /// Asserts that there are exactly this many samples by a method, each within 2 % of `us`.
     #[track_caller]
     fn assert_all(&self, method: &str, number: usize, us: u64) {
@@ -45,9 +51,19 @@ fn assert_about(rtts: &[u64], us: u64) {
 type Right = (&'static str, fn(&Found));
 
 const RIGHT: [Right; 15] = [
-    ("icmp-outage-slots.pcap", |found| assert_eq!(found.rtts("icmp-echo").len(), 190)),
-    ("icmp-half-loss.pcap", |found| assert_eq!(found.rtts("icmp-echo").len(), 151)),
-    ("mtr-12-hops.pcap", |found| assert_eq!(found.rtts("icmp-echo").len(), 60)),
+    ("icmp-outage-slots.pcap", |found| {
+        assert_eq!(found.rtts("icmp-echo").len(), 190);
+        found.assert_says("not answered: 10 of 200 echo requests");
+    }),
+    ("icmp-half-loss.pcap", |found| {
+        assert_eq!(found.rtts("icmp-echo").len(), 151);
+        found.assert_says("not answered: 145 of 300 echo requests (4 more ");
+    }),
+    ("mtr-12-hops.pcap", |found| {
+        assert_eq!(found.rtts("icmp-echo").len(), 60);
+        found.assert_says("not answered: 649 of 720 echo requests (11 more ");
+        found.assert_says("(unsupported): what no method measures, such as ICMP errors");
+    }),
     ("ts-then-none.pcap", |found| {
         assert_eq!(found.rtts("tcp-handshake").len(), 2);
         assert!(found.rtts("tcp-seq").len() >= 58, "{}", found.rtts("tcp-seq").len());
@@ -56,6 +72,7 @@ const RIGHT: [Right; 15] = [
         for host in ["10.1.0.1", "10.2.0.1"] {
             assert!(found.rtts_from("tcp-seq", host).len() >= 20, "{host}");
         }
+        found.assert_says("switched to tcp-seq: 1 of 1 TCP flows, whose timestamps stood still");
     }),
     ("ts-fast-retransmit-same-tick.pcap", |found| {
         assert!(found.rtts("tcp-ts").iter().all(|&rtt| rtt <= 1_500_000), "{:?}", found.rtts("tcp-ts"));
@@ -80,12 +97,18 @@ const RIGHT: [Right; 15] = [
         found.assert_all("quic-spin", 492, 120_000);
         assert!(!found.summary.contains("unsupported"), "{}", found.summary);
     }),
-    // That both directions can be joined, and that the summary says so, is for the issue on taps.
-    ("tap-two-interfaces-tcp.pcapng", |found| assert!(found.samples.is_empty(), "{:?}", found.samples)),
+    // That both directions can be joined is for the issue on taps.
+    ("tap-two-interfaces-tcp.pcapng", |found| {
+        assert!(found.samples.is_empty(), "{:?}", found.samples);
+        let lines: Vec<&str> = found.summary.lines().collect();
+        assert!(lines[1].starts_with("split over two interfaces: 1 of 1 flows "), "{lines:?}");
+        assert!(lines[2..].iter().all(|line| line.contains(": follows from that")), "{lines:?}");
+    }),
     // So is the mode that sees each frame twice.
     ("span-doubled.pcap", |found| {
         assert_eq!(found.rtts("icmp-echo").len(), 20);
         assert!(found.rtts("dns").is_empty(), "{:?}", found.rtts("dns"));
+        found.assert_says("DNS gives no samples then");
     }),
     ("dns-id-reused.pcap", |found| found.assert_all("dns", 10, 10_000)),
     ("dns-lost-then-retry.pcap", |found| {

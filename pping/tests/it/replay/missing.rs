@@ -1,9 +1,11 @@
 //! The summary says why a capture gave no or few samples, and what to do about it.
 
 use super::{
-    made::{MILLISECOND, Packet, START, connection, enhanced_packet, interface, pcap, section},
+    generate::again,
+    made::{MILLISECOND, Packet, SECOND, START, connection, enhanced_packet, interface, pcap, section},
     program::{pping, read, rtts, samples, stderr},
 };
+use crate::frames::{echo, v4, v6};
 
 const RTT: u64 = 20 * MILLISECOND;
 
@@ -61,7 +63,15 @@ fn flows_split_over_two_interfaces_say_so() {
             "editcap -F pcap FILE joined.pcap",
         ],
     );
-    assert!(!message.contains("one direction: "), "{message}");
+    assert!(!message.contains("one direction: ") && !message.contains("few samples: "), "{message}");
+    // The cause comes first, and what follows from it says so.
+    let lines: Vec<&str> = message.lines().skip(1).collect();
+    assert!(lines[0].starts_with("split over two interfaces: "), "{message}");
+    assert_says(
+        lines[1],
+        &["not measured: 10 TCP flows (one_way): follows from that: each direction of a split flow counts"],
+    );
+    assert!(!message.contains("--rate-limit"), "{message}");
     // A router that is captured at both interfaces has both directions at each.
     let mut capture = [section(), interface(1, "eth0"), interface(1, "eth1")].concat();
     for packet in &packets {
@@ -131,7 +141,70 @@ fn packets_that_pass_both_hooks_are_no_copies_of_a_mirror() {
     let said = said(&capture);
     assert_says(
         &said,
-        &["\nnot measured: 24 packets (other_hook): passed the other hook of the interface too"],
+        &["\nnot measured: 24 packets (other_hook): passed the other hook of the interface too", " lo, "],
     );
     assert!(!said.contains("copies:"), "{said}");
+}
+
+/// A ping a second, of which those with these sequence numbers are answered after [`RTT`].
+fn pings(is_v6: bool, requests: u16, is_answered: impl Fn(u16) -> bool) -> Vec<Packet> {
+    let ends = if is_v6 { [v6(1), v6(2)] } else { [v4(1), v4(2)] };
+    let echoes = (0..requests).flat_map(|sequence| {
+        let at = START + u64::from(sequence) * SECOND;
+        let request = Packet { at, bytes: echo(ends[0], ends[1], 7, sequence, false) };
+        let reply = Packet { at: at + RTT, bytes: echo(ends[1], ends[0], 7, sequence, true) };
+        [Some(request), is_answered(sequence).then_some(reply)]
+    });
+    echoes.flatten().collect()
+}
+
+#[test]
+fn pings_without_reply_are_counted() {
+    for is_v6 in [false, true] {
+        let message = said(&pcap(&pings(is_v6, 30, |sequence| !(3..8).contains(&sequence))));
+        assert_says(&message, &["\nnot answered: 5 of 30 echo requests; look for loss"]);
+        assert!(!said(&pcap(&pings(is_v6, 30, |_| true))).contains("not answered"));
+    }
+    // Those that were lost last count too, but the reply to the very last one may have come after the end.
+    assert_says(
+        &said(&pcap(&pings(false, 30, |sequence| sequence < 20))),
+        &["not answered: 9 of 30 echo requests (1 more "],
+    );
+    // A reply that takes longer than 10 s is none.
+    let mut late = pings(false, 30, |sequence| sequence != 4);
+    late.push(Packet { at: START + 29 * SECOND + RTT, bytes: echo(v4(2), v4(1), 7, 4, true) });
+    assert_says(&said(&pcap(&late)), &["not answered: 1 of 30 echo requests"]);
+    // If replies were not captured, that is the reason.
+    let message = said(&pcap(&pings(false, 30, |_| false)));
+    assert_says(
+        &message,
+        &["\none direction: all 1 flows ", "not answered: 29 of 30 echo requests (1 more ", ": follows"],
+    );
+    assert!(!message.contains("look for loss"), "{message}");
+}
+
+#[test]
+fn copies_of_pings_are_not_unanswered() {
+    let pings = pings(false, 30, |_| true);
+    let copy = |packet: &Packet| Packet { at: packet.at + MILLISECOND, ..packet.clone() };
+    let twice: Vec<Packet> = pings.iter().flat_map(|packet| [packet.clone(), copy(packet)]).collect();
+    let message = said(&pcap(&twice));
+    assert!(message.contains("copies: 60 of 120") && !message.contains("not answered"), "{message}");
+}
+
+#[test]
+fn unusable_timestamps_are_named_with_the_option_that_measures_them() {
+    let captures = again::captures();
+    let capture = captures.iter().find(|capture| capture.samples == "unusable-timestamps").unwrap();
+    let of = |arguments: &str| stderr(&read(&capture.bytes, &format!("--format none {arguments}")));
+    assert_says(
+        &of("--tcp-method ts"),
+        &["packets (unusable_timestamp): ", "--tcp-method auto and --methods all, the defaults, measure it"],
+    );
+    let switched = of("");
+    assert_says(&switched, &["\nswitched to tcp-seq: ", " of 9 TCP flows", "; --tcp-method seq measures it"]);
+    assert!(!switched.contains("unusable_timestamp"), "{switched}");
+    for arguments in ["--tcp-method seq", "--tcp-method both", "--tcp-method ts"] {
+        assert!(!of(arguments).contains("switched"), "{arguments}");
+    }
 }

@@ -112,7 +112,7 @@ fn interfaces_have_their_names_and_packets_their_direction() {
     assert!(directed[6..].iter().chain(&[of("2")[0].get("match_on_egress").cloned()]).all(Option::is_none));
     let said = stderr(&output);
     assert_eq!(said.matches("link type 105").count(), 1, "{said}");
-    assert!(said.contains("left out: 1 packets"), "{said}");
+    assert!(said.contains("left out: 1 packet of"), "{said}");
 }
 
 #[test]
