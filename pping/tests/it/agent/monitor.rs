@@ -19,6 +19,9 @@ pub(super) const PPING: &str = env!("CARGO_BIN_EXE_pping");
 /// How long something may take on a busy machine before the test fails.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
+/// What pping says if its programs take longer than a second to load.
+pub(super) const LOADING: &str = "loading the kernel programs";
+
 /// What pping prints once it measures.
 pub(super) const MEASURING: &str = "measuring round-trip times";
 

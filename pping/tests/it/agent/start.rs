@@ -8,8 +8,8 @@ use super::{
     host::Host,
     http::{LISTEN, is_ready, scrape},
     monitor::{
-        ENDING, MEASURING, PATIENCE, PPING, attachments, interrupt, ok, ping, pping, topology, wait_until,
-        watch,
+        ENDING, LOADING, MEASURING, PATIENCE, PPING, attachments, interrupt, ok, ping, pping, topology,
+        wait_until, watch,
     },
 };
 
@@ -91,6 +91,30 @@ fn signals_between_attaching_and_measuring_are_handled_afterwards() {
         let said = ok(pping.stderr());
         assert!(status.success() && said.contains(MEASURING) && said.contains("lost: 0 events"), "{said}");
     }
+}
+
+#[test]
+fn a_start_that_takes_longer_than_a_second_says_what_it_waits_for() {
+    let topology = topology();
+    let arguments = format!("-i {} --format none", Topology::WAN);
+    let mut pping = ok(Process::spawn(pping(topology.router(), &arguments)));
+    let tasks = format!("/proc/{}/task", pping.id());
+    let is_loading = || {
+        let mut tasks = fs::read_dir(&tasks).unwrap().flatten();
+        tasks.any(|it| fs::read_to_string(it.path().join("comm")).is_ok_and(|name| name == "pping-start\n"))
+    };
+    while !is_loading() {
+        thread::sleep(Duration::from_millis(2));
+    }
+    ok(pping.signal(Signal::SIGSTOP));
+    thread::sleep(Duration::from_millis(1100));
+    ok(pping.signal(Signal::SIGCONT));
+    let started = format!("watching {}: measuring", Topology::WAN);
+    ok(pping.wait_for_output(&started, PATIENCE));
+    let said = ok(pping.stderr());
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 2 && lines[0].ends_with(LOADING) && lines[1].ends_with(&started), "{said}");
+    interrupt(pping);
 }
 
 /// Runs pping with a limited number of descriptors, and asserts that it ends or measures. Returns its output if it
