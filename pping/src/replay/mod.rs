@@ -141,7 +141,7 @@ impl Replay {
             let read = self.read(&mut capture);
             (packets, skipped) = (capture.packets(), capture.skipped());
             let finished = self.finish(&capture).map_err(Ending::Failure);
-            split = self.split(&capture);
+            split = self.engine.tracker.survey.outcome().split_names(&capture);
             read.and(finished)
         });
         let closed = self.intervals.close_log().map_err(|error| Ending::Failure(error.into()));
@@ -180,14 +180,6 @@ impl Replay {
                 }),
             }),
         }
-    }
-
-    /// The names of the interfaces over which flows are split, each with one direction, if most of them are.
-    fn split(&self, capture: &Capture<impl io::Read>) -> Option<[String; 2]> {
-        let surveyed = self.engine.tracker.survey.outcome();
-        let (interfaces, flows) = surveyed.split.filter(|(_, flows)| flows * 2 >= surveyed.conversations)?;
-        let name = |id| capture.interface_name(id).map_or_else(|| id.to_string(), |name| name.to_string());
-        (flows > 0).then(|| interfaces.map(name))
     }
 
     fn warn(&self) {

@@ -95,6 +95,7 @@ impl Player {
             first: None,
             newest: 0,
             is_over: false,
+            has_warned: false,
             len: None,
             read: Arc::default(),
         };
@@ -179,6 +180,8 @@ struct PlayerThread {
     /// The time of the newest packet so far, ns.
     newest: u64,
     is_over: bool,
+    /// Whether a mistake of the capture was named, if it has one.
+    has_warned: bool,
     len: Option<u64>,
     read: Arc<AtomicU64>,
 }
@@ -249,6 +252,14 @@ impl PlayerThread {
         }
         played_view.engine.tracker.finish();
         played_view.show(due, &self.view);
+        if !std::mem::replace(&mut self.has_warned, true)
+            && let Some([one, other]) = played_view.engine.tracker.survey.outcome().split_names(&capture)
+        {
+            tracing::warn!(
+                "flows have one direction at {one} and the other at {other}, as from a TAP, and are not measured; put both \
+                 into one interface first: editcap -F pcap FILE joined.pcap"
+            );
+        }
         Ok(())
     }
 

@@ -4,12 +4,13 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, Hasher as _},
+    io,
 };
 
 use foldhash::fast::RandomState;
 use pping_common::parse::{Frame, IpAddress};
 
-use crate::capture::Packet;
+use crate::capture::{Capture, Packet};
 
 /// How many packets are looked at: enough to tell how a capture was made, and little beside reading it.
 const PACKETS: u32 = 1 << 16;
@@ -66,6 +67,15 @@ pub struct Surveyed {
     pub one_sided: usize,
     /// The two interfaces over which most are split, each with one direction, and the number of these.
     pub split: Option<([u16; 2], usize)>,
+}
+
+impl Surveyed {
+    /// The names of the interfaces over which flows are split, each with one direction, if most of them are.
+    pub(super) fn split_names(&self, capture: &Capture<impl io::Read>) -> Option<[String; 2]> {
+        let (interfaces, flows) = self.split.filter(|(_, flows)| flows * 2 >= self.conversations)?;
+        let name = |id| capture.interface_name(id).map_or_else(|| id.to_string(), |name| name.to_string());
+        (flows > 0).then(|| interfaces.map(name))
+    }
 }
 
 impl Default for Survey {

@@ -3,7 +3,7 @@
 use super::{
     generate::again,
     made::{MILLISECOND, Packet, SECOND, START, connection, enhanced_packet, interface, pcap, section},
-    program::{pping, read, rtts, samples, stderr},
+    program::{Temporary, pping, read, rtts, samples, stderr},
 };
 use crate::frames::{echo, v4, v6};
 
@@ -72,6 +72,15 @@ fn flows_split_over_two_interfaces_say_so() {
         &["not measured: 10 TCP flows (one_way): follows from that: each direction of a split flow counts"],
     );
     assert!(!message.contains("--rate-limit"), "{message}");
+    #[cfg(feature = "live")]
+    {
+        let file = Temporary::new("tap.pcapng", &capture);
+        let played = pping(&format!("top -r {} --once", file.path.display())).output().unwrap();
+        assert_says(
+            &stderr(&played),
+            &["one direction at tap-a and the other at tap-b", "editcap -F pcap FILE"],
+        );
+    }
     // A router that is captured at both interfaces has both directions at each.
     let mut capture = [section(), interface(1, "eth0"), interface(1, "eth1")].concat();
     for packet in &packets {
