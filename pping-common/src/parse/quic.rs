@@ -10,6 +10,11 @@ const LONGEST_ID: usize = 20;
 /// Bytes before the destination connection ID: the first byte, the version and the length.
 const BEFORE_IDS: usize = 6;
 
+/// Bytes of each version that version negotiation lists. It lists at least one, and no part of one (RFC 8999, 6).
+const LISTED_VERSION: usize = 4;
+/// Bytes of the shortest version negotiation. Its source ID is the destination ID of a client's first Initial.
+const SHORTEST_NEGOTIATION: usize = BEFORE_IDS + 1 + SHORTEST_FIRST_ID + LISTED_VERSION;
+
 /// Bytes of the shortest datagram with a client's first Initial (RFC 9000, 14.1).
 const SHORTEST_FIRST: usize = 1200;
 /// Bytes of the shortest destination ID of a client's first Initial (RFC 9000, 7.2).
@@ -65,7 +70,7 @@ pub struct Quic {
     pub is_known: bool,
     /// The version of a long header.
     pub version: u32,
-    /// A digest of the source connection ID of a long header; 0 if the ID is empty.
+    /// A digest of the source connection ID of a long header; 0 if the ID is empty, and in version negotiation.
     pub source_id: u32,
     /// A digest of its destination connection ID; 0 if the ID is empty.
     pub destination_id: u32,
@@ -84,8 +89,8 @@ impl Quic {
     };
 }
 
-/// Parses the packet at `offset` of `len` bytes. It is unsupported if it cannot be QUIC, or if fewer bytes than the
-/// longest ID has follow where the source ID begins: only version negotiation with few versions may be that short.
+/// Parses the packet at `offset` of `len` bytes. It is unsupported if it cannot be QUIC. Of packets other than version
+/// negotiation, at least as many bytes as the longest ID has follow where the source ID begins.
 #[inline(always)]
 pub(super) fn parse<O: Bytes + ?Sized>(
     bytes: &O,
@@ -93,11 +98,16 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     len: usize,
     quic: &mut Quic,
 ) -> Result<(), Untracked> {
-    if len < SHORTEST {
+    if len < SHORTEST_NEGOTIATION {
         return Err(Untracked::Unsupported);
     }
     let head: [u8; 8] = bytes.read(offset).ok_or(Untracked::Truncated)?;
     let [first, version @ .., lengths, _, _] = head;
+    let version = u32::from_be_bytes(version);
+    let is_negotiation = first & LONG != 0 && version == 0;
+    if len < SHORTEST && !is_negotiation {
+        return Err(Untracked::Unsupported);
+    }
     let is_greased = first & FIXED == 0;
     quic.is_greased = is_greased;
     if first & LONG == 0 {
@@ -106,10 +116,9 @@ pub(super) fn parse<O: Bytes + ?Sized>(
         quic.begins = Err(if is_greased { Untracked::Unsupported } else { Untracked::NoFlow });
         return Ok(());
     }
-    let version = u32::from_be_bytes(version);
     let is_known = is_known(version);
     // Version negotiation has no fixed bit. Only known versions have the extension that clears it.
-    if is_greased && !is_known && version != 0 {
+    if is_greased && !is_known && !is_negotiation {
         return Err(Untracked::Unsupported);
     }
     let is_packed = is_between(version, DRAFT_17, DRAFT_21);
@@ -120,7 +129,7 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     let destination_len = O::bounded::<32>(destination_len);
     let behind = BEFORE_IDS + destination_len;
     let source_at = O::bounded::<64>(behind + usize::from(!is_packed));
-    if len < source_at + LONGEST_ID {
+    if len < source_at + if is_negotiation { SHORTEST_FIRST_ID + LISTED_VERSION } else { LONGEST_ID } {
         return Err(Untracked::Unsupported);
     }
     let [separate, _]: [u8; 2] = bytes.read(offset + behind).ok_or(Untracked::Truncated)?;
@@ -128,9 +137,15 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     if source_len > LONGEST_ID || len < source_at + source_len {
         return Err(Untracked::Unsupported);
     }
+    if is_negotiation {
+        let listed = len - source_at - source_len;
+        if source_len < SHORTEST_FIRST_ID || listed == 0 || !listed.is_multiple_of(LISTED_VERSION) {
+            return Err(Untracked::Unsupported);
+        }
+    }
     // 0 is an Initial and 0x30 a Retry, in either version.
     let kind = first.wrapping_sub(if version == VERSION_2 { INITIAL_2 } else { 0 }) & TYPE;
-    quic.form = if version == 0 {
+    quic.form = if is_negotiation {
         QuicForm::Negotiation
     } else if !is_known || kind == 0 || kind == RETRY {
         QuicForm::Initial
@@ -138,18 +153,29 @@ pub(super) fn parse<O: Bytes + ?Sized>(
         QuicForm::Long
     };
     let is_first = len >= SHORTEST_FIRST && destination_len >= SHORTEST_FIRST_ID;
-    quic.begins = if version == 0 || is_known && !is_greased && !(is_first && kind == 0) {
+    quic.begins = if is_negotiation || is_known && !is_greased && !(is_first && kind == 0) {
         Err(Untracked::NoFlow)
     } else if is_first && !is_greased {
         Ok(())
     } else {
         Err(Untracked::Unsupported)
     };
-    quic.is_greased = is_greased && version != 0;
+    quic.is_greased = is_greased && !is_negotiation;
     quic.is_known = is_known;
     quic.version = version;
-    quic.destination_id = digest(bytes, offset + BEFORE_IDS, destination_len).ok_or(Untracked::Truncated)?;
-    quic.source_id = digest(bytes, offset + source_at, source_len).ok_or(Untracked::Truncated)?;
+    let destination_at = offset + BEFORE_IDS;
+    // Only version negotiation can be that short, and its destination ID has at most six bytes then.
+    let destination = if len < BEFORE_IDS + LONGEST_ID {
+        short_id(bytes, destination_at)
+    } else {
+        id(bytes, destination_at)
+    };
+    quic.destination_id = digest(destination.ok_or(Untracked::Truncated)?, destination_len);
+    // No rule needs the source ID of version negotiation, behind which the packet may end.
+    if !is_negotiation {
+        let source = id(bytes, offset + source_at);
+        quic.source_id = digest(source.ok_or(Untracked::Truncated)?, source_len);
+    }
     Ok(())
 }
 
@@ -173,16 +199,26 @@ fn packed_len(bits: u8) -> u8 {
     if bits == 0 { 0 } else { bits + 3 }
 }
 
-/// Returns a digest of the ID of `len` bytes, at most [`LONGEST_ID`], at `offset`. It is 0 for an empty ID only. The
-/// frame must have as many bytes there as the longest ID. The function has no loop and hardly a branch, because the
-/// verifier would follow each of them.
+/// Returns the bytes of the longest ID at `offset`, of which the frame must have all.
 #[inline(always)]
-fn digest<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> Option<u32> {
-    let words = [
+fn id<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> Option<[u64; 3]> {
+    Some([
         u64::from_be_bytes(bytes.read(offset)?),
         u64::from_be_bytes(bytes.read(offset + 8)?),
         u64::from(u32::from_be_bytes(bytes.read(offset + 16)?)) << 32,
-    ];
+    ])
+}
+
+/// Returns the bytes of an ID of at most eight bytes at `offset`, and as many zeros as [`id`] has bytes.
+#[inline(always)]
+fn short_id<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> Option<[u64; 3]> {
+    Some([u64::from_be_bytes(bytes.read(offset)?), 0, 0])
+}
+
+/// Returns a digest of the ID of `len` bytes, at most [`LONGEST_ID`], with which `words` begin. It is 0 for an empty ID
+/// only. The function has no loop and hardly a branch, because the verifier would follow each of them.
+#[inline(always)]
+fn digest(words: [u64; 3], len: usize) -> u32 {
     let len = len as u64 & 31;
     // The masks are all ones if the ID has at least 8 bytes, and at least 16. `part` masks the word in which the ID ends.
     let first_is_full = 0_u64.wrapping_sub((len + 24) >> 5);
@@ -194,5 +230,5 @@ fn digest<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> Option<u32
     digest = mix(digest, words[1] & masks[1]);
     digest = mix(digest, words[2] & masks[2]);
     let digest = (digest >> 32) as u32 | 1;
-    Some(if len == 0 { 0 } else { digest })
+    if len == 0 { 0 } else { digest }
 }

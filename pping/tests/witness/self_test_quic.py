@@ -108,12 +108,27 @@ def check_packets():
         (0xE0, "ff00001d", LONG),
         (0xE0, "1a2a3a4a", LONG),
         (0xE0, "f0f0f1f2", INITIAL),
-        (0x80, "00000000", NEGOTIATION),
         (0x80, "00000001", INITIAL),
         (0x90, "6b3343cf", INITIAL),
         (0x80, "f0f0f1f2", None),
     ):
         check_form(form, bytes([first]) + bytes.fromhex(version) + ids)
+    for destination, source, versions, form in (
+        (b"", b"eight by", 4, NEGOTIATION),
+        (b"dest", b"eight by", 8, NEGOTIATION),
+        (b"eight by", b"eight by", 4, NEGOTIATION),
+        (bytes(20), bytes(20), 12, NEGOTIATION),
+        (b"eight by", b"eight by", 0, None),
+        (b"eight by", b"eight by", 6, None),
+        (b"eight by", b"seven b", 8, None),
+    ):
+        packet = bytes([0x80, 0, 0, 0, 0, len(destination)]) + destination
+        packet += bytes([len(source)]) + source + bytes(versions)
+        check_form(form, packet)
+        # 8 or 20 bytes of the destination ID, and the first of the source ID, are captured.
+        captured = max(6 + (20 if len(packet) >= 26 else 8), 8 + len(destination))
+        check_form(form, packet[:captured], len(packet))
+        check_form(None, packet[: captured - 1], len(packet))
     head = b"\xc0\x00\x00\x00\x01"
     found = packet_in(head + ids, 100)
     assert (found.destination_id, found.source_id) == (b"dest", b"so")
@@ -126,7 +141,7 @@ def check_packets():
         (True, b"\xd0\x6b\x33\x43\xcf" + bytes([8]) + bytes(40), 1200),
         (False, b"\xc0\x6b\x33\x43\xcf" + bytes([8]) + bytes(40), 1200),
         (True, b"\xe0\xf0\xf0\xf1\xf2" + bytes([20]) + bytes(60), 1252),
-        (False, b"\xc0\0\0\0\0" + bytes([8]) + bytes(40), 1200),
+        (False, b"\xc0\0\0\0\0" + bytes([8]) + bytes(8) + bytes([8]) + bytes(40), 1203),
         (False, b"\xd6\x1a\x2a\x3a\0\0\0\1" + bytes(40), 1200),
     ):
         assert packet_in(packet, size).is_first == is_first, packet.hex()

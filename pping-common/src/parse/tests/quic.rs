@@ -55,6 +55,14 @@ fn packed(version: u32, destination: &[u8], source: &[u8]) -> Vec<u8> {
     packet
 }
 
+/// Version negotiation with so many versions.
+fn negotiation(destination: &[u8], source: &[u8], versions: usize) -> Vec<u8> {
+    let mut packet = long(0x80, 0, destination, source);
+    packet.truncate(packet.len() - 30);
+    packet.extend([0, 0, 0, 1].repeat(versions));
+    packet
+}
+
 /// The digest of an ID.
 fn digest(id: &[u8]) -> u32 {
     found(&long(INITIAL, 1, id, &[])).unwrap().destination_id
@@ -82,7 +90,7 @@ fn long_headers_are_the_same_without_their_fixed_bit() {
         }
     }
     // Version negotiation has no fixed bit.
-    assert!(!found(&long(0x80, 0, &[1; 8], &[2; 8])).unwrap().is_greased);
+    assert!(!found(&negotiation(&[1; 8], &[2; 8], 1)).unwrap().is_greased);
 }
 
 #[test]
@@ -112,8 +120,31 @@ fn long_headers_have_a_type_by_their_version() {
     assert_eq!(form(0xc0, V2), QuicForm::Initial, "a Retry");
     assert_eq!((form(0xe0, V2), form(0xf0, V2)), (QuicForm::Long, QuicForm::Long));
     assert_eq!(form(0xf0, UNKNOWN), QuicForm::Initial);
-    assert_eq!(form(0xc0, 0), QuicForm::Negotiation);
-    assert_eq!(form(0x80, 0), QuicForm::Negotiation);
+}
+
+#[test]
+fn version_negotiation_has_one_version_or_more() {
+    for versions in 1..=8 {
+        for (destination, source) in [(0, 8), (3, 8), (8, 8), (6, 18), (20, 20)] {
+            let destination: Vec<u8> = (1..=destination).collect();
+            let mut packet = negotiation(&destination, &vec![2; source], versions);
+            for first in [0x80, 0xc0, 0xff] {
+                packet[0] = first;
+                let quic = found(&packet).unwrap();
+                assert_eq!(quic.form, QuicForm::Negotiation, "{packet:x?}");
+                assert_eq!((quic.destination_id, quic.source_id), (digest(&destination), 0), "{packet:x?}");
+                assert_eq!(quic.begins, Err(Untracked::NoFlow));
+            }
+            for wrong in 1..=3 {
+                let part = &packet[..packet.len() - wrong];
+                assert_eq!(found(part), Err(Untracked::Unsupported), "a part of a version: {part:x?}");
+            }
+        }
+    }
+    assert_eq!(found(&negotiation(&[1; 8], &[2; 8], 0)), Err(Untracked::Unsupported));
+    // A client's first destination ID, which the server sends back as its source ID, has eight bytes or more.
+    assert_eq!(found(&negotiation(&[1; 8], &[2; 7], 2)), Err(Untracked::Unsupported));
+    assert_eq!(found(&negotiation(&[1; 21], &[2; 8], 2)), Err(Untracked::Unsupported));
 }
 
 #[test]
@@ -122,7 +153,7 @@ fn versions_are_known_or_greased() {
     for version in [1, V2, 0xff00_0016, 0xff00_0022, 0x0a0a_0a0a, 0xfafa_fafa, 0x1a2a_3a4a] {
         assert!(is_known(version), "{version:x}");
     }
-    for version in [0, 2, 0xff00_0010, 0xff00_0023, UNKNOWN, 0x4547_4716, 0x0a0a_0a0b] {
+    for version in [2, 0xff00_0010, 0xff00_0023, UNKNOWN, 0x4547_4716, 0x0a0a_0a0b] {
         assert!(!is_known(version), "{version:x}");
     }
 }
@@ -197,8 +228,10 @@ fn only_the_first_initial_of_a_client_begins_a_flow() {
         assert_eq!(begins(long(first, version, &[1; 8], &[2; 8]), 1200), no_flow, "{first:x} {version:x}");
     }
     assert_eq!(begins(long(0x80, 1, &[1; 8], &[2; 8]), 1200), unsupported);
-    assert_eq!(begins(long(INITIAL, 0, &[1; 8], &[2; 8]), 1200), no_flow);
-    assert_eq!(begins(long(0x80, 0, &[1; 8], &[2; 8]), 1200), no_flow);
+    // Version negotiation.
+    for first in [0x80, INITIAL] {
+        assert_eq!(begins(long(first, 0, &[1; 8], &[2; 8]), 1203), no_flow, "{first:x}");
+    }
     assert_eq!((begins(vec![0x40], 30), begins(vec![0x00], 30)), (no_flow, unsupported));
 }
 
@@ -240,7 +273,7 @@ proptest! {
     fn any_payload_is_parsed_or_refused(payload in vec(any::<u8>(), 0..80)) {
         let quic = found(&payload);
         prop_assert!(matches!(quic, Ok(_) | Err(Untracked::Unsupported)));
-        if payload.len() < 21 {
+        if payload.len() < 19 {
             prop_assert!(quic.is_err());
         }
     }

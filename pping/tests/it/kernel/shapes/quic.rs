@@ -45,7 +45,14 @@ fn payloads() -> Vec<(&'static str, Vec<u8>, Treatment)> {
         ("an Initial without its fixed bit", quic_long(0x80, 1, [b"8 bytes.", CLIENT], 1200), UNSUPPORTED),
         ("a Handshake packet", quic_long(0xe0, 1, [b"8 bytes.", CLIENT], 1200), NO_FLOW),
         ("a Retry of version 2", quic_long(0xc0, VERSION_2, [b"8 bytes.", CLIENT], 1200), NO_FLOW),
-        ("version negotiation", quic_long(0x80, 0, [b"8 bytes.", CLIENT], 1200), NO_FLOW),
+        ("version negotiation", quic_long(0x80, 0, [b"8 bytes.", CLIENT], 1203), NO_FLOW),
+        ("version negotiation with one version", quic_long(0x80, 0, [CLIENT, b"8 bytes."], 27), NO_FLOW),
+        ("the same for an empty ID", quic_long(0x80, 0, [b"", b"8 bytes."], 19), NO_FLOW),
+        (
+            "version negotiation with a part of a version",
+            quic_long(0x80, 0, [CLIENT, CLIENT], 29),
+            UNSUPPORTED,
+        ),
         ("an unknown version in short", quic_long(0xc0, UNKNOWN, [b"8 bytes.", CLIENT], 1199), UNSUPPORTED),
         ("an unknown version", quic_long(0xc0, UNKNOWN, [b"8 bytes.", CLIENT], 1200), Treatment::Quic),
         ("version 2", quic_long(0xd0, VERSION_2, [b"8 bytes.", CLIENT], 1200), Treatment::Quic),
@@ -81,6 +88,26 @@ fn quic_packets_cut_off_in_their_headers_count_as_in_user_space() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn version_negotiation_with_one_version_answers_the_first_initial() {
+    let mut rig = Rig::new();
+    for (client, len) in [(CLIENT, 27), (b"", 19)] {
+        let packets = [
+            (0, quic_long(0xc0, 0x1a2a_3a4a, [b"8 bytes.", client], 1200)),
+            (1, quic_long(0x80, 0, [client, b"8 bytes."], len)),
+        ];
+        rig.start_over();
+        for family in 0..2 {
+            for (from, payload) in &packets {
+                rig.send([Program::Egress, Program::Xdp][*from], &datagrams(payload)[family][*from]);
+            }
+        }
+        let events = rig.agree(&format!("{len} bytes"));
+        let methods: Vec<u8> = samples(&events).iter().map(|sample| sample.method).collect();
+        assert_eq!(methods, [Method::QuicHandshake as u8; 2], "{len} bytes");
     }
 }
 
