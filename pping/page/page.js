@@ -94,7 +94,8 @@ function showGroups(answer) {
     const part = answer.groups.length < answer.found ? `${count(answer.groups.length)} of ` : "";
     write(byId("found"), `${part}${found}${count(answer.known)} groups in the last minute`);
     byId("none").hidden = answer.groups.length > 0;
-    write(byId("none"), answer.known === 0 ? "No group has been seen in the last 15 minutes." : "No group is like this.");
+    const none = answer.known === 0 ? "No group has been seen in the last 15 minutes." : "No group is like this.";
+    write(byId("none"), answer.note ? `${answer.note}.` : none);
     byId("more").hidden = answer.groups.length >= Math.min(answer.found, MAX_LIMIT);
     document.body.dataset.sequence = answer.sequence;
 }

@@ -152,5 +152,6 @@ fn read(path: &Path, mut labels: Labels) -> Result<(Labels, Directory), Error> {
     let prefixes = groups::load(path, &mut labels).map_err(Error::Groups)?.prefixes;
     let seconds = began.elapsed().as_secs_f64();
     tracing::info!("--groups {}: {} prefixes read in {seconds:.1} s", path.display(), prefixes.len());
-    Ok((labels, Directory::new(prefixes)))
+    let directory = Directory::new(prefixes, &labels);
+    Ok((labels, directory))
 }

@@ -1,6 +1,10 @@
 //! The prefixes of a groups file: which group an address belongs to, and which prefixes a group has.
 
-use std::{collections::HashSet, net::IpAddr, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 use ipnet::IpNet;
 use pping_common::{
@@ -8,9 +12,12 @@ use pping_common::{
     parse::IpAddress,
 };
 
-use super::names::net;
+use super::{
+    labels::{Labels, UNLISTED},
+    names::net,
+};
 
-/// The prefixes of a groups file, with the numbers of their labels. Cloning gives another handle to the same ones.
+/// The prefixes of a groups file, with their labels and the numbers of these. Cloning gives another handle to the same ones.
 #[derive(Clone, Debug, Default)]
 pub struct Directory(Arc<Sorted>);
 
@@ -20,6 +27,17 @@ struct Sorted {
     prefixes: Vec<(IpNet, u32)>,
     /// The positions of prefixes, in the order of their labels.
     by_label: Vec<u32>,
+    /// The labels, by number.
+    labels: HashMap<u32, Arc<str>>,
+}
+
+/// The longest prefix that contains the addresses that somebody looks for, and its group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LongestMatch {
+    /// The label: [`UNLISTED`] if no prefix contains them.
+    pub group: Arc<str>,
+    /// The prefix, if one contains them.
+    pub prefix: Option<IpNet>,
 }
 
 /// Addresses that somebody looks for.
@@ -31,13 +49,17 @@ pub struct Addresses {
 }
 
 impl Directory {
-    /// Builds a directory of prefixes. No two of them are equal.
-    pub fn new(mut prefixes: Vec<(IpNet, u32)>) -> Self {
+    /// Builds a directory of prefixes, no two of which are equal, with the numbers of their labels.
+    pub fn new(mut prefixes: Vec<(IpNet, u32)>, labels: &Labels) -> Self {
         prefixes.sort_unstable();
         // A file has fewer than 2^32 prefixes.
         let mut by_label: Vec<u32> = (0..).take(prefixes.len()).collect();
         by_label.sort_by_key(|&position| prefixes.get(position as usize).map(|&(_, label)| label));
-        Self(Arc::new(Sorted { prefixes, by_label }))
+        let mut by_number = HashMap::new();
+        for &(_, number) in &prefixes {
+            by_number.entry(number).or_insert_with(|| labels.get(number).0);
+        }
+        Self(Arc::new(Sorted { prefixes, by_label, labels: by_number }))
     }
 
     /// All prefixes, in the order of addresses.
@@ -47,22 +69,30 @@ impl Directory {
 
     /// Finds the addresses of a text: an address or a prefix. Returns `None` for any other text.
     pub fn find(&self, text: &str) -> Option<Addresses> {
-        let text = text.trim();
-        let net = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
-        let net = unmapped(net).trunc();
+        let net = addresses(text)?;
         let mut labels: HashSet<u32> = self.inside(net).collect();
-        labels.insert(self.label(net));
+        labels.insert(self.longest(net).map_or(0, |(_, label)| label));
         Some(Addresses { net, labels })
     }
 
-    /// The label of the longest prefix that contains all these addresses; 0 if there is none.
-    fn label(&self, net: IpNet) -> u32 {
-        let containing = (0..=net.prefix_len()).rev().filter_map(|len| {
+    /// Finds the longest prefix that contains the addresses of a text. Returns `None` for any other text, and if there are no
+    /// prefixes at all.
+    pub fn longest_match(&self, text: &str) -> Option<LongestMatch> {
+        let net = addresses(text).filter(|_| !self.0.prefixes.is_empty())?;
+        let unlisted = || LongestMatch { group: UNLISTED.into(), prefix: None };
+        let (prefix, label) = self.longest(net).unzip();
+        let group = label.and_then(|label| self.0.labels.get(&label).cloned());
+        Some(group.map_or_else(unlisted, |group| LongestMatch { group, prefix }))
+    }
+
+    /// The longest prefix that contains all these addresses, and the number of its label.
+    fn longest(&self, net: IpNet) -> Option<(IpNet, u32)> {
+        let mut containing = (0..=net.prefix_len()).rev().filter_map(|len| {
             let outer = IpNet::new(net.addr(), len).ok()?.trunc();
             let position = self.0.prefixes.binary_search_by_key(&outer, |&(prefix, _)| prefix).ok()?;
-            self.0.prefixes.get(position)
+            self.0.prefixes.get(position).copied()
         });
-        containing.map(|&(_, label)| label).next().unwrap_or(0)
+        containing.next()
     }
 
     /// The labels of prefixes inside another.
@@ -75,7 +105,7 @@ impl Directory {
 
     /// The prefixes of a label, in the order of addresses.
     fn of_label(&self, label: u32) -> impl ExactSizeIterator<Item = IpNet> {
-        let Sorted { prefixes, by_label } = &*self.0;
+        let Sorted { prefixes, by_label, .. } = &*self.0;
         let label_at = |position: u32| prefixes.get(position as usize).map_or(0, |&(_, label)| label);
         let start = by_label.partition_point(|&position| label_at(position) < label);
         let end = by_label.partition_point(|&position| label_at(position) <= label);
@@ -151,6 +181,24 @@ impl Addresses {
     }
 }
 
+/// The addresses of a text that is an address or a prefix.
+fn addresses(text: &str) -> Option<IpNet> {
+    let text = text.trim();
+    let net = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
+    Some(unmapped(net).trunc())
+}
+
+/// Whether a text is an address or a prefix with a typing error, such as `192.0.2.300`.
+pub fn is_mistyped(text: &str) -> bool {
+    let text = text.trim();
+    let (address, _) = text.split_once('/').unwrap_or((text, ""));
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    let has_four_numbers = address.split('.').count() >= 4 && address.split('.').all(is_number);
+    let is_digit = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
+    let has_colons = address.matches(':').count() >= 2 && address.bytes().all(is_digit);
+    (has_four_numbers || has_colons) && addresses(text).is_none()
+}
+
 /// A prefix of IPv4-mapped addresses as one of IPv4, as groups have them.
 fn unmapped(net: IpNet) -> IpNet {
     let IpNet::V6(v6) = net else { return net };
@@ -175,7 +223,8 @@ mod tests {
     }
 
     fn directory(prefixes: &[(&str, u32)]) -> Directory {
-        Directory::new(prefixes.iter().map(|&(prefix, label)| (prefix.parse().unwrap(), label)).collect())
+        let prefixes = prefixes.iter().map(|&(prefix, label)| (prefix.parse().unwrap(), label)).collect();
+        Directory::new(prefixes, &Labels::default())
     }
 
     fn of_label(label: u32) -> GroupKey {
@@ -218,6 +267,38 @@ mod tests {
         }
         let everything = directory.find("192.0.2.1").unwrap();
         assert!(everything.are_in(&GroupKey::ALL) && !everything.are_in(&GroupKey::OTHER));
+    }
+
+    #[test]
+    fn the_longest_prefix_of_an_address_has_a_name() {
+        let mut labels = Labels::default();
+        let [outer, inner] = ["outer", "inner"].map(|label| labels.number(label, Vec::new()));
+        let listed = [("10.0.0.0/8", outer), ("10.1.0.0/16", inner)];
+        let prefixes = listed.map(|(prefix, label)| (prefix.parse().unwrap(), label)).to_vec();
+        let directory = Directory::new(prefixes, &labels);
+        for (text, group, prefix) in [
+            ("10.9.9.9", "outer", Some("10.0.0.0/8")),
+            ("10.1.9.9", "inner", Some("10.1.0.0/16")),
+            ("10.1.9.0/24", "inner", Some("10.1.0.0/16")),
+            ("192.0.2.1", "unlisted", None),
+        ] {
+            let found = directory.longest_match(text).expect(text);
+            assert_eq!((&*found.group, found.prefix), (group, prefix.map(|prefix| prefix.parse().unwrap())));
+        }
+        assert_eq!(directory.longest_match("inner"), None);
+        assert_eq!(Directory::default().longest_match("10.9.9.9"), None, "there is no groups file");
+    }
+
+    #[test]
+    fn a_mistyped_address_is_told_from_other_text() {
+        for text in ["10.99.0.300", "10.1.2.3.4", "10.1.2.3/33", "10.01.2.3", "2001:db8::1::2", "fe80::12345"]
+        {
+            assert!(is_mistyped(text), "{text}");
+        }
+        for text in ["10.1.2.3", "10.1.2.0/24", "10.1", "10.1.2.", "0/8", "customer-7", "v1.2.3.4", "::1", ""]
+        {
+            assert!(!is_mistyped(text), "{text}");
+        }
     }
 
     #[test]

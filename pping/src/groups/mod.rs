@@ -6,7 +6,7 @@ mod labels;
 mod lookup;
 mod names;
 
-pub use directory::{Addresses, Directory, GroupPrefixes};
+pub use directory::{Addresses, Directory, GroupPrefixes, LongestMatch, is_mistyped};
 pub use file::{Groups, check, load};
 pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use lookup::Lookup;

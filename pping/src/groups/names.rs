@@ -90,6 +90,11 @@ impl Names {
         self.groups.clear();
     }
 
+    /// The labels.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
     /// Forgets the name of a group that was removed.
     pub fn forget(&mut self, group: &GroupKey) {
         self.groups.remove(group);

@@ -225,7 +225,7 @@ impl PlayerThread {
         (self.len, self.read, self.is_over) = (input.len, Arc::clone(&input.read), false);
         self.view.clear();
         let (settings, names, listed) = settings(&self.config).map_err(Ending::Fault)?;
-        self.view.list_groups(Directory::new(listed));
+        self.view.list_groups(Directory::new(listed, names.labels()));
         let timeout = self.config.aggregation.group_timeout.as_nanos() as u64;
         let mut played_view =
             PlayedView { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };

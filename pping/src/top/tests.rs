@@ -86,7 +86,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
     };
     let groups: Vec<GroupAnswer> = groups.iter().enumerate().map(group).collect();
     let (known, found) = (groups.len(), groups.len());
-    let groups = GroupsAnswer { sequence: 1, time: 0, known, found, groups };
+    let groups = GroupsAnswer { sequence: 1, time: 0, known, found, longest_match: None, note: None, groups };
     Answers { summary, groups, past: None, worst: None, history: None }
 }
 
@@ -123,7 +123,7 @@ fn groups() -> ([Arc<GroupName>; 4], Directory) {
         group("10.11.9.0/24", Some("10.11.9.0/24"), &[]),
         group("\u{1b}[2J\u{202e}evil\nlabel", None, &[]),
     ];
-    (groups, Directory::new(prefixes))
+    (groups, Directory::new(prefixes, &labels))
 }
 
 fn measured() -> View {

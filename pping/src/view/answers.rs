@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use super::residence::{ResidenceAnswer, TimesAnswer};
-use crate::quality::Scores;
+use crate::{groups::LongestMatch, quality::Scores};
 
 /// Everything at a glance.
 #[derive(Debug, Deserialize, Serialize)]
@@ -197,8 +197,29 @@ pub struct GroupsAnswer {
     pub known: usize,
     /// How many of them match the filter.
     pub found: usize,
+    /// The group that the addresses of the filter belong to, whether or not it is known.
+    #[serde(default)]
+    pub longest_match: Option<LongestMatchAnswer>,
+    /// Why an address found no group.
+    #[serde(default)]
+    pub note: Option<String>,
     /// The groups that were asked for.
     pub groups: Vec<GroupAnswer>,
+}
+
+/// The group of an address, by the groups file.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct LongestMatchAnswer {
+    /// The label.
+    pub group: Arc<str>,
+    /// The prefix; none if the groups file does not list the address.
+    pub prefix: Option<String>,
+}
+
+impl From<LongestMatch> for LongestMatchAnswer {
+    fn from(found: LongestMatch) -> Self {
+        Self { group: found.group, prefix: found.prefix.map(|prefix| prefix.to_string()) }
+    }
 }
 
 /// A group in the last minute.

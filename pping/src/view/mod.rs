@@ -28,7 +28,8 @@ use self::model::Model;
 pub use self::{
     answers::{
         CellAnswer, Cost, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface,
-        InterfaceRates, Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
+        InterfaceRates, LongestMatchAnswer, Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary,
+        TrafficAnswer,
     },
     cells::CELL,
     history::CELLS,

@@ -13,8 +13,8 @@ use pping_common::{
 
 use super::{
     answers::{
-        CellAnswer, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface, Losses,
-        RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
+        CellAnswer, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface,
+        LongestMatchAnswer, Losses, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
     },
     cells::{CELL, Cell, Rtts},
     history::History,
@@ -329,13 +329,23 @@ impl Model {
             .filter(|group| !group.series.is_empty())
             .collect();
         let found = groups.len();
+        let longest_match = self.directory.longest_match(&query.filter);
+        let note = if found == 0 { query.note(longest_match.as_ref()) } else { None };
         query.sort(&mut groups);
         for group in &mut groups {
             if let Some(of_model) = self.groups.get(&group.group) {
                 self.list_prefixes(of_model, PREFIXES, group);
             }
         }
-        GroupsAnswer { sequence: self.sequence, time: self.time, known: self.known(), found, groups }
+        GroupsAnswer {
+            sequence: self.sequence,
+            time: self.time,
+            known: self.known(),
+            found,
+            longest_match: longest_match.map(LongestMatchAnswer::from),
+            note,
+            groups,
+        }
     }
 
     pub(super) fn group(&self, asked: &str) -> Option<GroupDetail> {

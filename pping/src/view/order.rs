@@ -3,7 +3,7 @@
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
-use crate::groups::{Addresses, Directory, GroupName};
+use crate::groups::{Addresses, Directory, GroupName, LongestMatch, is_mistyped};
 
 /// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read
 /// it.
@@ -113,6 +113,24 @@ impl Query {
     /// What the filter looks for.
     pub(super) fn filter(&self, directory: &Directory) -> Filter {
         Filter { text: self.filter.to_lowercase(), addresses: directory.find(&self.filter) }
+    }
+
+    /// Why an address found no group, where `longest_match` is the one that it belongs to.
+    pub(super) fn note(&self, longest_match: Option<&LongestMatch>) -> Option<String> {
+        let filter = self.filter.trim();
+        let is_about_all = self.interface.is_none() && self.method.is_none() && self.matched.is_none();
+        match longest_match {
+            Some(LongestMatch { group, prefix: Some(prefix) }) if is_about_all => {
+                Some(format!("{filter} is in the group {group} ({prefix}), which had no traffic recently"))
+            }
+            Some(LongestMatch { prefix: None, .. }) if is_about_all => Some(format!(
+                "{filter} is in no prefix of the groups file, and no host that is unlisted had traffic recently"
+            )),
+            None if is_mistyped(filter) => Some(format!(
+                "{filter} is no valid address or prefix, and no group has it in its label or columns"
+            )),
+            _ => None,
+        }
     }
 
     /// Sorts groups, and keeps those asked for. Groups that are equal in the column keep the order of their labels, and those

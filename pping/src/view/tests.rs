@@ -141,7 +141,9 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
         listed.into_iter().map(|(prefix, label)| (prefix.parse().unwrap(), label)).collect();
     prefixes.extend((0..1500).map(|host| (IpAddr::from(Ipv4Addr::from_bits(20 << 24 | host)).into(), many)));
     let view = View::new(MEMORY);
-    view.list_groups(Directory::new(prefixes));
+    let idle = labels.number("idle", Vec::new());
+    prefixes.push(("30.0.0.0/8".parse().unwrap(), idle));
+    view.list_groups(Directory::new(prefixes, &labels));
     let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
     let nowhere = IpAddress([0; 2]);
     let slices: Vec<_> = [outer, inner, many, 0]
@@ -174,6 +176,20 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
     ] {
         assert_eq!(labels_of(&groups(filter)), found, "{filter}");
     }
+    let matched = |filter: &str| {
+        let answer = groups(filter).longest_match.expect(filter);
+        (answer.group.to_string(), answer.prefix)
+    };
+    assert_eq!(matched("10.1.7.7"), ("inner 10.1.2.3".to_owned(), Some("10.1.0.0/16".to_owned())));
+    assert_eq!(matched("20.0.5.220"), ("unlisted".to_owned(), None));
+    assert!(groups("10.1.7.7").note.is_none() && groups("10.1.").longest_match.is_none());
+    // A group without traffic, and an address with a typing error, are no empty lists without a word.
+    assert_eq!(matched("30.1.2.3"), ("idle".to_owned(), Some("30.0.0.0/8".to_owned())));
+    let (idle, mistyped) = (groups("30.1.2.3"), groups("10.99.0.300"));
+    assert_eq!((idle.found, mistyped.found), (0, 0));
+    assert!(idle.note.unwrap().contains("is in the group idle (30.0.0.0/8), which had no traffic"));
+    assert!(mistyped.note.unwrap().starts_with("10.99.0.300 is no valid address"));
+    assert!(mistyped.longest_match.is_none());
     view.clear();
     view.add(&slices, START);
     let found = groups("many").groups.remove(0);

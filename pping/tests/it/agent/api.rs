@@ -121,6 +121,9 @@ fn the_api_says_what_the_metrics_say() {
         let filtered = answer(router, &format!("/groups?filter={filter}"), "Groups");
         assert_eq!(filtered["groups"].get(0).map(|it| &it["group"]), found, "{filter}");
     }
+    let mistyped = answer(router, "/groups?filter=10.11.1.300", "Groups");
+    assert_eq!(mistyped["found"], 0, "{mistyped:#}");
+    assert!(mistyped["note"].as_str().unwrap().contains("no valid address"), "{mistyped:#}");
     let prefixes = || {
         let six = &answer(router, "/groups?filter=six", "Groups")["groups"][0];
         let of_one = answer(router, &format!("/groups/{}", six["id"].as_str().unwrap()), "GroupDetail");

@@ -29,6 +29,8 @@ const LIMIT: usize = 500;
 pub(in crate::top) struct Groups {
     query: Query,
     rows: Vec<Row>,
+    /// Why the filter found no group.
+    note: Option<String>,
     /// The row that the cursor is on.
     selected: usize,
     /// The first row on the screen.
@@ -47,6 +49,7 @@ impl Default for Groups {
         Self {
             query: Query { limit: LIMIT, ..Query::default() },
             rows: Vec::new(),
+            note: None,
             selected: 0,
             first: 0,
             clicked: None,
@@ -84,6 +87,7 @@ impl Groups {
         let found = follows.and_then(|before| rows.iter().position(|row| row.key() == before));
         self.selected = found.unwrap_or(self.selected).min(rows.len().saturating_sub(1));
         self.rows = rows;
+        self.note.clone_from(&groups.note);
     }
 
     /// Begins to type a filter.
@@ -236,6 +240,7 @@ impl Groups {
             lines.push(Line::styled(line, Style::new().add_modifier(style)));
         }
         if self.rows.is_empty() {
+            lines.extend(self.note.iter().map(|note| Line::raw(sanitized(note))));
             lines.push(Line::raw(if self.query.filter.is_empty() {
                 "nothing was measured in the last minute"
             } else {
