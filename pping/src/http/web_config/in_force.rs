@@ -21,8 +21,9 @@ impl Exposure {
     pub(super) fn warn(self, address: SocketAddr) {
         match self {
             Self::Pages => tracing::warn!(
-                "--listen {address}: anyone who can reach this address can see which hosts talk to each \
-                 other; listen at 127.0.0.1, or require passwords with --web-config"
+                "--listen {address}: anyone who can reach this address can read which hosts talk to each \
+                 other, and how much; listen at 127.0.0.1, or require passwords or client certificates with \
+                 --web-config"
             ),
             Self::Passwords => tracing::warn!(
                 "--listen {address}: passwords are sent over the network in plain text; add tls_server_config to the \
