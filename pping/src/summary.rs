@@ -85,15 +85,18 @@ impl Summary {
         Ok(())
     }
 
-    /// Says that packets to this host were left out, if nothing else was to be measured on egress. Nothing counts them.
+    /// Says that packets to this host were left out, if flows passed and nothing matched on egress. No counter tells how many.
     fn write_local(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |direction: Direction| self.counters.samples[direction as usize].iter().sum::<u64>();
-        if !self.is_without_local || of(Direction::Ingress) == 0 || of(Direction::Egress) > 0 {
+        let Counters { entries_made, samples, .. } = &self.counters;
+        let has_both = Direction::ALL.iter().all(|&direction| self.counters.packets(direction) > 0);
+        let has_flows = has_both && entries_made.iter().any(|entries| *entries > 0);
+        let has_matched = samples[Direction::Egress as usize].iter().any(|samples| *samples > 0);
+        if !self.is_without_local || !has_flows || has_matched {
             return Ok(());
         }
         writeln!(
             f,
-            "not measured: what came to this host itself, which is not counted, so no sample matched on egress; \
+            "no sample matched on egress: packets to this host itself are neither measured nor counted; \
              --include-local measures how soon this host answers"
         )
     }
@@ -200,17 +203,19 @@ mod tests {
 
     #[test]
     fn packets_to_this_host_are_named_if_nothing_matched_on_egress() {
-        let said = |[ingress, egress]: [u64; 2], is_without_local| {
-            let mut counters = Counters::ZERO;
-            counters.samples[Direction::Ingress as usize][0] = ingress;
-            counters.samples[Direction::Egress as usize][0] = egress;
+        let said = |matched: u64, flows, is_without_local| {
+            let mut counters = Counters { entries_made: [flows, 0], ..Counters::ZERO };
+            counters.samples[Direction::Egress as usize][0] = matched;
+            for direction in Direction::ALL {
+                counters.packet(direction, 0, 60, 0);
+            }
             let (duration, totals) = (Duration::from_secs(2), Totals::default());
             let summary =
                 Summary { duration, counters, totals, lines_lost: 0, is_without_local, capture: None };
-            summary.to_string().contains("\nnot measured: what came to this host itself")
+            summary.to_string().contains("\nno sample matched on egress: packets to this host itself")
         };
-        assert!(said([1, 0], true));
-        assert!(!said([1, 1], true) && !said([0, 0], true) && !said([1, 0], false));
+        assert!(said(0, 1, true));
+        assert!(!said(1, 1, true) && !said(0, 0, true) && !said(0, 1, false));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use pping_lab::{BpfObject, Process, Signal, Topology};
 use super::{
     http::{LISTEN, is_ready, scrape},
     leftovers::objects,
-    monitor::{ENDING, HOLD, LOADING, PPING, converse, endless_ping, ok, ping, pping, topology, wait_until},
+    monitor::{
+        ENDING, HOLD, LOADING, PPING, converse, endless_ping, ok, ping, pping, topology, wait_until, watch,
+    },
 };
 
 /// The number before a word: `3` in `3 samples`.
@@ -75,6 +77,24 @@ fn a_signal_ends_it_with_a_summary() {
         ping(topology.client(), Topology::SERVER_IPV4, "-c4 -i0.1");
         ok(pping.stop(signal, ENDING));
         assert_sums_up(&ok(pping.stderr()));
+    }
+}
+
+#[test]
+fn packets_to_this_host_are_named_unless_they_are_measured() {
+    let topology = topology();
+    for (arguments, is_named) in [("", true), ("--include-local", false)] {
+        let arguments = format!("--format none --rate-limit 0 {arguments}");
+        let mut pping = watch(topology.router(), Topology::LAN, &arguments);
+        ping(topology.client(), Topology::LAN_IPV4, "-c4 -i0.1");
+        ok(pping.stop(Signal::SIGINT, ENDING));
+        let said = ok(pping.stderr());
+        assert_eq!(
+            said.contains("\nno sample matched on egress: packets to this host itself"),
+            is_named,
+            "{said}"
+        );
+        assert_eq!(said.contains("; --include-local measures"), is_named, "{said}");
     }
 }
 
