@@ -91,7 +91,7 @@ def run():
         ((stops, stops), [[11, 19], [11, 19]]),
         ((zero, zero), [[1, 25], [1, 25]]),
         ((constant, constant), [[1, 25], [1, 25]]),
-        ((syn_only, syn_only), [[1, 25], [1, 25]]),
+        ((syn_only, syn_only), [[1, 25], [2, 25]]),
         ((turns_zero, ticking), [[11, 18], [13, 18]]),
         ((turns_zero_from_high, turns_zero_from_high), [[12, 19], [12, 19]]),
         ((gaps, gaps), None),
