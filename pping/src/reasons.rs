@@ -70,7 +70,7 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
     reason(
         "unsupported",
         "unsupported",
-        "what no method measures, such as ICMP errors, and UDP other than DNS and QUIC",
+        "what no method measures, such as ICMP other than pings, and UDP other than DNS and QUIC",
         "harmless",
     ),
     reason("no_timestamp", "no timestamps", "TCP without timestamps", SEQUENCE_NUMBERS),

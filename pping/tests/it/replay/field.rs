@@ -62,7 +62,7 @@ const RIGHT: [Right; 15] = [
     ("mtr-12-hops.pcap", |found| {
         assert_eq!(found.rtts("icmp-echo").len(), 60);
         found.assert_says("not answered: 649 of 720 echo requests (11 more ");
-        found.assert_says("(unsupported): what no method measures, such as ICMP errors");
+        found.assert_says("(unsupported): what no method measures, such as ICMP other than pings, and UDP");
     }),
     ("ts-then-none.pcap", |found| {
         assert_eq!(found.rtts("tcp-handshake").len(), 2);
