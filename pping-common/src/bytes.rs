@@ -74,12 +74,3 @@ pub(crate) fn pack(numbers: &[(u64, u32)]) -> u64 {
     }
     word
 }
-
-/// Adds 64 bits to a hash. The high half of a product is its best, so it is folded back.
-#[inline(always)]
-pub(crate) fn mix(hash: u64, bits: u64) -> u64 {
-    /// An odd number without a pattern: 2^64 divided by the golden ratio.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let product = (hash ^ bits).wrapping_mul(FACTOR);
-    product ^ product >> 32
-}

@@ -2,8 +2,8 @@
 //!
 //! The modules, in the order in which a packet meets them. Each uses only those before it:
 //!
-//! 1. [`limits`] has all numbers that both sides need, [`method`] the methods of measuring an RTT, and [`bytes`] reads a
-//!    frame within its bounds.
+//! 1. [`limits`] has all numbers that both sides need, [`method`] the methods of measuring an RTT, [`bytes`] reads a
+//!    frame within its bounds, and [`hash`] has the hashes with secret keys.
 //! 2. [`parse`] finds the addresses and the transport header.
 //! 3. [`dns`] matches queries, which belong to no flow. [`rtt`] has the state of each other method and matches its
 //!    packets.
@@ -30,6 +30,7 @@ pub mod bytes;
 pub mod dns;
 pub mod flow;
 pub mod group;
+pub mod hash;
 pub mod hist;
 mod layout;
 pub mod limits;

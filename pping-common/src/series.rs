@@ -1,8 +1,8 @@
 //! Series: the aggregated samples of one group, interface, method and direction.
 
 use crate::{
-    bytes::mix,
     group::GroupKey,
+    hash::{SipKey, siphash},
     hist::{self, BINS},
     layout::layout,
     method::Method,
@@ -11,13 +11,11 @@ use crate::{
 };
 
 /// Returns the bit of a host in the set of hosts that replied ([`BinBlock::hosts`]). The set has 64 bits, so some hosts
-/// share one. `seed` is secret, so that no sender can choose addresses that share a bit.
+/// share one. `key` is secret, so that no sender can choose addresses that share a bit.
 #[inline(always)]
-pub fn host_bit(host: IpAddress, seed: u64) -> u64 {
-    let IpAddress([high, low]) = host;
-    // Mixed once more than the address has words: after a single product, the high bits of neighbouring addresses are
-    // spread too evenly and would look like more hosts.
-    1 << (mix(mix(mix(seed, high), low), 0) >> (u64::BITS - u64::BITS.ilog2()))
+pub fn host_bit(host: IpAddress, key: SipKey) -> u64 {
+    let IpAddress(words) = host;
+    1 << (siphash(key, words) >> (u64::BITS - u64::BITS.ilog2()))
 }
 
 /// The key of a series.
@@ -66,8 +64,8 @@ impl SeriesKey {
     /// Returns the hash that stands for the key in the index, which takes half the memory. Two keys can have the same
     /// hash, though it is unlikely: the series itself has its key.
     #[inline(always)]
-    pub fn hash(&self, seed: u64) -> u64 {
-        self.words().into_iter().fold(seed, mix)
+    pub fn hash(&self, key: SipKey) -> u64 {
+        siphash(key, self.words())
     }
 
     /// Returns the key as numbers.
@@ -358,7 +356,7 @@ mod tests {
             for hosts in [4, 10, 32, 64, 128] {
                 let bits = |seed| (0..hosts).fold(0, |bits, number| bits | host_bit(host(number), seed));
                 let seeds = 200;
-                let total: u32 = (1..=seeds).map(|seed| bits(mix(seed, 7)).count_ones()).sum();
+                let total: u32 = (1..=seeds).map(|seed| bits([seed, 7]).count_ones()).sum();
                 let mean = f64::from(total) / seeds as f64;
                 let expected = 64.0 * (1.0 - (63.0_f64 / 64.0).powi(hosts as i32));
                 assert!((mean / expected - 1.0).abs() < 0.03, "{hosts}: {mean} of {expected}");
@@ -377,9 +375,11 @@ mod tests {
         ];
         for (at, key) in keys.iter().enumerate() {
             assert!(
-                keys[..at].iter().all(|other| other.hash(7) != key.hash(7) && other.words() != key.words())
+                keys[..at]
+                    .iter()
+                    .all(|other| other.hash([7, 1]) != key.hash([7, 1]) && other.words() != key.words())
             );
-            assert_ne!(key.hash(7), key.hash(8));
+            assert_ne!(key.hash([7, 1]), key.hash([7, 2]));
         }
     }
 

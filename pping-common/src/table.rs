@@ -7,7 +7,7 @@
 //! array. Entry numbers are handed out in a row, and the one freed last is used first. So few flows are in few pages of
 //! memory, whose addresses fit into the processor's TLB.
 
-use crate::{bytes::mix, flow::FlowKey, layout::layout, parse::Address};
+use crate::{flow::FlowKey, hash::TableKeys, layout::layout, parse::Address};
 
 /// Slots in a bucket.
 pub const WAYS: usize = 6;
@@ -51,8 +51,8 @@ impl Numbers {
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub struct Table {
-    /// A secret, so that no sender can fill a bucket on purpose.
-    pub seed: u64,
+    /// Secrets, so that no sender can fill a bucket on purpose. Both families have the same.
+    pub keys: TableKeys,
     /// The number of buckets; 0 before the table is used.
     pub buckets: u32,
     /// The number of flows in the table.
@@ -61,20 +61,23 @@ pub struct Table {
     pub entries: Numbers,
     /// The numbers of pool entries for pending timestamps.
     pub pending: Numbers,
+    /// Fills up the cache lines.
+    pub reserved: [u64; 3],
 }
 
-layout!(Table { seed, buckets, flows, entries, pending });
+layout!(Table { keys, buckets, flows, entries, pending, reserved });
 
 impl Table {
-    /// Creates the head of an empty table, with no seed yet. `max_pending` is the number of flows that can have pending
+    /// Creates the head of an empty table. `max_pending` is the number of flows that can have pending
     /// timestamps.
-    pub fn of(max_flows: u32, max_pending: u32) -> Self {
+    pub fn of(keys: TableKeys, max_flows: u32, max_pending: u32) -> Self {
         Self {
-            seed: 0,
+            keys,
             buckets: bucket_count(max_flows),
             flows: 0,
             entries: Numbers::up_to(max_flows),
             pending: Numbers::up_to(max_pending),
+            reserved: [0; 3],
         }
     }
 }
@@ -159,22 +162,21 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Returns the candidates for a key in a table of `buckets`. `seed` is secret, so that no sender can fill a bucket on
+    /// Returns the candidates for a key in a table of `buckets`. `keys` are secret, so that no sender can fill a bucket on
     /// purpose.
     #[inline(always)]
-    pub fn of<A: Address>(key: &FlowKey<A>, seed: u64, buckets: u32) -> Self {
-        let hash = key.hash(seed);
-        let again = mix(hash, seed);
+    pub fn of<A: Address>(key: &FlowKey<A>, keys: &TableKeys, buckets: u32) -> Self {
+        let [first, second, tag] = keys.spread(key.digest(keys));
         // The high half of the product is an even choice without a division (Lemire, "Fast random integer generation in
         // an interval", ACM Transactions on Modeling and Computer Simulation 29(1), 2019).
-        let choose = |hash: u64| (((hash >> 32) * u64::from(buckets)) >> 32) as u32;
-        Self { tag: hash as u32 | 1, first: choose(hash), second: choose(again) }
+        let choose = |number: u32| (u64::from(number) * u64::from(buckets) >> 32) as u32;
+        Self { tag: tag | 1, first: choose(first), second: choose(second) }
     }
 }
 
 const _: () = {
     assert!(size_of::<Bucket>() == 64);
-    assert!(size_of::<Table>() == 64);
+    assert!(size_of::<Table>() == 128);
 };
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use pping_common::{
         host_bit,
     },
     group::GroupKey,
+    hash::SipKey,
     hist,
 };
 
@@ -52,16 +53,16 @@ pub(crate) fn sample_without_flow(
 #[inline(always)]
 pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option<(u32, u32)> {
     let (control, ..) = control()?;
-    let seed = control.at(field!(Control, seed)).read();
+    let secret = control.at(field!(Control, secret)).load();
     write_key(control, selector, target);
-    let mut index = maps::series_index(&target.key, seed);
+    let mut index = maps::series_index(&target.key, secret);
     if index.is_none() && maps::has_group(&target.key.group) {
-        index = insert_series(control, target, seed);
+        index = insert_series(control, target, secret);
     }
     if index.is_none() {
         target.key.group = GroupKey::OTHER;
         launder(target);
-        index = maps::series_index(&target.key, seed);
+        index = maps::series_index(&target.key, secret);
     }
     let index = index?;
     Some((index, life(maps::series(index)?)))
@@ -88,7 +89,7 @@ fn hosts(selector: &SeriesSelector) -> u64 {
         return 0;
     }
     let Some(control) = maps::control() else { return 0 };
-    host_bit(selector.source, control.at(field!(Control, seed)).read())
+    host_bit(selector.source, control.at(field!(Control, secret)).load())
 }
 
 /// Counts a sample of `hosts` as a whole, or not at all.
@@ -211,21 +212,21 @@ fn find_series(
     counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<u32> {
-    let seed = control.at(field!(Control, seed)).read();
+    let secret = control.at(field!(Control, secret)).load();
     write_key(control, selector, target);
-    if let Some(index) = maps::series_index(&target.key, seed) {
+    if let Some(index) = maps::series_index(&target.key, secret) {
         return Some(index);
     }
     if config::grouping().is_on() {
         if is_admitted(&target.key.group)
-            && let Some(index) = insert_series(control, target, seed)
+            && let Some(index) = insert_series(control, target, secret)
         {
             return Some(index);
         }
         sync::add(counters.at(field!(Counters, groups_refused)).as_ptr(), 1);
         target.key.group = GroupKey::OTHER;
         launder(target);
-        if let Some(index) = maps::series_index(&target.key, seed) {
+        if let Some(index) = maps::series_index(&target.key, secret) {
             return Some(index);
         }
     }
@@ -251,7 +252,7 @@ fn is_admitted(group: &GroupKey) -> bool {
 /// Gives a new series an index, and inserts it. The maps read key and index from `target`. On the stack, these would
 /// make the verifier tell states apart by what was there before.
 #[inline(always)]
-fn insert_series(control: Shared<Control>, target: &mut Target, seed: u64) -> Option<u32> {
+fn insert_series(control: Shared<Control>, target: &mut Target, secret: SipKey) -> Option<u32> {
     target.index = match maps::take_free_series() {
         Some(index) => index,
         None => take_unused_index(control)?,
@@ -259,13 +260,13 @@ fn insert_series(control: Shared<Control>, target: &mut Target, seed: u64) -> Op
     let series = maps::series(target.index)?;
     // No other program can find the series yet.
     series.at(field!(Series, key)).store(&target.key);
-    if maps::insert_series(&target.key, seed, &target.index) {
+    if maps::insert_series(&target.key, secret, &target.index) {
         sync::publish(series.at(field!(Series, used)).as_ptr(), 1);
         return Some(target.index);
     }
     // Another CPU inserted it first.
     maps::give_free_series(&target.index);
-    maps::series_index(&target.key, seed)
+    maps::series_index(&target.key, secret)
 }
 
 /// Takes the next index that was never used.

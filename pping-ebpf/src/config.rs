@@ -5,6 +5,7 @@ use aya_ebpf::Global;
 use pping_common::{
     abi::{Emit, Offsets},
     group::Grouping,
+    hash::TableKeys,
     limits::RESERVED_SERIES,
     parse::{Decap, Scope},
     rtt::Rules,
@@ -19,6 +20,15 @@ static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
 #[inline(always)]
 pub(crate) fn rules() -> &'static Rules {
     in_place(&RULES)
+}
+
+#[unsafe(no_mangle)]
+static TABLE_KEYS: Global<TableKeys> = Global::new(TableKeys::NONE);
+
+/// The secret keys by which flows are found.
+#[inline(always)]
+pub(crate) fn table_keys() -> &'static TableKeys {
+    in_place(&TABLE_KEYS)
 }
 
 #[unsafe(no_mangle)]

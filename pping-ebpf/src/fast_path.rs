@@ -126,9 +126,8 @@ fn count_family<A: Flows>(
     }
     let interface_id = id(interface);
     let (key, from) = FlowKey::<A>::new(interface_id, &frame);
-    let seed = interface.at(field!(Interface, seeds)).element(A::FAMILY as usize).read();
     let buckets = interface.at(field!(Interface, buckets)).element(A::FAMILY as usize).read();
-    let candidates = Candidates::of(&key, seed, buckets);
+    let candidates = Candidates::of(&key, config::table_keys(), buckets);
     let sweep = interface.at(field!(Interface, sweep)).read();
     let Some(flow) = table::lookup_and_touch(&key, &candidates, sweep) else { return Handled::No };
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };

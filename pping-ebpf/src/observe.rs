@@ -56,7 +56,6 @@ fn handle(
             scratch.sweep = interface.at(field!(Interface, sweep)).read();
             for family in Family::ALL.map(|family| family as usize) {
                 scratch.buckets[family] = interface.at(field!(Interface, buckets)).element(family).read();
-                scratch.seeds[family] = interface.at(field!(Interface, seeds)).element(family).read();
             }
             context.call(Stage::Slow);
             fast_path::count_not_loaded(program, direction, interface, &context.linear());

@@ -107,13 +107,15 @@ pub(crate) fn insert<A: Flows>(
     if !sync::lock_briefly(first_busy) {
         return Inserted::Contended;
     }
-    // The other bucket is emptier.
-    let is_second = table::occupied(tags(second)) < table::occupied(tags(first));
+    // A bucket has each tag once, so another key with the same tag leaves only the other bucket. Else the emptier one is taken.
     let has_tag = |bucket| table::find_way(tags(bucket), candidates.tag).is_some();
+    let (first_has, second_has) = (has_tag(first), has_tag(second));
+    let is_emptier = table::occupied(tags(second)) < table::occupied(tags(first));
+    let is_second = !second_has && (first_has || is_emptier);
     let made = if let Some(flow) = lookup(key, candidates, slot, occupant) {
         Inserted::Existing(flow)
-    } else if has_tag(first) || has_tag(second) {
-        // Another key has the same tag, by a chance of one in 2^31 per slot: the two could not be distinguished.
+    } else if first_has && second_has {
+        // By a chance of less than one in 2^56: the keys are secret.
         Inserted::Full
     } else if is_second && !sync::lock_briefly(second_busy) {
         Inserted::Contended

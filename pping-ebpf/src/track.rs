@@ -34,7 +34,7 @@ pub(crate) fn track<A: Flows>(
 ) -> Result<Option<Family>, Untracked> {
     let (key, from) = FlowKey::<A>::new(interface_id, &scratch.frame);
     let family = A::FAMILY as usize;
-    let candidates = Candidates::of(&key, scratch.seeds[family], scratch.buckets[family]);
+    let candidates = Candidates::of(&key, config::table_keys(), scratch.buckets[family]);
     let flow = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
         Some(flow) => flow,
         None => match insert_flow(counters, &key, &candidates, scratch)? {

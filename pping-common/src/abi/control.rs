@@ -1,6 +1,6 @@
 //! The agent's control of the kernel programs while they run.
 
-use crate::layout::layout;
+use crate::{hash::SipKey, layout::layout};
 
 /// The values by which the agent controls the programs while they run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Control {
     pub lease_end: u64,
     /// A secret for [`super::SeriesKey::hash`] and [`super::host_bit`], so that no sender can choose two keys with the
     /// same hash. The agent writes it once.
-    pub seed: u64,
+    pub secret: SipKey,
     /// Not 0 once a renewal has found that the lease had run out.
     pub lapsed: u32,
     /// The number of committed rotations that the agent has since removed from the series: all, or all but the last.
@@ -44,7 +44,7 @@ layout!(Control {
     cut_off,
     committed,
     lease_end,
-    seed,
+    secret,
     lapsed,
     emptied,
     sweep,
@@ -62,4 +62,4 @@ impl Control {
     pub const LAPSED: u64 = 1;
 }
 
-const _: () = assert!(size_of::<Control>() == 56);
+const _: () = assert!(size_of::<Control>() == 64);

@@ -24,29 +24,16 @@ pub struct Interface {
     pub sweep: u32,
     /// [`crate::table::Table::buckets`] of each [`crate::parse::Family`].
     pub buckets: [u32; 2],
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
-    /// [`crate::table::Table::seed`] of each family.
-    pub seeds: [u64; 2],
     /// Fills up the cache line.
-    pub unused: [u64; 2],
+    pub unused: [u32; 9],
 }
 
-layout!(Interface { ifindex, id, link_type, lease_end, sweep, buckets, reserved, seeds, unused });
+layout!(Interface { ifindex, id, link_type, lease_end, sweep, buckets, unused });
 
 impl Interface {
     /// An empty entry.
-    pub const EMPTY: Self = Self {
-        ifindex: 0,
-        id: 0,
-        link_type: 0,
-        lease_end: 0,
-        sweep: 0,
-        buckets: [0; 2],
-        reserved: 0,
-        seeds: [0; 2],
-        unused: [0; 2],
-    };
+    pub const EMPTY: Self =
+        Self { ifindex: 0, id: 0, link_type: 0, lease_end: 0, sweep: 0, buckets: [0; 2], unused: [0; 9] };
 
     /// Returns the link type with this number: it says which header a frame begins with.
     #[inline(always)]
@@ -87,7 +74,6 @@ const _: () = {
     assert!(core::mem::offset_of!(Interface, id) == 4);
     assert!(core::mem::offset_of!(Interface, lease_end) == 8);
     assert!(core::mem::offset_of!(Interface, sweep) == 16);
-    assert!(core::mem::offset_of!(Interface, seeds) == 32);
     assert!(size_of::<InterfaceName>() == 16);
     assert!((INTERFACE_PROBES - 1) * INTERFACE_TABLE.ilog2() <= u64::BITS);
     assert!(INTERFACE_TABLE.is_power_of_two() && MAX_INTERFACES <= u16::MAX as u32 + 1);

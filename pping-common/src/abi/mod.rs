@@ -47,6 +47,7 @@ mod pod {
         dns::{Query, QueryKey},
         flow::FlowKey,
         group::{GroupKey, Grouping, LabelKey},
+        hash::TableKeys,
         parse::{Decap, Ipv4, Ipv6, Scope},
         rtt::Rules,
         table::Table,
@@ -63,6 +64,6 @@ mod pod {
     }
 
     pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
-    pod!(LedgerEntry, Offsets, Query, Residence, Rules, Scope, Table);
+    pod!(LedgerEntry, Offsets, Query, Residence, Rules, Scope, Table, TableKeys);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);
 }

@@ -1,9 +1,10 @@
 //! The key of a flow.
 
 use crate::{
-    bytes::{mix, pack},
+    bytes::pack,
+    hash::TableKeys,
     layout::layout,
-    parse::{Address, Frame, Ipv4, Ipv6, Kind},
+    parse::{Address, Family, Frame, Ipv4, Ipv6, Kind},
 };
 
 /// One of a flow's two endpoints.
@@ -99,15 +100,14 @@ impl<A: Address> FlowKey<A> {
         (Self { low, high, low_port, high_port, interface, protocol: transport.number(), zero: 0 }, from)
     }
 
-    /// Returns a hash of the key; its high half is the better one.
+    /// Returns a digest of the key.
     #[inline(always)]
-    pub(crate) fn hash(&self, seed: u64) -> u64 {
-        let (addresses, rest) = self.words();
-        let mut hash = mix(seed, rest);
-        for word in &addresses[..A::WORDS] {
-            hash = mix(hash, *word);
+    pub(crate) fn digest(&self, keys: &TableKeys) -> u64 {
+        let ([a, b, c, d], rest) = self.words();
+        match A::FAMILY {
+            Family::V4 => keys.digest([a, rest]),
+            Family::V6 => keys.digest([a, b, c, d, rest]),
         }
-        mix(hash, 0)
     }
 
     /// Whether `memory`, which returns words by their number, has this key. The last word is compared first, because it

@@ -29,8 +29,6 @@ pub(crate) struct Scratch {
     pub(crate) sweep: u32,
     /// How many buckets each flow table has, by family.
     pub(crate) buckets: [u32; 2],
-    /// The seeds of the flow tables, by family.
-    pub(crate) seeds: [u64; 2],
     /// The parsed packet.
     pub(crate) frame: Frame,
     /// The outcome of parsing.

@@ -8,6 +8,7 @@ use aya_ebpf::{
 use pping_common::{
     abi::{BinBlock, BinPool, Control, LedgerEntry, LedgerKey, Series, SeriesKey},
     group::{GroupKey, LabelKey},
+    hash::SipKey,
     limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
     parse::IpAddress,
 };
@@ -94,17 +95,17 @@ pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
 
 /// The index of a series, if it has one.
 #[inline(always)]
-pub(crate) fn series_index(key: &SeriesKey, seed: u64) -> Option<u32> {
+pub(crate) fn series_index(key: &SeriesKey, secret: SipKey) -> Option<u32> {
     // SAFETY: a value is written once, before others can find it.
-    let index = unsafe { SERIES_INDEX.get(key.hash(seed)) }.copied()?;
+    let index = unsafe { SERIES_INDEX.get(key.hash(secret)) }.copied()?;
     // If two keys have the same hash, the second has no index, and no group of its own.
     series(index)?.at(field!(Series, key)).has_words(key).then_some(index)
 }
 
 /// Gives a series its index; `false` when it has one already.
 #[inline(always)]
-pub(crate) fn insert_series(key: &SeriesKey, seed: u64, index: &u32) -> bool {
-    SERIES_INDEX.insert(key.hash(seed), index, u64::from(BPF_NOEXIST)).is_ok()
+pub(crate) fn insert_series(key: &SeriesKey, secret: SipKey, index: &u32) -> bool {
+    SERIES_INDEX.insert(key.hash(secret), index, u64::from(BPF_NOEXIST)).is_ok()
 }
 
 /// Whether a group has series of its own.

@@ -222,6 +222,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         max_series: None,
         bin_blocks: None,
         residence: config.live.residence,
+        table_keys: None,
         without: DisabledFeatures::from_environment()?,
     })
 }

@@ -43,8 +43,6 @@ pub struct InterfaceIds {
     replaced: Vec<Arc<str>>,
     /// The numbers of buckets of the flow tables, by address family.
     buckets: [u32; 2],
-    /// The seeds of the flow tables, by address family.
-    seeds: [u64; 2],
 }
 
 struct Owner {
@@ -81,9 +79,8 @@ impl InterfaceIds {
             )
             .collect::<Result<_, MapError>>()?;
         let table = Elements::new(table, INTERFACE_TABLE as usize)?;
-        let (buckets, seeds) = ([v4.buckets, v6.buckets], [v4.seed, v6.seed]);
-        let mut ids =
-            Self { table, taken: BTreeSet::new(), names, owners, replaced: Vec::new(), buckets, seeds };
+        let buckets = [v4.buckets, v6.buckets];
+        let mut ids = Self { table, taken: BTreeSet::new(), names, owners, replaced: Vec::new(), buckets };
         ids.taken = (0..INTERFACE_TABLE).filter(|&entry| ids.ifindex(entry) != 0).collect();
         Ok(ids)
     }
@@ -123,7 +120,7 @@ impl InterfaceIds {
         (since.elapsed() >= REUSE_AFTER).then_some(Taken { id, is_reused: true })
     }
 
-    /// Makes the kernel programs watch an interface, and gives its entry the buckets and seeds of the flow tables.
+    /// Makes the kernel programs watch an interface, and gives its entry the buckets of the flow tables.
     /// Returns `false` if the table has no room for its ifindex.
     ///
     /// # Errors
@@ -159,7 +156,6 @@ impl InterfaceIds {
             (&raw mut (*there).lease_end).write_volatile(lease_end);
             (&raw mut (*there).sweep).write_volatile(sweep);
             (&raw mut (*there).buckets).write_volatile(self.buckets);
-            (&raw mut (*there).seeds).write_volatile(self.seeds);
         }
         self.set_ifindex(entry, ifindex);
     }

@@ -21,6 +21,7 @@ mod memory;
 pub mod netlink;
 mod objects;
 pub mod pins;
+mod random;
 pub mod residence;
 mod retry_interrupted;
 mod rtnetlink;

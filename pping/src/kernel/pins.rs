@@ -136,8 +136,8 @@ impl Pins {
         Ok(())
     }
 
-    /// Returns the sizes of the pinned flow tables, if they are in use. Both address families have the same.
-    fn table(&self) -> Result<Option<Table>, Error> {
+    /// Returns the head of the pinned flow tables, if they are in use. Both address families have the same sizes and keys.
+    pub(super) fn table(&self) -> Result<Option<Table>, Error> {
         let path = self.map("TABLES");
         if !path.exists() {
             return Ok(None);

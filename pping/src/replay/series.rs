@@ -8,14 +8,15 @@ use pping_common::{
     abi::{Counters, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic, host_bit},
     flow::{Address, Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
+    hash::SipKey,
     parse::Segment,
     rtt::Rules,
 };
 
 use crate::groups::Lookup;
 
-/// The seed of [`host_bit`].
-const HOST_SEED: u64 = 1;
+/// The key of [`host_bit`]: no secret, so that the same file has the same result each time.
+const HOST_KEY: SipKey = [1, 0];
 
 /// The tally of a series, and when it was last taken, ns.
 struct Entry {
@@ -93,8 +94,7 @@ impl Series {
         counters: &mut Counters,
     ) -> Option<u32> {
         let index = self.find(reference, selector, counters);
-        // The seed is fixed, so that the same file has the same result each time.
-        let hosts = if self.grouping.is_on() { host_bit(selector.source, HOST_SEED) } else { 0 };
+        let hosts = if self.grouping.is_on() { host_bit(selector.source, HOST_KEY) } else { 0 };
         match index.and_then(|index| self.tally(index)) {
             Some(tally) => tally.sample(rtt, hosts),
             None => counters.unaggregated += 1,

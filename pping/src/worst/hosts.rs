@@ -100,7 +100,7 @@ mod tests {
     fn group(hosts: impl IntoIterator<Item = (u64, u64)>, seed: u64) -> (u64, Hosts) {
         let mut tally = Tally::EMPTY;
         for (number, (samples, rtt)) in (0..).zip(hosts) {
-            let host = host_bit(IpAddress([0, 0xffff_c000_0200 + number]), seed);
+            let host = host_bit(IpAddress([0, 0xffff_c000_0200 + number]), [seed, 0]);
             (0..samples).for_each(|_| tally.sample(rtt, host));
         }
         let (mut distribution, mut hosts) = (Distribution::default(), Hosts::NONE);
@@ -143,7 +143,7 @@ mod tests {
 
         #[test]
         fn a_host_alone_speaks_for_itself(rtts in prop::collection::vec(0_u64..100_000 * MS, 1..50), seed: u64) {
-            let host = host_bit(IpAddress([0, 7]), seed);
+            let host = host_bit(IpAddress([0, 7]), [seed, 0]);
             let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
             for &rtt in &rtts {
                 tally.sample(rtt, host);

@@ -4,10 +4,7 @@ mod loaded;
 mod options;
 mod stages;
 
-use std::{
-    hash::{BuildHasher as _, Hasher as _, RandomState},
-    panic, thread,
-};
+use std::{panic, thread};
 
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
@@ -16,6 +13,7 @@ use aya::{
 };
 use pping_common::{
     abi::{Offsets, PINNED_MAPS},
+    hash::TableKeys,
     limits::{
         FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING,
     },
@@ -37,6 +35,7 @@ use super::{
     lookup::{array, refused, sweep_program, take_map},
     objects,
     pins::{self, Pins},
+    random::random,
     residence::{self, ResidenceMap},
     retry_interrupted::retry_interrupted,
     series::SeriesTable,
@@ -210,10 +209,14 @@ fn open_with(
     let offsets = if every == 0 { Offsets::default() } else { residence::offsets()? };
     let residence = u32::from(has_residence);
     let only_if = |is_needed, entries| if is_needed { entries } else { 1 };
+    let in_use = pins.map(Pins::table).transpose()?.flatten();
+    let keys =
+        in_use.map_or_else(|| options.table_keys.unwrap_or_else(|| TableKeys::random(random)), |it| it.keys);
     let mut loader = EbpfLoader::new();
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
         .override_global("RULES", &options.rules, true)
+        .override_global("TABLE_KEYS", &keys, true)
         .override_global("SCOPE", &scope, true)
         .override_global("UNANSWERED", &unanswered, true)
         .override_global("DECAP", &options.decap, true)
@@ -260,7 +263,7 @@ fn open_with(
         }
     }
     let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
-    let tables = set_up_tables(&mut programs, options)?;
+    let tables = set_up_tables(&mut programs, options, keys)?;
     let mut series = SeriesTable::new(&mut programs, max_series, options.grouping)?;
     if !features.has(Feature::Fetch) {
         series.hand_out_indexes()?;
@@ -295,7 +298,7 @@ fn open_with(
 }
 
 /// Writes the sizes of the flow tables, unless the tables are pinned and in use. Returns the tables.
-fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<[Table; 2], Error> {
+fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions, keys: TableKeys) -> Result<[Table; 2], Error> {
     let name = "TABLES";
     let map = programs.map_mut(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?;
     let mut tables: Array<_, Table> = Array::try_from(map)?;
@@ -303,10 +306,7 @@ fn set_up_tables(programs: &mut Ebpf, options: &LoadOptions) -> Result<[Table; 2
         if tables.get(&family, 0)?.buckets != 0 {
             continue;
         }
-        // A random number of the standard library: senders of packets must not be able to guess buckets.
-        let seed = RandomState::new().build_hasher().finish();
-        let table = Table { seed, ..Table::of(options.max_flows, options.pending_entries()) };
-        tables.set(family, table, 0)?;
+        tables.set(family, Table::of(keys, options.max_flows, options.pending_entries()), 0)?;
     }
     Ok([tables.get(&0, 0)?, tables.get(&1, 0)?])
 }

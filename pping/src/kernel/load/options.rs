@@ -3,6 +3,7 @@
 use pping_common::{
     abi::{Emit, SeriesRef},
     group::Grouping,
+    hash::TableKeys,
     limits::{
         DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_INTERFACES, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP,
         UNANSWERED_SHARE,
@@ -48,6 +49,8 @@ pub struct LoadOptions {
     /// One packet in this many is followed through its queue, on average; 0 measures forwarding only. `None` measures no
     /// times in this host.
     pub residence: Option<u32>,
+    /// The keys by which flows are found; random ones if `None`.
+    pub table_keys: Option<TableKeys>,
     /// Features of the kernel to treat as missing.
     pub without: DisabledFeatures,
 }
@@ -70,6 +73,7 @@ impl LoadOptions {
         max_series: None,
         bin_blocks: None,
         residence: None,
+        table_keys: None,
         without: DisabledFeatures::NOTHING,
     };
 

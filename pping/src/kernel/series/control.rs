@@ -1,14 +1,14 @@
 //! The control of running kernel programs, and their answers.
 
 use std::{
-    hash::{BuildHasher as _, Hasher as _, RandomState},
     mem::offset_of,
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use pping_common::abi::Control;
+use pping_common::{abi::Control, hash::SipKey};
 
 use super::{SeriesTable, shared::wait_for_programs};
+use crate::kernel::random::random;
 
 impl SeriesTable {
     /// The number of epochs that have ended.
@@ -63,18 +63,17 @@ impl SeriesTable {
         self.number(offset_of!(Control, lapsed)).store(0, Ordering::SeqCst);
     }
 
-    /// Returns the seed of [`pping_common::abi::SeriesKey::hash`], which is chosen once.
-    pub(super) fn seed(&self) -> u64 {
+    /// Returns the secret of [`pping_common::abi::SeriesKey::hash`], which is chosen once.
+    pub(super) fn secret(&self) -> SipKey {
         // SAFETY: inside the mapping of one `Control`. The programs only read it, and are attached only after the first
         // call.
-        let seed = unsafe { &raw mut (*self.control.first()).seed };
+        let secret = unsafe { &raw mut (*self.control.first()).secret };
         // SAFETY: as above.
         unsafe {
-            if seed.read() == 0 {
-                // A random number of the standard library.
-                seed.write(RandomState::new().build_hasher().finish().max(1));
+            if secret.read() == [0; 2] {
+                secret.write([random(), random().max(1)]);
             }
-            seed.read()
+            secret.read()
         }
     }
 

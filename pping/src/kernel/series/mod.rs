@@ -132,14 +132,14 @@ impl SeriesTable {
 
     /// Finds the existing series, if the maps are those of an earlier run.
     fn find(&mut self) -> io::Result<()> {
-        let seed = self.seed();
+        let secret = self.secret();
         for index in 0..self.used_indexes() {
             let Some(series) = self.series.get(index)?.filter(|&it| used(it).load(Ordering::Acquire) != 0)
             else {
                 continue;
             };
             let key = key(series);
-            let is_linked = self.index.get(&key.hash(seed), 0).is_ok_and(|of_key| of_key as usize == index);
+            let is_linked = self.index.get(&key.hash(secret), 0).is_ok_and(|of_key| of_key as usize == index);
             let lifecycle = if is_linked { Lifecycle::Idle(0) } else { Lifecycle::Unlinked };
             self.occupy(index, SeriesState { key, lifecycle });
         }
@@ -176,7 +176,7 @@ impl SeriesTable {
 
     /// Makes a series that is never freed.
     fn add_permanent(&mut self, key: SeriesKey) -> Result<(), Error> {
-        let hash = key.hash(self.seed());
+        let hash = key.hash(self.secret());
         let known = self.index.get(&hash, 0).ok();
         let index = known.unwrap_or_else(|| self.new_index());
         let Some(series) = self.series.get(index as usize)? else {
@@ -199,10 +199,10 @@ impl SeriesTable {
     /// # Errors
     /// If the map cannot be written.
     pub(super) fn remove_interface(&mut self, interface: u16) -> Result<(), Error> {
-        let seed = self.seed();
+        let secret = self.secret();
         for state in self.states.iter_mut().flatten().filter(|state| state.key.interface == interface) {
             if matches!(state.lifecycle, Lifecycle::Permanent | Lifecycle::Idle(_)) {
-                self.index.remove(&state.key.hash(seed)).or_else(absent_is_fine)?;
+                self.index.remove(&state.key.hash(secret)).or_else(absent_is_fine)?;
                 state.lifecycle = Lifecycle::Unlinked;
             }
             // Otherwise the series would end under the name of the interface that gets the id.
@@ -306,10 +306,10 @@ impl SeriesTable {
     /// # Errors
     /// If a map cannot be written.
     pub fn expire(&mut self, epochs: u32) -> Result<(), Error> {
-        let seed = self.seed();
+        let secret = self.secret();
         for state in self.states.iter_mut().flatten() {
             if matches!(state.lifecycle, Lifecycle::Idle(idle) if idle >= epochs) {
-                self.index.remove(&state.key.hash(seed)).or_else(absent_is_fine)?;
+                self.index.remove(&state.key.hash(secret)).or_else(absent_is_fine)?;
                 state.lifecycle = Lifecycle::Unlinked;
             }
         }

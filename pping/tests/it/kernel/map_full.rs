@@ -1,8 +1,11 @@
 //! Flows beyond the room in the maps are counted, and known flows stay.
 
+use std::net::{IpAddr, Ipv6Addr};
+
 use pping::kernel::load::LoadOptions;
 use pping_common::{
     abi::Lost,
+    hash::TableKeys,
     limits::UNANSWERED_IDLE_SECONDS,
     parse::{LinkType, Untracked},
 };
@@ -56,5 +59,37 @@ fn there_is_room_again_after_a_sweep() {
     for number in 20..20 + MAX_FLOWS as u16 {
         ping(&mut rig, number, 2);
         assert_eq!(samples(&rig.agree("after the sweep")).len(), 2, "flow {number}");
+    }
+}
+
+/// Sends an echo between two hosts, and asserts that it is measured.
+fn is_measured(rig: &mut Rig, [a, b]: [IpAddr; 2], number: u16) {
+    rig.send(Program::Egress, &echo(a, b, number, 1, false));
+    rig.send(Program::Ingress, &echo(b, a, number, 1, true));
+    assert_eq!(samples(&rig.agree("an echo")).len(), 1, "{a} and {b}, {number}");
+}
+
+#[test]
+fn addresses_that_differ_in_the_highest_bits_of_words_are_flows_of_their_own() {
+    let mut rig = Rig::with(LoadOptions { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
+    let IpAddr::V6(victim) = v6(2) else { unreachable!() };
+    for bits in 0..8_u128 {
+        let flipped = (bits & 1) << 127 | (bits >> 1 & 1) << 63 | (bits >> 2 & 1) << 31;
+        is_measured(&mut rig, [v6(1), Ipv6Addr::from_bits(victim.to_bits() ^ flipped).into()], 1);
+    }
+}
+
+#[test]
+fn flows_with_equal_tags_are_flows_of_their_own() {
+    let mut number = 0;
+    let keys = TableKeys::random(|| {
+        number += 0x0123_4567_89ab_cdef;
+        number
+    });
+    let table_keys = Some(keys.with_equal_thirds());
+    let mut rig = Rig::with(LoadOptions { table_keys, ..SETTINGS }, LinkType::Ethernet);
+    for number in 0..20 {
+        is_measured(&mut rig, [v4(1), v4(2)], number);
+        is_measured(&mut rig, [v6(1), v6(2)], number);
     }
 }

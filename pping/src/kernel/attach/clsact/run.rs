@@ -7,15 +7,15 @@
 
 use std::{
     fmt,
-    hash::{BuildHasher as _, RandomState},
     io::{self, ErrorKind},
     os::{
         linux::net::SocketAddrExt as _,
         unix::net::{SocketAddr, UnixDatagram},
     },
-    process,
     sync::Arc,
 };
+
+use crate::kernel::random::random;
 
 /// The unique number of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +23,7 @@ pub(super) struct Run(u64);
 
 impl Run {
     fn new() -> Self {
-        // The keys of a `RandomState` are random.
-        Self(RandomState::new().hash_one(process::id()))
+        Self(random())
     }
 
     /// Reads what `Display` writes.
