@@ -60,17 +60,19 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
 
     let baseline = baseline()?;
-    let at_each_direction = |name: &str, kernel: &Kernel, packet: &[u8], report: &mut Report| {
-        let mut most = 0.0_f64;
-        for direction in ["ingress", "egress", "xdp"] {
-            let empty = if direction == "xdp" { "baseline_xdp" } else { "baseline_empty" };
-            let program = format!("pping_{direction}");
-            let figure = rounds.measure((&baseline, empty), (&kernel.programs, &program), packet, || ())?;
-            most = most.max(figure.median);
-            report.print(&format!("{name} ({direction})"), &figure);
-        }
-        anyhow::Ok(most)
-    };
+    let at_each_direction =
+        |name: &str, [incoming, outgoing]: &[Kernel; 2], packet: &[u8], report: &mut Report| {
+            let mut most = 0.0_f64;
+            for (direction, kernel) in [("ingress", incoming), ("egress", outgoing), ("xdp", incoming)] {
+                let empty = if direction == "xdp" { "baseline_xdp" } else { "baseline_empty" };
+                let program = format!("pping_{direction}");
+                let figure =
+                    rounds.measure((&baseline, empty), (&kernel.programs, &program), packet, || ())?;
+                most = most.max(figure.median);
+                report.print(&format!("{name} ({direction})"), &figure);
+            }
+            anyhow::Ok(most)
+        };
     let packet = frames::tcp(1, 2, 1400);
     let own = |program| rounds.measure((&baseline, "baseline_empty"), (&baseline, program), &packet, || ());
     let clock = own("baseline_clock")?;
@@ -81,8 +83,10 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     // The default rate limit, so only the first packet of each kind is recorded.
     let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
     let settings = LoadOptions { rules, ..LoadOptions::DEFAULT };
-    let kernel = watching_loopback(&settings)?;
-    open_quic(&kernel)?;
+    // A flow is bound to the hook of its first packet, and is not followed at the other one.
+    let kernels = [watching_loopback(&settings)?, watching_loopback(&settings)?];
+    open_quic(&kernels[0], ["pping_ingress", "pping_egress"])?;
+    open_quic(&kernels[1], ["pping_egress", "pping_ingress"])?;
     let mut most = Vec::new();
     for (name, packet) in [
         (REPEATED, packet.clone()),
@@ -93,19 +97,20 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
         (QUIC, frames::quic_short(true)),
         ("ICMP echo request, repeated", frames::echo_request()),
     ] {
-        most.push((name, at_each_direction(name, &kernel, &packet, report)?));
+        most.push((name, at_each_direction(name, &kernels, &packet, report)?));
     }
     let methods = [Method::Dns, Method::QuicSpin, Method::QuicHandshake]
         .into_iter()
         .fold(rules.methods, Methods::without);
-    let without_udp = watching_loopback(&LoadOptions { rules: Rules { methods, ..rules }, ..settings })?;
+    let without_udp = LoadOptions { rules: Rules { methods, ..rules }, ..settings };
+    let without_udp = [watching_loopback(&without_udp)?, watching_loopback(&without_udp)?];
     let udp_off = at_each_direction("UDP, its methods off", &without_udp, &frames::udp(), report)?;
     drop(without_udp);
     let most = |of: &str| most.iter().find(|(name, _)| *name == of).map_or(f64::NAN, |(_, most)| *most);
 
     older_kernels(rounds, &settings, &baseline, &packet, report)?;
 
-    cold(rounds, &baseline, &kernel, &packet, report)?;
+    cold(rounds, &baseline, &kernels[0], &packet, report)?;
 
     let inside = watching_loopback(&LoadOptions { decap: Decap::ALL, ..settings })?;
     for (name, packet) in [
@@ -179,12 +184,12 @@ fn cold(rounds: Rounds, baseline: &Ebpf, kernel: &Kernel, packet: &[u8], report:
     Ok(())
 }
 
-/// Opens the QUIC connection whose packets are measured.
-fn open_quic(kernel: &Kernel) -> Result<()> {
+/// Opens the QUIC connection whose packets are measured. Those of the client pass the first of two hooks.
+fn open_quic(kernel: &Kernel, [client, server]: [&str; 2]) -> Result<()> {
     let opened = || kernel.counters.sum(0).entries_made[0];
     let before = opened();
-    run((&kernel.programs, "pping_egress"), &frames::quic_initial(true), 1)?;
-    run((&kernel.programs, "pping_ingress"), &frames::quic_initial(false), 1)?;
+    run((&kernel.programs, client), &frames::quic_initial(true), 1)?;
+    run((&kernel.programs, server), &frames::quic_initial(false), 1)?;
     anyhow::ensure!(opened() == before + 1, "the connection was not taken for one of QUIC");
     Ok(())
 }
