@@ -113,6 +113,8 @@ pub struct Model {
     ends: [End; 2],
     /// When the connection began, as far as it was seen.
     began_at: Option<u64>,
+    /// How many connections took the place of an earlier one.
+    replaced: usize,
     rules: Rules,
     /// The latest requests of both ends.
     latest: Vec<Request>,
@@ -154,7 +156,12 @@ impl Model {
     pub fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
         let (ends, options) = ([end(1), end(2)], TimestampUse::Unknown(0));
-        Self { options, ends, began_at: None, rules, latest: Vec::new(), kept: Vec::new() }
+        Self { options, ends, began_at: None, replaced: 0, rules, latest: Vec::new(), kept: Vec::new() }
+    }
+
+    /// Returns how many connections took the place of an earlier one. No end of those is reported.
+    pub fn replaced(&self) -> usize {
+        self.replaced
     }
 
     /// Returns the state of the direction in which `endpoint` sends.
@@ -353,6 +360,7 @@ impl Model {
                     *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
                 }
                 (self.options, self.began_at) = (TimestampUse::Unknown(0), None);
+                self.replaced += 1;
                 is_repeated = false;
             }
         }

@@ -6,7 +6,7 @@ use pping_common::{
     flow::{Changes, Endpoint, Facts, Flow, Lifecycle, Locked, Noted, Outcome},
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, PENDING_PER_DIRECTION},
     model::{Found, Model, State},
-    parse::{Kind, Transport},
+    parse::Transport,
     rtt::{Effect, Measured, Rules},
 };
 
@@ -81,9 +81,6 @@ impl FlowUnderTest {
         if *self.number.get_or_insert(transport.number()) != transport.number() {
             return;
         }
-        if self.begins_anew(from, transport) {
-            (self.open_flows, self.open_directions) = (0, 0);
-        }
         // The kernel programs skip the step too if a packet has no effect.
         let noted = self.flow.count(from, transport, 0, 0);
         let outcome = match self.flow.effect(from, transport, noted.progress, &self.rules) {
@@ -99,7 +96,11 @@ impl FlowUnderTest {
             }
             _ => self.flow.step(from, transport, noted.progress, now, &self.rules),
         };
+        let replaced = self.model.replaced();
         let expected = self.model.packet(from, transport, now);
+        if self.model.replaced() != replaced {
+            (self.open_flows, self.open_directions) = (0, 0);
+        }
         let found = Found::of(&outcome);
         assert_eq!(found, expected, "{transport:?} at {now}");
         for (_, _, rtt) in found.samples {
@@ -115,14 +116,6 @@ impl FlowUnderTest {
     fn is_rate_limited(&self, from: Endpoint, now: u64, transport: &Transport) -> bool {
         now.saturating_sub(self.flow.rtt(from).recorded_at) < LONG_AGO
             && self.flow.hot.glance(from).is_rate_limited(transport, Some(now), &self.rules)
-    }
-
-    /// True if the packet is a SYN on used ports. It ends the old connection without reporting that.
-    fn begins_anew(&self, from: Endpoint, transport: &Transport) -> bool {
-        let (forward, flags) = (self.flow.hot.state(from), transport.segment.flags);
-        transport.kind == Kind::Tcp
-            && (flags.syn() && !flags.ack())
-            && (forward.is_established() || forward.lifecycle() == Lifecycle::CLOSED)
     }
 
     /// Asserts that a packet without effect changes nothing.

@@ -20,13 +20,22 @@ pub(super) enum Quic {
     },
 }
 
+/// Bytes of the shortest packet but for version negotiation.
+const SHORTEST: usize = 21;
+/// Bytes of the shortest version negotiation: head, no destination ID, a source ID of eight bytes, one version.
+const SHORTEST_NEGOTIATION: usize = 19;
+
 type Begins = Result<(), Untracked>;
 
 /// Parses the packet at the beginning of a payload of `len` bytes, of which `bytes` were captured (RFC 8999, RFC 9000, RFC
 /// 9287, RFC 9369).
 pub(super) fn parse(bytes: &[u8], len: usize) -> Option<Quic> {
-    let first = *bytes.get(..8).filter(|_| len >= 21)?.first()?;
+    let first = *bytes.get(..8).filter(|_| len >= SHORTEST_NEGOTIATION)?.first()?;
     let (is_long, is_fixed) = (first & 0x80 != 0, first & 0x40 != 0);
+    let is_negotiation = is_long && bytes[1..5] == [0; 4];
+    if len < SHORTEST && !is_negotiation {
+        return None;
+    }
     if !is_long {
         let outside_of_flows = if is_fixed { Untracked::NoFlow } else { Untracked::Unsupported };
         return Some(Quic::Short { spin: first & 0x20 != 0, is_greased: !is_fixed, outside_of_flows });
@@ -40,10 +49,23 @@ pub(super) fn parse(bytes: &[u8], len: usize) -> Option<Quic> {
         let destination = usize::from(bytes[5]);
         (destination, usize::from(*bytes.get(6 + destination)?), 7)
     };
-    // As many bytes as the longest ID are read where the source ID begins.
-    let end = rest + destination + 20;
-    if destination > 20 || source > 20 || end > len || end > bytes.len() {
+    if destination > 20 || source > 20 {
         return None;
+    }
+    if is_negotiation {
+        // Behind the source ID, which was the destination ID of an Initial, is a list of versions.
+        let listed = len.checked_sub(rest + destination + source).filter(|&listed| listed >= 4)?;
+        // The destination ID is read with more bytes than it has, if that many are there.
+        let read = (rest + destination + 1).max(6 + if len < 26 { 8 } else { 20 });
+        if source < 8 || !listed.is_multiple_of(4) || read > bytes.len() {
+            return None;
+        }
+    } else {
+        // As many bytes as the longest ID are read where the source ID begins.
+        let end = rest + destination + 20;
+        if end > len || end > bytes.len() {
+            return None;
+        }
     }
     let is_reserved = version.to_be_bytes().iter().all(|byte| byte & 0xf == 0xa);
     let is_draft = (0xff00_0011..=0xff00_0022).contains(&version);
@@ -67,7 +89,7 @@ pub(super) fn parse(bytes: &[u8], len: usize) -> Option<Quic> {
         _ => Err(Untracked::Unsupported),
     };
     let is_greased = !is_fixed && version != 0;
-    let has_ids = [destination != 0, source != 0];
+    let has_ids = [destination != 0, source != 0 && !is_negotiation];
     Some(Quic::Long { form, version, is_known, is_greased, begins, has_ids })
 }
 
