@@ -107,6 +107,9 @@ struct Request {
     since: u64,
 }
 
+/// Room for echo requests. Which of two gives way that were sent at the same time depends on where they are.
+type Requests = [Option<Request>; PENDING_PER_DIRECTION];
+
 /// A flow between two ends.
 pub struct Model {
     options: TimestampUse,
@@ -117,9 +120,9 @@ pub struct Model {
     replaced: usize,
     rules: Rules,
     /// The latest requests of both ends.
-    latest: Vec<Request>,
+    latest: Requests,
     /// Earlier ones, for late replies.
-    kept: Vec<Request>,
+    kept: Requests,
 }
 
 impl Found {
@@ -156,7 +159,15 @@ impl Model {
     pub fn new(rules: Rules, local: u32) -> Self {
         let end = |bit| End { is_local: local & bit != 0, ..End::default() };
         let (ends, options) = ([end(1), end(2)], TimestampUse::Unknown(0));
-        Self { options, ends, began_at: None, replaced: 0, rules, latest: Vec::new(), kept: Vec::new() }
+        Self {
+            options,
+            ends,
+            began_at: None,
+            replaced: 0,
+            rules,
+            latest: Requests::default(),
+            kept: Requests::default(),
+        }
     }
 
     /// Returns how many connections took the place of an earlier one. No end of those is reported.
@@ -168,7 +179,7 @@ impl Model {
     pub fn state(&self, endpoint: Endpoint) -> State {
         let end = &self.ends[endpoint as usize];
         // A flow of echoes has its latest requests in the place of one end, and those it keeps in that of the other.
-        let requests = endpoint.pick(&self.latest, &self.kept).len();
+        let requests = endpoint.pick(self.latest, self.kept).iter().flatten().count();
         State {
             pending: end.pending.iter().flatten().count() + requests,
             newest_tsval: end.newest,
@@ -180,8 +191,7 @@ impl Model {
 
     /// Notes that a packet was missed: it may have been any echo, or the first of its tick.
     pub fn miss(&mut self) {
-        self.latest.clear();
-        self.kept.clear();
+        (self.latest, self.kept) = Default::default();
         for end in &mut self.ends {
             end.is_invalidated = end.newest.is_some();
             end.pending = Default::default();
@@ -217,13 +227,8 @@ impl Model {
 
     /// Removes a pending request.
     fn take_request(&mut self, sender: usize, sequence: u32) -> Option<Request> {
-        let taken = [&mut self.latest, &mut self.kept].map(|requests| {
-            let position = requests
-                .iter()
-                .position(|request| (request.sender, request.sequence) == (sender, sequence))?;
-            Some(requests.remove(position))
-        });
-        taken.into_iter().flatten().next()
+        let is_it = |request: &mut Request| (request.sender, request.sequence) == (sender, sequence);
+        self.latest.iter_mut().chain(&mut self.kept).find_map(|request| request.take_if(is_it))
     }
 
     /// Takes the sample of a request, unless its distance from the request of the latest sample is too short.
@@ -242,15 +247,14 @@ impl Model {
     /// latest may have to make room, and is then kept, if there is room for it.
     fn request(&mut self, sender: usize, sequence: u32, now: u64, found: &mut Found) {
         self.take_request(sender, sequence);
-        self.latest.push(Request { sender, sequence, since: now });
-        if self.latest.len() <= PENDING_PER_DIRECTION {
-            return;
-        }
-        let oldest = |requests: &[Request]| {
-            (0..requests.len()).min_by_key(|&position| requests[position].since).unwrap_or(0)
+        let oldest = |requests: &Requests| {
+            let since = |position: &usize| requests[*position].map_or(0, |request| request.since);
+            (0..PENDING_PER_DIRECTION).min_by_key(since).unwrap_or(0)
         };
-        // The one that has just come stays, even if the clock went back.
-        let pushed = self.latest.remove(oldest(&self.latest[..PENDING_PER_DIRECTION]));
+        let place = oldest(&self.latest);
+        let Some(pushed) = self.latest[place].replace(Request { sender, sequence, since: now }) else {
+            return;
+        };
         let sampled_at = [self.ends[0].recorded_at, self.ends[1].recorded_at];
         let gives_way = |request: &Request| {
             sampled_at[request.sender].is_some_and(|at| request.since < at)
@@ -260,20 +264,20 @@ impl Model {
             found.gave_way += 1;
             return;
         }
-        let before = self.kept.iter().map(|request| request.since).max().max(sampled_at[pushed.sender]);
+        let newest = self.kept.iter().flatten().map(|request| request.since).max();
+        let before = newest.max(sampled_at[pushed.sender]);
         if before.is_some_and(|before| !self.ends[sender].is_apart(&self.rules, before, pushed.since)) {
             return;
         }
-        if self.kept.len() == PENDING_PER_DIRECTION {
-            let oldest = oldest(&self.kept);
-            if !gives_way(&self.kept[oldest]) {
+        let place = oldest(&self.kept);
+        if let Some(kept) = &self.kept[place] {
+            if !gives_way(kept) {
                 found.pending_full += 1;
                 return;
             }
-            self.kept.remove(oldest);
             found.gave_way += 1;
         }
-        self.kept.push(pushed);
+        self.kept[place] = Some(pushed);
     }
 
     fn segment(&mut self, from: usize, segment: &Segment, now: u64, found: &mut Found) {
