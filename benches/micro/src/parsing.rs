@@ -4,6 +4,7 @@ use std::hint::black_box;
 
 use pping_common::{
     flow::{Address, FlowKey, Ipv4, Ipv6},
+    hash::TableKeys,
     parse::{Frame, Kind},
     table::{Candidates, bucket_count},
 };
@@ -41,9 +42,9 @@ fn parse(name: &'static str, kind: Kind, bytes: Vec<u8>) -> Case {
 
 fn candidates<A: Address>(name: &'static str, bytes: &[u8]) -> Case {
     let frame: Frame = frames::parsed(bytes);
-    let (seed, buckets) = (0x0123_4567_89ab_cdef, bucket_count(131_072));
+    let (keys, buckets) = (TableKeys::random(|| 0x0123_4567_89ab_cdef), bucket_count(131_072));
     Case::new(name, move || {
         let (key, endpoint) = FlowKey::<A>::new(black_box(1), black_box(&frame));
-        black_box((Candidates::of(&key, black_box(seed), black_box(buckets)), endpoint));
+        black_box((Candidates::of(&key, black_box(&keys), black_box(buckets)), endpoint));
     })
 }
