@@ -63,7 +63,7 @@ impl TableKeys {
 /// The secret key of [`siphash`].
 pub type SipKey = [u64; 2];
 
-/// Returns SipHash-1-3 of some words in memory: a pseudorandom function (Aumasson and Bernstein, "SipHash: a fast short-input
+/// Returns SipHash-1-3 of some words in memory: a pseudorandom function (Aumasson and Bernstein, "`SipHash`: a fast short-input
 /// PRF", INDOCRYPT 2012), with as many rounds as in the hash tables of Linux and of Rust.
 #[inline(always)]
 pub fn siphash<const N: usize>([low, high]: SipKey, words: [u64; N]) -> u64 {

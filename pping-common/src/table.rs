@@ -169,7 +169,7 @@ impl Candidates {
         let [first, second, tag] = keys.spread(key.digest(keys));
         // The high half of the product is an even choice without a division (Lemire, "Fast random integer generation in
         // an interval", ACM Transactions on Modeling and Computer Simulation 29(1), 2019).
-        let choose = |number: u32| (u64::from(number) * u64::from(buckets) >> 32) as u32;
+        let choose = |number: u32| ((u64::from(number) * u64::from(buckets)) >> 32) as u32;
         Self { tag: tag | 1, first: choose(first), second: choose(second) }
     }
 }

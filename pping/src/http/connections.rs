@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{Access, connection, site::Site};
+use super::{access::Access, connection, site::Site};
 
 /// The highest number of connections.
 const MAX_CONNECTIONS: usize = 64;

@@ -3,6 +3,7 @@
 //! It runs in a thread of its own, so that the agent never waits for a client. The thread drops all capabilities before it
 //! reads the first byte from the network.
 
+mod access;
 mod api;
 mod auth;
 mod client;
@@ -10,7 +11,6 @@ mod connection;
 mod connections;
 mod error;
 mod events;
-mod names;
 mod negotiation;
 mod page;
 mod pages;
@@ -35,27 +35,18 @@ use tokio::{
     time::timeout,
 };
 
+pub use self::{access::Access, error::Error, readiness::Readiness};
 use self::{
+    access::Names,
     connections::{Command, GRACE},
-    names::Names,
     site::Site,
     web_config::WebConfig,
 };
-pub use self::{error::Error, readiness::Readiness};
 use crate::{capabilities, metrics::Metrics, view::View};
 
 /// The highest number of threads that make pages and check passwords. It is as high as the number of [`workers`], so that
 /// none of them waits for a thread.
 const BLOCKING_THREADS: usize = pages::AT_ONCE + api::AT_ONCE + auth::AT_ONCE;
-
-/// Who may read what the server has.
-#[derive(Clone, Debug, Default)]
-pub struct Access {
-    /// The file with TLS and passwords. Without one, everyone may read.
-    pub web_config: Option<PathBuf>,
-    /// Names of this host beside those that it knows itself, in lower case.
-    pub names: Vec<String>,
-}
 
 /// A running server. It stops when this is dropped.
 #[derive(Debug)]

@@ -16,7 +16,13 @@ use axum::{
 use hyper::{body::Incoming, service::Service as _};
 use hyper_util::service::TowerToHyperService;
 
-use super::{Access, auth::Authenticator, names::Names, pages, readiness::Readiness, web_config::WebConfig};
+use super::{
+    access::{Access, Names},
+    auth::Authenticator,
+    pages,
+    readiness::Readiness,
+    web_config::WebConfig,
+};
 use crate::{metrics::Metrics, view::View};
 
 /// The state that all connections share.

@@ -1,9 +1,10 @@
-//! The names by which clients may ask a server that everyone may read. docs/http.md says why, under "Names".
+//! Who may read what the server has, and the names by which clients may ask a server that everyone may read. docs/http.md
+//! says why, under "Names".
 
 use std::{
     iter,
     net::{Ipv4Addr, Ipv6Addr},
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -19,6 +20,15 @@ const HOSTS: &str = "/etc/hosts";
 
 /// The longest [`HOSTS`] that is read, bytes: some block a hundred thousand sites with it.
 const MAX_HOSTS: u64 = 16 << 20;
+
+/// Who may read what the server has.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// The file with TLS and passwords. Without one, everyone may read.
+    pub web_config: Option<PathBuf>,
+    /// Names of this host beside those that it knows itself, in lower case.
+    pub names: Vec<String>,
+}
 
 /// The names of the server, in lower case and without a dot at their end.
 #[derive(Debug)]
