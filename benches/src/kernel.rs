@@ -112,16 +112,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
 
     cold(rounds, &baseline, &kernels[0], &packet, report)?;
 
-    let inside = watching_loopback(&LoadOptions { decap: Decap::ALL, ..settings })?;
-    for (name, packet) in [
-        ("TCP with timestamps", packet.clone()),
-        ("UDP", frames::udp()),
-        ("TCP with timestamps in VXLAN", frames::in_vxlan(&frames::tcp(1, 2, 1400))),
-    ] {
-        let program = (&inside.programs, "pping_ingress");
-        let figure = rounds.measure((&baseline, "baseline_empty"), program, &packet, || ())?;
-        report.print(&format!("{name}, tunnels on (ingress)"), &figure);
-    }
+    with_tunnels(rounds, &settings, &baseline, &packet, report)?;
 
     let few = Rounds { repeat: repeat.min(EVENTS_PER_ROUND), ..rounds };
     let unlimited = LoadOptions::DEFAULT;
@@ -165,6 +156,27 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
         "A sample costs {:.2} x as much as an event as when the kernel aggregates it.",
         both.median / aggregated.median,
     );
+    Ok(())
+}
+
+/// Measures programs that look into tunnels.
+fn with_tunnels(
+    rounds: Rounds,
+    settings: &LoadOptions,
+    baseline: &Ebpf,
+    packet: &[u8],
+    report: &mut Report,
+) -> Result<()> {
+    let inside = watching_loopback(&LoadOptions { decap: Decap::ALL, ..*settings })?;
+    for (name, packet) in [
+        ("TCP with timestamps", packet.to_vec()),
+        ("UDP", frames::udp()),
+        ("TCP with timestamps in VXLAN", frames::in_vxlan(&frames::tcp(1, 2, 1400))),
+    ] {
+        let program = (&inside.programs, "pping_ingress");
+        let figure = rounds.measure((baseline, "baseline_empty"), program, &packet, || ())?;
+        report.print(&format!("{name}, tunnels on (ingress)"), &figure);
+    }
     Ok(())
 }
 
