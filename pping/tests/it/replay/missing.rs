@@ -3,7 +3,7 @@
 use super::{
     generate::again,
     made::{MILLISECOND, Packet, SECOND, START, connection, enhanced_packet, interface, pcap, section},
-    program::{Temporary, pping, read, rtts, samples, stderr},
+    program::{pping, read, rtts, samples, stderr},
 };
 use crate::frames::{echo, v4, v6};
 
@@ -74,7 +74,7 @@ fn flows_split_over_two_interfaces_say_so() {
     assert!(!message.contains("--rate-limit"), "{message}");
     #[cfg(feature = "live")]
     {
-        let file = Temporary::new("tap.pcapng", &capture);
+        let file = super::program::Temporary::new("tap.pcapng", &capture);
         let played = pping(&format!("top -r {} --once", file.path.display())).output().unwrap();
         assert_says(
             &stderr(&played),
