@@ -125,6 +125,10 @@ pub const SEGMENTS_WITHOUT_TIMESTAMPS: u8 = 3;
 /// 5.4).
 pub const STILL_CLOCK: u64 = 2 * SECOND;
 
+/// How far the number of a RST may be from what was sent or acknowledged last. An endpoint takes only a RST with exactly the
+/// number that it expects (RFC 5961, 3.2), which pping knows only if it has seen every packet.
+pub const RST_WITHIN: u32 = 1 << 16;
+
 /// Nanoseconds within which a segment that passes again is a copy, as of a mirror port or a router with one arm, and not a
 /// retransmission. It must be sooner than the lowest RTT, too.
 pub const COPY_WITHIN: u64 = 1 << 20;

@@ -8,7 +8,7 @@ use std::vec::Vec;
 
 use crate::{
     flow::{Endpoint, Flow, Outcome},
-    limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION, SAME_SYN},
+    limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION, RST_WITHIN, SAME_SYN},
     method::Method,
     parse::{Kind, Segment, Timestamps, Transport},
     rtt::{Measured, RttBasis, RttSummary, Rules, TsvalState},
@@ -62,6 +62,19 @@ struct Leg {
     is_answer: bool,
     /// When it was sent; `None` once no reply is expected.
     since: Option<u64>,
+    /// Whether it is a SYN that an established connection does not take.
+    is_proposed: bool,
+}
+
+/// How a segment stands to the connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It belongs to it, or begins it.
+    Taken,
+    /// It is a SYN that its sender sent before.
+    Repeated,
+    /// The other end would not take it.
+    Refused,
 }
 
 /// How a segment moves the highest sequence number of its sender.
@@ -83,6 +96,8 @@ struct End {
     is_past_syn: bool,
     /// True once it sent a FIN, or a RST ended the connection.
     is_closed: bool,
+    /// True once the other end sent anything after it.
+    is_answered: bool,
     /// When it sent its first packet.
     first_at: Option<u64>,
     /// Whether its timestamps ever advanced, not counting the advance from a SYN.
@@ -282,8 +297,11 @@ impl Model {
 
     fn segment(&mut self, from: usize, segment: &Segment, now: u64, found: &mut Found) {
         let (flags, methods) = (segment.flags, self.rules.methods);
-        let is_repeated_syn = self.follow(from, segment, now);
-        let reach = self.ends[from].reach(segment, is_repeated_syn);
+        let standing = self.follow(from, segment, now);
+        if standing == Standing::Refused {
+            return;
+        }
+        let reach = self.ends[from].reach(segment, standing == Standing::Repeated);
         // A copy of a SYN has no reach.
         if !flags.rst() && (!flags.syn() || reach != Reach::Nothing) {
             self.note_options(from, segment, reach, now);
@@ -352,22 +370,45 @@ impl Model {
         }
     }
 
-    /// Begins and ends connections. Returns whether a segment is a SYN that its sender sent before.
-    fn follow(&mut self, from: usize, segment: &Segment, now: u64) -> bool {
+    /// Begins and ends connections.
+    fn follow(&mut self, from: usize, segment: &Segment, now: u64) -> Standing {
         let flags = segment.flags;
-        let mut is_repeated = false;
-        if flags.syn() && !flags.rst() {
+        let mut standing = Standing::Taken;
+        if flags.rst() {
+            if !self.takes_reset(from, segment) {
+                return Standing::Refused;
+            }
+        } else if flags.syn() {
             let number = segment.sequence.wrapping_add(1);
-            is_repeated = self.ends[from].leg.is_some_and(|leg| leg.number == number);
-            if !flags.ack() && self.begins_anew(from, segment, is_repeated, now) {
-                for end in &mut self.ends {
-                    *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
+            let is_open = self.ends.iter().any(|end| end.is_answered && !end.is_closed);
+            let is_past_syn = self.ends[from].is_past_syn;
+            let is_other_past_syn = self.ends[1 - from].is_past_syn;
+            let is_established = is_past_syn || is_other_past_syn;
+            let is_repeated = self.ends[from].leg.is_some_and(|leg| leg.number == number);
+            let is_awaited = self.ends[1 - from]
+                .leg
+                .is_some_and(|leg| leg.is_proposed && leg.number == segment.acknowledgement);
+            let untimed = Leg { number, payload: 0, is_answer: false, since: None, is_proposed: false };
+            if flags.ack() && is_awaited {
+                self.begin_anew();
+                let (number, first) = (segment.acknowledgement, &mut self.ends[1 - from]);
+                first.leg = Some(Leg { number, ..untimed });
+                (first.first_at, first.highest) = (Some(now), Some(number));
+                self.began_at = Some(now);
+            } else if !flags.ack() && self.begins_anew(from, segment, is_repeated, now) {
+                if is_open && is_established {
+                    self.ends[from].leg = Some(Leg { is_proposed: true, ..untimed });
+                    return Standing::Refused;
                 }
-                (self.options, self.began_at) = (TimestampUse::Unknown(0), None);
-                self.replaced += 1;
-                is_repeated = false;
+                self.begin_anew();
+            } else if is_repeated {
+                standing = Standing::Repeated;
+            } else if flags.ack() && is_past_syn && is_other_past_syn && is_open {
+                return Standing::Refused;
             }
         }
+        let other = &mut self.ends[1 - from];
+        other.is_answered |= other.first_at.is_some() && !other.is_closed && !flags.rst();
         let end = &mut self.ends[from];
         if !end.is_closed && end.first_at.is_none() {
             end.first_at = Some(now);
@@ -375,7 +416,33 @@ impl Model {
         self.began_at.get_or_insert(now);
         end.is_closed |= flags.fin() || flags.rst();
         self.ends[1 - from].is_closed |= flags.rst();
-        is_repeated
+        standing
+    }
+
+    /// Forgets the connection before.
+    fn begin_anew(&mut self) {
+        for end in &mut self.ends {
+            *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
+        }
+        (self.options, self.began_at) = (TimestampUse::Unknown(0), None);
+        self.replaced += 1;
+    }
+
+    /// Whether a RST may end the connection.
+    fn takes_reset(&self, from: usize, segment: &Segment) -> bool {
+        let is_near = |end: u32, number: u32| {
+            let distance = number.wrapping_sub(end).cast_signed();
+            distance.unsigned_abs() <= RST_WITHIN
+        };
+        let acknowledged = segment.flags.ack().then_some(segment.acknowledgement);
+        match (self.ends[from].highest, self.ends[1 - from].highest, acknowledged) {
+            (Some(own), Some(other), Some(number)) => {
+                is_near(own, segment.sequence) || is_near(other, number)
+            }
+            (Some(own), _, _) => is_near(own, segment.sequence),
+            (None, Some(other), Some(number)) => is_near(other, number),
+            (None, _, _) => true,
+        }
     }
 
     /// Whether a SYN begins another connection than the one before.
@@ -572,7 +639,7 @@ impl End {
             }
             leg => {
                 let is_answer = segment.flags.ack();
-                *leg = Some(Leg { number, payload: segment.payload, is_answer, since });
+                *leg = Some(Leg { number, payload: segment.payload, is_answer, since, is_proposed: false });
                 // The RTTs belong to an earlier connection.
                 if since.is_some() {
                     (self.min_rtt, self.smoothed_rtt) = (None, None);
@@ -583,13 +650,13 @@ impl End {
 
     fn end_leg(&mut self) {
         if let Some(leg) = &mut self.leg {
-            leg.since = None;
+            (leg.since, leg.is_proposed) = (None, false);
         }
     }
 
     /// Whether a segment of the other end is the reply that a leg expects.
     fn replied(&mut self, segment: &Segment, now: u64, found: &mut Found) -> bool {
-        let Some(Leg { number, payload, is_answer, since: Some(since) }) = self.leg else { return false };
+        let Some(Leg { number, payload, is_answer, since: Some(since), .. }) = self.leg else { return false };
         if !segment.flags.ack() || segment.flags.syn() == is_answer {
             return false;
         }

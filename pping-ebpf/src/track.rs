@@ -254,12 +254,18 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
     launder(scratch);
     let (transport, progress) = (&scratch.frame.transport, &mut scratch.progress);
-    scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, transport, progress, now);
+    guard.view(&mut scratch.copies).settle(from, transport, progress, now);
     launder(scratch);
-    measure(&mut guard, from, Pass::First, counters, scratch);
-    if config::rules().methods.has_both() {
-        measure(&mut guard, from, Pass::Second, counters, scratch);
+    if scratch.progress != Progress::Refused {
+        let transport = &scratch.frame.transport;
+        scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, transport, scratch.now);
+        launder(scratch);
+        measure(&mut guard, from, Pass::First, counters, scratch);
+        if config::rules().methods.has_both() {
+            measure(&mut guard, from, Pass::Second, counters, scratch);
+        }
     }
+    launder(scratch);
     guard.copy_from(&scratch.copies, scratch.is_udp != 0);
     launder(scratch);
     // The flow's state for the event, copied before another CPU can change it.
@@ -267,6 +273,10 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     // Emitting takes longer than all the rest, so the lock is released first.
     drop(guard);
     launder(scratch);
+    if scratch.progress == Progress::Refused {
+        counters.untracked(Untracked::OutOfWindow);
+        return false;
+    }
     let (pending_full, gave_way) =
         (counters.at(field!(Counters, pending_full)), counters.at(field!(Counters, gave_way)));
     pending_full.count(u64::from(scratch.measured.pending_full));

@@ -96,6 +96,12 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
         "passed the other hook of the interface too, which loops back or forwards to itself",
         "normal on lo, and on a router with one arm",
     ),
+    reason(
+        "out_of_window",
+        "out of window",
+        "RST and SYN with numbers that the connection does not expect",
+        "many are an attack: somebody guesses; they change nothing",
+    ),
 ];
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub fn count(
             counts.set_sequence_end(segment.sequence_end());
         }
         Progress::Behind => counts.add_behind(glance.forward.behind(segment)),
-        Progress::None | Progress::Elsewhere => {}
+        Progress::None | Progress::Elsewhere | Progress::Refused => {}
     }
     progress
 }

@@ -27,6 +27,8 @@ pub struct Outcome {
     pub second: Measured,
     /// The directions that the packet opened and closed.
     pub changes: Changes,
+    /// Whether the other end would not take the packet, so that it changes nothing.
+    pub is_refused: bool,
 }
 
 impl Glance {
@@ -132,8 +134,17 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         rules: &Rules,
     ) -> Outcome {
         self.invalidate_if_missed(transport.number() == Datagram::NUMBER);
-        let changes = self.update_lifecycle(from, transport, &mut progress, now);
-        let mut outcome = Outcome { changes, measured: Measured::NOTHING, second: Measured::NOTHING };
+        self.settle(from, transport, &mut progress, now);
+        let mut outcome = Outcome {
+            measured: Measured::NOTHING,
+            second: Measured::NOTHING,
+            changes: Changes::NONE,
+            is_refused: progress == Progress::Refused,
+        };
+        if outcome.is_refused {
+            return outcome;
+        }
+        outcome.changes = self.update_lifecycle(from, transport, now);
         let mut plan = MatchPlan::NOTHING;
         for (pass, measured) in [(Pass::First, &mut outcome.measured), (Pass::Second, &mut outcome.second)] {
             if pass == Pass::First || rules.methods.has_both() && transport.kind == Kind::Tcp {
@@ -169,16 +180,17 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// Runs the second part of [`LockedFlow::step`]: opens and closes directions, and corrects the progress of a SYN.
+    /// Runs the second part of [`LockedFlow::step`]: begins another connection, corrects the progress of a SYN, or says that
+    /// the other end would not take the packet. Then none of the other parts follows.
     #[inline(always)]
-    pub fn update_lifecycle(
-        &mut self,
-        from: Endpoint,
-        transport: &Transport,
-        progress: &mut Progress,
-        now: u64,
-    ) -> Changes {
-        transitions::step(self, from, transport, progress, now)
+    pub fn settle(&mut self, from: Endpoint, transport: &Transport, progress: &mut Progress, now: u64) {
+        transitions::settle(self, from, transport, progress, now);
+    }
+
+    /// Runs the third part of [`LockedFlow::step`]: opens and closes directions.
+    #[inline(always)]
+    pub fn update_lifecycle(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
+        transitions::step(self, from, transport, now)
     }
 
     /// Invalidates the state that missed packets may have changed: each may have been the echo of any pending identifier,
@@ -202,7 +214,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         });
     }
 
-    /// Runs the third part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow, and that its
+    /// Runs the fourth part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow, and that its
     /// direction has sent it.
     #[inline(always)]
     pub fn note_segment(
@@ -223,7 +235,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// Runs the fourth part of [`LockedFlow::step`]: plans the measuring of a pass.
+    /// Runs the fifth part of [`LockedFlow::step`]: plans the measuring of a pass.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
@@ -253,7 +265,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// Runs the fifth part of [`LockedFlow::step`]: finds what the packet echoes, and takes the sample.
+    /// Runs the sixth part of [`LockedFlow::step`]: finds what the packet echoes, and takes the sample.
     #[inline(always)]
     pub fn find(
         &mut self,
@@ -279,17 +291,15 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         rtt::take_sample(now, plan, measured);
         if measured.has_sample {
             let (min, smoothed) = self.locked.rtts(reverse);
-            // If other packets are echoed, the reply to the handshake was missed.
-            if self.hot.state(reverse).is_leg_pending() {
-                self.give_up_leg(reverse);
-            }
+            // If other packets are echoed, the reply to the handshake was missed, or a SYN is not what the other end answers.
+            self.give_up_leg(reverse);
             let mut rtt = RttSummary { recorded_at: 0, min, smoothed };
             rtt.take_sample(measured.sample.rtt);
             self.locked.set_rtts(reverse, (rtt.min, rtt.smoothed));
         }
     }
 
-    /// Runs the sixth part of [`LockedFlow::step`]: frees what the packet makes ambiguous.
+    /// Runs the seventh part of [`LockedFlow::step`]: frees what the packet makes ambiguous.
     #[inline(always)]
     pub fn void(&mut self, from: Endpoint, now: u64, rules: &Rules, pass: Pass, plan: &mut MatchPlan) {
         if plan.voided_span == 0 {

@@ -7,7 +7,9 @@ use super::{
     locked::{LockedFlow, PendingLookup},
 };
 use crate::{
-    limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, SAME_SYN, UNANSWERED_IDLE_SECONDS},
+    limits::{
+        CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, RST_WITHIN, SAME_SYN, UNANSWERED_IDLE_SECONDS,
+    },
     parse::{Datagram, Kind, Segment, TcpFlags, Transport},
     rtt::{Leg, LegState, Progress, RttSummary, TsvalState, is_newer},
 };
@@ -26,19 +28,39 @@ pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, trans
         }
 }
 
+/// Refuses a RST or SYN that the other end would not take, begins another connection with a SYN or SYN-ACK that it takes, and
+/// corrects the progress of a SYN.
 #[inline(always)]
-pub(super) fn step<P: PendingLookup>(
+pub(super) fn settle<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     transport: &Transport,
     progress: &mut Progress,
     now: u64,
+) {
+    let flags = transport.segment.flags;
+    if transport.kind != Kind::Tcp {
+        return;
+    }
+    if flags.rst() {
+        if !takes_reset(flow, from, &transport.segment) {
+            *progress = Progress::Refused;
+        }
+    } else if flags.syn() {
+        settle_syn(flow, from, &transport.segment, progress, now);
+    }
+}
+
+/// Opens and closes directions.
+#[inline(always)]
+pub(super) fn step<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    transport: &Transport,
+    now: u64,
 ) -> Changes {
     let flags = transport.segment.flags;
     let is_tcp = transport.kind == Kind::Tcp;
-    if is_tcp && flags.syn() && !flags.rst() {
-        settle_syn(flow, from, &transport.segment, progress, now);
-    }
     let is_reset = is_tcp && flags.rst();
     // A reply asks for no answer, so its direction never opens.
     let begins = transport.kind != Kind::Echo || !transport.echo.is_reply;
@@ -69,7 +91,21 @@ pub(super) fn step<P: PendingLookup>(
     changes
 }
 
-/// Tells a SYN or SYN-ACK that begins something from one that passed before, which does not advance its direction.
+/// Whether a RST of `from` may end the connection: its number is about that of what `from` has sent, or it acknowledges what
+/// the other end has sent. Anybody can send another one (RFC 5961, 3).
+#[inline(always)]
+fn takes_reset<P: PendingLookup>(flow: &LockedFlow<'_, P>, from: Endpoint, segment: &Segment) -> bool {
+    let (own, other) = (flow.hot.direction(from), flow.hot.direction(from.other()));
+    let is_near = |end: u32, number: u32| number.wrapping_sub(end).wrapping_add(RST_WITHIN) <= 2 * RST_WITHIN;
+    let (knows_own, knows_other) = (own.state.has_sequence(), other.state.has_sequence());
+    let is_own = knows_own && is_near(own.sequence_end, segment.sequence);
+    // A host that refuses a connection sends the number 0 (RFC 9293, 3.10.7.1).
+    let acknowledges = segment.flags.ack() && is_near(other.sequence_end, segment.acknowledgement);
+    is_own || knows_other && acknowledges || !(knows_own || knows_other && segment.flags.ack())
+}
+
+/// Tells a SYN or SYN-ACK that begins something from one that passed before, which does not advance its direction, and from
+/// one that an established connection does not take.
 #[inline(always)]
 fn settle_syn<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
@@ -78,16 +114,42 @@ fn settle_syn<P: PendingLookup>(
     progress: &mut Progress,
     now: u64,
 ) {
-    let (leg, state) = (flow.leg(from), flow.hot.state(from));
-    let is_repeated = leg.state != LegState::UNSEEN && leg.identifier == segment.sequence.wrapping_add(1);
-    if !segment.flags.ack() && begins_anew(flow, from, segment, is_repeated, now) {
+    let (leg, answered, state) = (flow.leg(from), flow.leg(from.other()), flow.hot.state(from));
+    let number = segment.sequence.wrapping_add(1);
+    let is_repeated = leg.state != LegState::UNSEEN && leg.identifier == number;
+    let is_reply = segment.flags.ack();
+    let other_established = flow.hot.state(from.other()).is_established();
+    let is_established = state.is_established() || other_established;
+    let is_answer =
+        is_reply && answered.state == LegState::PROPOSED && answered.identifier == segment.acknowledgement;
+    let begins = !is_reply && begins_anew(flow, from, segment, is_repeated, now);
+    if begins && is_established && flow.hot.is_open() {
+        // The other end asks whether it is meant (RFC 5961, 4).
+        flow.set_leg(from, Leg { identifier: number, state: LegState::PROPOSED, ..Leg::UNSEEN });
+        *progress = Progress::Refused;
+        return;
+    }
+    if is_answer || begins {
         // The ports are reused: nothing of the earlier connection holds any more.
         forget(flow, from);
         forget(flow, from.other());
         flow.hot.protocol_state = ProtocolState::UNKNOWN;
-    } else if is_repeated {
+    }
+    if is_answer {
+        let proposed = Leg { identifier: answered.identifier, state: LegState::DONE, ..Leg::UNSEEN };
+        let first = from.other();
+        flow.set_leg(first, proposed);
+        flow.locked.open(first, now, Reason::Syn, true);
+        let direction = flow.hot.direction_mut(first);
+        direction.state.set_lifecycle(Lifecycle::UNANSWERED);
+        direction.state.set_has_sequence();
+        direction.sequence_end = answered.identifier;
+    } else if !begins && is_repeated {
         // In an established connection it says nothing any more: it is a copy, or was late.
         *progress = if state.is_established() { Progress::None } else { Progress::Behind };
+        return;
+    } else if is_reply && state.is_established() && other_established && flow.hot.is_open() {
+        *progress = Progress::Refused;
         return;
     }
     flow.hot.direction_mut(from).sequence_end = segment.sequence_end();

@@ -120,6 +120,8 @@ pub enum Untracked {
     NotLoaded,
     /// The packet passed the other hook of its interface than those of its sender that count: it is a copy.
     OtherHook,
+    /// A RST or SYN that the other end would not take: its numbers are not those of the connection.
+    OutOfWindow,
 }
 
 layout!(
@@ -137,6 +139,7 @@ layout!(
         Excluded,
         NotLoaded,
         OtherHook,
+        OutOfWindow,
     }
 );
 
@@ -145,7 +148,7 @@ impl Untracked {
     pub const COUNT: usize = 16;
 
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NonIp,
         Self::Fragment,
         Self::Truncated,
@@ -159,5 +162,6 @@ impl Untracked {
         Self::Excluded,
         Self::NotLoaded,
         Self::OtherHook,
+        Self::OutOfWindow,
     ];
 }

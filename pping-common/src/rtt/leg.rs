@@ -15,6 +15,8 @@ states! {
         AMBIGUOUS = 3,
         /// The reply was seen, or the leg is not timed.
         DONE = 4,
+        /// A SYN that an established connection does not take: it begins another connection once a SYN-ACK answers it.
+        PROPOSED = 5,
     }
 }
 

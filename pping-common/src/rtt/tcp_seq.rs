@@ -33,6 +33,8 @@ pub enum Progress {
     Behind,
     /// The packet passed the other hook than those of its endpoint that count: it changes nothing.
     Elsewhere,
+    /// The other end would not take the packet: it changes nothing.
+    Refused,
 }
 
 states! {
@@ -82,6 +84,6 @@ pub(crate) fn is_first_sent(progress: Progress, flags: TcpFlags) -> bool {
         Progress::Advance | Progress::Overlap => true,
         // In mid-stream, the segment may have been sent before.
         Progress::First => flags.syn(),
-        Progress::Behind | Progress::None | Progress::Elsewhere => false,
+        Progress::Behind | Progress::None | Progress::Elsewhere | Progress::Refused => false,
     }
 }

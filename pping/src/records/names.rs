@@ -52,6 +52,7 @@ pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
         Untracked::Excluded => "excluded",
         Untracked::NotLoaded => "not_loaded",
         Untracked::OtherHook => "other_hook",
+        Untracked::OutOfWindow => "out_of_window",
     }
 }
 

@@ -299,6 +299,7 @@ impl Tracked<'_> {
     fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, noted: Noted) {
         let (frame, now) = (self.frame, self.metadata.now);
         let outcome = flow.step(from, &frame.transport, noted.progress, now, &self.settings.rules);
+        self.report.counters.untracked[Untracked::OutOfWindow as usize] += u64::from(outcome.is_refused);
         let endpoints = Endpoints::of_packet::<A>(self.metadata.interface_id, frame);
         self.report.opened(&outcome.changes, endpoints);
         for measured in [outcome.measured, outcome.second] {

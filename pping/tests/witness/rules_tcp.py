@@ -10,6 +10,15 @@ Beginning and end
     every one before it in its direction; one of these TSvals is missing, and it comes 10 s or more after the connection's
     first segment. A SYN or SYN-ACK with the same number that begins none is a copy if its sender has sent a segment without
     SYN. A copy is neither recorded nor does it change kind, number or end.
+8b. While a direction is open, and either endpoint has sent a segment without SYN, a SYN that would begin a new connection
+    by rule 8 or 8a is refused. So is a SYN-ACK with another number than its sender's before, if both endpoints have sent a
+    segment without SYN; but if it acknowledges a refused SYN of the other endpoint, which may not have sent another SYN
+    since, it begins a new connection, as if that SYN came at the same time. Refused segments are neither matched nor
+    recorded, and change neither phase, kind, number nor end. A RST that ends a direction, and what ends a leg of a
+    handshake (H3), end the wait for the SYN-ACK.
+8c. A RST is refused if its number is more than 65,536 from its sender's highest end (S1), and its ACK number, if it has
+    ACK, as much from the other's. An end that is not known is left out. If its sender's is not known, the ACK number
+    decides; if that cannot, it is taken.
 11. A direction of a TCP flow is unseen, unanswered from its first segment, open as soon as a segment without RST
     comes the other way after that, and closed after its own FIN or a RST of either.
 
@@ -58,6 +67,8 @@ WITHOUT_AFTER = 3
 STILL_CLOCK = 2 * SECOND
 # When a SYN without a TSval that has the number of the one before begins a new connection.
 SAME_NUMBER_AFTER = 10 * SECOND
+# How far the number of a RST may be from what is expected.
+RST_WITHIN = 65_536
 
 
 class Segment(NamedTuple):
@@ -126,6 +137,11 @@ class Direction:
         self.stamps = Stamps(limits, room)
         self.ends = Ends(limits, room)
         self.handshake = Handshake()
+
+    def propose(self, reply):
+        """Sends the refused SYN that a SYN-ACK acknowledges."""
+        self.phase, self.first_seen = UNANSWERED, reply.time
+        self.number = self.handshake.number = self.ends.highest = reply.content.acknowledgment
 
     def is_repeated(self, segment):
         """Whether a segment is a SYN or SYN-ACK with the number of the one before."""
@@ -202,6 +218,34 @@ class Connection(Flow):
             return is_newer(segment.tsval, newest)
         return packet.time - self.began >= SAME_NUMBER_AFTER
 
+    def is_established(self):
+        directions = self.directions.values()
+        is_open = any(direction.phase == OPEN for direction in directions)
+        return is_open and any(direction.is_past_syn for direction in directions)
+
+    def is_proposed(self, packet):
+        """Whether a packet is the SYN-ACK of a refused SYN: rule 8b."""
+        segment, other = packet.content, self.direction(packet.target)
+        is_reply = segment.flags & (SYN | ACK | RST) == SYN | ACK
+        return is_reply and other.handshake.is_proposed and other.number == segment.acknowledgment
+
+    def refuses(self, packet, methods):
+        """Rules 8b and 8c."""
+        segment = packet.content
+        own, other = self.direction(packet.source), self.direction(packet.target)
+        if segment.is_rst():
+            return not takes_reset(own.ends.highest, other.ends.highest, segment)
+        if not self.is_established():
+            return False
+        if self.is_over_with(packet, methods):
+            own.number, own.handshake.number = segment.number(), segment.number()
+            own.handshake.end()
+            own.handshake.is_proposed = True
+            return True
+        is_reply = segment.flags & (SYN | ACK) == SYN | ACK
+        are_past_syn = own.is_past_syn and other.is_past_syn
+        return is_reply and are_past_syn and not own.is_repeated(segment) and not self.is_proposed(packet)
+
     def settle_kind(self, own, packet, methods):
         """Rules T1 and T1a."""
         segment, before = packet.content, self.kind
@@ -240,6 +284,8 @@ class Connections:
         if flow is None:
             return []
         flow.see(now, second)
+        if flow.refuses(packet, self.methods):
+            return []
         own, other = flow.direction(packet.source), flow.direction(packet.target)
         if own.phase == UNSEEN:
             own.first_seen = now
@@ -258,9 +304,12 @@ class Connections:
         flow = live_flow(self.flows, packet, second)
         if flow is not None and flow.is_copy(packet, second):
             return None
-        old = None
-        if flow is not None and flow.is_over_with(packet, self.methods):
+        old = proposer = None
+        if flow is not None and flow.is_proposed(packet):
+            proposer, old, flow = packet.target, flow, None
+        elif flow is not None and not flow.is_established() and flow.is_over_with(packet, self.methods):
             old, flow = flow, None
+        if old is not None:
             del self.flows[packet.key()]
         if flow is None and self.methods.begin_flow(packet.content):
             flow = self.flows[packet.key()] = Connection(packet, lambda: Direction(self.limits))
@@ -270,6 +319,8 @@ class Connections:
                 flow.hooks = old.hooks
                 for source, direction in flow.directions.items():
                     direction.ends.highest = old.direction(source).ends.highest
+            if proposer is not None:
+                flow.direction(proposer).propose(packet)
         return flow
 
     def match(self, other, segment, now):
@@ -304,6 +355,19 @@ class Connections:
             own.lowest = None
         if segment.is_syn():
             own.number = segment.number()
+
+
+def takes_reset(own, other, segment):
+    """Rule 8c. `own` and `other` are the highest ends, or None."""
+
+    def is_near(end, number):
+        return min((number - end) % 2**32, (end - number) % 2**32) <= RST_WITHIN
+
+    if own is not None and is_near(own, segment.sequence):
+        return True
+    if other is not None and segment.is_ack():
+        return is_near(other, segment.acknowledgment)
+    return own is None
 
 
 def advance_phases(own, other, flags):

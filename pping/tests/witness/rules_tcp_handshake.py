@@ -25,6 +25,8 @@ class Handshake:
         self.is_waiting = self.is_void = False
         self.payload = 0
         self.is_answer = False
+        # Whether the SYN was refused (rule 8b).
+        self.is_proposed = False
 
     def begin(self, segment, now):
         """Handles a segment of this direction. Returns whether it begins the leg."""
@@ -54,4 +56,4 @@ class Handshake:
         return Match("tcp-handshake", self.number, self.since), True
 
     def end(self):
-        self.is_waiting = False
+        self.is_waiting = self.is_proposed = False

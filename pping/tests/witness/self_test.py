@@ -7,6 +7,7 @@ import self_test_hooks
 import self_test_icmp
 import self_test_quic
 import self_test_tcp_again
+import self_test_tcp_forged
 import self_test_tcp_handshake
 import self_test_tcp_kinds
 import self_test_tcp_seq
@@ -20,6 +21,7 @@ PARTS = [
     self_test_tcp_handshake,
     self_test_tcp_kinds,
     self_test_tcp_again,
+    self_test_tcp_forged,
     self_test_tcp_unusable,
     self_test_icmp,
     self_test_hooks,

@@ -82,7 +82,8 @@ def check_connections():
     bare = [packet._replace(content=packet.content._replace(tsval=None, tsecr=None)) for packet in SHAKE]
     seq = [from_a(20, ACK, 1001, 100, 5001), *late(30, bare), from_b(40, ACK, 5001, 0, 1101)]
     check_all("also without timestamps", bare + seq, *SHAKEN, ("tcp-seq", "b", 1101, 20))
-    check_all("but not 10 s later", bare + [after(packet, 10_000_000) for packet in bare], *SHAKEN, *SHAKEN)
+    closed = [*bare, from_a(50, RST, 1001)]
+    check_all("but not 10 s later", closed + [after(packet, 10_000_000) for packet in bare], *SHAKEN, *SHAKEN)
     low = [
         from_a(0, SYN, 900_000, tsval=1_852_516_352, tsecr=0),
         from_a(1000, SYN, 900_000, tsval=1_852_517_352, tsecr=0),

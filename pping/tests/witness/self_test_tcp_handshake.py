@@ -57,7 +57,7 @@ def check_legs():
     )
     check_all(
         "a new connection has new legs, even of the same numbers",
-        [*HANDSHAKE, syn(11000), syn_ack(11030), ack(11032)],
+        [*HANDSHAKE, from_a(50, RST, 100), syn(11000), syn_ack(11030), ack(11032)],
         *HANDSHAKEN,
         leg("b", 100, 30),
         leg("a", 500, 2),

@@ -152,7 +152,7 @@ def check_time():
 
 def check_new_connections():
     """Rule 8."""
-    old = [BEGIN, a(1, 100), from_b(2, ACK, 490, 10, 100)]
+    old = [BEGIN, a(1, 100), from_b(2, ACK, 490, 10, 100), from_b(3, RST, 500)]
     check("nothing that waits is kept", [*old, from_a(10, SYN, 5000), b(20, 110)])
     check("a SYN sets the highest end back", [*old, from_a(10, SYN, 50), b(20, 51)], sample(51, 10))
     check("and ahead", [*old, from_a(10, SYN, 5000), b(20, 5001)], sample(5001, 10))

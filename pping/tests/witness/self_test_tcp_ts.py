@@ -107,7 +107,8 @@ def check_matching():
     check(
         "a SYN with another number is a new connection, whatever its TSval",
         HANDSHAKE
-        + [there(30, ACK, 9, 40, 500), from_a(1000, SYN, 777, tsval=7, tsecr=0), back(1020, SYN | ACK, 0, 3, 7)]
+        + [there(30, ACK, 9, 40, 500), there(40, RST, 0, 50)]
+        + [from_a(1000, SYN, 777, tsval=7, tsecr=0), back(1020, SYN | ACK, 0, 3, 7)]
         + [there(1021, ACK, 0, 8, 3), back(1022, ACK, 0, 4, 40)],
         *HANDSHAKEN,
         ("b", 7, 20),

@@ -117,7 +117,8 @@ def check_setbacks():
     )
     check(
         "a SYN that begins a connection is recorded, whatever its time",
-        later_handshake + [from_a(1_000, SYN, 777, tsval=7, tsecr=0), back(1_010, SYN | ACK, 0, 8, 7)],
+        later_handshake
+        + [there(5_030, RST, 0, 60), from_a(1_000, SYN, 777, tsval=7, tsecr=0), back(1_010, SYN | ACK, 0, 8, 7)],
         *HANDSHAKEN,
         ("b", 7, 10),
     )

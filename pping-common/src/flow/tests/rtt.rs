@@ -1,6 +1,7 @@
 //! One test per rule of measuring, named after its rule. Times are in ms.
 
 mod connections;
+mod forged;
 mod icmp_echo;
 mod limits;
 mod locality;

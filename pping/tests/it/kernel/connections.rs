@@ -11,7 +11,7 @@ use pping_common::{
 
 use super::{
     frames::{ACK, FIN, Ip, PSH, RST, SYN, TCP, Tcp, v4, v6},
-    rig::{Program, Rig, kernels, samples},
+    rig::{Program, Rig, flow_events, kernels, samples},
 };
 
 const PAIRS: fn() -> [[IpAddr; 2]; 2] = || [[v4(1), v4(2)], [v6(1), v6(2)]];
@@ -195,10 +195,12 @@ fn a_syn_with_another_number_begins_anew_however_low_its_tsval() {
             talk.shake(1_000, Some((77, 400)));
             talk.exchange(1_001, 200, 401);
             assert_eq!(talk.found(), [Method::TcpHandshake, Method::TcpHandshake, Method::TcpTs]);
-            // The same for a connection that is established, and for one that was refused.
+            // The same after a RST, and for a connection that was refused.
+            talk.send(0, RST, (1_101, 0, 0), None);
             talk.shake(5_000, Some((20, 300)));
             talk.exchange(5_001, 200, 301);
             assert_eq!(talk.found(), [Method::TcpHandshake, Method::TcpHandshake, Method::TcpTs]);
+            talk.send(1, RST, (9_001, 0, 0), None);
             talk.send(0, SYN, (8_000, 0, 0), Some((4, 0)));
             talk.send(1, RST | ACK, (0, 0, 8_001), None);
             talk.shake(8_000, Some((4, 300)));
@@ -206,6 +208,60 @@ fn a_syn_with_another_number_begins_anew_however_low_its_tsval() {
             assert_eq!(talk.found(), [Method::TcpHandshake, Method::TcpHandshake, Method::TcpTs]);
         },
     );
+}
+
+#[test]
+fn ports_used_again_without_an_end_are_measured_from_the_syn_ack_on() {
+    for stamps in [Some((20, 300)), None] {
+        each(
+            |rules| rules,
+            |talk| {
+                talk.shake(1_000, Some((7_000, 400)));
+                talk.exchange(1_001, 7_100, 401);
+                assert_eq!(talk.found(), [Method::TcpHandshake, Method::TcpHandshake, Method::TcpTs]);
+                talk.shake(700_000_000, stamps);
+                talk.send(0, ACK | PSH, (700_000_001, 100, 9_001), stamps.map(|_| (200, 300)));
+                talk.send(1, ACK, (9_001, 0, 700_000_101), stamps.map(|_| (301, 200)));
+                let expected = if stamps.is_some() { Method::TcpTs } else { Method::TcpSeq };
+                assert_eq!(talk.found(), [Method::TcpHandshake, expected]);
+            },
+        );
+    }
+}
+
+#[test]
+fn forged_rsts_and_syns_change_nothing_in_an_established_connection() {
+    const FORGED: u64 = 5;
+    for stamps in [Some((7_000, 400)), None] {
+        each(
+            |rules| rules,
+            |talk| {
+                let before = talk.rig.twin.counters.untracked[Untracked::OutOfWindow as usize];
+                talk.shake(1_000, stamps);
+                talk.send(1, ACK | PSH, (9_001, 10, 1_001), stamps.map(|_| (401, 7_001)));
+                talk.send(0, ACK, (1_001, 0, 9_011), stamps.map(|_| (7_002, 401)));
+                talk.rig.agree("a handshake");
+                for round in 0..10 {
+                    let sequence = 1_001 + 100 * round;
+                    let [tsval, echo] = [7_100 + round, 402 + round];
+                    talk.send(0, ACK | PSH, (sequence, 100, 9_011), stamps.map(|_| (tsval, 401)));
+                    talk.send(0, RST, (sequence + 65_700, 0, 0), None);
+                    talk.send(1, RST | ACK, (0x9000_0000, 0, 0x7000_0000), None);
+                    talk.send(0, SYN, (77_000 * round, 0, 0), stamps.map(|_| (round, 0)));
+                    talk.send(1, SYN, (500_000 + round, 0, 0), Some((round, 0)));
+                    talk.send(1, SYN | ACK, (60_000_000 + round, 0, 4_711), Some((round, 0)));
+                    talk.send(1, ACK, (9_011, 0, sequence + 100), stamps.map(|_| (echo, tsval)));
+                    let events = talk.rig.agree("forged segments");
+                    assert_eq!(flow_events(&events), [], "round {round}");
+                    assert_eq!(samples(&events).len(), 1, "round {round}");
+                }
+                let counted = talk.rig.twin.counters.untracked[Untracked::OutOfWindow as usize] - before;
+                assert_eq!(counted, 10 * FORGED);
+                talk.send(0, RST, (2_001, 0, 0), None);
+                assert_eq!(flow_events(&talk.rig.agree("the RST of the client")).len(), 2);
+            },
+        );
+    }
 }
 
 #[test]

@@ -133,6 +133,7 @@ fn a_syn_with_another_number_begins_anew_however_low_its_tsval() {
             }
             if is_established {
                 talk.low(1_030, stamped(1_852_517_382, 4_000_000, bare(ACK, 900_001, 0, 78)));
+                talk.low(1_040, bare(RST, 900_001, 0, 0));
             }
             assert_eq!(shake(&mut talk, 5_000, 3_000, &handshake()), BOTH_LEGS);
             assert_eq!(exchange(&mut talk, 5_100, 8_000, 1_001), BOTH_ENDS);
@@ -168,6 +169,7 @@ fn the_same_number_with_a_newer_tsval_is_another_connection() {
     let mut talk = Conversation::by(Methods::ALL);
     shake(&mut talk, 10, 3_000, &handshake());
     exchange(&mut talk, 100, 8_000, 1_001);
+    talk.low(200, bare(RST, 1_101, 0, 0));
     let mut all = handshake();
     all[0].segment.timestamps.tsval = 9_000;
     all[1].segment.timestamps = Timestamps { tsval: 5_000, tsecr: 9_000 };

@@ -3,7 +3,7 @@
 use crate::{
     flow::Endpoint,
     rtt::RttBasis,
-    testing::{ACK, Conversation, MS, SYN, data, pure_ack, rtt, segment},
+    testing::{ACK, Conversation, MS, RST, SYN, data, pure_ack, rtt, segment},
 };
 
 /// One RTT, in the unit of `Rules::rtt_rate`.
@@ -84,6 +84,7 @@ fn rate_limit_does_not_outlive_the_connection() {
     let mut talk = Conversation::in_progress();
     talk.rules.rate_limit = 100 * MS;
     talk.low(10, data(101, 500));
+    talk.low(15, segment(RST, 0, 0, 0));
     talk.low(20, segment(SYN, 0, 900, 0));
     assert_eq!(rtt(talk.high(25, segment(SYN | ACK, 0, 800, 900))), Some((900, 5)));
 }

@@ -187,12 +187,18 @@ fn segments(
         let (mine, other) = (packet.from as usize, packet.from.other() as usize);
         clocks[mine] = clocks[mine].wrapping_add(packet.ticks);
         let is_syn = packet.flags & SYN != 0;
+        // The numbers of RSTs are on both sides of what an endpoint takes.
+        let spread = |offset: i32| if packet.flags & RST == 0 { offset } else { offset.wrapping_mul(1_311) };
         let sequence = match syns[mine] {
             // A retransmission.
             Some(syn) if is_syn && packet.sequence != 0 => syn,
-            _ => next[mine].wrapping_add_signed(packet.sequence),
+            _ => next[mine].wrapping_add_signed(spread(packet.sequence)),
         };
-        let acknowledgement = next[other].wrapping_add_signed(packet.acknowledgement);
+        let acknowledgement = match syns[other] {
+            // A reply to the latest SYN, which need not be what was sent last.
+            Some(syn) if is_syn && packet.acknowledgement >= 0 => syn.wrapping_add(1),
+            _ => next[other].wrapping_add_signed(spread(packet.acknowledgement)),
+        };
         let mut transport = bare(packet.flags, sequence, packet.payload, acknowledgement);
         let segment = &mut transport.segment;
         segment.has_timestamps = packet.has_timestamps;

@@ -114,12 +114,14 @@ fn h1_ports_that_are_used_again_have_new_legs() {
     talk.high(30, syn_ack());
     talk.low(35, ack());
     talk.low(40, bare(FIN | ACK, 1_000, 0, 5_000));
+    talk.high(45, bare(FIN | ACK, 5_000, 0, 1_001));
     // A new connection is timed even with the same number, once that can be no copy any more.
     talk.low(11_000, syn());
     assert_eq!(rtt(talk.high(11_007, syn_ack())), Some((1_000, 7)));
     assert_eq!(rtt(talk.low(11_010, ack())), Some((5_000, 3)));
     assert_eq!(talk.flow.rtt(Endpoint::Low).min, 7 * MS);
     // So is one that the other end begins.
+    talk.low(11_500, bare(RST, 1_000, 0, 0));
     talk.high(12_000, bare(SYN, 10, 0, 0));
     assert_eq!(rtt(talk.low(12_004, bare(SYN | ACK, 20, 0, 11))), Some((11, 4)));
 }
@@ -270,6 +272,7 @@ fn h3_legs_take_no_part_in_limits_and_slots() {
     talk.low(35, bare(ACK, 1_000, 100, 5_000));
     assert_eq!(talk.pending_count(), 1, "the first that counts");
     // This recording does not limit the next connection.
+    talk.low(38, bare(RST, 1_100, 0, 0));
     talk.low(40, bare(SYN, 77, 0, 0));
     assert_eq!(rtt(talk.high(45, bare(SYN | ACK, 88, 0, 78))), Some((78, 5)));
 }

@@ -98,12 +98,14 @@ fn s1_highest_end_does_not_go_back() {
 
 #[test]
 fn s2_what_waited_before_another_syn_waits_no_more() {
-    let mut talk = in_progress();
-    talk.low(10, data(1_000, 100));
-    talk.low(20, bare(SYN | ACK, 7_000, 0, 5_000));
-    assert_eq!(talk.pending_count(), 1);
-    assert_eq!(rtt(talk.high(30, ack(1_100))), None);
-    assert_eq!(rtt(talk.high(40, ack(7_001))), Some((7_001, 20)));
+    for first in [SYN, SYN | ACK] {
+        let mut talk = Conversation::by(Methods::NONE.with(Method::TcpSeq));
+        talk.low(10, bare(first, 1_000, 0, 5_000));
+        talk.low(20, bare(SYN | ACK, 7_000, 0, 5_000));
+        assert_eq!(talk.pending_count(), 1);
+        assert_eq!(rtt(talk.high(30, ack(1_001))), None);
+        assert_eq!(rtt(talk.high(40, ack(7_001))), Some((7_001, 20)));
+    }
 }
 
 #[test]
@@ -111,6 +113,7 @@ fn s1_a_syn_with_another_number_sets_the_highest_end() {
     for number in [10, 0x7fff_0000, 0x9000_0000] {
         let mut talk = in_progress();
         talk.low(10, data(1_000, 100));
+        talk.low(15, bare(RST, 1_100, 0, 0));
         talk.low(20, bare(SYN, number, 0, 0));
         assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, number + 1);
         assert_eq!(talk.pending_count(), 1, "the SYN, and nothing of before");
@@ -126,6 +129,7 @@ fn s1_highest_end_outlives_the_connection() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(11, bare(FIN | ACK, 1_100, 0, 5_000));
+    talk.high(12, bare(FIN | ACK, 5_000, 0, 1_000));
     // A SYN that ends where the FIN did looks like a retransmission.
     talk.low(20, bare(SYN, 1_100, 0, 0));
     assert_eq!(talk.pending_count(), 0);

@@ -278,6 +278,7 @@ fn new_syn_on_used_ports_begins_anew() {
     talk.low(10, data(101, 500));
     talk.high(30, data(501, 101));
     talk.low(31, data(102, 500));
+    talk.low(40, segment(RST, 0, 0, 0));
     // The clocks of the new connection are older than those before.
     talk.low(1000, segment(SYN, 0, 50, 0));
     assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (1, 0));
@@ -294,6 +295,7 @@ fn new_syn_on_used_ports_begins_anew() {
 fn new_syn_of_the_other_side_begins_anew_too() {
     let mut talk = Conversation::in_progress();
     talk.low(10, data(101, 500));
+    talk.low(40, segment(RST, 0, 0, 0));
     talk.high(1000, segment(SYN, 0, 50, 0));
     assert_eq!((talk.pending_count(), talk.flow.pending(Endpoint::High).count()), (0, 1));
     assert_eq!(rtt(talk.low(1030, segment(SYN | ACK, 0, 40, 50))), Some((50, 30)));

@@ -6,7 +6,7 @@ use crate::{
     flow::Endpoint,
     parse::{Timestamps, Transport},
     rtt::{Method, Methods, TimestampOption},
-    testing::{ACK, Conversation, PSH, SYN, bare},
+    testing::{ACK, Conversation, PSH, RST, SYN, bare},
 };
 
 const AUTO: Methods = Methods::NONE.with(Method::TcpTs).with(Method::TcpSeq);
@@ -204,6 +204,7 @@ fn a_new_connection_has_another_chance() {
     let mut turns = Turns::new(AUTO, [ZERO, ZERO]);
     turns.run(7_000);
     assert_eq!(turns.talk.flow.hot.protocol_state.timestamps(), TimestampOption::UNUSABLE);
+    turns.send(Endpoint::Low, 7_900, RST, 0);
     let mut next =
         Turns { clocks: [TICKING, TICKING], numbers: [900_000, 70_000], found: Vec::new(), ..turns };
     next.send(Endpoint::Low, 8_000, SYN, 0);
