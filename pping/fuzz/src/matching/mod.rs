@@ -189,5 +189,9 @@ impl FlowUnderTest {
 }
 
 /// The outcome of a packet without effect.
-const NOTHING: Outcome =
-    Outcome { measured: Measured::NOTHING, second: Measured::NOTHING, changes: Changes::NONE };
+const NOTHING: Outcome = Outcome {
+    measured: Measured::NOTHING,
+    second: Measured::NOTHING,
+    changes: Changes::NONE,
+    is_refused: false,
+};
