@@ -3,6 +3,7 @@
 mod disturbed;
 mod layers;
 mod queries;
+mod trunk;
 
 use std::{net::IpAddr, time::Duration};
 
