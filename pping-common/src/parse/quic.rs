@@ -233,8 +233,8 @@ fn digest(words: [u64; 3], len: usize) -> u32 {
     if len == 0 { 0 } else { digest }
 }
 
-/// Adds 64 bits to a digest. It needs no key: what an ID is compared with was sent by the same two hosts, and whoever does
-/// not know that ID does not know its digest.
+/// Adds 64 bits to a digest. It needs no key: IDs are compared with those that the same two hosts sent, and an attacker who does
+/// not know such an ID does not know its digest.
 #[inline(always)]
 fn mix(digest: u64, bits: u64) -> u64 {
     /// An odd number without a pattern: 2^64 divided by the golden ratio.

@@ -199,7 +199,7 @@ fn a_rst_of_an_endpoint_closes_the_flow() {
         let changes = connection.talk.packet(from, 200 * MS, &transport).changes;
         assert!(changes.closed_forward && changes.closed_reverse && changes.closed_last, "{what}");
         assert_eq!(changes.closed_by, Reason::Rst, "{what}");
-        // A SYN begins anew at once.
+        // A SYN begins another connection at once.
         connection.ms = 1_000;
         connection.next = 40_000;
         let legs = [(Method::TcpHandshake, 0); 2];
@@ -215,7 +215,7 @@ fn a_refused_syn_closes_the_flow() {
         let refusal = talk.high(30, bare(RST | ACK, 0, 0, number + 1));
         assert!(!refusal.is_refused);
         assert_eq!(talk.flow.hot.state(Endpoint::Low).lifecycle(), Lifecycle::CLOSED);
-        // Nobody else knows the number of the SYN.
+        // An attacker beside the path does not know the number of the SYN.
         let mut talk = Conversation::by(Methods::ALL);
         talk.low(10, bare(SYN, number, 0, 0));
         assert!(talk.high(20, bare(RST | ACK, 0, 0, number + 1 + (1 << 20))).is_refused);
