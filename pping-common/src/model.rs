@@ -29,6 +29,14 @@ pub struct Found {
     pub pending_full: usize,
     /// Identifiers given up for a newer one, because a later one was echoed or they had waited for long.
     pub gave_way: usize,
+    /// Echo requests recorded that were not pending.
+    pub asked: usize,
+    /// Replies to pending echo requests.
+    pub answered: usize,
+    /// Echo requests given up while a reply could still come.
+    pub not_awaited: usize,
+    /// Identifiers not recorded because the packet goes to this host.
+    pub to_this_host: usize,
 }
 
 /// The state of a flow direction, as far as the model has it too.
@@ -145,10 +153,15 @@ impl Found {
     pub fn of(outcome: &Outcome) -> Self {
         let all = [outcome.measured, outcome.second];
         let samples = all.iter().filter_map(Measured::sample);
+        let count = |is_so: fn(&Measured) -> bool| all.iter().filter(|measured| is_so(measured)).count();
         Self {
             samples: samples.map(|sample| (sample.method, sample.identifier, sample.rtt)).collect(),
-            pending_full: all.iter().filter(|measured| measured.pending_full).count(),
-            gave_way: all.iter().filter(|measured| measured.gave_way).count(),
+            pending_full: count(|measured| measured.pending_full),
+            gave_way: count(|measured| measured.gave_way),
+            asked: count(|measured| measured.asked),
+            answered: count(|measured| measured.answered),
+            not_awaited: count(|measured| measured.not_awaited),
+            to_this_host: count(|measured| measured.to_this_host),
         }
     }
 }
@@ -231,11 +244,13 @@ impl Model {
             Kind::Tcp => self.segment(from, &packet.segment, now, &mut found),
             Kind::Echo if packet.echo.is_reply => {
                 if let Some(request) = self.take_request(1 - from, sequence) {
+                    found.answered += 1;
                     self.answer(request, now, &mut found);
                 }
             }
             Kind::Echo if self.is_timed(from) => self.request(from, sequence, now, &mut found),
-            Kind::Echo | Kind::Dns | Kind::Quic => {}
+            Kind::Echo => found.to_this_host += 1,
+            Kind::Dns | Kind::Quic => {}
         }
         found
     }
@@ -261,7 +276,7 @@ impl Model {
     /// Records an echo request among the latest. It replaces a pending request with the same number. The oldest of the
     /// latest may have to make room, and is then kept, if there is room for it.
     fn request(&mut self, sender: usize, sequence: u32, now: u64, found: &mut Found) {
-        self.take_request(sender, sequence);
+        found.asked += usize::from(self.take_request(sender, sequence).is_none());
         let oldest = |requests: &Requests| {
             let since = |position: &usize| requests[*position].map_or(0, |request| request.since);
             (0..PENDING_PER_DIRECTION).min_by_key(since).unwrap_or(0)
@@ -282,12 +297,14 @@ impl Model {
         let newest = self.kept.iter().flatten().map(|request| request.since).max();
         let before = newest.max(sampled_at[pushed.sender]);
         if before.is_some_and(|before| !self.ends[sender].is_apart(&self.rules, before, pushed.since)) {
+            found.not_awaited += 1;
             return;
         }
         let place = oldest(&self.kept);
         if let Some(kept) = &self.kept[place] {
             if !gives_way(kept) {
                 found.pending_full += 1;
+                found.not_awaited += 1;
                 return;
             }
             found.gave_way += 1;
@@ -317,6 +334,7 @@ impl Model {
             is_reply = self.ends[1 - from].replied(segment, now, found);
         }
         let since = (has_handshake && self.is_timed(from)).then_some(now);
+        found.to_this_host += usize::from(has_handshake && flags.syn() && since.is_none());
         self.ends[from].begin_leg(segment, since, now, self.rules.copy_within);
         let is_left_to_leg = has_handshake && flags.syn();
         let is_by_numbers = methods.has(Method::TcpSeq)
@@ -510,7 +528,11 @@ impl Model {
 
     /// Records an identifier, unless a limit forbids it or no slot is free.
     fn record(&mut self, from: usize, slots: Range<usize>, identifier: u32, now: u64, found: &mut Found) {
-        if !self.is_timed(from) || !self.ends[from].may_record(&self.rules, now) {
+        if !self.is_timed(from) {
+            found.to_this_host += 1;
+            return;
+        }
+        if !self.ends[from].may_record(&self.rules, now) {
             return;
         }
         let end = &mut self.ends[from];

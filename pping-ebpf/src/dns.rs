@@ -43,6 +43,8 @@ pub(crate) fn message<A: Flows>(
         counters.at(field!(Counters, dns_queries)).element(direction as usize).count(1);
         if config::rules().include_local || !maps::is_local(frame.destination) {
             record_query(counters, &key, now);
+        } else {
+            counters.at(field!(Counters, to_this_host)).count(1);
         }
     }
     Ok(())

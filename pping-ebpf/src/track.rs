@@ -277,20 +277,35 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
         counters.untracked(Untracked::OutOfWindow);
         return false;
     }
-    let (pending_full, gave_way) =
-        (counters.at(field!(Counters, pending_full)), counters.at(field!(Counters, gave_way)));
-    pending_full.count(u64::from(scratch.measured.pending_full));
-    gave_way.count(u64::from(scratch.measured.gave_way));
-    if config::rules().methods.has_both() {
-        pending_full.count(u64::from(scratch.measured_second.pending_full));
-        gave_way.count(u64::from(scratch.measured_second.gave_way));
-    }
+    count_measured(counters, scratch);
     config::has_residence()
         || scratch.measured.has_sample
         || config::rules().methods.has_both() && scratch.measured_second.has_sample
         || scratch.changes.opened
         || scratch.changes.closed_forward
         || scratch.changes.closed_reverse
+}
+
+/// Counts what was given up or left out, and the echo requests and replies. Without a branch, so that the verifier follows one
+/// path.
+#[inline(always)]
+fn count_measured(counters: Shared<Counters>, scratch: &Scratch) {
+    let (first, second) = (&scratch.measured, &scratch.measured_second);
+    let (pending_full, gave_way) =
+        (counters.at(field!(Counters, pending_full)), counters.at(field!(Counters, gave_way)));
+    pending_full.count(u64::from(first.pending_full));
+    gave_way.count(u64::from(first.gave_way));
+    counters.at(field!(Counters, echo_requests)).count(u64::from(first.asked));
+    counters.at(field!(Counters, echo_replies)).count(u64::from(first.answered));
+    counters.at(field!(Counters, echo_not_awaited)).count(u64::from(first.not_awaited));
+    let mut to_this_host = u64::from(first.to_this_host);
+    if config::rules().methods.has_both() {
+        pending_full.count(u64::from(second.pending_full));
+        gave_way.count(u64::from(second.gave_way));
+        // The packet is one, however many identifiers it has.
+        to_this_host |= u64::from(second.to_this_host);
+    }
+    counters.at(field!(Counters, to_this_host)).count(to_this_host);
 }
 
 /// Reports what [`step`] found: what the packet opened, its samples, and what it closed.
@@ -377,9 +392,9 @@ fn measure<A: Flows>(
     }
     launder(scratch);
     if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
-        guard.view(&mut scratch.copies).free_repeated_echo(&scratch.plan);
+        guard.view(&mut scratch.copies).free_repeated_echo(&mut scratch.plan);
         launder(scratch);
-        guard.view(&mut scratch.copies).push_echo(scratch.now, &mut scratch.plan);
+        guard.view(&mut scratch.copies).push_echo(scratch.now, &mut scratch.plan, &mut scratch.measured);
         launder(scratch);
         guard.view(&mut scratch.copies).keep_echo(
             from,

@@ -178,8 +178,16 @@ counters! {
         timed_ns: [u64; PacketProgram::COUNT],
         /// TCP flows that ended with segments of one endpoint only, and more than a SYN.
         one_way_flows: u64,
+        /// Echo requests recorded; one that is sent again while it is pending is none.
+        echo_requests: u64,
+        /// Replies to pending echo requests, whether or not a limit forbade the sample.
+        echo_replies: u64,
+        /// Echo requests given up although a reply could still come: too many were under way.
+        echo_not_awaited: u64,
+        /// Packets not recorded because they go to an address of this host, without `--include-local`.
+        to_this_host: u64,
         /// Fills up the last cache line.
-        reserved: [u64; 1],
+        reserved: [u64; 5],
     }
 }
 
@@ -238,7 +246,7 @@ const _: () = {
     // Counters that few packets touch lie after the lines that most packets touch.
     assert!(core::mem::offset_of!(Counters, untracked) == 64 * 2 * Protocol::COUNT);
     assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 82);
-    assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 96);
+    assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 104);
 };
 
 impl Counters {

@@ -41,7 +41,7 @@ pub(super) fn plan<P: PendingLookup>(
         match_reply(flow, from, quic, plan);
         if quic.form != QuicForm::Negotiation {
             recognise(flow, from, quic);
-            note_ids(flow, from, quic, now, rules);
+            note_ids(flow, from, quic, now, rules, plan);
         }
     } else if is_recognised && rules.methods.has(Method::QuicSpin) {
         note_spin(flow, from, u8::from(quic.spin), now, rules, plan);
@@ -101,6 +101,7 @@ fn note_ids<P: PendingLookup>(
     quic: &Quic,
     now: u64,
     rules: &Rules,
+    plan: &mut MatchPlan,
 ) {
     let timed = flow.is_timed(from, rules.include_local);
     let mut leg = flow.leg(from);
@@ -114,7 +115,9 @@ fn note_ids<P: PendingLookup>(
     }
     if leg.state == LegState::UNSEEN {
         let begins = quic.begins.is_ok() && flow.leg(from.other()).state == LegState::UNSEEN;
-        let waits = begins && timed && rules.methods.has(Method::QuicHandshake);
+        let asks = begins && rules.methods.has(Method::QuicHandshake);
+        let waits = asks && timed;
+        plan.asks_by_leg = u8::from(asks);
         leg.since = now;
         leg.state = if waits { LegState::FIRST_PENDING } else { LegState::DONE };
     }
@@ -164,7 +167,9 @@ fn note_spin<P: PendingLookup>(
     } else {
         quic::judge_edge(&forward, &reverse, now, &mut trust);
         quic::take_edge(&mut forward, &mut reverse, value, now, trust.is_believed(), plan);
-        if timed && rules.allow(&flow.quic_rtt(from.other()), now) {
+        if !timed {
+            plan.to_this_host = u8::from(trust.is_believed());
+        } else if rules.allow(&flow.quic_rtt(from.other()), now) {
             flow.set_quic_recorded_at(from.other(), now);
             forward.state |= Spin::RECORDED;
         }

@@ -158,8 +158,8 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
                 }
                 self.find(from, now, rules, pass, &mut plan, measured);
                 if transport.kind == Kind::Echo {
-                    self.free_repeated_echo(&plan);
-                    self.push_echo(now, &mut plan);
+                    self.free_repeated_echo(&mut plan);
+                    self.push_echo(now, &mut plan, measured);
                     self.keep_echo(from, now, rules, &plan, measured);
                     self.note_pending_echoes();
                 } else {
@@ -261,6 +261,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
             Kind::Echo | Kind::Quic | Kind::Dns => {}
         }
         if !timed {
+            plan.to_this_host |= plan.should_record as u8 | plan.asks_by_leg;
             plan.should_record = 0;
         }
     }
@@ -368,7 +369,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
 
     /// For an echo request, frees the pending request with its number.
     #[inline(always)]
-    pub fn free_repeated_echo(&mut self, plan: &MatchPlan) {
+    pub fn free_repeated_echo(&mut self, plan: &mut MatchPlan) {
         if plan.should_record != 0
             && let Some(entry) = self.pending.entry()
         {
@@ -379,13 +380,13 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
     /// Records an echo request among the latest. Apart from [`LockedFlow::free_repeated_echo`]: there the verifier follows
     /// every combination of slots that are freed or not.
     #[inline(always)]
-    pub fn push_echo(&mut self, now: u64, plan: &mut MatchPlan) {
+    pub fn push_echo(&mut self, now: u64, plan: &mut MatchPlan, measured: &mut Measured) {
         // It is 0 if nothing is pushed out.
         plan.recorded_at = 0;
         if plan.should_record != 0
             && let Some(entry) = self.pending.entry()
         {
-            icmp_echo::push(entry, now, plan);
+            icmp_echo::push(entry, now, plan, measured);
         }
     }
 

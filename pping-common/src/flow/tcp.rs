@@ -256,6 +256,7 @@ pub(super) fn plan<P: PendingLookup>(
         let mut leg = flow.leg(from);
         tcp_handshake::begin(&mut leg, segment, now, has_handshake && timed, rules.copy_within);
         flow.set_leg(from, leg);
+        plan.asks_by_leg = u8::from(has_handshake & flags.syn());
     }
     // A SYN is timed by its leg alone.
     let is_left_to_legs = has_handshake && flags.syn();

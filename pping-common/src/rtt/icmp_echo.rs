@@ -45,6 +45,7 @@ pub(crate) fn free_answered(entry: &mut PendingEntry, plan: &mut MatchPlan) {
     let [latest, kept] = &mut entry.directions;
     latest.free_echoed(PendingRange::WHOLE, plan);
     kept.free_echoed(PendingRange::WHOLE, plan);
+    plan.answers = u8::from(plan.recorded_at != 0);
     // Only the sequence number is reported.
     plan.matched &= (1 << SENDER_SHIFT) - 1;
 }
@@ -70,22 +71,24 @@ pub(crate) fn limit(
     }
 }
 
-/// Frees the pending request with the number of this one.
+/// Frees the pending request with the number of this one, and notes whether there was one.
 #[inline(always)]
-pub(crate) fn free_repeated(entry: &mut PendingEntry, plan: &MatchPlan) {
+pub(crate) fn free_repeated(entry: &mut PendingEntry, plan: &mut MatchPlan) {
     let [latest, kept] = &mut entry.directions;
-    latest.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
-    kept.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
+    let was_latest = latest.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
+    let was_kept = kept.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
+    plan.renews = u8::from(was_latest | was_kept);
 }
 
 /// Records a request at `now`, ns, among the latest, and leaves the one that it pushes out in the plan: its identifier in
 /// `matched`, and when it was sent in `recorded_at`.
 #[inline(always)]
-pub(crate) fn push(entry: &mut PendingEntry, now: u64, plan: &mut MatchPlan) {
+pub(crate) fn push(entry: &mut PendingEntry, now: u64, plan: &mut MatchPlan, measured: &mut Measured) {
     let [latest, _] = &mut entry.directions;
     let slot = latest.oldest(PendingRange::WHOLE);
     (plan.matched, plan.recorded_at) = (latest.identifiers[slot], latest.times[slot]);
     latest.put(slot, plan.identifier, now);
+    measured.asked = plan.renews == 0;
 }
 
 /// Keeps the request that [`push`] has pushed out, if there is room for it. The array has the lowest and the smoothed RTT.
@@ -110,11 +113,13 @@ pub(crate) fn keep(
     }
     let before = newest.max(sampled_at[sender(pushed)]);
     if !rules.allow(&RttSummary { recorded_at: before, min, smoothed }, since) {
+        measured.not_awaited = true;
         return;
     }
     let oldest_since = kept.times[slot];
     if oldest_since != 0 && !gives_way(kept.identifiers[slot], oldest_since, sampled_at, now) {
         measured.pending_full = true;
+        measured.not_awaited = true;
         return;
     }
     measured.gave_way = oldest_since != 0;

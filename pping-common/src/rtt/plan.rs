@@ -45,8 +45,14 @@ pub struct MatchPlan {
     pub(crate) may_be_copy: u8,
     /// Not 0 if the packet was sent before and was still pending: it takes the place of the pending timestamp.
     pub(crate) renews: u8,
+    /// Not 0 if the packet answers a pending echo request, whether or not that gives a sample.
+    pub(crate) answers: u8,
+    /// Not 0 if the packet would be recorded, but goes to an address of this host.
+    pub(crate) to_this_host: u8,
+    /// Not 0 if the packet asks for a reply by the leg of a handshake that it begins.
+    pub(crate) asks_by_leg: u8,
     /// Fills up to a multiple of 8.
-    reserved: u8,
+    reserved: [u8; 2],
 }
 
 impl MatchPlan {
@@ -66,7 +72,10 @@ impl MatchPlan {
         method: Method::TcpTs,
         may_be_copy: 0,
         renews: 0,
-        reserved: 0,
+        answers: 0,
+        to_this_host: 0,
+        asks_by_leg: 0,
+        reserved: [0; 2],
     };
 
     /// Whether the packet is to be recorded, unless a limit forbids it.

@@ -17,6 +17,7 @@ pub struct Sample {
 
 /// The outcome of measuring a packet: its sample, and what was given up. Flat like [`crate::parse::Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact that is counted by itself")]
 pub struct Measured {
     /// Whether the packet gave a sample.
     pub has_sample: bool,
@@ -26,6 +27,14 @@ pub struct Measured {
     pub pending_full: bool,
     /// True if an earlier packet gave way: it had waited for long, or a later one had been answered.
     pub gave_way: bool,
+    /// True if the packet is an echo request that was recorded, and was not pending before.
+    pub asked: bool,
+    /// True if the packet answered a pending echo request, whether or not it gave a sample.
+    pub answered: bool,
+    /// True if an earlier echo request was given up although its reply could still come.
+    pub not_awaited: bool,
+    /// True if the packet was not recorded because it goes to an address of this host.
+    pub to_this_host: bool,
 }
 
 impl Measured {
@@ -35,6 +44,10 @@ impl Measured {
         sample: Sample { method: Method::TcpTs, identifier: 0, rtt: 0, side_rtt: 0 },
         pending_full: false,
         gave_way: false,
+        asked: false,
+        answered: false,
+        not_awaited: false,
+        to_this_host: false,
     };
 
     /// The sample, if there is one.

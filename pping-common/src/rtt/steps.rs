@@ -14,6 +14,9 @@ pub(crate) fn take_sample(now: u64, plan: &MatchPlan, measured: &mut Measured) {
     // In a capture an echo can come before the packet it echoes: that is no RTT.
     measured.has_sample = since != 0 && since <= now;
     (measured.pending_full, measured.gave_way) = (false, false);
+    (measured.asked, measured.not_awaited) = (false, false);
+    measured.answered = plan.answers != 0;
+    measured.to_this_host = plan.to_this_host != 0;
     if measured.has_sample {
         let turned = plan.midpoint_at;
         measured.sample = Sample {

@@ -6,7 +6,7 @@ use super::{ACK, PSH};
 use crate::{
     flow::{Changes, Endpoint, Facts, Flow, Outcome},
     parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Effect, Method, Methods, Rules},
+    rtt::{Effect, Measured, Method, Methods, Rules},
 };
 
 /// Nanoseconds in a millisecond.
@@ -154,10 +154,7 @@ impl Conversation {
             }
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");
             for measured in [outcome.measured, outcome.second] {
-                assert!(
-                    !measured.has_sample && !measured.pending_full && !measured.gave_way,
-                    "{transport:?}"
-                );
+                assert_eq!(measured, Measured::NOTHING, "{transport:?}");
             }
             assert_eq!(format!("{before:?}"), format!("{:?}", self.flow), "{transport:?}");
         }

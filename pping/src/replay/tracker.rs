@@ -252,6 +252,8 @@ impl Tracked<'_> {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
                 self.report.counters.dns_unanswered += queries.insert(key, now, elapsed);
+            } else {
+                self.report.counters.to_this_host += 1;
             }
             return Ok(());
         }
@@ -302,9 +304,15 @@ impl Tracked<'_> {
         self.report.counters.untracked[Untracked::OutOfWindow as usize] += u64::from(outcome.is_refused);
         let endpoints = Endpoints::of_packet::<A>(self.metadata.interface_id, frame);
         self.report.opened(&outcome.changes, endpoints);
+        let is_to_this_host = outcome.measured.to_this_host || outcome.second.to_this_host;
+        self.report.counters.to_this_host += u64::from(is_to_this_host);
         for measured in [outcome.measured, outcome.second] {
-            self.report.counters.pending_full += u64::from(measured.pending_full);
-            self.report.counters.gave_way += u64::from(measured.gave_way);
+            let counters = &mut self.report.counters;
+            counters.pending_full += u64::from(measured.pending_full);
+            counters.gave_way += u64::from(measured.gave_way);
+            counters.echo_requests += u64::from(measured.asked);
+            counters.echo_replies += u64::from(measured.answered);
+            counters.echo_not_awaited += u64::from(measured.not_awaited);
             if let Some(sample) = measured.sample() {
                 self.report.sample::<A>(&sample, (flow, from), frame, self.metadata);
             }

@@ -38,6 +38,10 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, counters: &Counters, cause: Opti
         unaggregated,
         one_way_flows,
         // The summary reports these elsewhere.
+        echo_requests: _,
+        echo_replies: _,
+        echo_not_awaited: _,
+        to_this_host: _,
         lost: _,
         samples: _,
         timed_packets: _,

@@ -128,10 +128,7 @@ impl FlowUnderTest {
         let outcome = flow.step(from, transport, noted.progress, now, &self.rules);
         assert_eq!(outcome.changes, NOTHING.changes, "{transport:?} at {now}");
         for measured in [outcome.measured, outcome.second] {
-            assert!(
-                !measured.has_sample && !measured.pending_full && !measured.gave_way,
-                "{transport:?} at {now}"
-            );
+            assert_eq!(measured, Measured::NOTHING, "{transport:?} at {now}");
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
             let (before, after) = (self.flow.hot.state(endpoint), flow.hot.state(endpoint));

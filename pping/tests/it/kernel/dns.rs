@@ -201,6 +201,7 @@ fn a_query_to_this_host_is_counted_and_timed_only_with_include_local() {
         }
         assert_eq!(ids(&mut rig, "locality"), expected);
         assert_eq!(rig.twin.counters.dns_queries, [2, 2]);
+        assert_eq!(rig.twin.counters.to_this_host, if include_local { 0 } else { 2 });
     }
 }
 

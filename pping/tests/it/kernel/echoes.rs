@@ -30,6 +30,9 @@ fn unanswered_requests_keep_no_later_one_from_being_measured() {
             assert_eq!(rig.twin.counters.pending_full, 0);
             assert!(rig.twin.counters.gave_way > 0);
         }
+        let counters = rig.twin.counters;
+        assert_eq!((counters.echo_requests, counters.echo_replies), (2 * 20 * 12, 2 * 20));
+        assert_eq!(counters.echo_not_awaited, 0);
     }
 }
 
@@ -60,5 +63,35 @@ fn requests_and_replies_of_both_ends_in_any_order_match_as_in_user_space() {
         }
         assert!(found > 200, "{found}");
         assert!(rig.twin.counters.gave_way > 100, "{}", rig.twin.counters.gave_way);
+        assert_eq!(rig.twin.counters.echo_replies, found as u64, "there is no limit");
+    }
+}
+
+#[test]
+fn requests_and_replies_are_counted_whatever_becomes_of_samples() {
+    for mut settings in kernels() {
+        // This is longer than the test takes.
+        settings.rules.rate_limit = 3_600_000_000_000;
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        for [here, there] in PAIRS() {
+            let before = rig.twin.counters;
+            // One is sent twice, and one answered twice.
+            for sequence in [1, 2, 2, 3, 4, 5] {
+                rig.send(Program::Egress, &echo(here, there, ID, sequence, false));
+            }
+            for sequence in [1, 2, 3, 3] {
+                rig.send(Program::Ingress, &echo(there, here, ID, sequence, true));
+            }
+            assert_eq!(samples(&rig.agree("one in an hour")).len(), 1);
+            let mut counters = rig.twin.counters;
+            counters.subtract(&before);
+            assert_eq!((counters.echo_requests, counters.echo_replies), (5, 3), "{here}");
+            // More than there is room for: nobody waits for most of them.
+            for sequence in 100..140 {
+                rig.send(Program::Egress, &echo(here, there, ID, sequence, false));
+            }
+            rig.agree("too many");
+            assert!(rig.twin.counters.echo_not_awaited >= 20, "{}", rig.twin.counters.echo_not_awaited);
+        }
     }
 }

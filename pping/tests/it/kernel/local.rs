@@ -28,7 +28,8 @@ fn rig(include_local: bool) -> Rig {
     Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet)
 }
 
-/// Lets each host ping the other, with the given addresses local. Returns the samples matched on ingress and egress.
+/// Lets each host ping the other, with the given addresses local. Returns the samples matched on ingress and egress. The
+/// other pings are those to this host.
 fn ping(rig: &mut Rig, local: &[IpAddr], here: IpAddr, there: IpAddr) -> [u64; 2] {
     rig.start_over();
     for address in local {
@@ -39,6 +40,9 @@ fn ping(rig: &mut Rig, local: &[IpAddr], here: IpAddr, there: IpAddr) -> [u64; 2
     rig.send(Program::Ingress, &echo(there, here, 2, 1, false));
     rig.send(Program::Egress, &echo(here, there, 2, 1, true));
     let reported = samples(&rig.agree("pings"));
+    let counters = rig.twin.counters;
+    let timed = reported.len() as u64;
+    assert_eq!((counters.echo_requests, counters.to_this_host), (timed, 2 - timed));
     Direction::ALL
         .map(|direction| reported.iter().filter(|event| event.direction == direction as u8).count() as u64)
 }
@@ -80,5 +84,7 @@ fn connections_to_this_host_are_timed_in_one_direction() {
         rig.agree("a connection");
         let [ingress, egress] = rig.twin.counters.samples.map(|samples| samples[Method::TcpTs as usize]);
         assert!(ingress > 100 && egress == 0, "{ingress} {egress}");
+        let left_out = rig.twin.counters.to_this_host;
+        assert!(left_out > 100, "{left_out}");
     }
 }

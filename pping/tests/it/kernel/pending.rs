@@ -57,6 +57,13 @@ fn flows_beyond_the_room_are_not_recorded_and_each_packet_of_theirs_is_counted()
             let expected = if number < ROOM { 2 } else { 0 };
             assert_eq!(reply(&mut rig, number, 1), expected, "flow {number}");
         }
+        let counters = counters(&rig.kernel, rig.twin.interface_id);
+        let recorded = 2 * u64::from(ROOM);
+        assert_eq!(
+            (counters.echo_requests, counters.echo_replies),
+            (recorded, recorded),
+            "of those with room"
+        );
         // Flows that have an entry keep it. Each other flow counts one more packet.
         for number in 0..10 {
             request(&mut rig, number, 2);

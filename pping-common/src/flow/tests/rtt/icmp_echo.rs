@@ -4,7 +4,7 @@ use core::ops::RangeInclusive;
 
 use crate::{
     flow::Endpoint,
-    rtt::{Method, Sample},
+    rtt::{Measured, Method, Sample},
     testing::{Conversation, MS, reply, request, rtt},
 };
 
@@ -295,4 +295,75 @@ fn both_ends_may_send_requests_with_one_identifier() {
     }
     assert_eq!(talk.flow.rtt(Endpoint::Low).min, 20 * MS);
     assert_eq!(talk.flow.rtt(Endpoint::High).min, 30 * MS);
+}
+
+/// What became of requests, as the programs count it.
+#[derive(Default, Debug, PartialEq, Eq)]
+struct Tally {
+    asked: u32,
+    answered: u32,
+    not_awaited: u32,
+}
+
+impl Tally {
+    fn add(&mut self, measured: Measured) -> Option<Sample> {
+        self.asked += u32::from(measured.asked);
+        self.answered += u32::from(measured.answered);
+        self.not_awaited += u32::from(measured.not_awaited);
+        measured.sample()
+    }
+}
+
+#[test]
+fn requests_and_replies_are_counted_whatever_a_limit_does_to_samples() {
+    let mut talk = Conversation::new();
+    talk.rules.rate_limit = 100 * MS;
+    let (mut tally, mut samples) = (Tally::default(), 0);
+    for sequence in 0..100_u16 {
+        let now = 10 + 10 * u64::from(sequence);
+        tally.add(talk.low(now, request(sequence)).measured);
+        if sequence % 10 != 3 {
+            samples += u32::from(tally.add(talk.high(now + 5, reply(sequence)).measured).is_some());
+        }
+    }
+    assert_eq!(tally, Tally { asked: 100, answered: 90, not_awaited: 0 });
+    assert_eq!(samples, 10);
+}
+
+#[test]
+fn a_request_that_is_sent_again_and_a_second_reply_count_once() {
+    let mut talk = Conversation::new();
+    let mut tally = Tally::default();
+    for now in [10, 1010] {
+        tally.add(talk.low(now, request(1)).measured);
+    }
+    for now in [1030, 1031] {
+        tally.add(talk.high(now, reply(1)).measured);
+    }
+    assert_eq!(tally, Tally { asked: 1, answered: 1, not_awaited: 0 });
+    tally.add(talk.low(2000, request(1)).measured);
+    assert_eq!(tally.asked, 2, "it was no longer pending");
+}
+
+#[test]
+fn requests_that_nobody_waits_for_are_not_taken_for_unanswered() {
+    // 50 are under way at a time, and all are answered, whether there is no room or a limit keeps them out.
+    for (rate_limit, interval) in [(0, 100), (100 * MS, 100), (100 * MS, 10)] {
+        let mut talk = Conversation::new();
+        talk.rules.rate_limit = rate_limit;
+        let mut tally = Tally::default();
+        for sequence in 0..600_u16 {
+            let now = 10 + interval * u64::from(sequence);
+            if let Some(answered) = sequence.checked_sub(50) {
+                tally.add(talk.high(now, reply(answered)).measured);
+            }
+            tally.add(talk.low(now, request(sequence)).measured);
+        }
+        let Tally { asked, answered, not_awaited } = tally;
+        assert_eq!(asked, 600);
+        // Up to 16 are still pending.
+        let pending = asked - answered - not_awaited;
+        assert!(pending <= 16, "{rate_limit} {interval}: {answered} and {not_awaited}");
+        assert!(answered > 50 && not_awaited > 400, "{rate_limit} {interval}: {answered} and {not_awaited}");
+    }
 }

@@ -406,6 +406,20 @@ fn rule_13_only_what_is_timed_is_sampled() {
         talk.high(90, short(false));
         let found = edges(&mut talk, 100, 12, (5, 15));
         assert_eq!((found[10].is_some(), found[11].is_some()), (client, server), "{local}");
+        // With the next edge of the client and of the server, which are left out instead.
+        assert_eq!(talk.low(220, short(true)).measured.to_this_host, !client, "{local}");
+        assert_eq!(talk.high(225, short(true)).measured.to_this_host, !server, "{local}");
+    }
+}
+
+#[test]
+fn rule_3_a_first_packet_to_this_host_is_left_out() {
+    for (local, expected) in [(0, false), (1, false), (2, true), (3, true)] {
+        let mut talk = Conversation::by(Methods::ALL);
+        talk.flow.locked.facts = crate::testing::local(local);
+        assert_eq!(talk.low(10, initial(ANY, CLIENT)).measured.to_this_host, expected, "{local}");
+        assert!(!talk.low(11, initial(ANY, CLIENT)).measured.to_this_host, "the same flight");
+        assert!(!talk.high(30, initial(CLIENT, SERVER)).measured.to_this_host);
     }
 }
 
