@@ -271,6 +271,30 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
             counter,
             &|counters| vec![(vec![], counters.dns_unanswered)],
         ),
+        each(
+            "pping_echo_requests",
+            "Echo requests in tracked flows; one that is sent again while it is pending is not counted again",
+            counter,
+            &|counters| vec![(vec![], counters.echo_requests)],
+        ),
+        each(
+            "pping_echo_replies",
+            "Replies to echo requests counted, whether or not they gave a sample",
+            counter,
+            &|counters| vec![(vec![], counters.echo_replies)],
+        ),
+        each(
+            "pping_echo_requests_not_awaited",
+            "Echo requests counted that were given up although a reply could still come, because too many were under way",
+            counter,
+            &|counters| vec![(vec![], counters.echo_not_awaited)],
+        ),
+        each(
+            "pping_untimed_local_packets",
+            "Packets not timed because they go to an address of this host, without --include-local",
+            counter,
+            &|counters| vec![(vec![], counters.to_this_host)],
+        ),
         each("pping_untracked_packets", "Packets that were not tracked, by reason", counter, &|counters| {
             by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
         }),

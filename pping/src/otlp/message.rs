@@ -150,6 +150,7 @@ fn unit(name: &str) -> &'static str {
         "pping_packets"
         | "pping_ecn_packets"
         | "pping_untracked_packets"
+        | "pping_untimed_local_packets"
         | "pping_group_packets"
         | "pping_queue_followed_packets"
         | "pping_queue_lost_packets" => "{packet}",
@@ -158,12 +159,15 @@ fn unit(name: &str) -> &'static str {
         | "pping_tcp_out_of_order_segments"
         | "pping_group_tcp_retransmissions" => "{segment}",
         "pping_dns_queries" | "pping_dns_unanswered" => "{query}",
-        "pping_dns_responses" => "{response}",
+        "pping_dns_responses" | "pping_echo_replies" => "{response}",
         "pping_flows" | "pping_flows_opened" | "pping_flows_closed" | "pping_flows_pushed_out" => "{flow}",
         "pping_map_entries" | "pping_map_capacity" => "{entry}",
         "pping_events_lost" => "{event}",
         "pping_bpf_runs" => "{run}",
-        "pping_otlp_requests" | "pping_otlp_requests_dropped" => "{request}",
+        "pping_echo_requests"
+        | "pping_echo_requests_not_awaited"
+        | "pping_otlp_requests"
+        | "pping_otlp_requests_dropped" => "{request}",
         "pping_otlp_attempts_failed" => "{attempt}",
         "pping_otlp_points_rejected" => "{data_point}",
         "process.thread.count" => "{thread}",
