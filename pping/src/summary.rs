@@ -2,11 +2,12 @@
 
 mod capture;
 mod count;
+mod live;
 mod missing;
 
 use std::{fmt, time::Duration};
 
-use pping_common::abi::{Counters, Direction, Lost};
+use pping_common::abi::{Counters, Lost};
 
 pub use self::capture::Replayed;
 use self::count::Count;
@@ -30,8 +31,6 @@ pub struct Summary {
     pub totals: Totals,
     /// Records, and lines of `--hdr-log`, that were dropped on their way to their file.
     pub lines_lost: u64,
-    /// Whether packets to this host itself were left out (no `--include-local`).
-    pub is_without_local: bool,
     /// The capture, if one was read.
     pub capture: Option<Replayed>,
 }
@@ -59,7 +58,7 @@ impl fmt::Display for Summary {
             capture.write_missing(f)?;
         } else {
             missing::write(f, counters, None)?;
-            self.write_local(f)?;
+            live::write(f, counters)?;
         }
         self.write_cost(f)?;
         self.write_lost(f)
@@ -83,22 +82,6 @@ impl Summary {
             writeln!(f, "{count:>9} {samples}  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms")?;
         }
         Ok(())
-    }
-
-    /// Says that packets to this host were left out, if flows passed and nothing matched on egress. No counter tells how many.
-    fn write_local(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Counters { entries_made, samples, .. } = &self.counters;
-        let has_both = Direction::ALL.iter().all(|&direction| self.counters.packets(direction) > 0);
-        let has_flows = has_both && entries_made.iter().any(|entries| *entries > 0);
-        let has_matched = samples[Direction::Egress as usize].iter().any(|samples| *samples > 0);
-        if !self.is_without_local || !has_flows || has_matched {
-            return Ok(());
-        }
-        writeln!(
-            f,
-            "no sample matched on egress: packets to this host itself are neither measured nor counted; \
-             --include-local measures how soon this host answers"
-        )
     }
 
     /// Writes the cost of the kernel programs, unless too few packets were timed. A capture has no timed packets.
@@ -129,7 +112,11 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::{abi::Tally, parse::Untracked, rtt::Method};
+    use pping_common::{
+        abi::{Direction, Tally},
+        parse::Untracked,
+        rtt::Method,
+    };
 
     use super::*;
     use crate::records::untracked_name;
@@ -138,8 +125,7 @@ mod tests {
         let duration = Duration::from_millis(1500);
         let totals = Totals::default();
         let counters = *counters;
-        Summary { duration, counters, totals, lines_lost: 0, is_without_local: false, capture: None }
-            .to_string()
+        Summary { duration, counters, totals, lines_lost: 0, capture: None }.to_string()
     }
 
     #[test]
@@ -202,20 +188,31 @@ mod tests {
     }
 
     #[test]
-    fn packets_to_this_host_are_named_if_nothing_matched_on_egress() {
-        let said = |matched: u64, flows, is_without_local| {
-            let mut counters = Counters { entries_made: [flows, 0], ..Counters::ZERO };
-            counters.samples[Direction::Egress as usize][0] = matched;
-            for direction in Direction::ALL {
-                counters.packet(direction, 0, 60, 0);
-            }
-            let (duration, totals) = (Duration::from_secs(2), Totals::default());
-            let summary =
-                Summary { duration, counters, totals, lines_lost: 0, is_without_local, capture: None };
-            summary.to_string().contains("\nno sample matched on egress: packets to this host itself")
+    fn pings_without_a_reply_are_reported_if_any() {
+        let said = |echo_requests, echo_replies, echo_not_awaited| {
+            summary(&Counters { echo_requests, echo_replies, echo_not_awaited, ..Counters::ZERO })
         };
-        assert!(said(0, 1, true));
-        assert!(!said(1, 1, true) && !said(0, 0, true) && !said(0, 1, false));
+        let all_answered = "1.5 s, 0 packets, 0 samples\nlost: 0 events, 0 lines\n";
+        for answered in [said(0, 0, 0), said(100, 100, 0), said(100, 60, 40), said(5, 7, 0)] {
+            assert_eq!(answered, all_answered, "the requests of the replies may be of an earlier run");
+        }
+        let line = "\nnot answered: 12 of 100 echo requests when pping ended";
+        let advice = "; look for loss or an outage, unless it is for hosts that do not answer, such as the hops of mtr\n";
+        assert!(said(100, 88, 0).contains(&format!("{line}{advice}")), "{}", said(100, 88, 0));
+        let not_awaited = " (8 more were not waited for, as too many were under way)";
+        assert!(said(100, 80, 8).contains(&format!("{line}{not_awaited}{advice}")), "{}", said(100, 80, 8));
+    }
+
+    #[test]
+    fn packets_to_this_host_are_counted_if_any_were_left_out() {
+        let said = |to_this_host| summary(&Counters { to_this_host, ..Counters::ZERO });
+        assert!(!said(0).contains("this host"), "{}", said(0));
+        for (packets, line) in [
+            (7, "\nnot timed: 7 packets to this host itself; --include-local times them, "),
+            (1, "\nnot timed: 1 packet to this host itself; --include-local times "),
+        ] {
+            assert!(said(packets).contains(line), "{}", said(packets));
+        }
     }
 
     #[test]
@@ -245,7 +242,6 @@ mod tests {
                 counters: Counters::ZERO,
                 totals,
                 lines_lost: 0,
-                is_without_local: false,
                 capture: None,
             };
             summary

@@ -57,8 +57,7 @@ impl Agent {
         let log_lines_lost = self.reporter.close_log()?;
         let lines_lost = log_lines_lost + self.output.finish();
         let totals = self.reporter.into_totals();
-        let is_without_local = !self.config.rules.include_local;
-        Ok(Summary { duration, counters, totals, lines_lost, is_without_local, capture: None })
+        Ok(Summary { duration, counters, totals, lines_lost, capture: None })
     }
 
     /// Makes sweeps remove the open flows: that counts those of which one direction passed elsewhere, and reports them all

@@ -166,8 +166,6 @@ impl Replay {
                 counters: self.engine.tracker.report.counters,
                 totals: self.intervals.into_totals(),
                 lines_lost,
-                // A capture does not tell which addresses were local.
-                is_without_local: false,
                 capture: Some(Replayed {
                     span: Duration::from_nanos(self.engine.span()),
                     skipped,

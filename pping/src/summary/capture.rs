@@ -37,6 +37,10 @@ pub struct Replayed {
 /// What a line says whose reason is the cause in a line before.
 pub(super) const FOLLOWS: &str = ": follows from that, since no answer was captured with what it answers";
 
+/// What to do about echo requests without a reply.
+pub(super) const LOOK_FOR_LOSS: &str =
+    "; look for loss or an outage, unless it is for hosts that do not answer, such as the hops of mtr";
+
 /// What is wrong with a capture as a whole.
 #[derive(Clone, Copy)]
 pub(super) enum Cause {
@@ -174,11 +178,7 @@ impl Replayed {
         if unanswered == 0 {
             return Ok(());
         }
-        let why = if self.cause().is_some() {
-            FOLLOWS
-        } else {
-            "; look for loss or an outage, unless it is for hosts that do not answer, such as the hops of mtr"
-        };
+        let why = if self.cause().is_some() { FOLLOWS } else { LOOK_FOR_LOSS };
         write!(f, "not answered: {unanswered} of {requests} echo requests")?;
         if undecided > 0 {
             write!(f, " ({undecided} more waited for less than a second at the end)")?;

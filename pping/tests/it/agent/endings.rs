@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pping_lab::{BpfObject, Process, Signal, Topology};
+use pping_lab::{BpfObject, Fate, Leg, Process, Signal, Topology, run};
 
 use super::{
     http::{LISTEN, is_ready, scrape},
@@ -89,13 +89,33 @@ fn packets_to_this_host_are_named_unless_they_are_measured() {
         ping(topology.client(), Topology::LAN_IPV4, "-c4 -i0.1");
         ok(pping.stop(Signal::SIGINT, ENDING));
         let said = ok(pping.stderr());
-        assert_eq!(
-            said.contains("\nno sample matched on egress: packets to this host itself"),
-            is_named,
-            "{said}"
-        );
-        assert_eq!(said.contains("; --include-local measures"), is_named, "{said}");
+        let line = "\nnot timed: 4 packets to this host itself; --include-local times them";
+        assert_eq!(said.contains(line), is_named, "{said}");
+        assert_eq!(said.contains("not timed"), is_named, "{said}");
+        assert!(!said.contains("not answered"), "{said}");
     }
+}
+
+#[test]
+fn pings_without_a_reply_are_counted() {
+    let topology = topology();
+    // Neighbours are resolved before replies are lost.
+    ping(topology.client(), Topology::SERVER_IPV4, "-c1");
+    let mut pping = watch(topology.router(), Topology::WAN, &format!("--format none {LISTEN}"));
+    ping(topology.client(), Topology::SERVER_IPV4, "-c5 -i0.05");
+    topology.wire().set_fate(Leg::Backward, |_| Fate::Drop);
+    let mut lost = topology.client().command("ping");
+    lost.args(["-c7", "-i0.05", "-W1"]).arg(Topology::SERVER_IPV4.to_string());
+    assert!(run(&mut lost).is_err(), "no reply comes");
+    let count = |name| scrape(topology.router()).sum(name, &[("interface", Topology::WAN)]);
+    wait_until("all are counted", || count("pping_echo_requests_total") == Some(12.0));
+    assert_eq!(count("pping_echo_replies_total"), Some(5.0), "the rate limit drops samples, not replies");
+    assert_eq!(count("pping_echo_requests_not_awaited_total"), Some(0.0));
+    assert_eq!(count("pping_untimed_local_packets_total"), Some(0.0));
+    ok(pping.stop(Signal::SIGINT, ENDING));
+    let said = ok(pping.stderr());
+    let line = "\nnot answered: 7 of 12 echo requests when pping ended; look for loss or an outage";
+    assert!(said.contains(line) && !said.contains("not timed"), "{said}");
 }
 
 #[test]
