@@ -128,10 +128,10 @@ impl GroupsFile {
         let old = std::mem::replace(&mut self.directory, loaded.directory);
         self.labels = loaded.labels;
         tracing::info!(
-            "--groups {}: {} prefixes are in force, instead of {}",
+            "--groups {}: in force are {}, instead of {}",
             self.path.display(),
-            self.directory.prefixes().len(),
-            old.prefixes().len()
+            size(&self.directory),
+            size(&old)
         );
         self.task = Some(task::spawn_blocking(move || {
             labels::remove(&mut map, old_generation, old.prefixes());
@@ -151,7 +151,15 @@ fn read(path: &Path, mut labels: Labels) -> Result<(Labels, Directory), Error> {
     let began = Instant::now();
     let prefixes = groups::load(path, &mut labels).map_err(Error::Groups)?.prefixes;
     let seconds = began.elapsed().as_secs_f64();
-    tracing::info!("--groups {}: {} prefixes read in {seconds:.1} s", path.display(), prefixes.len());
     let directory = Directory::new(prefixes, &labels);
+    tracing::info!("--groups {}: {} read in {seconds:.1} s", path.display(), size(&directory));
     Ok((labels, directory))
+}
+
+/// Says how much a file lists, so that somebody who sees the log finds out if half of it is missing.
+fn size(directory: &Directory) -> String {
+    let of =
+        |number: usize, one: &str, many: &str| format!("{number} {}", if number == 1 { one } else { many });
+    let (prefixes, groups) = (directory.prefixes().len(), directory.groups());
+    format!("{} of {}", of(prefixes, "prefix", "prefixes"), of(groups, "group", "groups"))
 }

@@ -27,7 +27,7 @@ mod show;
 mod tests;
 mod values;
 
-pub(crate) use self::values::{interface, without_host_bits};
+pub(crate) use self::values::{interface, leading_zero, network, without_host_bits};
 pub use self::{
     check::check,
     endpoint::Endpoint,

@@ -12,6 +12,12 @@ use ipnet::IpNet;
 /// The longest alternative name of an interface: `ALTIFNAMSIZ` without its NUL.
 const MAX_ALTERNATIVE_NAME: usize = 127;
 
+/// The longest name of a host, without a dot at its end (RFC 1035, 2.3.4).
+const MAX_NAME: usize = 253;
+
+/// The longest part of such a name.
+const MAX_NAME_LABEL: usize = 63;
+
 /// The most flows per family: beyond that a map would take more than 6 GB.
 const MAX_FLOWS: u32 = 16_777_216;
 
@@ -113,11 +119,37 @@ pub(super) fn port(text: &str) -> Result<u16, &'static str> {
 }
 
 pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
-    let prefix = text
-        .parse::<IpNet>()
-        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
-        .map_err(|_| "give an address or a prefix, like 192.0.2.0/24 or 2001:db8::/32".to_owned())?;
-    without_host_bits(prefix)
+    let unknown = || "give an address or a prefix, like 192.0.2.0/24 or 2001:db8::/32".to_owned();
+    without_host_bits(network(text).ok_or_else(|| leading_zero(text).unwrap_or_else(unknown))?)
+}
+
+/// The network of a prefix, or of an address alone. A decimal number with a leading zero is none: some programs take it
+/// for octal.
+pub(crate) fn network(text: &str) -> Option<IpNet> {
+    let Some((address, len)) = text.split_once('/') else {
+        return text.parse::<IpAddr>().map(IpNet::from).ok();
+    };
+    let is_number = len.bytes().all(|byte| byte.is_ascii_digit()) && (len == "0" || !len.starts_with('0'));
+    let len = len.parse().ok().filter(|_| is_number)?;
+    IpNet::new(address.parse().ok()?, len).ok()
+}
+
+/// The reason to refuse what would be a prefix without its leading zeros.
+pub(crate) fn leading_zero(text: &str) -> Option<String> {
+    let (address, len) = text.split_once('/').map_or((text, None), |(address, len)| (address, Some(len)));
+    let plain = |number: &str| match number.trim_start_matches('0') {
+        "" if !number.is_empty() => "0".to_owned(),
+        digits => digits.to_owned(),
+    };
+    // The groups of IPv6 are hexadecimal for everybody.
+    let address = if address.contains(':') {
+        address.to_owned()
+    } else {
+        address.split('.').map(plain).collect::<Vec<_>>().join(".")
+    };
+    let meant = len.map_or_else(|| address.clone(), |len| format!("{address}/{}", plain(len)));
+    (meant != text && network(&meant).is_some())
+        .then(|| format!("`{text}` has a number with a leading zero, which may be octal; write {meant}"))
 }
 
 /// Rejects a prefix with bits set beyond its length: was the network meant, or the host?
@@ -161,11 +193,18 @@ pub(super) fn listen_name(text: &str) -> Result<String, &'static str> {
     let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
     let is_in_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let is_label = |label: &str| !label.is_empty() && label.bytes().all(is_in_name);
-    if name.split('.').all(is_label) {
-        Ok(name)
-    } else {
-        Err("give a host name without scheme and port, like gateway.example")
+    if !name.split('.').all(is_label) {
+        return Err("give a host name without scheme and port, like gateway.example");
     }
+    let has_room = name.len() <= MAX_NAME && name.split('.').all(|label| label.len() <= MAX_NAME_LABEL);
+    let is_hyphenated = |label: &str| label.starts_with('-') || label.ends_with('-');
+    if !has_room || name.split('.').any(is_hyphenated) {
+        return Err(
+            "no host has this name: one has up to 253 characters, up to 63 between two dots, and no hyphen \
+                    beside a dot or at an end",
+        );
+    }
+    Ok(name)
 }
 
 /// A time, or 0 for none.
@@ -351,6 +390,12 @@ mod tests {
         for text in ["gw7:9464", "http://gw7", "gw..example", "*.example", "", "g\u{fc}.example"] {
             assert!(listen_name(text).unwrap_err().contains("without scheme and port"), "{text}");
         }
+        let label = "a".repeat(63);
+        assert!(listen_name(&format!("{label}.example")).is_ok());
+        let long = [format!("{label}a.example"), [&*label; 4].join("."), "a".repeat(300)];
+        for text in ["-x", "x-", "a.-b.example"].into_iter().chain(long.iter().map(String::as_str)) {
+            assert!(listen_name(text).unwrap_err().contains("no host has this name"), "{text}");
+        }
         for text in ["192.0.2.1", "2001:db8::1", "[::1]"] {
             assert!(listen_name(text).unwrap_err().contains("addresses are accepted anyway"), "{text}");
         }
@@ -362,12 +407,17 @@ mod tests {
             ("10.0.0.1/8", ["write 10.0.0.0/8", "or 10.0.0.1 for that host alone"]),
             ("2001:db8::1/32", ["write 2001:db8::/32", "or 2001:db8::1 for that host alone"]),
             ("10.0.0.0/33", ["an address or a prefix", "192.0.2.0/24"]),
+            ("010.0.0.0/8", ["leading zero", "write 10.0.0.0/8"]),
+            ("10.0.0.0/08", ["leading zero", "write 10.0.0.0/8"]),
+            ("10.00.0.1", ["leading zero", "write 10.0.0.1"]),
+            ("2001:db8::/032", ["leading zero", "write 2001:db8::/32"]),
+            ("10.0.0.0/+8", ["an address or a prefix", "192.0.2.0/24"]),
         ] {
             let said = prefix(text).unwrap_err();
             assert!(parts.iter().all(|part| said.contains(part)), "{text}: {said}");
         }
         for (text, prefix_of_it) in
-            [("10.0.0.1", "10.0.0.1/32"), ("10.0.0.0/8", "10.0.0.0/8"), ("::/0", "::/0")]
+            [("10.0.0.1", "10.0.0.1/32"), ("0.0.0.0/0", "0.0.0.0/0"), ("2001:0db8::/32", "2001:db8::/32")]
         {
             assert_eq!(prefix(text).unwrap().to_string(), prefix_of_it);
         }

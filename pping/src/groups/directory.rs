@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    net::IpAddr,
     sync::Arc,
 };
 
@@ -16,6 +15,7 @@ use super::{
     labels::{Labels, UNLISTED},
     names::net,
 };
+use crate::config::network;
 
 /// The prefixes of a groups file, with their labels and the numbers of these. Cloning gives another handle to the same ones.
 #[derive(Clone, Debug, Default)]
@@ -67,9 +67,14 @@ impl Directory {
         &self.0.prefixes
     }
 
+    /// The number of groups that have prefixes.
+    pub fn groups(&self) -> usize {
+        self.0.labels.len()
+    }
+
     /// Finds the addresses of a text: an address or a prefix. Returns `None` for any other text.
     pub fn find(&self, text: &str) -> Option<Addresses> {
-        let net = addresses(text)?;
+        let net = address_in(text)?;
         let mut labels: HashSet<u32> = self.inside(net).collect();
         labels.insert(self.longest(net).map_or(0, |(_, label)| label));
         Some(Addresses { net, labels })
@@ -78,7 +83,7 @@ impl Directory {
     /// Finds the longest prefix that contains the addresses of a text. Returns `None` for any other text, and if there are no
     /// prefixes at all.
     pub fn longest_match(&self, text: &str) -> Option<LongestMatch> {
-        let net = addresses(text).filter(|_| !self.0.prefixes.is_empty())?;
+        let net = address_in(text).filter(|_| !self.0.prefixes.is_empty())?;
         let unlisted = || LongestMatch { group: UNLISTED.into(), prefix: None };
         let (prefix, label) = self.longest(net).unzip();
         let group = label.and_then(|label| self.0.labels.get(&label).cloned());
@@ -182,10 +187,19 @@ impl Addresses {
 }
 
 /// The addresses of a text that is an address or a prefix.
-fn addresses(text: &str) -> Option<IpNet> {
+pub fn address_in(text: &str) -> Option<IpNet> {
     let text = text.trim();
-    let net = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
-    Some(unmapped(net).trunc())
+    Some(unmapped(network(text)?).trunc())
+}
+
+/// The address in a text that has it in brackets, or with a port or a zone, as tools print it.
+pub fn without_extras(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let with_port = || text.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+    let (address, _) = bracketed.or_else(with_port).unwrap_or((text, ""));
+    let (address, _) = address.split_once('%').unwrap_or((address, ""));
+    (address != text && address_in(address).is_some()).then_some(address)
 }
 
 /// Whether a text is an address or a prefix with a typing error, such as `192.0.2.300`.
@@ -196,7 +210,7 @@ pub fn is_mistyped(text: &str) -> bool {
     let has_four_numbers = address.split('.').count() >= 4 && address.split('.').all(is_number);
     let is_digit = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
     let has_colons = address.matches(':').count() >= 2 && address.bytes().all(is_digit);
-    (has_four_numbers || has_colons) && addresses(text).is_none()
+    (has_four_numbers || has_colons) && address_in(text).is_none()
 }
 
 /// A prefix of IPv4-mapped addresses as one of IPv4, as groups have them.
@@ -211,6 +225,8 @@ fn unmapped(net: IpNet) -> IpNet {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use pping_common::group::Grouping;
 
     use super::*;
@@ -298,6 +314,22 @@ mod tests {
         for text in ["10.1.2.3", "10.1.2.0/24", "10.1", "10.1.2.", "0/8", "customer-7", "v1.2.3.4", "::1", ""]
         {
             assert!(!is_mistyped(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_tools_add_to_an_address_is_told_from_it() {
+        for (text, address) in [
+            ("fd90:1::2%eth0", Some("fd90:1::2")),
+            ("[fd90:1::2]", Some("fd90:1::2")),
+            ("[fe80::1%eth0]:443", Some("fe80::1")),
+            ("10.90.1.77:443", Some("10.90.1.77")),
+            ("10.90.1.77", None),
+            ("2001:db8::443", None),
+            ("customer:7", None),
+            ("[customer]", None),
+        ] {
+            assert_eq!(without_extras(text), address, "{text}");
         }
     }
 

@@ -6,7 +6,9 @@ mod labels;
 mod lookup;
 mod names;
 
-pub use directory::{Addresses, Directory, GroupPrefixes, LongestMatch, is_mistyped};
+pub use directory::{
+    Addresses, Directory, GroupPrefixes, LongestMatch, address_in, is_mistyped, without_extras,
+};
 pub use file::{Groups, check, load};
 pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use lookup::Lookup;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use csv::{ReaderBuilder, StringRecord, Trim};
-
-use super::listed::{Listed, column_name, prefix};
+use super::{
+    fields::{Field, split},
+    listed::{Listed, column_name, prefix},
+};
 use crate::text::{Mistake, Mistakes};
 
 /// The first word of the header.
@@ -13,32 +14,30 @@ const PREFIX: &str = "prefix";
 /// Columns that need no header: the prefix and its label.
 const COLUMNS: usize = 2;
 
-/// Reads all lines. A line with a mistake lists nothing.
+/// Reads all lines. A line with a mistake lists nothing. After a header with one, the other lines say nothing.
 pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
-    let start = text.len() - text.trim_start_matches('\u{feff}').len();
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .comment(Some(b'#'))
-        .trim(Trim::All)
-        .from_reader(&text.as_bytes()[start..]);
-    let (mut fields, mut starts, mut header) = (StringRecord::new(), Vec::new(), None);
-    loop {
-        let before = start + reader.position().byte() as usize;
-        match reader.read_record(&mut fields) {
-            Ok(true) => {}
-            Ok(false) => return,
-            Err(error) => return listed.mistakes.add(Mistake::new(before, error.to_string())),
-        }
-        field_starts(text.as_bytes(), before, &mut starts);
-        let line = Line { fields: &fields, starts: &starts };
-        if line.is_blank() {
+    let mut offset = text.len() - text.trim_start_matches('\u{feff}').len();
+    let (mut fields, mut header) = (Vec::new(), None);
+    for line in text[offset..].split_inclusive(['\r', '\n']) {
+        let start = offset;
+        offset += line.len();
+        let trimmed = line.trim_start();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
             continue;
         }
+        if let Err(mistake) = split(line.trim_end_matches(['\r', '\n']), start, &mut fields) {
+            listed.mistakes.add(mistake);
+            let is_header = header.is_none()
+                && trimmed.get(..PREFIX.len()).is_some_and(|word| word.eq_ignore_ascii_case(PREFIX));
+            if is_header {
+                return;
+            }
+            continue;
+        }
+        let line = Line { fields: &fields };
         match &header {
             Some(header) => line.list(header, listed),
             None if line.field(0).eq_ignore_ascii_case(PREFIX) => {
-                // Without the header, the other lines say nothing.
                 let Some(found) = line.header(&mut listed.mistakes) else { return };
                 header = Some(found);
             }
@@ -53,53 +52,6 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
     }
 }
 
-/// The start of each field of the next record after `offset`, without its quotation mark.
-fn field_starts(text: &[u8], mut offset: usize, starts: &mut Vec<usize>) {
-    starts.clear();
-    // Skips the lines that the reader skips.
-    loop {
-        match text.get(offset) {
-            Some(b'\r' | b'\n') => offset += 1,
-            Some(b'#') => {
-                offset +=
-                    text[offset..].iter().position(|&byte| byte == b'\n').unwrap_or(text.len() - offset);
-            }
-            _ => break,
-        }
-    }
-    // Quotation marks have a meaning only in a field that begins with one.
-    let (mut is_start, mut has_quotes, mut is_quoted, mut is_inside) = (true, false, false, false);
-    while let Some(&byte) = text.get(offset) {
-        match byte {
-            b'\n' if !is_quoted => break,
-            b',' if !is_quoted => {
-                if !is_inside {
-                    starts.push(offset);
-                }
-                (is_start, has_quotes, is_inside) = (true, false, false);
-                offset += 1;
-                continue;
-            }
-            b'"' if is_start => {
-                starts.push(offset + 1);
-                (has_quotes, is_quoted, is_inside) = (true, true, true);
-            }
-            b'"' if has_quotes => is_quoted = !is_quoted,
-            b' ' | b'\t' | b'\r' => {}
-            _ if !is_inside => {
-                starts.push(offset);
-                is_inside = true;
-            }
-            _ => {}
-        }
-        is_start = false;
-        offset += 1;
-    }
-    if !is_inside {
-        starts.push(offset);
-    }
-}
-
 /// The columns after the label.
 #[derive(Default)]
 struct Header {
@@ -107,25 +59,22 @@ struct Header {
     columns: Vec<Arc<str>>,
 }
 
-/// A record, and the starts of its fields.
+/// A line with fields.
 struct Line<'a> {
-    fields: &'a StringRecord,
-    starts: &'a [usize],
+    fields: &'a [Field<'a>],
 }
 
 impl Line<'_> {
     fn field(&self, index: usize) -> &str {
-        self.fields.get(index).unwrap_or_default()
+        self.fields.get(index).map_or("", |field| &field.text)
+    }
+
+    fn start(&self, index: usize) -> usize {
+        self.fields.get(index).or(self.fields.last()).map_or(0, |field| field.start)
     }
 
     fn mistake(&self, index: usize, reason: impl Into<String>) -> Mistake {
-        let start = self.starts.get(index).or(self.starts.last()).copied();
-        Mistake::new(start.unwrap_or_default(), reason)
-    }
-
-    /// Whether the line is blank or an indented comment.
-    fn is_blank(&self) -> bool {
-        self.fields.len() <= 1 && self.field(0).is_empty() || self.field(0).starts_with('#')
+        Mistake::new(self.start(index), reason)
     }
 
     /// Reads the header; `None` if it has mistakes.
@@ -187,8 +136,7 @@ impl Line<'_> {
             listed.mistakes.noted(column);
         }
         let Some(prefix) = prefix else { return };
-        let start = self.starts.first().copied().unwrap_or_default();
-        let added = listed.prefix(start, prefix, label).map_err(at(0));
+        let added = listed.prefix(self.start(0), prefix, label).map_err(at(0));
         listed.mistakes.noted(added);
     }
 }

@@ -1,5 +1,6 @@
 //! Reading a groups file.
 
+mod fields;
 mod lines;
 mod listed;
 mod tables;

@@ -94,6 +94,25 @@ fn mistakes_are_reported_with_line_and_column() {
             &["`le`", "rename"],
         ),
         ("g.csv", "192.0.2.0/24, \n", ":1:15: ", &["label is empty"]),
+        ("g.csv", "prefix,group,site\n192.0.2.0/24,a,\"st\n192.0.3.0/24,b,x\n", ":2:16: ", &["not closed"]),
+        ("g.csv", "192.0.2.0/24,\"a\n192.0.3.0/24,b\"\n", ":1:14: ", &["not closed"]),
+        ("g.csv", "192.0.2.0/24,\"a\"b\"c\n", ":1:17: ", &["text after the closing quotation mark"]),
+        ("g.csv", "prefix,group,\"site\n192.0.2.0/24,a,b\n", ":1:14: ", &["not closed"]),
+        ("g.csv", "192.0.2.0/24,a\u{1b}[31m\n", ":1:14: ", &["the label has a control character"]),
+        ("g.csv", "192.0.2.\u{7}/24,a\n", ":1:1: ", &["the prefix has a control character"]),
+        ("g.csv", "prefix,group,site\n192.0.2.0/24,a,b\tc\n", ":2:16: ", &["the site has a control"]),
+        ("g.csv", "prefix,group,si\tte\n", ":1:14: ", &["the name of the column has a control"]),
+        (
+            "g.toml",
+            "[[group]]\nlabel = \"a\"\nsite = \"b\\nc\"\nprefixes = []\n",
+            ":3:8: ",
+            &["the site has a control character or a line break"],
+        ),
+        ("g.csv", "prefix,group,expected rtt\n", ":1:14: ", &["most likely meant as `expected_rtt`"]),
+        ("g.csv", "prefix,group,Expected_RTT\n", ":1:14: ", &["meant as `expected_rtt`"]),
+        ("g.csv", "prefix,group,expected-rt\n", ":1:14: ", &["meant as `expected_rtt`"]),
+        ("g.csv", "010.0.0.0/8,a\n", ":1:1: ", &["leading zero", "write 10.0.0.0/8"]),
+        ("g.csv", "10.0.0.0/08,a\n", ":1:1: ", &["leading zero", "write 10.0.0.0/8"]),
         ("g.csv", "192.0.2.0/24,all\n", ":1:14: ", &["`all`", "another label"]),
         ("g.csv", "192.0.2.0/24,other\n", ":1:14: ", &["`other`"]),
         ("g.csv", "192.0.2.0/24,\"unlisted\"\n", ":1:15: ", &["`unlisted`"]),
@@ -151,6 +170,10 @@ fn a_check_finds_all_mistakes() {
                 192.0.3.0/24,c,here\n192.0.4.0/24,c,there\n";
     assert_eq!(positions("g.csv", text), [(2, 1), (2, 13), (3, 18), (4, 1), (5, 1), (7, 16)]);
     assert_eq!(positions("g.csv", "prefix,group,,a,a,le\nnonsense\n"), [(1, 14), (1, 17), (1, 19)]);
+    // A quotation mark that is not closed hides nothing of the lines after it.
+    let text =
+        "prefix,group,site\n192.0.2.0/24,a,\"x\n300.0.0.0/8,a,\"y\"\n192.0.3.0/24,b\"\n192.0.4.0/24,\"c\"d\n";
+    assert_eq!(positions("g.csv", text), [(2, 16), (3, 1), (5, 17)]);
     let text = "[[group]]\nlabel = \"all\"\nprefixes = [7, \"x\"]\n[[group]]\nlabel = \"a\"\nle = \"x\"\n\
                 [[groups]]\n";
     assert_eq!(positions("g.toml", text), [(2, 9), (3, 13), (3, 16), (4, 1), (6, 1), (7, 1)]);
