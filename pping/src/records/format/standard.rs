@@ -1,6 +1,6 @@
 //! `standard`: a line for people, as ePPing prints it.
 
-use std::{fmt, io::Write as _};
+use std::{env, fmt, io::Write as _, path::Path};
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use pping_common::limits::SECOND;
@@ -13,6 +13,9 @@ use crate::records::{
 
 /// The lowest width of the column of group labels, characters, so that the columns of most lines align.
 const SHORTEST_COLUMN: usize = 18;
+
+/// The file with the time zone of this host.
+const LOCAL_TIME: &str = "/etc/localtime";
 
 /// Writes lines for people, in local time with its offset from UTC.
 pub(super) struct Standard {
@@ -27,7 +30,7 @@ pub(super) struct Standard {
 
 impl Default for Standard {
     fn default() -> Self {
-        let zone = TimeZone::try_system().unwrap_or(TimeZone::UTC);
+        let zone = zone();
         let today = Timestamp::now().to_zoned(zone.clone()).date();
         Self::new(zone, today)
     }
@@ -52,6 +55,22 @@ impl Standard {
         }
         &self.second
     }
+}
+
+/// The time zone of this host: that of `TZ`, else that of /etc/localtime. A host that has neither is in UTC.
+fn zone() -> TimeZone {
+    TimeZone::try_system().unwrap_or_else(|_| {
+        if let Some(name) = env::var_os("TZ") {
+            tracing::warn!(
+                "TZ={}: this is no time zone that is known here, so times are in UTC; give a name like Europe/Stockholm, \
+                 which takes the files of tzdata in /usr/share/zoneinfo, or an offset like CET-1",
+                name.display()
+            );
+        } else if Path::new(LOCAL_TIME).exists() {
+            tracing::warn!("{LOCAL_TIME} has no time zone that can be read, so times are in UTC; set TZ");
+        }
+        TimeZone::UTC
+    })
 }
 
 /// A second, as lines show it.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     made::{MILLISECOND, START, connection, pcap, pcap_header},
-    program::{Reader, Temporary, assert_fails, pping, read, wait_until},
+    program::{Reader, Temporary, assert_fails, pping, read, stderr, wait_until},
 };
 
 const RTT: u64 = 20 * MILLISECOND;
@@ -116,4 +116,31 @@ fn a_closed_pipe_ends_it_quietly() {
     assert!(output.status.success(), "{said}");
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
     assert!(!said.contains("roken pipe") && !said.contains("pping:"), "{said}");
+}
+
+#[test]
+fn times_are_in_the_zone_that_tz_names() {
+    let capture = Temporary::new("capture", &pcap(&connection(40_000, START, 5, RTT)));
+    let of = |zone: &str| {
+        let mut command = pping(&format!("-r {} --format standard", capture.path.display()));
+        let output = command.env("TZ", zone).output().unwrap();
+        let records = String::from_utf8_lossy(&output.stdout);
+        (records.split(' ').next().unwrap().to_owned(), stderr(&output))
+    };
+    for (zone, offset) in [
+        ("UTC", "+00:00"),
+        ("CET-1", "+01:00"),
+        ("Asia/Kolkata", "+05:30"),
+        (":Asia/Kolkata", "+05:30"),
+        ("/usr/share/zoneinfo/Asia/Kolkata", "+05:30"),
+    ] {
+        let (time, said) = of(zone);
+        assert!(time.ends_with(offset) && !said.contains("WARN"), "TZ={zone}: {time} {said}");
+    }
+    let (time, said) = of("Europe/Nowhere");
+    assert!(time.ends_with("+00:00"), "{time}");
+    assert!(
+        said.contains("WARN TZ=Europe/Nowhere: this is no time zone") && said.contains("in UTC"),
+        "{said}"
+    );
 }
