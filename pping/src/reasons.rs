@@ -71,7 +71,7 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
         "unsupported",
         "unsupported",
         "what no method measures, such as ICMP other than pings, and UDP other than DNS and QUIC",
-        "harmless",
+        "harmless, but tunnels need --decap",
     ),
     reason("no_timestamp", "no timestamps", "TCP without timestamps", SEQUENCE_NUMBERS),
     reason(

@@ -54,7 +54,7 @@ impl fmt::Display for Summary {
         if let Some(capture) = &self.capture {
             // What is wrong with the capture comes before what follows from it.
             capture.write_causes(f)?;
-            missing::write(f, counters, capture.cause())?;
+            missing::write(f, &capture.without_tunnels(counters), capture.cause())?;
             capture.write_missing(f)?;
         } else {
             missing::write(f, counters, None)?;

@@ -30,7 +30,7 @@ use ipnet::IpNet;
 #[cfg(feature = "live")]
 pub(crate) use player::{Command, Player, Position};
 use pping_common::parse::Untracked;
-pub use report::{Echoes, Report, TcpFlows};
+pub use report::{Echoes, Report, TcpFlows, UnopenedTunnels};
 pub use settings::Settings;
 pub use survey::{Survey, Surveyed};
 use tokio::signal::unix::{SignalKind, signal};

@@ -8,7 +8,7 @@ use pping_common::{
         RttEvent, SeriesKey, SeriesRef, SeriesSelector, Traffic, Volume,
     },
     flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
-    parse::{Frame, Segment},
+    parse::{Decap, Frame, Segment, Untracked},
     rtt::{Method, RttSummary, Rules, Sample},
 };
 
@@ -57,6 +57,15 @@ pub struct Echoes {
     pub unanswered: u64,
     /// Those of the last second that had no reply before the capture ended.
     pub undecided: u64,
+}
+
+/// Packets of tunnels that were not entered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UnopenedTunnels {
+    /// By the index of their kind in [`Decap::EACH`].
+    pub by_kind: [u64; Decap::EACH.len()],
+    /// By the reason for which the outer packet counts as not measured.
+    pub by_reason: [u64; Untracked::ALL.len()],
 }
 
 /// The counters and reports so far.

@@ -13,7 +13,7 @@ use pping_common::{
 
 use super::{
     queries::{Asked, BothAsked, EchoKey, Elapsed, Queries},
-    report::{PacketMetadata, Report},
+    report::{PacketMetadata, Report, UnopenedTunnels},
     settings::Settings,
     survey::Survey,
     table::{Entry, Table, Tables},
@@ -33,8 +33,8 @@ pub struct Tracker {
     asked: BothAsked,
     /// What the first packets show.
     pub survey: Survey,
-    /// Packets of tunnels that were not entered, by the index of their kind in [`Decap::EACH`].
-    pub unopened_tunnels: [u64; Decap::EACH.len()],
+    /// Packets of tunnels that were not entered.
+    pub unopened_tunnels: UnopenedTunnels,
 }
 
 impl Tracker {
@@ -50,7 +50,7 @@ impl Tracker {
             tables: Tables::default(),
             asked: BothAsked::default(),
             survey: Survey::default(),
-            unopened_tunnels: [0; Decap::EACH.len()],
+            unopened_tunnels: UnopenedTunnels::default(),
         }
     }
 
@@ -67,15 +67,12 @@ impl Tracker {
     /// Tracks a packet. `second` is the present second of the count by which idle time is measured.
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>, second: u64) {
-        let Self { report, settings, scope, local, excluded, frame, tables, asked, survey, .. } = self;
+        let Self { report, settings, scope, local, excluded, frame, tables, asked, .. } = self;
         asked.elapsed.advance(packet.time);
         let parsed = frame.parse(&packet.bytes, packet.link, Vlan::NONE, settings.decap, scope);
         let (direction, protocol) = (packet.direction.unwrap_or(Direction::Ingress), frame.protocol as usize);
         report.counters.packet(direction, protocol, packet.bytes.frame_len, frame.traffic_class);
-        if parsed.is_ok() {
-            survey.packet(packet, frame);
-        }
-        let bytes = packet.bytes.bytes;
+        let is_parsed = parsed.is_ok();
         let metadata = PacketMetadata {
             direction: packet.direction,
             interface_id: packet.interface,
@@ -83,29 +80,39 @@ impl Tracker {
             second,
         };
         let family = frame.family;
-        let mut packet = Tracked { frame, metadata, settings, local, excluded, report };
-        let is_dns = packet.frame.transport.kind == Kind::Dns;
+        let mut to_track = Tracked { frame, metadata, settings, local, excluded, report };
+        let is_dns = to_track.frame.transport.kind == Kind::Dns;
         let tracked = parsed.and_then(|()| match family {
-            Family::V4 if is_dns => packet.message(&mut asked.v4.dns, asked.elapsed),
-            Family::V6 if is_dns => packet.message(&mut asked.v6.dns, asked.elapsed),
-            Family::V4 => packet.track(&mut tables.v4, (&mut asked.v4, asked.elapsed)),
-            Family::V6 => packet.track(&mut tables.v6, (&mut asked.v6, asked.elapsed)),
+            Family::V4 if is_dns => to_track.message(&mut asked.v4.dns, asked.elapsed),
+            Family::V6 if is_dns => to_track.message(&mut asked.v6.dns, asked.elapsed),
+            Family::V4 => to_track.track(&mut tables.v4, (&mut asked.v4, asked.elapsed)),
+            Family::V6 => to_track.track(&mut tables.v6, (&mut asked.v6, asked.elapsed)),
         });
+        let mut has_method = is_parsed;
         if let Err(reason) = tracked {
             self.report.counters.untracked[reason as usize] += 1;
             if matches!(reason, Untracked::Unsupported | Untracked::NoFlow) {
-                self.count_tunnel(bytes);
+                let is_tunnel = self.count_tunnel(packet.bytes.bytes, reason);
+                // The outer packets of a VXLAN are of one direction each, whatever passes inside.
+                has_method &= reason == Untracked::NoFlow && !is_tunnel;
             }
+        }
+        if has_method {
+            self.survey.packet(packet, &self.frame);
         }
     }
 
-    /// Counts a packet that is not measured, if it belongs to a tunnel that could be entered.
-    fn count_tunnel(&mut self, bytes: &[u8]) {
+    /// Counts a packet that is not measured for this reason, if it belongs to a tunnel that could be entered. Returns whether
+    /// it does.
+    fn count_tunnel(&mut self, bytes: &[u8], reason: Untracked) -> bool {
         let kind = self.frame.unopened_tunnel(bytes, self.settings.decap);
         let index = kind.and_then(|kind| Decap::EACH.iter().position(|&it| it == kind));
-        if let Some(packets) = index.and_then(|index| self.unopened_tunnels.get_mut(index)) {
-            *packets += 1;
-        }
+        let Some(packets) = index.and_then(|index| self.unopened_tunnels.by_kind.get_mut(index)) else {
+            return false;
+        };
+        *packets += 1;
+        self.unopened_tunnels.by_reason[reason as usize] += 1;
+        true
     }
 
     /// Removes the flows that have been idle too long by this second, and reports them as of `time`. Removes the queries that have

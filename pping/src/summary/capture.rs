@@ -3,14 +3,14 @@
 use std::{fmt, time::Duration};
 
 use clap::ValueEnum as _;
-use pping_common::parse::Decap;
+use pping_common::{abi::Counters, parse::Decap};
 
 use super::count::Count;
 use crate::{
     Error,
     capture::Skipped,
     config::Tunnel,
-    replay::{Echoes, Surveyed, TcpFlows},
+    replay::{Echoes, Surveyed, TcpFlows, UnopenedTunnels},
 };
 
 /// A capture that was read.
@@ -28,8 +28,8 @@ pub struct Replayed {
     pub surveyed: Surveyed,
     /// The names of the interfaces over which its flows are split, if they are.
     pub split: Option<[String; 2]>,
-    /// Packets of tunnels that were not entered, by the index of their kind in [`Decap::EACH`].
-    pub unopened_tunnels: [u64; Decap::EACH.len()],
+    /// Packets of tunnels that were not entered.
+    pub unopened_tunnels: UnopenedTunnels,
     /// Why reading stopped before the end of the capture, if it did.
     pub fault: Option<Error>,
 }
@@ -63,14 +63,23 @@ impl Replayed {
 
     /// Writes a line for each thing that is wrong with the capture as a whole.
     pub(super) fn write_causes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_tunnels(f)?;
         self.write_copies(f)?;
         self.write_sides(f)
+    }
+
+    /// The counters without the packets of tunnels, which have a line of their own.
+    pub(super) fn without_tunnels(&self, counters: &Counters) -> Counters {
+        let mut counters = *counters;
+        for (packets, of_tunnels) in counters.untracked.iter_mut().zip(self.unopened_tunnels.by_reason) {
+            *packets = packets.saturating_sub(of_tunnels);
+        }
+        counters
     }
 
     /// Writes a line for each reason why this capture gave fewer samples than its packets suggest.
     pub(super) fn write_missing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_skipped(f)?;
-        self.write_tunnels(f)?;
         self.write_few_samples(f)?;
         self.write_switched(f)?;
         self.write_echoes(f)
@@ -99,7 +108,7 @@ impl Replayed {
             .iter()
             .filter_map(|tunnel| {
                 let kind = Decap::EACH.iter().position(|&kind| kind == Decap::from(*tunnel))?;
-                let packets = *self.unopened_tunnels.get(kind)?;
+                let packets = *self.unopened_tunnels.by_kind.get(kind)?;
                 let name = tunnel.to_possible_value()?.get_name().to_owned();
                 (packets > 0).then_some((name, packets))
             })
@@ -127,7 +136,7 @@ impl Replayed {
         let rest = all.saturating_sub(measured + one_way + unanswered);
         let reasons = [
             (one_way, "had segments of one direction only"),
-            (unanswered, "were never answered"),
+            (unanswered, if unanswered == 1 { "was never answered" } else { "were never answered" }),
             (
                 rest,
                 "had nothing that could be timed: nothing was sent and then acknowledged for the first time",
@@ -150,11 +159,17 @@ impl Replayed {
                 "split over two interfaces: {flows} of {conversations} flows have one direction at {one} and the other at \
                  {other}, as from a TAP, and are not measured; put both into one interface first: editcap -F pcap FILE joined.pcap"
             ),
-            (Some(Cause::OneDirection), ..) => writeln!(
-                f,
-                "one direction: all {conversations} flows and exchanges have packets of one direction only; unless \
-                 nobody answered, capture the other direction too"
-            ),
+            (Some(Cause::OneDirection), ..) => {
+                let all = match conversations {
+                    1 => "the only flow or exchange has".to_owned(),
+                    all => format!("all {all} flows and exchanges have"),
+                };
+                writeln!(
+                    f,
+                    "one direction: {all} packets of one direction only; unless nobody answered, capture the other \
+                     direction too"
+                )
+            }
             _ => Ok(()),
         }
     }

@@ -14,8 +14,8 @@ const ONE_WAY: &str =
     ": segments of one direction only; watch or capture where the other direction passes, too";
 const ONE_WAY_BY_SPLIT: &str = ": follows from that: each direction of a split flow counts as a flow";
 const SLOTS_FULL: &str = ": the flow had as much pending as it has room for, eight segments of each direction or 16 echo \
-                          requests; for TCP a higher --rate-limit spaces samples evenly, for echoes look for what is not \
-                          answered";
+                          requests; look for what is not answered: loss, or flows of which only one direction passes here; \
+                          if answers just take long, a higher --rate-limit spreads the samples of TCP over more time";
 const GAVE_WAY: &str = ": given up after 10 s, or after something later was answered; most was never answered: look for \
                         loss, unless it is for hosts that do not answer, such as the hops of mtr";
 

@@ -5,7 +5,7 @@ use super::{
     made::{MILLISECOND, Packet, SECOND, START, connection, enhanced_packet, interface, pcap, section},
     program::{pping, read, rtts, samples, stderr},
 };
-use crate::frames::{echo, v4, v6};
+use crate::frames::{ESP, Ip, UDP, echo, v4, v6};
 
 const RTT: u64 = 20 * MILLISECOND;
 
@@ -119,9 +119,49 @@ fn tunnels_that_are_not_entered_are_named_with_their_option() {
             &say(""),
             &["packets in tunnels that pping did not enter;", &format!(", add --decap {name}\n")],
         );
+        // What is inside decides, so nothing else is said of the packets around it.
+        let said = say("");
+        let cause = said.lines().nth(1).unwrap();
+        assert!(cause.starts_with("not measured: ") && cause.contains("did not enter"), "{said}");
+        assert!(!said.contains("one direction: "), "{said}");
         let entered = say(&format!("--decap {name}"));
         assert!(!entered.contains("did not enter"), "{entered}");
     }
+}
+
+/// A packet of VXLAN, from a port that depends on the flow inside.
+fn vxlan(at: u64, port: u16, inner: &[u8]) -> Packet {
+    let len = (8 + 8 + inner.len()) as u16;
+    let mut datagram = [port, 4789, len, 0].map(u16::to_be_bytes).concat();
+    datagram.extend([8, 0, 0, 0, 0, 0, 42, 0]);
+    datagram.extend(inner);
+    Packet { at, bytes: Ip::v4().frame(UDP, &datagram) }
+}
+
+#[test]
+fn the_outer_packets_of_a_tunnel_are_neither_harmless_nor_one_sided() {
+    let pings = pings(false, 10, |_| true);
+    let tunnel: Vec<Packet> =
+        (50_000..).zip(&pings).map(|(port, ping)| vxlan(ping.at, port, &ping.bytes)).collect();
+    let message = said(&pcap(&tunnel));
+    let lines: Vec<&str> = message.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "not measured: 20 packets in tunnels that pping did not enter; to measure what is inside, add --decap vxlan"
+        ]
+    );
+    // What else is not measured still counts.
+    let message =
+        said(&pcap(&[tunnel, vec![Packet { at: START, bytes: Ip::v4().frame(ESP, &[0; 32]) }]].concat()));
+    assert_says(
+        &message,
+        &[
+            "\nnot measured: 20 packets in tunnels",
+            "\nnot measured: 1 packet (unsupported): ",
+            "; harmless, but tunnels need --decap\n",
+        ],
+    );
 }
 
 #[test]
@@ -131,7 +171,7 @@ fn flows_that_nobody_answered_are_no_riddle() {
     let mut syn = first(40_000);
     syn.bytes[FLAGS] = 2;
     let message = said(&pcap(&[syn]));
-    assert_says(&message, &["few samples: 0 of 1 TCP flows gave one; 1 were never answered"]);
+    assert_says(&message, &["few samples: 0 of 1 TCP flows gave one; 1 was never answered"]);
     assert!(!message.contains("one_way"), "{message}");
 }
 
@@ -187,7 +227,11 @@ fn pings_without_reply_are_counted() {
     let message = said(&pcap(&pings(false, 30, |_| false)));
     assert_says(
         &message,
-        &["\none direction: all 1 flows ", "not answered: 29 of 30 echo requests (1 more ", ": follows"],
+        &[
+            "\none direction: the only flow or exchange has packets ",
+            "not answered: 29 of 30 echo requests (1 more ",
+            ": follows",
+        ],
     );
     assert!(!message.contains("look for loss"), "{message}");
 }

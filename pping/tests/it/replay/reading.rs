@@ -155,7 +155,7 @@ fn unmeasured_packets_are_counted_by_reason() {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     for (arguments, reason) in [
         ("-r nested.pcap --decap ipip,gre,vxlan,geneve,gtp-u", "nested_tunnel"),
-        ("-r nested.pcap", "unsupported"),
+        ("-r vxlan.pcap", "unsupported"),
         ("-r fragments.pcap", "fragment"),
     ] {
         let output = pping(&format!("{arguments} --format none")).current_dir(golden).output().unwrap();
