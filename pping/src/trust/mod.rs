@@ -1,16 +1,18 @@
 //! TLS for clients: the authorities that vouch for a server, and the client's own certificate.
 
+mod pem;
 mod reason;
 mod server;
 
-use std::{io, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
+pub(crate) use pem::{PairFault, authority_fault, certificates, key, pair_fault};
 pub(crate) use reason::reason;
 
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    pki_types::{CertificateDer, PrivateKeyDer},
 };
 use server::Verifier;
 
@@ -74,9 +76,10 @@ pub(crate) fn client(
         None => builder.with_no_client_auth(),
         Some(identity) => {
             let (certificates, key) = identity.read()?;
-            builder
-                .with_client_auth_cert(certificates, key)
-                .map_err(|error| TlsError::Identity(format!("certificate and key: {error}")))?
+            builder.with_client_auth_cert(certificates, key).map_err(|error| match pair_fault(&error) {
+                PairFault::Certificate(reason) => wrong(identity.certificate, &reason),
+                PairFault::Key(reason) => wrong(identity.key, &reason),
+            })?
         }
     };
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -88,13 +91,12 @@ type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
 
 /// The authorities in a file.
 fn from_file(path: &Path) -> Result<Authorities, TlsError> {
-    let certificates = certificates(path).map_err(TlsError::Authorities)?;
+    let certificates = read(path).and_then(|text| certificates(&text)).map_err(TlsError::Authorities)?;
     let mut roots = RootCertStore::empty();
     for certificate in &certificates {
         roots.add(certificate.clone()).map_err(|error| {
             let number = roots.len() + 1;
-            let reason = reason(&error, "").unwrap_or_else(|| error.to_string());
-            TlsError::Authorities(format!("certificate {number} cannot be used: {reason}"))
+            TlsError::Authorities(format!("certificate {number} cannot be used: {}", authority_fault(&error)))
         })?;
     }
     Ok((roots, certificates))
@@ -115,28 +117,22 @@ fn from_system() -> Result<Authorities, TlsError> {
 
 impl Identity<'_> {
     fn read(self) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
-        let wrong = |path: &Path, reason: String| TlsError::Identity(format!("{}: {reason}", path.display()));
-        let certificates =
-            certificates(self.certificate).map_err(|reason| wrong(self.certificate, reason))?;
-        let bytes = read(self.key).map_err(|error| wrong(self.key, error.to_string()))?;
-        let key = PrivateKeyDer::from_pem_slice(&bytes)
-            .map_err(|error| wrong(self.key, format!("it contains no key in PEM: {error}")))?;
-        Ok((certificates, key))
+        let certificates = read(self.certificate).and_then(|text| certificates(&text));
+        let key = read(self.key).and_then(|text| key(&text));
+        Ok((
+            certificates.map_err(|reason| wrong(self.certificate, &reason))?,
+            key.map_err(|reason| wrong(self.key, &reason))?,
+        ))
     }
+}
+
+/// The error of a file of an identity.
+fn wrong(path: &Path, reason: &str) -> TlsError {
+    TlsError::Identity(format!("{}: {reason}", path.display()))
 }
 
 /// Reads a file with certificates or a key, as other files that people write.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    text::read_bytes(text::open(path)?, MAX_BYTES)
-}
-
-/// The certificates in a file, at least one.
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let bytes = read(path).map_err(|error| error.to_string())?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let certificates = certificates.map_err(|error| format!("this is not PEM: {error}"))?;
-    if certificates.is_empty() {
-        return Err("it contains no certificate in PEM".to_owned());
-    }
-    Ok(certificates)
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let bytes = text::open(path).and_then(|file| text::read_bytes(file, MAX_BYTES));
+    bytes.map_err(|error| error.to_string())
 }

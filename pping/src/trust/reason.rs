@@ -33,7 +33,7 @@ fn in_words(error: &Error, option: &str) -> String {
 }
 
 /// Returns what is wrong with a certificate.
-fn certificate(error: &CertificateError, option: &str) -> String {
+pub(super) fn certificate(error: &CertificateError, option: &str) -> String {
     use CertificateError as Wrong;
     match error {
         Wrong::ExpiredContext { not_after, .. } => format!("expired on {}", utc(*not_after)),

@@ -19,6 +19,7 @@ use super::{
     pem::Pem,
     section::{ClientAuthType, Section},
 };
+use crate::trust::authority_fault;
 
 /// Returns the verifier of client certificates; `None` if none are requested.
 pub(super) fn verifier(
@@ -81,7 +82,7 @@ fn trusting(
     };
     let mut roots = RootCertStore::empty();
     for certificate in authorities.certificates()? {
-        roots.add(certificate).map_err(|error| authorities.invalid(error.to_string()))?;
+        roots.add(certificate).map_err(|error| authorities.invalid(authority_fault(&error)))?;
     }
     let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
     let builder = if is_optional { builder.allow_unauthenticated() } else { builder };

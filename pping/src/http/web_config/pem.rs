@@ -2,15 +2,13 @@
 
 use std::path::Path;
 
-use rustls::pki_types::{
-    CertificateDer, PrivateKeyDer,
-    pem::{Error as PemError, PemObject as _},
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::{
     files::Files,
     invalid::{Invalid, Text},
 };
+use crate::trust;
 
 /// Text in PEM, with the value that it came from.
 pub(super) struct Pem<'a> {
@@ -54,18 +52,10 @@ impl<'a> Pem<'a> {
 
     /// Returns all certificates, at least one.
     pub(super) fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, Invalid> {
-        let all: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&self.bytes).collect();
-        let all = all.map_err(|error| self.invalid(format!("this is not PEM: {error}")))?;
-        if all.is_empty() {
-            return Err(self.invalid("it contains no certificate in PEM"));
-        }
-        Ok(all)
+        trust::certificates(&self.bytes).map_err(|reason| self.invalid(reason))
     }
 
     pub(super) fn key(&self) -> Result<PrivateKeyDer<'static>, Invalid> {
-        PrivateKeyDer::from_pem_slice(&self.bytes).map_err(|error| match error {
-            PemError::NoItemsFound => self.invalid("it contains no private key in PEM that is not encrypted"),
-            error => self.invalid(format!("this is not PEM: {error}")),
-        })
+        trust::key(&self.bytes).map_err(|reason| self.invalid(reason))
     }
 }

@@ -17,6 +17,7 @@ use super::{
     pem::Pem,
     section::{ClientAuthType, Section},
 };
+use crate::trust::{PairFault, pair_fault};
 
 /// Returns the TLS acceptor, and whether clients need a verified certificate; `None` if the section is empty.
 pub(super) fn server(
@@ -52,9 +53,11 @@ pub(super) fn server(
         None => builder.with_no_client_auth(),
     };
     let chain = certificate.certificates()?;
-    let mut config = builder
-        .with_single_cert(chain, key.key()?)
-        .map_err(|error| key.invalid(format!("this key cannot be used with the certificate: {error}")))?;
+    let config = builder.with_single_cert(chain, key.key()?);
+    let mut config = config.map_err(|error| match pair_fault(&error) {
+        PairFault::Certificate(reason) => certificate.invalid(reason),
+        PairFault::Key(reason) => key.invalid(reason),
+    })?;
     config.ignore_client_order = section.prefer_server_cipher_suites.unwrap_or(true);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Some((TlsAcceptor::from(Arc::new(config)), verifies_clients)))

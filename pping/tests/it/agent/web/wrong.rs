@@ -1,6 +1,6 @@
 //! pping refuses an invalid web configuration, and names the mistake, its position and a fix.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Command};
 
 use pping_lab::{Process, Signal};
 use tempfile::TempDir;
@@ -22,6 +22,14 @@ fn directory() -> TempDir {
     authority.issue(directory.path(), "server", &["localhost"]);
     authority.issue(directory.path(), "other", &["localhost"]);
     fs::write(directory.path().join("empty.pem"), "").unwrap();
+    let certificate = fs::read_to_string(directory.path().join("server.pem")).unwrap();
+    let (cut_off, _) = certificate.split_once("-----END").unwrap();
+    fs::write(directory.path().join("cut-off.pem"), cut_off).unwrap();
+    let no_x509 = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    fs::write(directory.path().join("no-x509.pem"), no_x509).unwrap();
+    let mut make = Command::new("openssl");
+    make.args(["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-521", "-out"]);
+    assert!(make.arg(directory.path().join("p521.key")).output().unwrap().status.success());
     directory
 }
 
@@ -54,7 +62,31 @@ fn web_a_mistake_in_the_file_is_reported_with_its_position() {
         ),
         ("tls_server_config:\n  cert_file: empty.pem\n  key_file: server.key", "2:14", &["no certificate"]),
         ("tls_server_config:\n  cert_file: server.pem\n  key_file: server.pem", "3:13", &["no private key"]),
-        ("tls_server_config:\n  cert_file: server.pem\n  key_file: other.key", "3:13", &["other.key", "key"]),
+        (
+            "tls_server_config:\n  cert_file: server.pem\n  key_file: other.key",
+            "3:13",
+            &["other.key: this is not the key of the certificate"],
+        ),
+        (
+            "tls_server_config:\n  cert_file: cut-off.pem\n  key_file: server.key",
+            "2:14",
+            &["the line -----END CERTIFICATE----- is missing"],
+        ),
+        (
+            "tls_server_config:\n  cert_file: no-x509.pem\n  key_file: server.key",
+            "2:14",
+            &["the certificate is not an X.509 certificate of version 3"],
+        ),
+        (
+            "tls_server_config:\n  cert_file: server.pem\n  key_file: p521.key",
+            "3:13",
+            &["no key of a supported kind", "P-256 or P-384", "Ed25519"],
+        ),
+        (
+            &format!("{TLS}  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: no-x509.pem\n"),
+            "5:19",
+            &["it is not an X.509 certificate of version 3"],
+        ),
         ("tls_server_config:\n  cert: x\n  cert_file: server.pem", "3:14", &["one of the two"]),
         (&format!("{TLS}  min_version: TLS10\n"), "4:16", &["TLS10", "TLS12 and TLS13"]),
         (&format!("{TLS}  min_version: TLS13\n  max_version: TLS12\n"), "4:16", &["max_version"]),
@@ -90,6 +122,9 @@ fn web_a_mistake_in_the_file_is_reported_with_its_position() {
         assert!(message.contains(&position), "no `{position}` for\n{text}\nin: {message}");
         for part in parts {
             assert!(message.contains(part), "no `{part}` for\n{text}\nin: {message}");
+        }
+        for value in ["KeyMismatch", "BadEncoding", "InvalidCharacter", "[67"] {
+            assert!(!message.contains(value), "{message}");
         }
         // The message does not repeat a wrong value, which may be a password.
         assert!(!message.contains("secret"), "{message}");
