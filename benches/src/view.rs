@@ -3,7 +3,7 @@
 use std::{hint::black_box, process, time::Instant};
 
 use anyhow::Result;
-use pping::view::{Column, MEMORY, Query, View};
+use pping::view::{Column, MEMORY, Query, SeriesQuery, View};
 use pping_common::limits::SECOND;
 
 use crate::{measure::Figure, memory::Resident, networks::slices, report::Report};
@@ -54,7 +54,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         ("a second that ends a cell", Figure::of(ends)?),
         ("the summary", time(|| black_box(view.summary()).sequence)?),
         ("100 groups", time(|| black_box(view.groups(&busiest())).sequence)?),
-        ("the history of interfaces", time(|| black_box(view.history(&Query::default())).sequence)?),
+        ("the history of interfaces", time(|| black_box(view.history(&SeriesQuery::default())).sequence)?),
         ("one group", {
             let id = view.groups(&busiest()).groups[0].id.clone();
             time(|| black_box(view.group(&id)).map_or(0, |it| it.history.sequence))?

@@ -22,7 +22,12 @@ use tokio::{
     time::sleep,
 };
 
-use super::{client::ConnectionState, readers::Reader, workers::Workers};
+use super::{
+    client::ConnectionState,
+    parameters::{Nothing, Parameters},
+    readers::Reader,
+    workers::Workers,
+};
 use crate::view::View;
 
 /// The highest number of streams: half of all connections, so that there is always room for scrapes.
@@ -155,6 +160,7 @@ impl Stream {
 /// Responds with a stream of summaries, which lasts until the client or the server closes it.
 pub(super) async fn events(
     State(streams): State<Arc<Streams>>,
+    _: Parameters<Nothing>,
     Extension(connection): Extension<ConnectionState>,
     Extension(reader): Extension<Reader>,
 ) -> Response {

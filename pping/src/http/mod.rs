@@ -14,6 +14,7 @@ mod events;
 mod negotiation;
 mod page;
 mod pages;
+mod parameters;
 mod rate;
 mod readers;
 mod readiness;

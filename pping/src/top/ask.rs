@@ -4,7 +4,9 @@ use serde::Serialize;
 
 use crate::{
     client::{Client, Error},
-    view::{GroupDetail, GroupsAnswer, HistoryAnswer, Query, Summary, View, WorstAnswer, WorstQuery},
+    view::{
+        GroupDetail, GroupsAnswer, HistoryAnswer, Query, SeriesQuery, Summary, View, WorstAnswer, WorstQuery,
+    },
 };
 
 /// What a screen needs.
@@ -17,7 +19,7 @@ pub(super) struct Question {
     /// How the worst are ranked, if they are shown.
     pub(super) worst: Option<WorstQuery>,
     /// The interface, method and side whose past is shown.
-    pub(super) history: Option<Query>,
+    pub(super) history: Option<SeriesQuery>,
 }
 
 /// The answers for a screen.

@@ -33,7 +33,7 @@ pub use self::{
     },
     cells::CELL,
     history::CELLS,
-    order::{Column, Order, Query},
+    order::{Column, Order, Query, SeriesQuery},
     reading::Reading,
     residence::{OwnQueue, ResidenceAnswer, TimesAnswer},
     worst::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
@@ -201,7 +201,7 @@ impl View {
     }
 
     /// Returns the recent past of the interfaces, for the series that are asked for.
-    pub fn history(&self, query: &Query) -> HistoryAnswer {
+    pub fn history(&self, query: &SeriesQuery) -> HistoryAnswer {
         self.model().interfaces(query)
     }
 

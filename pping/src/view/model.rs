@@ -18,7 +18,7 @@ use super::{
     },
     cells::{CELL, Cell, Rtts},
     history::History,
-    order::{PREFIXES, Query},
+    order::{PREFIXES, Query, SeriesQuery},
     rates::Rates,
     reading::Reading,
     residence::{Recent, TimesAnswer},
@@ -79,12 +79,8 @@ impl Key {
         Self { interface: name.interface.clone(), method: name.method, matched: name.matched }
     }
 
-    fn is_asked_for(&self, query: &Query) -> bool {
-        query.has_series(
-            self.interface.as_deref(),
-            method_name(self.method),
-            self.matched.map(direction_name),
-        )
+    fn is_asked_for(&self, query: &SeriesQuery) -> bool {
+        query.has(self.interface.as_deref(), method_name(self.method), self.matched.map(direction_name))
     }
 }
 
@@ -315,17 +311,17 @@ impl Model {
     }
 
     /// Returns the recent past of the interfaces.
-    pub(super) fn interfaces(&self, query: &Query) -> HistoryAnswer {
+    pub(super) fn interfaces(&self, query: &SeriesQuery) -> HistoryAnswer {
         self.history(self.totals.iter().filter(|(key, _)| key.is_asked_for(query)))
     }
 
     pub(super) fn groups(&self, query: &Query) -> GroupsAnswer {
-        let filter = query.filter(&self.directory);
+        let (filter, series) = (query.filter(&self.directory), query.series());
         let mut groups: Vec<GroupAnswer> = self
             .groups
             .values()
             .filter(|group| filter.finds(&group.name, &self.directory))
-            .map(|group| self.answer(group, |key| key.is_asked_for(query)))
+            .map(|group| self.answer(group, |key| key.is_asked_for(&series)))
             .filter(|group| !group.series.is_empty())
             .collect();
         let found = groups.len();

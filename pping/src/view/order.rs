@@ -1,9 +1,13 @@
 //! Which groups a query asks for, and in what order.
 
+use pping_common::{abi::Direction, rtt::Method};
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
-use crate::groups::{Addresses, Directory, GroupName, LongestMatch, is_mistyped};
+use crate::{
+    groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras},
+    records::{direction_name, method_name},
+};
 
 /// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read
 /// it.
@@ -52,6 +56,20 @@ pub enum Order {
     Desc,
 }
 
+/// Which series.
+#[derive(Clone, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SeriesQuery {
+    /// Only those of this interface.
+    pub interface: Option<String>,
+    /// Only those of this method.
+    #[serde(deserialize_with = "method")]
+    pub method: Option<String>,
+    /// Only those that matched in this direction.
+    #[serde(deserialize_with = "matched")]
+    pub matched: Option<String>,
+}
+
 /// Which groups, how many of them, and in what order.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -66,8 +84,10 @@ pub struct Query {
     /// Only series of this interface.
     pub interface: Option<String>,
     /// Only series of this method.
+    #[serde(deserialize_with = "method")]
     pub method: Option<String>,
     /// Only series that matched in this direction.
+    #[serde(deserialize_with = "matched")]
     pub matched: Option<String>,
     /// The highest number of groups; a client may ask for a thousand.
     #[serde(deserialize_with = "limit")]
@@ -102,12 +122,45 @@ fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> 
     Ok(limit)
 }
 
-impl Query {
+/// Reads the name of a method.
+fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    one_of(deserializer, &Method::ALL.map(method_name))
+}
+
+/// Reads the name of a direction.
+fn matched<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    one_of(deserializer, &Direction::ALL.map(direction_name))
+}
+
+/// Reads one of these texts.
+fn one_of<'de, D: Deserializer<'de>>(deserializer: D, known: &[&str]) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    if let Some(text) = text.as_deref().filter(|text| !known.contains(text)) {
+        let known = known.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+        return Err(D::Error::custom(format_args!("unknown value `{text}`, expected one of {known}")));
+    }
+    Ok(text)
+}
+
+impl SeriesQuery {
     /// Whether a series is asked for.
-    pub(super) fn has_series(&self, interface: Option<&str>, method: &str, matched: Option<&str>) -> bool {
+    pub(super) fn has(&self, interface: Option<&str>, method: &str, matched: Option<&str>) -> bool {
         let is =
             |asked: &Option<String>, found: Option<&str>| asked.as_deref().is_none_or(|it| Some(it) == found);
         is(&self.interface, interface) && is(&self.method, Some(method)) && is(&self.matched, matched)
+    }
+
+    /// Whether all series are asked for.
+    fn is_all(&self) -> bool {
+        self.interface.is_none() && self.method.is_none() && self.matched.is_none()
+    }
+}
+
+impl Query {
+    /// Which series of the groups are asked for.
+    pub(super) fn series(&self) -> SeriesQuery {
+        let Self { interface, method, matched, .. } = self.clone();
+        SeriesQuery { interface, method, matched }
     }
 
     /// What the filter looks for.
@@ -115,22 +168,36 @@ impl Query {
         Filter { text: self.filter.to_lowercase(), addresses: directory.find(&self.filter) }
     }
 
-    /// Why an address found no group, where `longest_match` is the one that it belongs to.
+    /// Why the filter found no group, where `longest_match` is the one that its address belongs to.
     pub(super) fn note(&self, longest_match: Option<&LongestMatch>) -> Option<String> {
         let filter = self.filter.trim();
-        let is_about_all = self.interface.is_none() && self.method.is_none() && self.matched.is_none();
-        match longest_match {
-            Some(LongestMatch { group, prefix: Some(prefix) }) if is_about_all => {
-                Some(format!("{filter} is in the group {group} ({prefix}), which had no traffic recently"))
-            }
-            Some(LongestMatch { prefix: None, .. }) if is_about_all => Some(format!(
-                "{filter} is in no prefix of the groups file, and no host that is unlisted had traffic recently"
-            )),
-            None if is_mistyped(filter) => Some(format!(
-                "{filter} is no valid address or prefix, and no group has it in its label or columns"
-            )),
-            _ => None,
+        if filter.is_empty() {
+            return None;
         }
+        let what = if self.series().is_all() {
+            "nothing was measured recently"
+        } else {
+            "nothing was measured recently with this interface, method and direction"
+        };
+        let by = "groups are by the host that replies, unless --group-by says otherwise";
+        Some(match longest_match {
+            Some(LongestMatch { group, prefix: Some(prefix) }) => {
+                format!("{filter} is in the group {group} ({prefix}), for which {what}; {by}")
+            }
+            Some(LongestMatch { prefix: None, .. }) => format!(
+                "{filter} is in no prefix of the groups file, and for hosts that are unlisted {what}; {by}"
+            ),
+            None => match (address_in(filter), without_extras(filter)) {
+                (Some(_), _) => format!("for {filter} {what}; {by}"),
+                (None, Some(address)) => format!("{filter} is no address or prefix; look for {address}"),
+                (None, None) if is_mistyped(filter) => format!(
+                    "{filter} is no valid address or prefix, and no group has it in its label or columns"
+                ),
+                (None, None) => {
+                    format!("no group with {filter} in its label, prefixes or columns was measured recently")
+                }
+            },
+        })
     }
 
     /// Sorts groups, and keeps those asked for. Groups that are equal in the column keep the order of their labels, and those

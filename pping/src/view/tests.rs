@@ -187,9 +187,27 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
     assert_eq!(matched("30.1.2.3"), ("idle".to_owned(), Some("30.0.0.0/8".to_owned())));
     let (idle, mistyped) = (groups("30.1.2.3"), groups("10.99.0.300"));
     assert_eq!((idle.found, mistyped.found), (0, 0));
-    assert!(idle.note.unwrap().contains("is in the group idle (30.0.0.0/8), which had no traffic"));
+    let idle = idle.note.unwrap();
+    assert!(
+        idle.contains("is in the group idle (30.0.0.0/8), for which nothing was measured recently; "),
+        "{idle}"
+    );
+    assert!(idle.contains("groups are by the host that replies"), "{idle}");
     assert!(mistyped.note.unwrap().starts_with("10.99.0.300 is no valid address"));
     assert!(mistyped.longest_match.is_none());
+    for (filter, note) in [
+        ("30.1.2.3:443", "30.1.2.3:443 is no address or prefix; look for 30.1.2.3"),
+        ("fd90:1::2%eth0", "fd90:1::2%eth0 is no address or prefix; look for fd90:1::2"),
+        ("nobody", "no group with nobody in its label, prefixes or columns was measured recently"),
+    ] {
+        assert_eq!(groups(filter).note.as_deref(), Some(note));
+    }
+    let narrow = Query { filter: "10.1.7.7".to_owned(), method: Some("dns".to_owned()), ..Query::default() };
+    let narrow = view.groups(&narrow).note.unwrap();
+    assert!(
+        narrow.contains("nothing was measured recently with this interface, method and direction"),
+        "{narrow}"
+    );
     view.clear();
     view.add(&slices, START);
     let found = groups("many").groups.remove(0);
@@ -233,12 +251,12 @@ fn a_group_is_found_by_its_id_with_its_past() {
 fn the_history_of_an_interface_is_that_of_all_its_groups() {
     let view = View::new(MEMORY);
     view.add(&[slice("a", [MS]), slice("b", [3 * MS])], START);
-    let history = view.history(&Query::default());
+    let history = view.history(&SeriesQuery::default());
     let [series] = &history.series[..] else { panic!("{history:?}") };
     let [cell] = &series.cells[..] else { panic!("{history:?}") };
     assert_eq!((cell.rtt.unwrap().count, cell.sent.packets, cell.received.bytes), (2, 20, 2000));
     assert_eq!(cell.histogram.iter().map(|&(_, count)| count).sum::<u32>(), 2);
-    let other = Query { method: Some("dns".to_owned()), ..Query::default() };
+    let other = SeriesQuery { method: Some("dns".to_owned()), ..SeriesQuery::default() };
     assert!(view.history(&other).series.is_empty());
 }
 
@@ -385,7 +403,7 @@ proptest! {
             view.add(&[slice("a", vec![MS; samples])], at);
             count += samples as u64;
         }
-        let history = view.history(&Query::default());
+        let history = view.history(&SeriesQuery::default());
         let found: u64 = history.series.iter().flat_map(|it| &it.cells).filter_map(|it| it.rtt).map(|it| it.count).sum();
         prop_assert_eq!(found, count);
     }
@@ -414,7 +432,7 @@ fn a_clock_that_is_set_back_further_begins_a_new_past() {
     assert_eq!((recent(), view.summary().groups), ((1, 5 * MS), 1));
     view.add(&[slice("a", [7 * MS])], START - hour + 60 * SECOND);
     assert_eq!(recent(), (1, 7 * MS), "a minute passes as ever");
-    assert_eq!(view.history(&Query::default()).series[0].cells.len(), 2);
+    assert_eq!(view.history(&SeriesQuery::default()).series[0].cells.len(), 2);
     // A reading may be the first to have the new time.
     view.take_reading(reading(1, 1), START - 2 * hour);
     view.add(&[slice("a", [6 * MS])], START - 2 * hour);

@@ -16,7 +16,7 @@ use crate::{
         table::{self, SeriesKey},
         text::{padded, right, sanitized, side, time, width},
     },
-    view::{HistoryAnswer, Query, SeriesAnswer},
+    view::{HistoryAnswer, SeriesAnswer, SeriesQuery},
 };
 
 /// The pane.
@@ -31,14 +31,13 @@ pub(in crate::top) struct Heatmap {
 
 impl Heatmap {
     /// Returns the query for the series that is shown, since the history of all series is long.
-    pub(in crate::top) fn query(&self, shown: &PaneData) -> Option<Query> {
+    pub(in crate::top) fn query(&self, shown: &PaneData) -> Option<SeriesQuery> {
         let all = all(shown);
         let series = *all.get(self.at(&all))?;
-        Some(Query {
+        Some(SeriesQuery {
             interface: series.interface.as_deref().map(ToOwned::to_owned),
             method: Some(series.method.to_string()),
             matched: series.matched.as_deref().map(ToOwned::to_owned),
-            ..Query::default()
         })
     }
 

@@ -93,6 +93,34 @@ fn web_an_answer_has_a_thousand_groups_at_most() {
 }
 
 #[test]
+fn web_a_parameter_that_is_not_understood_is_refused_by_name_on_every_path() {
+    let served = Served::plain();
+    for (path, reason) in [
+        ("summary?pretty=1", "unknown parameter `pretty`"),
+        ("groups?method=tcp", "method: unknown value `tcp`"),
+        ("groups?matched=beyond", "matched: unknown value `beyond`"),
+        ("groups?page=2", "unknown parameter `page`"),
+        ("groups/0?limit=1", "unknown parameter `limit`"),
+        ("history?method=foo", "method: unknown value `foo`"),
+        ("history?limit=1", "unknown parameter `limit`"),
+        ("worst?by=size", "by: unknown value `size`"),
+        ("events?interval=5", "unknown parameter `interval`"),
+        ("openapi.json?version=3", "unknown parameter `version`"),
+    ] {
+        let reply = served.curl("", &served.url("http", &format!("/api/v1/{path}")));
+        assert!(
+            reply.status == 400 && reply.text.contains(reason),
+            "{path}: {} {}",
+            reply.status,
+            reply.text
+        );
+    }
+    for path in ["summary", "history?method=dns&matched=egress", "worst", "openapi.json"] {
+        assert_eq!(served.curl("", &served.url("http", &format!("/api/v1/{path}"))).status, 200, "{path}");
+    }
+}
+
+#[test]
 fn web_a_tag_of_another_run_is_answered_in_full() {
     let ask = |served: &Served, tag: &str| {
         served.curl(&format!("--header If-None-Match:{tag}"), &served.url("http", "/api/v1/summary"))
