@@ -1,9 +1,9 @@
 //! The commands of pping. The options are those of [`crate::config`].
 
 use std::{
-    convert::Infallible,
     env,
     ffi::OsString,
+    net::Ipv6Addr,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -184,16 +184,16 @@ pub struct TopArguments {
     /// A name of its --web-config, and the password, which is asked for if it is not given
     ///
     /// Others on this machine can see a password that is given here.
-    #[arg(short, long, value_name = "NAME[:PASSWORD]")]
+    #[arg(short, long, value_name = "NAME[:PASSWORD]", conflicts_with = "source")]
     pub user: Option<String>,
     /// Trust the authorities, or self-signed certificates, in this file (PEM) and no others
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub cacert: Option<PathBuf>,
     /// Accept any certificate, so that anybody on the way can read and change everything, even the password
-    #[arg(long, conflicts_with = "cacert")]
+    #[arg(long, conflicts_with_all = ["cacert", "source"])]
     pub insecure: bool,
     /// Show this certificate (PEM) to a pping that wants one
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub cert: Option<PathBuf>,
     /// The key of that certificate (PEM), unless it is in the same file
     #[arg(long, value_name = "FILE", requires = "cert")]
@@ -213,8 +213,10 @@ pub struct TopArguments {
 const PORT: u16 = 9464;
 
 /// The URL of a running pping. What names no scheme is a host, most likely with a port.
-#[expect(clippy::unnecessary_wraps, reason = "it is a parser of values")]
-fn url(text: &str) -> Result<String, Infallible> {
+fn url(text: &str) -> Result<String, String> {
+    if text.parse::<Ipv6Addr>().is_ok() {
+        return Err(format!("an IPv6 address needs brackets: write [{text}]"));
+    }
     let has_port = text.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
     Ok(match (text.contains("://"), has_port) {
         (true, _) => text.to_owned(),
@@ -301,6 +303,16 @@ mod tests {
             ("http://gw:80", "http://gw:80"),
         ] {
             assert_eq!(connect(text), url);
+        }
+        for text in ["::1", "2001:db8::1:9464"] {
+            let said = Cli::try_parse_from(["pping", "top", "--connect", text]).unwrap_err().to_string();
+            assert!(said.contains(&format!("write [{text}]")), "{said}");
+        }
+        for option in ["--user=me", "--cacert=ca.pem", "--insecure", "--cert=me.pem"] {
+            for source in ["-ieth0", "-rtrace.pcap"] {
+                let said = Cli::try_parse_from(["pping", "top", option, source]).unwrap_err().to_string();
+                assert!(said.contains("cannot be used with"), "{said}");
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::Ipv6Addr,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -22,7 +23,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     task::JoinSet,
-    time::timeout,
+    time::{Instant, timeout_at},
 };
 use tokio_rustls::TlsConnector;
 
@@ -51,6 +52,19 @@ pub struct Source {
     pub key: Option<PathBuf>,
 }
 
+impl Source {
+    /// An option that is set and has a meaning for TLS alone.
+    fn option_of_tls(&self) -> Option<&'static str> {
+        [
+            ("--insecure", self.is_insecure),
+            ("--cacert", self.authorities.is_some()),
+            ("--cert", self.certificate.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(option, is_set)| is_set.then_some(option))
+    }
+}
+
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -65,9 +79,17 @@ pub enum Error {
     /// Certificates cannot be used. The text names the option.
     #[error("{0}")]
     Certificates(String),
-    /// Nothing answers.
+    /// Nobody accepts a connection.
     #[error("--connect {url}: {reason}; is pping running with --listen?")]
     Connect {
+        /// The URL.
+        url: String,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Somebody accepted a connection, but gave no answer on it.
+    #[error("--connect {url}: {reason}")]
+    NoAnswer {
         /// The URL.
         url: String,
         /// What went wrong.
@@ -117,6 +139,9 @@ impl Client {
     /// If the URL, the password or a certificate cannot be used.
     pub(crate) fn new(source: &Source) -> Result<Self, Error> {
         let wrong = |reason: &str| Error::Url { url: source.url.clone(), reason: reason.to_owned() };
+        if let Some(host) = bare_ipv6(&source.url) {
+            return Err(wrong(&format!("an IPv6 address needs brackets: write [{host}]")));
+        }
         let uri: Uri = source.url.parse().map_err(|error| wrong(&format!("this is not a URL ({error})")))?;
         let is_tls = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTP => false,
@@ -134,10 +159,9 @@ impl Client {
         if host.is_empty() {
             return Err(wrong("there is no host in it"));
         }
-        if source.is_insecure && !is_tls {
+        if let Some(option) = source.option_of_tls().filter(|_| !is_tls) {
             return Err(Error::Certificates(format!(
-                "--insecure: --connect {} has no certificate that could be checked; leave --insecure out, or \
-                 connect to https://",
+                "{option}: there are no certificates with --connect {}; leave {option} out, or connect to https://",
                 source.url
             )));
         }
@@ -167,20 +191,23 @@ impl Client {
     /// # Errors
     /// If there is no answer, or it cannot be decoded.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        let body = timeout(TIMEOUT, self.fetch(path))
+        let late = || format!("no answer within {} s", TIMEOUT.as_secs());
+        let deadline = Instant::now() + TIMEOUT;
+        let unconnected = |reason| Error::Connect { url: self.url.clone(), reason };
+        let stream = timeout_at(deadline, TcpStream::connect((&*self.host, self.port)))
             .await
-            .unwrap_or_else(|_| Err(self.failed(format!("no answer within {} s", TIMEOUT.as_secs()))))?;
+            .map_err(|_| unconnected(late()))?
+            .map_err(|error| unconnected(error.to_string()))?;
+        let body =
+            timeout_at(deadline, self.fetch(stream, path)).await.map_err(|_| self.failed(late()))??;
         serde_json::from_slice(&body).map_err(|error| Error::Answer(error.to_string()))
     }
 
     fn failed(&self, reason: impl Into<String>) -> Error {
-        Error::Connect { url: self.url.clone(), reason: reason.into() }
+        Error::NoAnswer { url: self.url.clone(), reason: reason.into() }
     }
 
-    async fn fetch(&self, path: &str) -> Result<Bytes, Error> {
-        let stream = TcpStream::connect((&*self.host, self.port))
-            .await
-            .map_err(|error| self.failed(error.to_string()))?;
+    async fn fetch(&self, stream: TcpStream, path: &str) -> Result<Bytes, Error> {
         match &self.tls {
             None => self.exchange(stream, path).await,
             Some((config, name)) => {
@@ -226,6 +253,13 @@ impl Client {
         let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
         Ok(body.map_err(|error| self.failed(error.to_string()))?.to_bytes())
     }
+}
+
+/// The IPv6 address without brackets that a URL has in place of a host and a port, if it has one.
+fn bare_ipv6(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let host = rest.split('/').next()?;
+    host.parse::<Ipv6Addr>().is_ok().then_some(host)
 }
 
 /// Formats an error with its causes, because the outermost one may say nothing by itself.
@@ -277,9 +311,21 @@ mod tests {
             ("http://gateway:9464/metrics", "path"),
             ("http://me:secret@gateway", "--user"),
             ("http://", "URL"),
+            ("http://::1", "write [::1]"),
+            ("https://2001:db8::1:9464/", "write [2001:db8::1:9464]"),
         ] {
             let said = client(url).unwrap_err().to_string();
             assert!(said.starts_with(&format!("--connect {url}: ")) && said.contains(reason), "{said}");
+        }
+        let url = || "http://gateway".to_owned();
+        let file = || Some(PathBuf::from("/nowhere/pping.pem"));
+        for (option, source) in [
+            ("--insecure", Source { url: url(), is_insecure: true, ..Source::default() }),
+            ("--cacert", Source { url: url(), authorities: file(), ..Source::default() }),
+            ("--cert", Source { url: url(), certificate: file(), ..Source::default() }),
+        ] {
+            let said = Client::new(&source).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("{option}: ")) && said.contains("https://"), "{said}");
         }
         assert_eq!(client("http://[::1]:9464").unwrap().host, "::1");
         assert_eq!(client("http://gateway").unwrap().port, 80);

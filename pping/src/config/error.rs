@@ -86,6 +86,9 @@ impl fmt::Display for Mistake {
             write!(formatter, "{}:{line}:{column}: ", path.display())?;
         }
         match (origin, assignment) {
+            (Origin::Default | Origin::Flag, Some((option, value))) if value.is_empty() => {
+                write!(formatter, "--{option}: ")?;
+            }
             (Origin::Default | Origin::Flag, Some((option, value))) => {
                 write!(formatter, "--{option} {value}: ")?;
             }

@@ -13,9 +13,12 @@ pub(super) struct Facts {
     pub(super) reload: Reload,
     /// An example as written in a file, for an option without a default.
     pub(super) example: Option<&'static str>,
-    /// The option has an effect only if one of these is set too; always, if there are none.
+    /// The option has an effect only if one of these is set too; always, if there are none. [`SCREEN`] among them is no option.
     pub(super) needs: &'static [&'static str],
 }
+
+/// Stands for the screen of `pping top`, among what options need.
+pub(super) const SCREEN: &str = "top";
 
 impl Facts {
     pub(super) const DEFAULT: Self = Self {

@@ -114,7 +114,7 @@ mod tests {
             (&["--aggregate", "1s", "--with-samples"], &["aggregate", "with-samples"]),
             (&["--group-by", "/24,/48"], &["group-by"]),
             (&["--groups", "a.csv"], &["groups"]),
-            (&["--max-groups", "7"], &["max-groups"]),
+            (&["--group-by", "/24,/48", "--max-groups", "7"], &["group-by", "max-groups"]),
             (&["--flow-summary"], &["flow-summary"]),
             (&["--hdr-log", "log"], &["hdr-log"]),
             (&["--format", "none"], &["format"]),

@@ -6,7 +6,7 @@ use super::{
     definition::Definition,
     environment::Environment,
     error::{Error, Mistake, Origin},
-    facts::Capture,
+    facts::{Capture, SCREEN},
     file::File,
     model::Config,
     options::Arguments,
@@ -17,6 +17,8 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct Layered {
     pub(super) all: Vec<Setting>,
+    /// Whether they are those of a screen, which shows what else needs an output.
+    pub(super) has_screen: bool,
 }
 
 impl Layered {
@@ -59,7 +61,7 @@ impl Layered {
             }
         }
         mistakes.extend(file.mistakes);
-        if mistakes.is_empty() { Ok(Self { all }) } else { Err(Error::Invalid(mistakes)) }
+        if mistakes.is_empty() { Ok(Self { all, has_screen: false }) } else { Err(Error::Invalid(mistakes)) }
     }
 
     /// Takes the values of a file alone.
@@ -68,7 +70,7 @@ impl Layered {
             let index = settings.iter().position(|it| it.definition.key == definition.key);
             index.map_or_else(|| Setting::default(definition), |index| settings.swap_remove(index))
         };
-        Self { all: definitions.into_iter().map(&mut take).collect() }
+        Self { all: definitions.into_iter().map(&mut take).collect(), has_screen: false }
     }
 
     /// The setting of the option with this name.
@@ -116,13 +118,21 @@ impl Layered {
         let is_set = |setting: &Setting| setting.origin != Origin::Default;
         let is_wanted = |setting: &Setting| setting.origin == Origin::Flag || !setting.has_parser_default();
         let set = self.all.iter().filter(|setting| is_set(setting) && is_wanted(setting));
+        let is_there = |key: &str| match key {
+            SCREEN => self.has_screen,
+            key => self.get(key).is_some_and(is_set),
+        };
         let useless = set.filter(|setting| {
             let needs = setting.definition.facts.needs;
-            !needs.is_empty() && !needs.iter().any(|key| self.get(key).is_some_and(is_set))
+            !needs.is_empty() && !needs.iter().any(|key| is_there(key))
         });
+        let reads = self.has("read");
+        let is_possible = |key: &str| {
+            self.get(key).is_some_and(|setting| !reads || setting.definition.applies_to_captures())
+        };
         let mistake = |setting: &Setting| {
-            let needs: Vec<String> =
-                setting.definition.facts.needs.iter().map(|key| format!("--{key}")).collect();
+            let needs = setting.definition.facts.needs.iter().filter(|key| is_possible(key));
+            let needs: Vec<String> = needs.map(|key| format!("--{key}")).collect();
             let reason =
                 format!("this has no effect without {}; set that too, or leave this out", needs.join(" or "));
             setting.mistake(reason)

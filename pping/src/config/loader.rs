@@ -20,6 +20,7 @@ pub const DEFAULT_FILE: &str = "/etc/pping/pping.toml";
 pub struct Loader {
     matches: ArgMatches,
     environment: Environment,
+    has_screen: bool,
 }
 
 /// A configuration, and the origins of its values.
@@ -34,7 +35,13 @@ pub struct Loaded {
 impl Loader {
     /// Takes the command line as parsed by [`Arguments`], and the variables of the environment.
     pub fn new(matches: ArgMatches, environment: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
-        Self { matches, environment: Environment::new(environment) }
+        Self { matches, environment: Environment::new(environment), has_screen: false }
+    }
+
+    /// Makes configurations for a screen from now on.
+    #[cfg(feature = "live")]
+    pub(crate) fn for_viewing(self) -> Self {
+        Self { has_screen: true, ..self }
     }
 
     /// Takes these arguments, beginning with the program's name, and an empty environment.
@@ -65,7 +72,8 @@ impl Loader {
         let definitions = Definition::all();
         self.environment.warn_of_unknown(&definitions);
         let (file, path) = self.file(&definitions)?;
-        Ok((Layered::new(&self.matches, &self.environment, file, definitions)?, path))
+        let layered = Layered::new(&self.matches, &self.environment, file, definitions)?;
+        Ok((Layered { has_screen: self.has_screen, ..layered }, path))
     }
 
     /// Makes the configuration even if it names nothing to measure. Returns the file that was read, too.

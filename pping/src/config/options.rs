@@ -13,7 +13,7 @@ use super::{
     endpoint::{Endpoint, endpoint},
     facts::{
         Capture::{AppliesWithDefault, Ignored, Rejected},
-        Facts, Scope,
+        Facts, SCREEN, Scope,
     },
     reload::{Reload, follow, follow_while_set, restart},
     values::{
@@ -236,6 +236,7 @@ options! {
         help_heading = "Aggregating")]
     max_groups: u32 {
         reload: restart!(aggregation.max_groups),
+        needs: ["group-by", "groups", SCREEN],
     }
 
     /// Forget a group that had no packet for this time, and make room for another
@@ -251,6 +252,7 @@ options! {
     quality: Option<PathBuf> {
         reload: follow!(Quality, quality),
         example: r#""/etc/pping/quality.toml""#,
+        needs: ["aggregate", "listen", "otlp", SCREEN],
     }
 
     /// Report each flow once, at its end, instead of its samples
@@ -287,6 +289,7 @@ options! {
     #[arg(long, value_name = "N", default_value = "20", value_parser = evidence, help_heading = "Aggregating")]
     worst_evidence: u32 {
         reload: restart!(aggregation.worst_evidence),
+        needs: ["worst", "listen", SCREEN],
     }
 
     /// Write records in this format: `standard` on a terminal and `jsonl` elsewhere, unless given
@@ -350,6 +353,7 @@ options! {
     baseline: Duration {
         capture: Rejected(NO_METRICS),
         reload: follow!(Metrics, live.baseline),
+        needs: ["listen", "otlp"],
     }
 
     /// Take at most this much memory, in MiB, for the last 15 minutes of groups in `pping top`, the page and /api/v1
@@ -359,6 +363,7 @@ options! {
     history_memory: u32 {
         capture: Rejected("a capture ends before anyone can look at it; use pping top -r"),
         reload: follow!(HistoryMemory, live.history_memory),
+        needs: ["listen", SCREEN],
     }
 
     /// Push metrics to this receiver of OTLP/HTTP, for instance `http://127.0.0.1:4318`

@@ -59,7 +59,17 @@ impl Setting {
         Mistake { origin: self.origin.clone(), assignment: Some(self.assignment()), reason: reason.into() }
     }
 
+    /// The option, and its value as it is written where it is set.
     pub(super) fn assignment(&self) -> (String, String) {
-        (self.definition.key.clone(), self.to_toml().unwrap_or_default())
+        let value = match self.origin {
+            Origin::File { .. } => self.to_toml().unwrap_or_default(),
+            // On the command line, a switch has no value.
+            Origin::Flag if matches!(self.definition.kind, Kind::Switch | Kind::Count) => String::new(),
+            _ => {
+                let values = self.values.iter().flatten();
+                values.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(",")
+            }
+        };
+        (self.definition.key.clone(), value)
     }
 }

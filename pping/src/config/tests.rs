@@ -71,6 +71,11 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
     };
     for (given, needed) in [
         (&["--otlp-interval", "5s"][..], "--otlp;"),
+        (&["--worst-evidence", "7"], "--worst or --listen;"),
+        (&["--baseline", "5m"], "--listen or --otlp;"),
+        (&["--history-memory", "7"], "--listen;"),
+        (&["--quality", "quality.toml"], "--aggregate or --listen or --otlp;"),
+        (&["--max-groups", "7"], "--group-by or --groups;"),
         (&["--otlp-temporality", "delta"], "--otlp;"),
         (&["--residence-every", "8"], "--residence;"),
         (&["--rtt-type", "min"], "--rtt-rate;"),
@@ -78,7 +83,7 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
         (&["--prometheus-groups", "7"], "--listen or --otlp;"),
     ] {
         let message = load(given).unwrap_err();
-        assert!(message.starts_with(given[0]), "{message}");
+        assert!(message.starts_with(&format!("{}: ", given.join(" "))), "{message}");
         let reason = format!("this has no effect without {needed} set that too, or leave this out");
         assert!(message.ends_with(&reason), "{message}");
     }
@@ -87,9 +92,31 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
         &["--residence", "--residence-every", "8"],
         &["--rtt-rate", "1", "--rtt-type", "min"],
         &["--flow-summary", "--with-samples"],
+        &["--aggregate", "10s", "--worst", "5", "--worst-evidence", "7", "--quality", "quality.toml"],
+        &["--listen", "[::1]:9464", "--worst-evidence", "7", "--history-memory", "7", "--baseline", "5m"],
+        &["--group-by", "dscp", "--max-groups", "7"],
     ] {
         assert_eq!(load(given), Ok(()));
     }
+    // A screen shows all of these without an output.
+    #[cfg(feature = "live")]
+    {
+        let given = ["--max-groups=7", "--quality=quality.toml", "--worst-evidence=7", "--history-memory=7"];
+        let typed = Loader::typed(["pping", "-ieth0"].into_iter().chain(given)).unwrap();
+        assert!(typed.for_viewing().load().is_ok());
+    }
+    // What a capture cannot have is no advice for one.
+    let typed = Loader::typed(["pping", "-rtrace.pcap", "--worst-evidence=7"]).unwrap();
+    let message = typed.load().unwrap_err().to_string();
+    assert!(message.starts_with("--worst-evidence 7: this has no effect without --worst; "), "{message}");
+}
+
+#[test]
+fn a_refused_value_is_shown_as_it_was_written() {
+    let environment = [("PPING_QUALITY".into(), "my file".into()), ("PPING_INTERFACE".into(), "eth0".into())];
+    let matches = <Arguments as clap::CommandFactory>::command().get_matches_from(["pping"]);
+    let message = Loader::new(matches, environment).load().unwrap_err().to_string();
+    assert!(message.starts_with("PPING_QUALITY=my file: this has no effect"), "{message}");
 }
 
 #[test]

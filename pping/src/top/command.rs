@@ -28,10 +28,11 @@ pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -
             key,
         }));
     }
+    let loader = loader.clone().for_viewing();
     let config = Box::new(loader.load()?.config.for_viewing());
     Ok(match config.capture.clone() {
         Some(path) => Target::Capture(config, path),
-        None => Target::Interfaces(config, loader.clone()),
+        None => Target::Interfaces(config, loader),
     })
 }
 

@@ -269,7 +269,7 @@ fn only_regular_files_are_read() {
         format!("config check {pipe}"),
         format!("-i eth0 --config {pipe}"),
         format!("-r /dev/null --groups {pipe}"),
-        format!("-r /dev/null --quality {pipe}"),
+        format!("-r /dev/null --aggregate 1s --quality {pipe}"),
         format!("-i lo --otlp http://127.0.0.1:4318 --otlp-headers {pipe}"),
         format!("-i lo --listen 127.0.0.1:0 --web-config {pipe}"),
         format!("config check {}", directory.path().display()),

@@ -111,16 +111,18 @@ fn without_a_file_there_are_three_profiles_and_without_profiles_no_scores() {
 #[test]
 fn a_mistake_in_profiles_is_reported_with_its_position() {
     let file = Temporary::new("quality.toml", b"[[profile]]\nname = \"call\"\nlatency = \"200ms\"\n");
-    let arguments = format!("-r /dev/null --quality {}", file.path.display());
+    let arguments = format!("-r /dev/null --aggregate 1s --quality {}", file.path.display());
     assert_fails(
         &pping(&arguments).output().unwrap(),
         2,
         &["--quality ", "quality.toml:3:11: ", "not a list"],
     );
-    let named =
-        Temporary::new("pping.toml", format!("interface = \"lo\"\nquality = {:?}\n", file.path).as_bytes());
+    let named = Temporary::new(
+        "pping.toml",
+        format!("interface = \"lo\"\naggregate = \"1s\"\nquality = {:?}\n", file.path).as_bytes(),
+    );
     let check = pping(&format!("config check {}", named.path.display())).output().unwrap();
-    assert_fails(&check, 2, &["pping.toml:2:11:", "quality.toml:3:11: "]);
+    assert_fails(&check, 2, &["pping.toml:3:11:", "quality.toml:3:11: "]);
     fs::remove_file(&file.path).unwrap();
     assert_fails(&pping(&arguments).output().unwrap(), 2, &["--quality ", "No such file"]);
 }

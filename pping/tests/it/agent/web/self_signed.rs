@@ -129,6 +129,9 @@ fn web_insecure_is_refused_where_it_means_nothing() {
     assert!(ended == Some(2) && said.contains("--cacert"), "{said}");
     let (ended, said) = top(&served, "https", "localhost", "--insecure");
     assert!(ended == Some(1) && said.contains("it does not speak TLS"), "{said}");
+    assert!(!said.contains("is pping running"), "somebody answered: {said}");
+    let (ended, said) = top(&served, "http", "localhost", "--cacert @ca.pem");
+    assert!(ended == Some(2) && said.contains("--cacert: there are no certificates with"), "{said}");
 }
 
 #[test]
