@@ -44,9 +44,10 @@ impl Agent {
         }
         if total.pending_full > 0 && !self.losses.are_slots_logged {
             tracing::warn!(
-                "some flows have more packets under way than can be timed at once: \
+                "some flows had as much pending as they have room for: \
                  pping_recordings_skipped_total{{reason=\"slots_full\"}} counts what is not recorded; \
-                 samples are missing, none is wrong; raise --rate-limit to spread them over more time"
+                 samples are missing, none is wrong; look for what is not answered: loss, or flows of which only one \
+                 direction passes here; if answers just take long, a higher --rate-limit spreads samples over more time"
             );
             self.losses.are_slots_logged = true;
         }
@@ -66,14 +67,13 @@ impl Agent {
             );
             self.losses.flows = flows;
         }
-        let unrecorded = total.no_pending;
-        if unrecorded > self.losses.unrecorded {
-            let packets = unrecorded - self.losses.unrecorded;
+        if total.no_pending > 0 && !self.losses.is_pool_logged {
             tracing::warn!(
-                "too many flows have pending timestamps: {packets} packets were not recorded; \
-                 raise --max-pending"
+                "more flows wait for echoes than --max-pending allows: \
+                 pping_recordings_skipped_total{{reason=\"no_pending\"}} counts what is not recorded; \
+                 raise --max-pending or --rate-limit"
             );
-            self.losses.unrecorded = unrecorded;
+            self.losses.is_pool_logged = true;
         }
         // The writer has logged itself why it dropped lines.
         let records = total.lost.iter().sum::<u64>() + self.output.lines_refused();

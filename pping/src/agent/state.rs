@@ -88,8 +88,7 @@ impl Agent {
 pub(super) struct Losses {
     pub(super) are_groups_logged: bool,
     pub(super) are_slots_logged: bool,
-    /// Packets that were not recorded because the pending pool was empty.
-    pub(super) unrecorded: u64,
+    pub(super) is_pool_logged: bool,
     pub(super) unaggregated: u64,
     pub(super) flows: u64,
     pub(super) records: u64,

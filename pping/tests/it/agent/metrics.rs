@@ -350,5 +350,27 @@ fn recordings_skipped_for_want_of_room_are_warned_of_once() {
     ok(pping.stop(Signal::SIGINT, ENDING));
     let stderr = ok(pping.stderr());
     assert_eq!(warnings(&stderr), 1, "{stderr}");
-    assert!(stderr.contains("raise --rate-limit"), "{stderr}");
+    assert!(stderr.contains("look for what is not answered: loss, or flows of which only one"), "{stderr}");
+}
+
+#[test]
+fn an_exhausted_pool_is_warned_of_once() {
+    let topology = topology();
+    let options = format!("{LISTEN} --rate-limit 0 --max-pending 1");
+    let mut pping = watch(topology.router(), Topology::WAN, &options);
+    // Each ping is a flow, and only one of them finds room.
+    let pings = [(); 3].map(|()| endless_ping(topology.client(), Topology::SERVER_IPV4));
+    let skipped = || {
+        let labels = [INTERFACE, ("reason", "no_pending")];
+        scrape(topology.router()).sum("pping_recordings_skipped_total", &labels).unwrap_or(0.0)
+    };
+    wait_until("requests are not recorded", || skipped() > 0.0);
+    let start = Instant::now();
+    wait_until("more are not recorded, seconds later", || {
+        start.elapsed() > Duration::from_secs(3) && skipped() > 5.0
+    });
+    drop(pings);
+    ok(pping.stop(Signal::SIGINT, ENDING));
+    let stderr = ok(pping.stderr());
+    assert_eq!(stderr.matches("no_pending").count() - 1, 1, "the summary says it too: {stderr}");
 }
