@@ -58,6 +58,14 @@ struct Attached {
     attachment: Attachment,
 }
 
+/// Why an interface is not watched by its name any more.
+enum Gone {
+    /// It is not watched at all, for this reason.
+    ForNow(String),
+    /// It has this name now, and is watched by that.
+    Renamed(String),
+}
+
 impl Attached {
     fn has_lost_filters(&self) -> bool {
         let filters: Vec<_> = self.attachment.filters().collect();
@@ -147,11 +155,18 @@ impl Interfaces {
             let reason = match by_ifindex.get(&ifindex) {
                 // An incomplete list may lack interfaces that exist.
                 None if !is_complete => return None,
-                None => "it is gone".to_owned(),
-                Some(link) if link.name != attached.link.name => format!("it is {} now", link.name),
-                Some(link) if !self.selection.includes(link) => "it is no longer selected".to_owned(),
+                None => Gone::ForNow("it is gone".to_owned()),
+                Some(link) if link.name != attached.link.name && self.selection.includes(link) => {
+                    Gone::Renamed(link.name.clone())
+                }
+                Some(link) if link.name != attached.link.name => {
+                    Gone::ForNow(format!("it is {} now", link.name))
+                }
+                Some(link) if !self.selection.includes(link) => {
+                    Gone::ForNow("it is no longer selected".to_owned())
+                }
                 // An interface that was deleted and made again may have the same name and number.
-                Some(_) if attached.attachment.is_gone() => "it was made again".to_owned(),
+                Some(_) if attached.attachment.is_gone() => Gone::ForNow("it was made again".to_owned()),
                 Some(_) => return None,
             };
             Some((ifindex, reason))
@@ -217,7 +232,7 @@ impl Interfaces {
                 ),
                 Err(error) => {
                     let reason = format!("another program removed filters of pping, and now: {error}");
-                    self.detach(kernel, ifindex, &reason);
+                    self.detach(kernel, ifindex, &Gone::ForNow(reason));
                     self.failed.insert(ifindex);
                 }
             }
@@ -296,7 +311,7 @@ impl Interfaces {
         Ok(())
     }
 
-    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32, reason: &str) {
+    fn detach(&mut self, kernel: &mut Kernel, ifindex: u32, reason: &Gone) {
         let Some(Attached { link, attachment }) = self.attached.remove(&ifindex) else { return };
         if let Err(error) = attachment.detach() {
             tracing::warn!("{}: {error}", link.name);
@@ -305,7 +320,14 @@ impl Interfaces {
         for watched in self.watched.iter_mut().filter(|it| *it.name == *link.name) {
             watched.is_up = false;
         }
-        tracing::warn!("{} (ifindex {ifindex}) is not watched any more: {reason}", link.name);
+        match reason {
+            Gone::ForNow(reason) => {
+                tracing::warn!("{} (ifindex {ifindex}) is not watched any more: {reason}", link.name);
+            }
+            Gone::Renamed(name) => {
+                tracing::info!("{} (ifindex {ifindex}) is {name} now, and watched by that name", link.name);
+            }
+        }
     }
 
     /// Logs a failure, once for each interface.

@@ -171,6 +171,17 @@ fn an_alternative_name_selects_an_interface() {
         wait_until("it is watched by its name", || is_watched(&host.namespace, "eth0"));
         interrupt(pping);
     }
+    // Renamed, it is selected as before.
+    let renamed = watch_pattern(&host, "-v -i enp1s0-of-the-first-slot");
+    batch(&host.namespace, "link set eth0 down\nlink set eth0 name eth7\nlink set eth7 up\n", false);
+    wait_until("it is watched by its new name", || is_watched(&host.namespace, "eth7"));
+    let said = ok(renamed.stderr());
+    assert!(
+        said.contains("INFO eth0 (ifindex") && said.contains("is eth7 now, and watched by that name"),
+        "{said}"
+    );
+    assert!(!said.contains("not watched any more"), "{said}");
+    interrupt(renamed);
     let missing = pping(&host.namespace, "-i enp1s0-of-the-first-slit").output().unwrap();
     let said = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert!(said.contains("did you mean enp1s0-of-the-first-slot?"), "{said}");
