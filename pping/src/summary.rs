@@ -54,10 +54,10 @@ impl fmt::Display for Summary {
         if let Some(capture) = &self.capture {
             // What is wrong with the capture comes before what follows from it.
             capture.write_causes(f)?;
-            missing::write(f, &capture.without_tunnels(counters), capture.cause())?;
+            missing::write(f, &capture.counted(counters), capture.cause(), capture.queries_left.undecided)?;
             capture.write_missing(f)?;
         } else {
-            missing::write(f, counters, None)?;
+            missing::write(f, counters, None, 0)?;
             live::write(f, counters)?;
         }
         self.write_cost(f)?;

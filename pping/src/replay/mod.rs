@@ -30,7 +30,7 @@ use ipnet::IpNet;
 #[cfg(feature = "live")]
 pub(crate) use player::{Command, Player, Position};
 use pping_common::parse::Untracked;
-pub use report::{Echoes, Report, TcpFlows, UnopenedTunnels};
+pub use report::{Echoes, QueriesLeft, Report, TcpFlows, UnopenedTunnels};
 pub use settings::Settings;
 pub use survey::{Survey, Surveyed};
 use tokio::signal::unix::{SignalKind, signal};
@@ -171,6 +171,7 @@ impl Replay {
                     skipped,
                     tcp_flows: self.engine.tracker.report.tcp_flows,
                     echoes: self.engine.tracker.report.echoes,
+                    queries_left: self.engine.tracker.report.queries_left,
                     surveyed: self.engine.tracker.survey.outcome(),
                     split,
                     unopened_tunnels: self.engine.tracker.unopened_tunnels,

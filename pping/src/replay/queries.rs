@@ -165,6 +165,12 @@ impl BothAsked {
         let (v4, v6) = (self.v4.echoes.left(self.elapsed), self.v6.echoes.left(self.elapsed));
         (v4.0 + v6.0, v4.1 + v6.1)
     }
+
+    /// The same of DNS queries without a response.
+    pub(super) fn queries_left(&self) -> (u64, u64) {
+        let (v4, v6) = (self.v4.dns.left(self.elapsed), self.v6.dns.left(self.elapsed));
+        (v4.0 + v6.0, v4.1 + v6.1)
+    }
 }
 
 #[cfg(test)]

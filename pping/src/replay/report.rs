@@ -59,6 +59,15 @@ pub struct Echoes {
     pub undecided: u64,
 }
 
+/// The DNS queries of the last 10 s that had no response before the capture ended. No counter has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueriesLeft {
+    /// Those that had waited for a second or longer.
+    pub unanswered: u64,
+    /// The others.
+    pub undecided: u64,
+}
+
 /// Packets of tunnels that were not entered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UnopenedTunnels {
@@ -78,6 +87,8 @@ pub struct Report {
     pub tcp_flows: TcpFlows,
     /// The echo requests.
     pub echoes: Echoes,
+    /// The DNS queries without a response, once the capture has ended.
+    pub queries_left: QueriesLeft,
     pub(super) series: Series,
     /// The worst flow directions since they were last taken, and how many packets each end must have sent to be ranked.
     worst: Option<(Ranking<Contender>, u64)>,
@@ -93,6 +104,7 @@ impl Report {
             events: Vec::new(),
             tcp_flows: TcpFlows::default(),
             echoes: Echoes::default(),
+            queries_left: QueriesLeft::default(),
             series: Series::new(*grouping, Arc::clone(labels), *max_groups),
             worst: worst.map(|(limit, packets)| (Ranking::new(limit), packets)),
             emit: *emit,

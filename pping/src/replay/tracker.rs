@@ -13,7 +13,7 @@ use pping_common::{
 
 use super::{
     queries::{Asked, BothAsked, EchoKey, Elapsed, Queries},
-    report::{PacketMetadata, Report, UnopenedTunnels},
+    report::{PacketMetadata, QueriesLeft, Report, UnopenedTunnels},
     settings::Settings,
     survey::Survey,
     table::{Entry, Table, Tables},
@@ -137,6 +137,8 @@ impl Tracker {
         let (unanswered, undecided) = self.asked.echoes_left();
         self.report.echoes.unanswered += unanswered;
         self.report.echoes.undecided += undecided;
+        let (unanswered, undecided) = self.asked.queries_left();
+        self.report.queries_left = QueriesLeft { unanswered, undecided };
         self.tables.v4.finish(&mut self.report);
         self.tables.v6.finish(&mut self.report);
     }

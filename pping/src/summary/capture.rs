@@ -10,7 +10,7 @@ use crate::{
     Error,
     capture::Skipped,
     config::Tunnel,
-    replay::{Echoes, Surveyed, TcpFlows, UnopenedTunnels},
+    replay::{Echoes, QueriesLeft, Surveyed, TcpFlows, UnopenedTunnels},
 };
 
 /// A capture that was read.
@@ -24,6 +24,8 @@ pub struct Replayed {
     pub tcp_flows: TcpFlows,
     /// Its echo requests.
     pub echoes: Echoes,
+    /// Its DNS queries without a response at its end.
+    pub queries_left: QueriesLeft,
     /// What its first packets show.
     pub surveyed: Surveyed,
     /// The names of the interfaces over which its flows are split, if they are.
@@ -68,9 +70,11 @@ impl Replayed {
         self.write_sides(f)
     }
 
-    /// The counters without the packets of tunnels, which have a line of their own.
-    pub(super) fn without_tunnels(&self, counters: &Counters) -> Counters {
+    /// The counters as the summary has them: without the packets of tunnels, which have a line of their own, and with the DNS
+    /// queries that had no response at the end.
+    pub(super) fn counted(&self, counters: &Counters) -> Counters {
         let mut counters = *counters;
+        counters.dns_unanswered += self.queries_left.unanswered;
         for (packets, of_tunnels) in counters.untracked.iter_mut().zip(self.unopened_tunnels.by_reason) {
             *packets = packets.saturating_sub(of_tunnels);
         }

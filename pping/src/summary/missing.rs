@@ -20,11 +20,16 @@ const GAVE_WAY: &str = ": given up after 10 s, or after something later was answ
                         loss, unless it is for hosts that do not answer, such as the hops of mtr";
 
 /// Writes a line for each reason why something was not measured: how much, what it is, and what to do about it. What follows
-/// from `cause` says so instead.
+/// from `cause` says so instead. `undecided` DNS queries may have had a response after the end.
 ///
 /// It names each counter, without `..`: one that is added has to be reported here, or to be named as one that counts what was
 /// measured.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, counters: &Counters, cause: Option<Cause>) -> fmt::Result {
+pub(super) fn write(
+    f: &mut fmt::Formatter<'_>,
+    counters: &Counters,
+    cause: Option<Cause>,
+    undecided: u64,
+) -> fmt::Result {
     let Counters {
         untracked,
         pending_full,
@@ -102,7 +107,11 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, counters: &Counters, cause: Opti
     let queries: u64 = dns_queries.iter().sum();
     if *dns_unanswered > 0 {
         let why = follows("");
-        writeln!(f, "not answered: {dns_unanswered} of {queries} DNS queries{why}")?;
+        write!(f, "not answered: {dns_unanswered} of {queries} DNS queries")?;
+        if undecided > 0 {
+            write!(f, " ({undecided} more waited for less than a second at the end)")?;
+        }
+        writeln!(f, "{why}")?;
     }
     if *contended > 0 {
         writeln!(f, "not matched: {} while another CPU had their flow locked", Count(*contended, "packet"))?;

@@ -5,7 +5,7 @@ use super::{
     made::{MILLISECOND, Packet, SECOND, START, connection, enhanced_packet, interface, pcap, section},
     program::{pping, read, rtts, samples, stderr},
 };
-use crate::frames::{ESP, Ip, UDP, echo, v4, v6};
+use crate::frames::{ESP, Ip, UDP, dns, echo, v4, v6};
 
 const RTT: u64 = 20 * MILLISECOND;
 
@@ -234,6 +234,42 @@ fn pings_without_reply_are_counted() {
         ],
     );
     assert!(!message.contains("look for loss"), "{message}");
+}
+
+#[test]
+fn queries_without_a_response_at_the_end_are_counted() {
+    let query = |id: u16, is_response: bool| {
+        let [client, server] = [v4(1), v4(2)];
+        let at = START + u64::from(id) * SECOND / 2;
+        let bytes = if is_response {
+            Ip::between(server, client).frame(UDP, &dns((53, 4000), id, [0x81, 0x80], 12))
+        } else {
+            Ip::between(client, server).frame(UDP, &dns((4000, 53), id, [1, 0], 12))
+        };
+        Packet { at: at + if is_response { RTT } else { 0 }, bytes }
+    };
+    // Nine seconds, so that no query is given up.
+    let queries = |is_answered: &dyn Fn(u16) -> bool| -> Vec<Packet> {
+        (0..18)
+            .flat_map(|id| [Some(query(id, false)), is_answered(id).then(|| query(id, true))])
+            .flatten()
+            .collect()
+    };
+    assert_says(
+        &said(&pcap(&queries(&|id| id % 3 == 0))),
+        &["\nnot answered: 10 of 18 DNS queries (2 more waited for less than a second at the end)\n"],
+    );
+    assert!(!said(&pcap(&queries(&|_| true))).contains("not answered"));
+    assert!(
+        !said(&pcap(&queries(&|id| id < 17))).contains("not answered"),
+        "the response may have come later"
+    );
+    assert_says(
+        &said(&pcap(&queries(&|_| false))),
+        &[
+            "not answered: 16 of 18 DNS queries (2 more waited for less than a second at the end): follows from that",
+        ],
+    );
 }
 
 #[test]
