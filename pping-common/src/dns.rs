@@ -1,7 +1,8 @@
 //! DNS queries and their responses (RFC 1035). They belong to no flow: each pending query has an entry of its own.
 //!
 //! A query that is repeated while it is pending gives no sample, because a response may answer either of the two. After
-//! [`DNS_TIMEOUT_SECONDS`] a query counts as unanswered.
+//! [`DNS_TIMEOUT_SECONDS`] a query counts as unanswered. One that is given up sooner, because a newer one takes its place in
+//! a ring ([`crate::rings`]), is counted as given up.
 
 use crate::{
     limits::{DNS_TIMEOUT_SECONDS, SECOND},
@@ -78,6 +79,27 @@ impl Query {
     }
 }
 
+/// A pending query with its place among the [`crate::rings`] of queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PendingQuery {
+    /// The query.
+    pub query: Query,
+    /// Its place. A place may still have the key of a query that was answered, and that was asked again since: then the
+    /// query has another place.
+    pub place: u32,
+    /// Fills up to a multiple of 8.
+    pub reserved: u32,
+}
+
+impl PendingQuery {
+    /// Creates a query that is sent at `now`, ns.
+    #[inline(always)]
+    pub fn sent(now: u64, place: u32) -> Self {
+        Self { query: Query::sent(now), place, reserved: 0 }
+    }
+}
+
 /// Whether a query that was last sent at `since`, ns, counts as unanswered at `now`.
 #[inline(always)]
 pub fn is_unanswered(since: u64, now: u64) -> bool {
@@ -90,6 +112,7 @@ const _: () = {
     assert!(core::mem::offset_of!(QueryKey<Ipv4>, interface) == 14);
     assert!(core::mem::offset_of!(QueryKey<Ipv6>, interface) == 38);
     assert!(size_of::<Query>() == 8);
+    assert!(size_of::<PendingQuery>() == 16);
 };
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //!
 //! 1. [`limits`] has all numbers that both sides need, [`method`] the methods of measuring an RTT, [`bytes`] reads a
 //!    frame within its bounds, and [`hash`] has the hashes with secret keys.
-//! 2. [`parse`] finds the addresses and the transport header.
+//! 2. [`parse`] finds the addresses and the transport header. [`rings`] bounds what a source can begin.
 //! 3. [`dns`] matches queries, which belong to no flow. [`rtt`] has the state of each other method and matches its
 //!    packets.
 //! 4. [`group`] says which samples are counted together, [`hist`] defines their bins, [`pool`] has the memory of the
@@ -41,6 +41,7 @@ pub mod method;
 pub mod model;
 pub mod parse;
 pub mod pool;
+pub mod rings;
 pub mod rtt;
 pub mod series;
 pub mod table;

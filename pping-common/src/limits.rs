@@ -114,9 +114,16 @@ pub const CLOSED_IDLE_SECONDS: u32 = 10;
 /// Seconds that a QUIC flow may be idle. It has no visible end: the close is encrypted.
 pub const QUIC_IDLE_SECONDS: u32 = 60;
 
-/// The share of flows that may be unanswered: one in this many. Beyond it the oldest unanswered flow is evicted, so that
-/// a SYN flood does not keep other flows out.
-pub const UNANSWERED_SHARE: u32 = 8;
+/// The share of flows that need not be proved: one in this many. Beyond it the oldest of them is evicted, so that a flood
+/// does not keep other flows out.
+pub const UNPROVED_SHARE: u32 = 8;
+
+/// Returns how many of `max_flows` flows need not be proved. They never take more than half of the pool of `max_pending`
+/// entries for pending timestamps.
+pub const fn max_unproved(max_flows: u32, max_pending: u32) -> u32 {
+    let (share, half) = (max_flows / UNPROVED_SHARE, max_pending / 2);
+    if share < half { share } else { half }
+}
 
 /// Segments without timestamps after which a flow counts as one without, if its SYN was not seen.
 pub const SEGMENTS_WITHOUT_TIMESTAMPS: u8 = 3;
@@ -143,8 +150,7 @@ pub const DNS_PORT: u16 = 53;
 /// Ports that can be given as those of DNS servers.
 pub const MAX_DNS_PORTS: usize = 7;
 
-/// DNS queries per address family that can be pending at the same time. Beyond that, the least recently used one is
-/// evicted.
+/// DNS queries per address family that can be pending at the same time. Beyond that, the oldest one of a ring is given up.
 pub const MAX_QUERIES: u32 = 32_768;
 
 /// Seconds after which a DNS query counts as unanswered. Resolvers give up after five to ten (resolv.conf(5)).

@@ -104,12 +104,21 @@ pub(crate) fn lease() -> u64 {
 }
 
 #[unsafe(no_mangle)]
-static UNANSWERED: Global<u32> = Global::new(1);
+static UNPROVED_PLACES: Global<u32> = Global::new(1);
 
-/// How many unanswered flows each CPU may have per address family; not 0.
+/// The places in each ring of flows; not 0.
 #[inline(always)]
-pub(crate) fn unanswered() -> u32 {
-    UNANSWERED.load()
+pub(crate) fn unproved_places() -> u32 {
+    UNPROVED_PLACES.load()
+}
+
+#[unsafe(no_mangle)]
+static QUERY_PLACES: Global<u32> = Global::new(1);
+
+/// The places in each ring of DNS queries; not 0.
+#[inline(always)]
+pub(crate) fn query_places() -> u32 {
+    QUERY_PLACES.load()
 }
 
 #[unsafe(no_mangle)]

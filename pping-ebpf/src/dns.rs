@@ -7,7 +7,7 @@
 use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_ktime_get_ns};
 use pping_common::{
     abi::{Counters, Direction, FlowState, SeriesSelector},
-    dns::{Query, QueryKey, is_unanswered},
+    dns::{PendingQuery, Query, QueryKey, is_unanswered},
     parse::Untracked,
     rtt::{Method, Sample},
 };
@@ -16,7 +16,8 @@ use crate::{
     aggregate, config,
     emit::{self, Context},
     launder::launder,
-    maps::{self, Flows, Scratch},
+    maps::{self, Flows, Newcomers, Scratch},
+    rings::SourceRing,
     shared::{Shared, field},
 };
 
@@ -42,7 +43,7 @@ pub(crate) fn message<A: Flows>(
     } else {
         counters.at(field!(Counters, dns_queries)).element(direction as usize).count(1);
         if config::rules().include_local || !maps::is_local(frame.destination) {
-            record_query(counters, &key, now);
+            record_query(counters, &key, scratch, now);
         } else {
             counters.at(field!(Counters, to_this_host)).count(1);
         }
@@ -52,33 +53,92 @@ pub(crate) fn message<A: Flows>(
 
 /// Records a query. If the same query is already pending, that one becomes void.
 #[inline(always)]
-fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) {
-    if let Some(entry) = A::queries().get_ptr_mut(key) {
-        // SAFETY: a map value, valid for the program's run. A query is one number, so it is never read half-written.
-        let query = unsafe { entry.read_volatile() };
-        if !is_unanswered(query.since(), now) {
-            // SAFETY: as above.
-            unsafe { entry.write_volatile(Query::repeated(now)) };
+fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch: &mut Scratch, now: u64) {
+    if let Some(entry) = query(key) {
+        if !is_unanswered(entry.read().since(), now) {
+            entry.write(Query::repeated(now));
             return;
         }
         let is_removed = A::queries().remove(key).is_ok();
         counters.at(field!(Counters, dns_unanswered)).count(u64::from(is_removed));
     }
-    if A::queries().insert(key, &Query::sent(now), u64::from(BPF_NOEXIST)).is_err()
-        && let Some(entry) = A::queries().get_ptr_mut(key)
-    {
-        // Another CPU recorded the same query first.
-        // SAFETY: as above.
-        unsafe { entry.write_volatile(Query::repeated(now)) };
+    let given_up = counters.at(field!(Counters, dns_given_up));
+    let Some(ring) = SourceRing::of::<A>(Newcomers::Queries, &scratch.frame) else { return };
+    let Some(place) = ring.take() else {
+        given_up.count(1);
+        return;
+    };
+    scratch.place = place;
+    launder(scratch);
+    if !make_room(ring, key, scratch) {
+        given_up.count(1);
     }
+    launder(scratch);
+    let pending = PendingQuery::sent(now, scratch.place);
+    if A::queries().insert(key, &pending, u64::from(BPF_NOEXIST)).is_ok() {
+        return;
+    }
+    match query(key) {
+        // Another CPU recorded the same query first.
+        Some(entry) => entry.write(Query::repeated(now)),
+        None => given_up.count(1),
+    }
+}
+
+/// Puts the key of a query into its place. The query that had the place is removed if it is still pending, and finds no other
+/// place: then this returns `false`.
+///
+/// Two CPUs have the same place at the same time only if all other places of the ring were taken in between. Then a query
+/// may lose its place, and stays until it has waited too long.
+#[inline(always)]
+fn make_room<A: Flows>(ring: SourceRing, key: &QueryKey<A>, scratch: &mut Scratch) -> bool {
+    let Some(taken) = A::query_key(scratch.place) else { return true };
+    // SAFETY: a map value, valid for the program's run. The first key in a place is all zeros, and no query's.
+    let old = unsafe { taken.read() };
+    // SAFETY: as above.
+    unsafe { taken.write(*key) };
+    let Some(pending) = pending_at(&old, scratch.place) else { return true };
+    scratch.ahead = ring.ahead_of(scratch.place, |place| {
+        // SAFETY: as above.
+        A::query_key(place).is_some_and(|other| pending_at::<A>(&unsafe { other.read() }, place).is_none())
+    });
+    launder(scratch);
+    if scratch.ahead != 0
+        && let Some(place) = ring.take_ahead(scratch.ahead)
+        && let Some(free) = A::query_key(place)
+    {
+        // SAFETY: as above.
+        unsafe { free.write(old) };
+        pending.at(field!(PendingQuery, place)).write(place);
+        return true;
+    }
+    A::queries().remove(&old).is_err()
+}
+
+/// The pending query with this key, if it has this place.
+#[inline(always)]
+fn pending_at<A: Flows>(key: &QueryKey<A>, place: u32) -> Option<Shared<PendingQuery>> {
+    let pending = pending(key)?;
+    (pending.at(field!(PendingQuery, place)).read() == place).then_some(pending)
+}
+
+/// The pending query with this key.
+#[inline(always)]
+fn query<A: Flows>(key: &QueryKey<A>) -> Option<Shared<Query>> {
+    Some(pending(key)?.at(field!(PendingQuery, query)))
+}
+
+/// The same, with its place.
+#[inline(always)]
+fn pending<A: Flows>(key: &QueryKey<A>) -> Option<Shared<PendingQuery>> {
+    // SAFETY: a map value, valid for the program's run. Its fields are words, so none is read half-written.
+    A::queries().get_ptr_mut(key).map(|pending| unsafe { Shared::new(pending) })
 }
 
 /// Removes and returns the query that a response answers, if one is pending.
 #[inline(always)]
 fn take_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64) -> Option<Query> {
-    let entry = A::queries().get_ptr_mut(key)?;
-    // SAFETY: a map value, valid for the program's run. A query is one number, so it is never read half-written.
-    let query = unsafe { entry.read_volatile() };
+    let query = query(key)?.read();
     // Only one of several CPUs succeeds.
     A::queries().remove(key).ok()?;
     if is_unanswered(query.since(), now) {

@@ -114,11 +114,13 @@ impl<A: Flows> FlowRef<A> {
         directions.of(from).at(field!(HotDirection, newest_tsval))
     }
 
-    /// Whether the flow is unanswered.
+    /// Whether the flow is proved.
     #[inline(always)]
-    pub(crate) fn is_unanswered(self) -> bool {
+    pub(crate) fn is_proved(self) -> bool {
         let directions = self.hot().at(field!(Hot, directions));
-        directions.iter().all(|direction| !direction.at(field!(HotDirection, state)).read().is_begun())
+        let state = |endpoint| directions.of(endpoint).at(field!(HotDirection, state)).read();
+        let number = self.entry.at(field!(HotEntry<A>, key.protocol)).read();
+        flow::is_proved(state(Endpoint::Low), state(Endpoint::High), number)
     }
 
     /// Whether the flow, idle for this many sweeps, has expired.

@@ -35,6 +35,7 @@ mod numbers;
 mod observe;
 mod packet_context;
 mod residence;
+mod rings;
 mod shared;
 mod sweep;
 mod sync;

@@ -16,8 +16,9 @@ use crate::{
     emit::{self, Context},
     flow::{self, DirectionCounter, FlowGuard, FlowRef},
     launder::launder,
-    maps::{self, Flows, RecentFlow, Scratch},
+    maps::{self, Flows, Newcomers, Occupant, RecentFlow, Scratch},
     residence::forwarding,
+    rings::SourceRing,
     shared::{Shared, field},
     sync,
     table::{self, Inserted},
@@ -97,38 +98,67 @@ fn insert_flow<A: Flows>(
     if let Some(cold) = flow.cold() {
         cold.at(field!(Cold, locked.facts)).write(facts);
     }
-    evict_unanswered::<A>(
-        counters,
-        RecentFlow { slot: scratch.slot, tag: scratch.occupant.tag },
-        &mut scratch.recent[A::FAMILY as usize],
-    );
-    Ok(Some(flow))
+    let new = RecentFlow::new(scratch.slot, scratch.occupant.tag);
+    Ok(enter_ring::<A>(counters, new, scratch).then_some(flow))
 }
 
-/// Puts a new flow into this CPU's ring of recent flows in place of the oldest, and evicts that one if it is still unanswered.
+/// Gives a new flow a place in the ring of its source, and evicts the oldest there if that is not proved yet and finds no
+/// other place. Returns `false` if other CPUs hold the ring's lock: then the new flow is evicted, because it has no place.
 #[inline(always)]
-fn evict_unanswered<A: Flows>(counters: Shared<Counters>, new: RecentFlow, position: &mut u32) {
-    *position = if *position + 1 < config::unanswered() { *position + 1 } else { 0 };
-    launder(position);
-    let Some(oldest) = A::recent(*position) else { return };
-    // SAFETY: a map value of this CPU's own, valid for the program's run.
-    let old = unsafe { oldest.replace(new) };
-    if old.tag == 0 || old.slot == new.slot {
-        return;
+fn enter_ring<A: Flows>(counters: Shared<Counters>, new: RecentFlow, scratch: &mut Scratch) -> bool {
+    // What has to go.
+    scratch.recent = new;
+    let ring = SourceRing::of::<A>(Newcomers::Flows, &scratch.frame);
+    let place = ring.and_then(SourceRing::take);
+    if let (Some(ring), Some(place)) = (ring, place) {
+        if let Some(recent) = A::recent(place) {
+            scratch.recent = RecentFlow(sync::exchange(recent, new.0));
+        }
+        launder(scratch);
+        scratch.ahead = 0;
+        if newcomer::<A>(scratch.recent, new).is_some() {
+            scratch.ahead = ring.ahead_of(place, |place| {
+                A::recent(place).is_some_and(|recent| newcomer::<A>(RecentFlow(recent.read()), new).is_none())
+            });
+        }
+        launder(scratch);
+        if scratch.ahead != 0
+            && let Some(free) = ring.take_ahead(scratch.ahead).and_then(A::recent)
+        {
+            scratch.recent = RecentFlow(sync::exchange(free, scratch.recent.0));
+        }
     }
-    // The old flow may be gone by now, and another one may have its slot.
-    let Some((occupant, _)) = table::peek::<A>(old.slot).filter(|(there, _)| there.tag == old.tag) else {
-        return;
-    };
-    let Some(flow) = FlowRef::<A>::new(occupant.entry) else { return };
-    if !flow.is_unanswered() {
-        return;
-    }
-    if let Some(bucket) = table::lock::<A>(old.slot, occupant) {
-        table::remove(old.slot, occupant, bucket, flow);
+    launder(scratch);
+    let old = scratch.recent;
+    let is_in_ring = place.is_some();
+    let unproved = if is_in_ring { newcomer::<A>(old, new) } else { occupant::<A>(old) };
+    if let Some((occupant, flow)) = unproved
+        && let Some(bucket) = table::lock::<A>(old.slot(), occupant)
+    {
+        table::remove(old.slot(), occupant, bucket, flow);
         counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize).count(1);
         counters.at(field!(Counters, evicted)).count(1);
     }
+    is_in_ring
+}
+
+/// The flow in a place of a ring, unless it is proved or gone. It is gone if the new flow has its slot.
+#[inline(always)]
+fn newcomer<A: Flows>(recent: RecentFlow, new: RecentFlow) -> Option<(Occupant, FlowRef<A>)> {
+    if recent.slot() == new.slot() {
+        return None;
+    }
+    occupant(recent).filter(|(_, flow)| !flow.is_proved())
+}
+
+/// The flow in a place of a ring, unless it is gone. Another flow may have its slot by now.
+#[inline(always)]
+fn occupant<A: Flows>(recent: RecentFlow) -> Option<(Occupant, FlowRef<A>)> {
+    if recent.tag() == 0 {
+        return None;
+    }
+    let (occupant, _) = table::peek::<A>(recent.slot()).filter(|(there, _)| there.tag == recent.tag())?;
+    Some((occupant, FlowRef::new(occupant.entry)?))
 }
 
 /// Counts a packet for its flow. Returns what the packet found there, and how it advanced its direction.

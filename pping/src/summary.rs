@@ -154,12 +154,21 @@ mod tests {
             summary(&Counters { dns_queries: [1, 2], ..Counters::ZERO }),
             "1.5 s, 0 packets, 0 samples\nlost: 0 events, 0 lines\n"
         );
-        let counters = Counters { dns_queries: [4, 3], dns_unanswered: 2, evicted: 9, ..Counters::ZERO };
+        let counters = Counters {
+            dns_queries: [4, 3],
+            dns_unanswered: 2,
+            dns_given_up: 1,
+            evicted: 9,
+            ..Counters::ZERO
+        };
         assert_eq!(
             summary(&counters),
             "1.5 s, 0 packets, 0 samples\n\
-             evicted: 9 flows without a reply; raise --max-flows, unless that was a scan or a flood\n\
-             not answered: 2 of 7 DNS queries\nlost: 0 events, 0 lines\n"
+             evicted: 9 flows that were not proved: nobody had answered, or only a SYN; raise --max-flows, unless that was a \
+             scan or a flood\n\
+             not answered: 2 of 7 DNS queries\n\
+             given up: 1 of 7 DNS queries: more waited for a response than there is room for, unless that was a flood\n\
+             lost: 0 events, 0 lines\n"
         );
     }
 

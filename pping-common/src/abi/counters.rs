@@ -158,12 +158,14 @@ counters! {
         retransmissions: [u64; 2],
         /// TCP segments that arrived reordered in flows that are tracked, by [`Direction`].
         reordered: [u64; 2],
-        /// Unanswered flows that were evicted to make room for others.
+        /// Flows that were evicted, before they were proved, to make room for others.
         evicted: u64,
         /// DNS queries by [`Direction`].
         dns_queries: [u64; 2],
         /// DNS queries that were not answered in time.
         dns_unanswered: u64,
+        /// DNS queries that were pending when newer ones took their place, or that found no place.
+        dns_given_up: u64,
         /// DNS responses to pending queries, by response code.
         dns_responses: [u64; 16],
         /// Flow directions that count in the group `other` because their own group found no room.
@@ -187,7 +189,7 @@ counters! {
         /// Packets not recorded because they go to an address of this host, without `--include-local`.
         to_this_host: u64,
         /// Fills up the last cache line.
-        reserved: [u64; 5],
+        reserved: [u64; 4],
     }
 }
 
@@ -245,7 +247,7 @@ const _: () = {
     assert!(core::mem::offset_of!(Counters, traffic) == 0);
     // Counters that few packets touch lie after the lines that most packets touch.
     assert!(core::mem::offset_of!(Counters, untracked) == 64 * 2 * Protocol::COUNT);
-    assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 82);
+    assert!(core::mem::offset_of!(Counters, lost) == 64 * 2 * Protocol::COUNT + 8 * 83);
     assert!(size_of::<Counters>() == 64 * 2 * Protocol::COUNT + 8 * 104);
 };
 

@@ -44,7 +44,7 @@ pub use crate::{
 mod pod {
     use super::{Control, Counters, Emit, Interface, InterfaceName, LedgerEntry, Offsets, Residence};
     use crate::{
-        dns::{Query, QueryKey},
+        dns::{PendingQuery, QueryKey},
         flow::FlowKey,
         group::{GroupKey, Grouping, LabelKey},
         hash::TableKeys,
@@ -64,6 +64,6 @@ mod pod {
     }
 
     pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
-    pod!(LedgerEntry, Offsets, Query, Residence, Rules, Scope, Table, TableKeys);
+    pod!(LedgerEntry, Offsets, PendingQuery, Residence, Rules, Scope, Table, TableKeys);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);
 }

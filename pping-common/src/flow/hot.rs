@@ -435,10 +435,10 @@ impl Hot {
         self.directions.iter().any(|direction| direction.state.lifecycle() == Lifecycle::OPEN)
     }
 
-    /// Whether the flow is unanswered. Unanswered flows are evicted if there are too many.
+    /// Calls [`is_proved`] with the states of this flow.
     #[inline(always)]
-    pub fn is_unanswered(&self) -> bool {
-        !self.directions.iter().any(|direction| direction.state.is_begun())
+    pub fn is_proved(&self, number: u8) -> bool {
+        is_proved(self.state(Endpoint::Low), self.state(Endpoint::High), number)
     }
 
     /// Whether only one endpoint of a TCP flow sent segments, and more than a SYN: the other direction passes elsewhere.
@@ -471,6 +471,21 @@ impl Hot {
         } else {
             Direction::Ingress as u8
         }
+    }
+}
+
+/// Whether a flow with these directions is proved. Flows that are not are evicted if there are too many. `number` is the IP
+/// protocol number.
+///
+/// A TCP flow is proved once both ends have sent a segment after their SYN, so it does not matter whether the handshake was
+/// seen. An answered SYN is not enough: a SYN and a SYN-ACK take no more to forge than a SYN. Other protocols have nothing
+/// that tells more than an answer.
+#[inline(always)]
+pub fn is_proved(low: DirectionState, high: DirectionState, number: u8) -> bool {
+    if number == Segment::NUMBER {
+        low.is_established() && high.is_established()
+    } else {
+        low.is_begun() || high.is_begun()
     }
 }
 

@@ -18,7 +18,7 @@ mod transitions;
 
 pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, fold};
 pub use count::{Behind, DirectionCounts, count};
-pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, Latest, ProtocolState};
+pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, Latest, ProtocolState, is_proved};
 pub use key::{Endpoint, FlowKey};
 pub use lifecycle::{Changes, Lifecycle, Reason};
 pub use locked::{LockedFlow, PendingLookup};

@@ -3,10 +3,10 @@
 use aya_ebpf::{
     bindings::BPF_F_MMAPABLE,
     macros::map,
-    maps::{Array, LruHashMap, PerCpuArray, Stack},
+    maps::{Array, HashMap, Stack},
 };
 use pping_common::{
-    dns::{Query, QueryKey},
+    dns::{PendingQuery, QueryKey},
     flow::{Address, Cold, HotEntry, Ipv4, Ipv6},
     parse::Family,
     rtt::PendingEntry,
@@ -20,7 +20,7 @@ macro_rules! family {
     (
         $address:ty:
         $flows:ident, $cold:ident, $index:ident, $free:ident, $pending:ident, $free_pending:ident, $recent:ident,
-        $queries:ident
+        $queries:ident, $query_keys:ident
     ) => {
         #[map]
         static $flows: Array<HotEntry<$address>> = Array::with_max_entries(1, BPF_F_MMAPABLE);
@@ -41,11 +41,14 @@ macro_rules! family {
         static $free_pending: Stack<u32> = Stack::with_max_entries(1, 0);
 
         #[map]
-        static $recent: PerCpuArray<RecentFlow> = PerCpuArray::with_max_entries(1, 0);
+        static $recent: Array<u64> = Array::with_max_entries(1, 0);
 
         #[map]
-        pub(crate) static $queries: LruHashMap<QueryKey<$address>, Query> =
-            LruHashMap::with_max_entries(1, 0);
+        pub(crate) static $queries: HashMap<QueryKey<$address>, PendingQuery> =
+            HashMap::with_max_entries(1, 0);
+
+        #[map]
+        static $query_keys: Array<QueryKey<$address>> = Array::with_max_entries(1, 0);
 
         impl Flows for $address {
             #[inline(always)]
@@ -83,13 +86,19 @@ macro_rules! family {
             }
 
             #[inline(always)]
-            fn recent(position: u32) -> Option<*mut RecentFlow> {
-                $recent.get_ptr_mut(position)
+            fn recent(place: u32) -> Option<Shared<u64>> {
+                // SAFETY: a value of a map.
+                $recent.get_ptr_mut(place).map(|recent| unsafe { Shared::new(recent) })
             }
 
             #[inline(always)]
-            fn queries() -> &'static LruHashMap<QueryKey<Self>, Query> {
+            fn queries() -> &'static HashMap<QueryKey<Self>, PendingQuery> {
                 &$queries
+            }
+
+            #[inline(always)]
+            fn query_key(place: u32) -> Option<*mut QueryKey<Self>> {
+                $query_keys.get_ptr_mut(place)
             }
         }
     };
@@ -97,8 +106,8 @@ macro_rules! family {
 
 // Each family has its own maps: hashing costs more for longer keys, and most traffic should not pay for IPv6 addresses.
 // Maps that can be mapped to user space begin at a page, so that their elements are aligned to cache lines.
-family!(Ipv4: FLOWS_V4, COLD_V4, INDEX_V4, FREE_V4, PENDING_V4, FREE_PENDING_V4, RECENT_V4, QUERIES_V4);
-family!(Ipv6: FLOWS_V6, COLD_V6, INDEX_V6, FREE_V6, PENDING_V6, FREE_PENDING_V6, RECENT_V6, QUERIES_V6);
+family!(Ipv4: FLOWS_V4, COLD_V4, INDEX_V4, FREE_V4, PENDING_V4, FREE_PENDING_V4, RECENT_V4, QUERIES_V4, QUERY_KEYS_V4);
+family!(Ipv6: FLOWS_V6, COLD_V6, INDEX_V6, FREE_V6, PENDING_V6, FREE_PENDING_V6, RECENT_V6, QUERIES_V6, QUERY_KEYS_V6);
 
 /// Seed, size and use of the two tables.
 #[map]
@@ -114,14 +123,29 @@ pub(crate) struct Occupant {
     pub(crate) entry: u32,
 }
 
-/// A flow that this CPU inserted.
+/// A flow in a ring: its slot, and the tag of its key above that; 0 for none. It is one number, so that it is replaced at
+/// once.
 #[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct RecentFlow {
+#[repr(transparent)]
+pub(crate) struct RecentFlow(pub(crate) u64);
+
+impl RecentFlow {
+    #[inline(always)]
+    pub(crate) fn new(slot: Slot, tag: u32) -> Self {
+        Self(u64::from(tag) << 32 | u64::from(slot.0))
+    }
+
     /// Its slot.
-    pub(crate) slot: Slot,
+    #[inline(always)]
+    pub(crate) fn slot(self) -> Slot {
+        Slot(self.0 as u32)
+    }
+
     /// The tag of its key, or 0 for none.
-    pub(crate) tag: u32,
+    #[inline(always)]
+    pub(crate) fn tag(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 /// An address family's flows, and its queries.
@@ -144,12 +168,14 @@ pub(crate) trait Flows: Address + PartialEq + 'static {
     /// The stack of free numbers of the pool's entries.
     fn free_pending() -> &'static Stack<u32>;
 
-    /// An element of this CPU's ring of recent flows. A new flow replaces the oldest, which is evicted if it is still unanswered.
-    fn recent(position: u32) -> Option<*mut RecentFlow>;
+    /// A place in the rings of flows: the number of a [`RecentFlow`].
+    fn recent(place: u32) -> Option<Shared<u64>>;
 
-    /// Pending DNS queries. If the map is full, the least recently used one makes room. The agent makes the map larger
-    /// if DNS is measured.
-    fn queries() -> &'static LruHashMap<QueryKey<Self>, Query>;
+    /// Pending DNS queries. The agent makes the map larger if DNS is measured.
+    fn queries() -> &'static HashMap<QueryKey<Self>, PendingQuery>;
+
+    /// A place in the rings of queries: the key of the query that took it.
+    fn query_key(place: u32) -> Option<*mut QueryKey<Self>>;
 }
 
 /// The table of a family.

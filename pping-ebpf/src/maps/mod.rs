@@ -4,6 +4,7 @@ mod events;
 mod flows;
 mod interfaces;
 mod residence;
+mod rings;
 mod scratch;
 mod series;
 mod sweep;
@@ -12,6 +13,7 @@ pub(crate) use events::EVENTS;
 pub(crate) use flows::{Flows, Occupant, QUERIES_V4, QUERIES_V6, RecentFlow, table};
 pub(crate) use interfaces::{counters, interface, interface_at, is_excluded, is_local};
 pub(crate) use residence::{followed, passing, queue_target, residence, until_followed};
+pub(crate) use rings::{Newcomers, Ring, ring};
 pub(crate) use scratch::{Copies, Scratch, scratch};
 pub(crate) use series::{
     Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series, label,

@@ -9,7 +9,10 @@ use pping_common::{
     table::Slot,
 };
 
-use super::{flows::Occupant, series::Target};
+use super::{
+    flows::{Occupant, RecentFlow},
+    series::Target,
+};
 
 #[map]
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
@@ -61,10 +64,14 @@ pub(crate) struct Scratch {
     pub(crate) from: Endpoint,
     /// The slot of the flow.
     pub(crate) slot: Slot,
+    /// The flow that has to leave a ring.
+    pub(crate) recent: RecentFlow,
+    /// The place of a DNS query in the rings.
+    pub(crate) place: u32,
+    /// How many places ahead in a ring the first free one is; 0 if none is near.
+    pub(crate) ahead: u32,
     /// The occupant of that slot.
     pub(crate) occupant: Occupant,
-    /// The position of the last new flow in the ring of recent flows, by family.
-    pub(crate) recent: [u32; 2],
 }
 
 /// Copies of what other CPUs look at while a flow is locked, for [`pping_common::flow::LockedFlow`].

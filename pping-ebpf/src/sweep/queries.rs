@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use pping_common::{
     abi::Counters,
-    dns::{Query, QueryKey, is_unanswered},
+    dns::{PendingQuery, QueryKey, is_unanswered},
     flow::{Ipv4, Ipv6},
 };
 
@@ -17,8 +17,8 @@ use crate::{
 
 #[inline(always)]
 pub(super) fn visit_query<A: Flows>(key: &QueryKey<A>) {
-    if let Some(query) = A::queries().get_ptr_mut(key) {
-        expire_query(key, query);
+    if let Some(pending) = A::queries().get_ptr_mut(key) {
+        expire_query(key, pending);
     }
 }
 
@@ -35,31 +35,31 @@ pub(super) fn walk_through_v6() {
 extern "C" fn expire_query_v4(
     _: *mut c_void,
     key: *const QueryKey<Ipv4>,
-    query: *mut Query,
+    pending: *mut PendingQuery,
     _: *mut c_void,
 ) -> i64 {
-    expire_query(key, query);
+    expire_query(key, pending);
     CONTINUE
 }
 
 extern "C" fn expire_query_v6(
     _: *mut c_void,
     key: *const QueryKey<Ipv6>,
-    query: *mut Query,
+    pending: *mut PendingQuery,
     _: *mut c_void,
 ) -> i64 {
-    expire_query(key, query);
+    expire_query(key, pending);
     CONTINUE
 }
 
 /// Removes a query if it has waited too long, or if the agent cuts off all flows.
 #[inline(always)]
-fn expire_query<A: Flows>(key: *const QueryKey<A>, query: *const Query) {
+fn expire_query<A: Flows>(key: *const QueryKey<A>, pending: *const PendingQuery) {
     let Some(sweep) = maps::sweep() else { return };
     // SAFETY: an element of the map, and the sweep has been written. A query is one number, so it is never read half-written.
-    let (interface, since, sweep) =
-        unsafe { ((*key).interface, query.read_volatile().since(), sweep.read_volatile()) };
-    if sweep.cut_off == 0 && !is_unanswered(since, sweep.now) {
+    let (interface, query, sweep) =
+        unsafe { ((*key).interface, (&raw const (*pending).query).read_volatile(), sweep.read_volatile()) };
+    if sweep.cut_off == 0 && !is_unanswered(query.since(), sweep.now) {
         return;
     }
     let Some(counters) = maps::counters(interface) else { return };

@@ -66,6 +66,26 @@ pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Share
     None
 }
 
+/// Takes the next `numbers` from a counter, whose lock is `busy`. Returns the first. `None` if other CPUs hold the lock.
+#[inline(always)]
+pub(crate) fn claim(counter: Shared<u32>, busy: Shared<u32>, numbers: u32) -> Option<u32> {
+    if !take::<ATTEMPTS>(busy.as_ptr()) {
+        return None;
+    }
+    let number = counter.read();
+    counter.write(number.wrapping_add(numbers));
+    release(busy.as_ptr());
+    Some(number)
+}
+
+/// Replaces a number, and returns the old one, but not atomically: of what two CPUs write at the same time, one is lost.
+#[inline(always)]
+pub(crate) fn exchange(number: Shared<u64>, new: u64) -> u64 {
+    let old = number.read();
+    number.write(new);
+    old
+}
+
 /// Raises two numbers to at least these values. Fails if another CPU has the lock `busy` and keeps it.
 #[inline(always)]
 pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {

@@ -45,6 +45,21 @@ pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Share
     Some(number)
 }
 
+/// Takes the next `numbers` from a counter. Returns the first.
+#[inline(always)]
+#[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
+pub(crate) fn claim(counter: Shared<u32>, _busy: Shared<u32>, numbers: u32) -> Option<u32> {
+    // SAFETY: as above.
+    Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter.as_ptr(), numbers) })
+}
+
+/// Replaces a number, and returns the old one.
+#[inline(always)]
+pub(crate) fn exchange(number: Shared<u64>, new: u64) -> u64 {
+    // SAFETY: a field of a map value, which is valid and aligned for the program's run.
+    unsafe { atomic_xchg::<u64, { AtomicOrdering::AcqRel }>(number.as_ptr(), new) }
+}
+
 /// Raises two numbers to at least these values. Gives up on a number if other CPUs raise it [`RAISES`] times in a row,
 /// each time by less.
 #[inline(always)]

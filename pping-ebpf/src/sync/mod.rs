@@ -17,7 +17,9 @@ pub(crate) use add::{add, add_32};
 use add_only as with;
 #[cfg(not(feature = "add-only"))]
 use fetch as with;
-pub(crate) use with::{HAS_REPLACE, claim_next, fetch_add_1, publish, raise, replace, set_bits, unlock};
+pub(crate) use with::{
+    HAS_REPLACE, claim, claim_next, exchange, fetch_add_1, publish, raise, replace, set_bits, unlock,
+};
 
 /// Takes the lock of a flow; `false` when another CPU has it and keeps it.
 #[inline(always)]

@@ -9,7 +9,7 @@ use std::{
 
 use pping_common::{
     abi::Counters,
-    limits::{MAX_QUERIES, UNANSWERED_SHARE},
+    limits::{MAX_QUERIES, max_unproved},
 };
 use tokio::{
     io::{Interest, unix::AsyncFd},
@@ -211,7 +211,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         dns_ports: config.dns_ports,
         max_flows: config.max_flows,
         max_pending: config.live.max_pending,
-        max_unanswered: config.max_flows / UNANSWERED_SHARE,
+        max_unproved: max_unproved(config.max_flows, config.live.max_pending),
         max_queries: MAX_QUERIES.min(config.max_flows),
         decap: config.decap,
         emit: config.emit(),

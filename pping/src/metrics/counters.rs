@@ -272,6 +272,12 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
             &|counters| vec![(vec![], counters.dns_unanswered)],
         ),
         each(
+            "pping_dns_given_up",
+            "DNS queries that were given up while they waited for a response, because newer ones took their place",
+            counter,
+            &|counters| vec![(vec![], counters.dns_given_up)],
+        ),
+        each(
             "pping_echo_requests",
             "Echo requests in tracked flows; one that is sent again while it is pending is not counted again",
             counter,
@@ -320,7 +326,7 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
         }),
         each(
             "pping_flows_pushed_out",
-            "Flows without a reply that were evicted to make room",
+            "Flows that were evicted to make room before they were proved: nobody had answered, or only a SYN",
             counter,
             &|counters| vec![(vec![], counters.evicted)],
         ),

@@ -158,7 +158,7 @@ fn unit(name: &str) -> &'static str {
         "pping_tcp_retransmissions"
         | "pping_tcp_out_of_order_segments"
         | "pping_group_tcp_retransmissions" => "{segment}",
-        "pping_dns_queries" | "pping_dns_unanswered" => "{query}",
+        "pping_dns_queries" | "pping_dns_unanswered" | "pping_dns_given_up" => "{query}",
         "pping_dns_responses" | "pping_echo_replies" => "{response}",
         "pping_flows" | "pping_flows_opened" | "pping_flows_closed" | "pping_flows_pushed_out" => "{flow}",
         "pping_map_entries" | "pping_map_capacity" => "{entry}",

@@ -9,6 +9,7 @@ mod player;
 mod progress;
 mod queries;
 mod report;
+mod rings;
 mod series;
 mod settings;
 mod survey;
@@ -29,7 +30,10 @@ pub use engine::Engine;
 use ipnet::IpNet;
 #[cfg(feature = "live")]
 pub(crate) use player::{Command, Player, Position};
-use pping_common::parse::Untracked;
+use pping_common::{
+    limits::{MAX_QUERIES, max_unproved},
+    parse::Untracked,
+};
 pub use report::{Echoes, QueriesLeft, Report, TcpFlows, UnopenedTunnels};
 pub use settings::Settings;
 pub use survey::{Survey, Surveyed};
@@ -302,6 +306,8 @@ fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
         labels: Arc::new(Lookup::new(listed.iter().copied())),
         max_groups: aggregation.max_groups,
         exclude: aggregation.exclude.clone(),
+        max_unproved: max_unproved(config.max_flows, config.live.max_pending),
+        max_queries: MAX_QUERIES.min(config.max_flows),
         emit: config.emit(),
         dns_ports: config.dns_ports,
         worst: aggregation.worst.map(|limit| (limit, aggregation.worst_evidence)),

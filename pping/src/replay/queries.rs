@@ -12,6 +12,8 @@ use pping_common::{
     limits::{MAX_QUERIES, SECOND},
 };
 
+use super::rings::{Entered, Rings};
+
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
 
@@ -47,6 +49,17 @@ struct PendingQuery {
     asked: u64,
     /// Its number in the order in which queries were sent.
     number: u64,
+    /// Its place in the rings.
+    place: u32,
+}
+
+/// What became of other queries when one was sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    /// Those that turned out to be unanswered.
+    pub(super) unanswered: u64,
+    /// Those whose place was taken while they were pending.
+    pub(super) given_up: u64,
 }
 
 /// The queries of an address family, by what their response has in common with them. The hash has a seed of its own, so no
@@ -56,32 +69,54 @@ pub(super) struct Queries<K> {
     /// Queries in the order in which they were sent, the oldest first. Queries that are no longer pending may still be in it.
     asked: VecDeque<(u64, K)>,
     numbers: u64,
+    rings: Rings<K>,
 }
 
 impl<K> Default for Queries<K> {
     fn default() -> Self {
-        Self { pending: HashMap::default(), asked: VecDeque::new(), numbers: 0 }
+        Self { pending: HashMap::default(), asked: VecDeque::new(), numbers: 0, rings: Rings::default() }
     }
 }
 
 impl<K: Copy + Eq + Hash> Queries<K> {
     /// Adds a query from a packet at `now`, ns. If the same query is pending already, it is void from now on: its response gives no
-    /// RTT. Returns how many queries turned out to be unanswered.
-    pub(super) fn insert(&mut self, key: K, now: u64, elapsed: Elapsed) -> u64 {
+    /// RTT. Otherwise it takes a place in `ring`, the number of a ring and its places.
+    pub(super) fn insert(
+        &mut self,
+        key: K,
+        (ring, places): (u32, u32),
+        now: u64,
+        elapsed: Elapsed,
+    ) -> Outcome {
         let elapsed = elapsed.elapsed;
-        let before = self.pending.get(&key).map(|pending| is_unanswered(pending.asked, elapsed));
-        let query = if before == Some(false) { Query::repeated(now) } else { Query::sent(now) };
-        if before.is_none() && self.pending.len() >= MAX_QUERIES as usize {
-            self.make_room();
-        }
+        let mut outcome = Outcome::default();
+        let known =
+            self.pending.get(&key).map(|pending| (pending.place, is_unanswered(pending.asked, elapsed)));
+        let (place, query) = match known {
+            Some((place, false)) => (place, Query::repeated(now)),
+            _ => {
+                outcome.unanswered = u64::from(self.pending.remove(&key).is_some());
+                // What has a place may have been answered, and asked again since: then it has another place.
+                let is_pending =
+                    |other: &K, place| self.pending.get(other).is_some_and(|it| it.place == place);
+                let Entered { place, moved, evicted } = self.rings.enter(ring, places, key, is_pending);
+                if let Some((old, place)) = moved
+                    && let Some(pending) = self.pending.get_mut(&old)
+                {
+                    pending.place = place;
+                }
+                outcome.given_up = u64::from(evicted.is_some_and(|old| self.pending.remove(&old).is_some()));
+                (place, Query::sent(now))
+            }
+        };
         self.numbers += 1;
-        self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers });
+        self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers, place });
         self.asked.push_back((self.numbers, key));
         if self.asked.len() > 2 * MAX_QUERIES as usize {
             let pending = &self.pending;
             self.asked.retain(|(number, key)| pending.get(key).is_some_and(|it| it.number == *number));
         }
-        u64::from(before == Some(true))
+        outcome
     }
 
     /// Removes the query that a response answers. Returns it, and whether it has waited too long.
@@ -112,16 +147,6 @@ impl<K: Copy + Eq + Hash> Queries<K> {
         let has_waited = |it: &&PendingQuery| elapsed.elapsed.saturating_sub(it.asked) >= UNDECIDED;
         let unanswered = self.pending.values().filter(has_waited).count();
         (unanswered as u64, (self.pending.len() - unanswered) as u64)
-    }
-
-    /// Removes the query that was sent the longest ago.
-    fn make_room(&mut self) {
-        while let Some((number, key)) = self.asked.pop_front() {
-            if self.pending.get(&key).is_some_and(|pending| pending.number == number) {
-                self.pending.remove(&key);
-                return;
-            }
-        }
     }
 }
 
@@ -213,7 +238,7 @@ mod tests {
     fn what_was_just_asked_is_not_left_unanswered() {
         let mut queries = Queries::default();
         for number in 0..3 {
-            queries.insert(key(number), 0, at(u64::from(number) * SECOND));
+            queries.insert(key(number), RING, 0, at(u64::from(number) * SECOND));
         }
         assert_eq!(
             [SECOND, 2 * SECOND, 3 * SECOND].map(|elapsed| queries.left(at(elapsed))),
@@ -221,20 +246,32 @@ mod tests {
         );
     }
 
+    /// Places in a ring.
+    const PLACES: u32 = 4096;
+
+    /// The ring of all queries, unless a test says otherwise.
+    const RING: (u32, u32) = (3, PLACES);
+
+    const NONE: Outcome = Outcome { unanswered: 0, given_up: 0 };
+    const ONE_UNANSWERED: Outcome = Outcome { unanswered: 1, given_up: 0 };
+    const ONE_GIVEN_UP: Outcome = Outcome { unanswered: 0, given_up: 1 };
+
     #[test]
-    fn who_was_asked_about_least_recently_makes_room() {
+    fn the_oldest_of_a_ring_makes_room_and_is_counted() {
         let mut queries = Queries::default();
-        for number in 0..MAX_QUERIES {
-            queries.insert(key(number), 1, at(u64::from(number)));
+        queries.insert(key(1 << 30), (2, PLACES), 1, at(0));
+        for number in 0..PLACES {
+            assert_eq!(queries.insert(key(number), RING, 1, at(u64::from(number))), NONE);
         }
-        // This query is no longer the oldest.
-        queries.insert(key(0), 2, at(50_000));
-        queries.take(&key(5), at(50_000)).unwrap();
-        for number in 0..4 {
-            queries.insert(key(100_000 + number), 3, at(60_000));
-        }
-        assert_eq!(queries.pending.len(), MAX_QUERIES as usize);
-        for (number, is_there) in [(0, true), (1, false), (2, false), (3, false), (4, true), (5, false)] {
+        assert_eq!(queries.insert(key(0), RING, 2, at(50_000)), NONE, "it keeps its place");
+        queries.take(&key(2), at(50_000)).unwrap();
+        queries.take(&key(3), at(50_000)).unwrap();
+        assert_eq!(queries.insert(key(100_000), RING, 3, at(60_000)), ONE_GIVEN_UP, "that was 0");
+        assert_eq!(queries.insert(key(3), RING, 3, at(60_000)), ONE_GIVEN_UP, "that was 1");
+        assert_eq!(queries.insert(key(100_001), RING, 3, at(60_000)), NONE, "2 was answered");
+        assert_eq!(queries.insert(key(100_002), RING, 3, at(60_000)), NONE, "3 has another place");
+        for (number, is_there) in [(0, false), (1, false), (2, false), (3, true), (4, true), (1 << 30, true)]
+        {
             assert_eq!(queries.pending.contains_key(&key(number)), is_there, "{number}");
         }
     }
@@ -242,9 +279,9 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_however_much_is_asked_and_answered() {
         let mut queries = Queries::default();
-        queries.insert(key(1 << 31), 0, at(0));
+        queries.insert(key(1 << 31), (2, PLACES), 0, at(0));
         for number in 0..5 * MAX_QUERIES {
-            queries.insert(key(number), 1, at(1));
+            queries.insert(key(number), RING, 1, at(1));
             queries.take(&key(number), at(1)).unwrap();
         }
         assert_eq!(queries.pending.len(), 1);
@@ -257,11 +294,11 @@ mod tests {
     fn each_query_is_given_up_once() {
         let mut queries = Queries::default();
         for number in 0..4 {
-            assert_eq!(queries.insert(key(number), 0, at(u64::from(number))), 0);
+            assert_eq!(queries.insert(key(number), RING, 0, at(u64::from(number))), NONE);
         }
         assert_eq!(queries.expire(at(TIMEOUT - 1)), 0);
-        assert_eq!(queries.insert(key(0), 0, at(TIMEOUT)), 1, "it is pending again");
-        assert_eq!(queries.insert(key(2), 0, at(TIMEOUT + 1)), 0, "it is void, and waits from then");
+        assert_eq!(queries.insert(key(0), RING, 0, at(TIMEOUT)), ONE_UNANSWERED, "it is pending again");
+        assert_eq!(queries.insert(key(2), RING, 0, at(TIMEOUT + 1)), NONE, "it is void, and waits from then");
         assert!(queries.take(&key(1), at(TIMEOUT + 1)).unwrap().1, "answered too late");
         assert_eq!(queries.expire(at(TIMEOUT + 5)), 1);
         assert_eq!(queries.expire(at(2 * TIMEOUT + 1)), 2);

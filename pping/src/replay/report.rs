@@ -57,6 +57,8 @@ pub struct Echoes {
     pub unanswered: u64,
     /// Those of the last second that had no reply before the capture ended.
     pub undecided: u64,
+    /// Those that were given up because too many were pending.
+    pub given_up: u64,
 }
 
 /// The DNS queries of the last 10 s that had no response before the capture ended. No counter has them.

@@ -6,7 +6,8 @@ use ipnet::IpNet;
 use pping_common::{
     abi::Emit,
     group::Grouping,
-    limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, UNANSWERED_SHARE},
+    hash::{TableKeys, siphash},
+    limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, MAX_QUERIES, max_unproved},
     parse::{Decap, Scope},
     rtt::Rules,
 };
@@ -22,8 +23,12 @@ pub struct Settings {
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// The highest number of flows of each address family.
     pub max_flows: u32,
-    /// How many of these flows may be unanswered.
-    pub max_unanswered: u32,
+    /// How many of these flows need not be proved.
+    pub max_unproved: u32,
+    /// How many DNS queries of each address family may be pending.
+    pub max_queries: u32,
+    /// The keys by which sources share rings.
+    pub ring_keys: TableKeys,
     /// The tunnels to decapsulate.
     pub decap: Decap,
     /// The grouping of flow directions.
@@ -47,7 +52,9 @@ impl Settings {
             rules,
             dns_ports: Scope::ALL.dns_ports,
             max_flows,
-            max_unanswered: max_flows / UNANSWERED_SHARE,
+            max_unproved: max_unproved(max_flows, max_flows),
+            max_queries: MAX_QUERIES,
+            ring_keys: ring_keys(),
             decap,
             grouping: Grouping::NONE,
             labels: Arc::default(),
@@ -57,4 +64,13 @@ impl Settings {
             worst: None,
         }
     }
+}
+
+/// Keys that are no secret, so that the same file has the same result each time.
+fn ring_keys() -> TableKeys {
+    let mut number = 0;
+    TableKeys::random(|| {
+        number += 1;
+        siphash([1, 0], [number])
+    })
 }

@@ -9,7 +9,7 @@ use pping_common::{
     limits::SECOND,
 };
 
-use super::report::Report;
+use super::{report::Report, rings::Rings};
 
 /// The time that a packet may be behind the newest of its flow before the clock counts as set back, ns.
 const SETBACK: u64 = SECOND;
@@ -63,15 +63,13 @@ pub(super) struct Table<A> {
     flows: IndexMap<FlowKey<A>, Entry, RandomState>,
     /// The second of the last sweep.
     swept: u64,
-    /// A ring of the newest flows: each replaces the oldest in it, which is evicted if it is still unanswered.
-    recent: Vec<FlowKey<A>>,
-    /// The position of the next flow in the ring.
-    next_recent: usize,
+    /// The rings of new flows.
+    rings: Rings<FlowKey<A>>,
 }
 
 impl<A> Default for Table<A> {
     fn default() -> Self {
-        Self { flows: IndexMap::default(), swept: 0, recent: Vec::new(), next_recent: 0 }
+        Self { flows: IndexMap::default(), swept: 0, rings: Rings::default() }
     }
 }
 
@@ -108,20 +106,15 @@ impl<A: Address + Eq + Hash> Table<A> {
         self.flows.get_index_of(key)
     }
 
-    /// Puts a new flow into the ring of `capacity` flows, and evicts the oldest in it if it is still unanswered.
-    pub(super) fn evict_unanswered(&mut self, key: FlowKey<A>, capacity: usize, report: &mut Report) {
-        let Some(oldest) = self.recent.get_mut(self.next_recent % capacity) else {
-            self.recent.push(key);
-            self.next_recent += 1;
-            return;
+    /// Gives a new flow a place in a ring of `places`, and evicts the oldest there if that is not proved yet and finds no other
+    /// place.
+    pub(super) fn enter_ring(&mut self, key: FlowKey<A>, (ring, places): (u32, u32), report: &mut Report) {
+        let flows = &self.flows;
+        let is_newcomer = |other: &FlowKey<A>, _| {
+            *other != key && flows.get(other).is_some_and(|entry| !entry.flow.hot.is_proved(other.protocol))
         };
-        self.next_recent = (self.next_recent + 1) % capacity;
-        let old = std::mem::replace(oldest, key);
-        if old != key
-            && let Some((index, _, entry)) = self.flows.get_full(&old)
-            && entry.flow.hot.is_unanswered()
-        {
-            self.flows.swap_remove_index(index);
+        if let Some(old) = self.rings.enter(ring, places, key, is_newcomer).evicted {
+            self.flows.swap_remove(&old);
             report.counters.entries_deleted[A::FAMILY as usize] += 1;
             report.counters.evicted += 1;
         }

@@ -7,7 +7,9 @@ use pping_common::{
     abi::{Contender, Direction, Endpoints, SeriesKey, Tally},
     dns::QueryKey,
     flow::{Address, Endpoint, Facts, Flow, FlowKey, Noted},
+    limits::MAX_QUERIES,
     parse::{Decap, Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
+    rings,
     rtt::{Effect, Method, Progress, Sample},
 };
 
@@ -240,8 +242,7 @@ impl Tracked<'_> {
         let max_flows = self.settings.max_flows as usize;
         table.insert(key, entry, max_flows, (now, second), self.report).ok_or(Untracked::MapFull)?;
         self.report.counters.entries_made[A::FAMILY as usize] += 1;
-        let unanswered = self.settings.max_unanswered.max(1) as usize;
-        table.evict_unanswered(key, unanswered, self.report);
+        table.enter_ring(key, self.ring::<A>(self.settings.max_unproved), self.report);
         table.index(&key).ok_or(Untracked::MapFull)
     }
 
@@ -260,7 +261,10 @@ impl Tracked<'_> {
         if !dns.is_response {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
-                self.report.counters.dns_unanswered += queries.insert(key, now, elapsed);
+                let ring = self.ring::<A>(self.settings.max_queries);
+                let others = queries.insert(key, ring, now, elapsed);
+                self.report.counters.dns_unanswered += others.unanswered;
+                self.report.counters.dns_given_up += others.given_up;
             } else {
                 self.report.counters.to_this_host += 1;
             }
@@ -286,7 +290,8 @@ impl Tracked<'_> {
         (key, from): (FlowKey<A>, Endpoint),
         (asked, elapsed): (&mut Asked<A>, Elapsed),
     ) {
-        let (echo, count) = (self.frame.transport.echo, &mut self.report.echoes);
+        let (echo, ring) = (self.frame.transport.echo, self.ring::<A>(MAX_QUERIES));
+        let count = &mut self.report.echoes;
         if echo.is_reply {
             let request: EchoKey<A> = (key, from.other() as u8, echo.sequence);
             let is_late = asked.echoes.take(&request, elapsed).is_some_and(|(_, is_late)| is_late);
@@ -294,8 +299,15 @@ impl Tracked<'_> {
         } else {
             let request: EchoKey<A> = (key, from as u8, echo.sequence);
             count.requests += 1;
-            count.unanswered += asked.echoes.insert(request, self.metadata.now, elapsed);
+            let others = asked.echoes.insert(request, ring, self.metadata.now, elapsed);
+            count.unanswered += others.unanswered;
+            count.given_up += others.given_up;
         }
+    }
+
+    /// The ring for what the packet's source begins, and its places if all rings have room for `newcomers`.
+    fn ring<A: Address>(&self, newcomers: u32) -> (u32, u32) {
+        (rings::of(A::of(self.frame.source), &self.settings.ring_keys), rings::places(newcomers))
     }
 
     fn is_excluded(&self) -> bool {

@@ -193,7 +193,13 @@ impl Replayed {
 
     /// Says how many echo requests had no reply.
     fn write_echoes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Echoes { requests, unanswered, undecided } = self.echoes;
+        let Echoes { requests, unanswered, undecided, given_up } = self.echoes;
+        if given_up > 0 {
+            writeln!(
+                f,
+                "given up: {given_up} of {requests} echo requests: more waited for their replies than there is room for"
+            )?;
+        }
         if unanswered == 0 {
             return Ok(());
         }

@@ -39,6 +39,7 @@ pub(super) fn write(
         evicted,
         dns_queries,
         dns_unanswered,
+        dns_given_up,
         groups_refused,
         unaggregated,
         one_way_flows,
@@ -96,8 +97,8 @@ pub(super) fn write(
             "evicted",
             *evicted,
             "flow",
-            " without a reply",
-            "; raise --max-flows, unless that was a scan or a flood",
+            " that were not proved",
+            ": nobody had answered, or only a SYN; raise --max-flows, unless that was a scan or a flood",
         ),
     ] {
         if count > 0 {
@@ -112,6 +113,13 @@ pub(super) fn write(
             write!(f, " ({undecided} more waited for less than a second at the end)")?;
         }
         writeln!(f, "{why}")?;
+    }
+    if *dns_given_up > 0 {
+        writeln!(
+            f,
+            "given up: {dns_given_up} of {queries} DNS queries: more waited for a response than there is room for, unless that \
+             was a flood"
+        )?;
     }
     if *contended > 0 {
         writeln!(f, "not matched: {} while another CPU had their flow locked", Count(*contended, "packet"))?;

@@ -18,6 +18,7 @@ use pping_common::{
         FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING,
     },
     parse::Scope,
+    rings::{self, RINGS},
     table::{self, Table},
 };
 
@@ -201,10 +202,10 @@ fn open_with(
     let max_labels =
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
     let scope = Scope { methods: options.rules.methods, dns_ports: options.dns_ports };
-    let unanswered = options.unanswered_per_cpu()?;
+    let unproved_places = rings::places(options.max_unproved);
     let buckets = table::bucket_count(options.max_flows);
     // A map needs at least one entry.
-    let queries = if options.has_dns() { options.max_queries } else { 1 };
+    let query_places = if options.has_dns() { rings::places(options.max_queries) } else { 1 };
     let (has_residence, every) = (options.residence.is_some(), options.residence.unwrap_or(0));
     let offsets = if every == 0 { Offsets::default() } else { residence::offsets()? };
     let residence = u32::from(has_residence);
@@ -218,7 +219,8 @@ fn open_with(
         .override_global("RULES", &options.rules, true)
         .override_global("TABLE_KEYS", &keys, true)
         .override_global("SCOPE", &scope, true)
-        .override_global("UNANSWERED", &unanswered, true)
+        .override_global("UNPROVED_PLACES", &unproved_places, true)
+        .override_global("QUERY_PLACES", &query_places, true)
         .override_global("DECAP", &options.decap, true)
         .override_global("EMIT", &options.emit, true)
         .override_global("GROUPING", &options.grouping, true)
@@ -248,14 +250,16 @@ fn open_with(
         .map_max_entries("FREE_PENDING_V6", options.pending_entries())
         .map_max_entries("INDEX_V4", buckets)
         .map_max_entries("INDEX_V6", buckets)
-        .map_max_entries("RECENT_V4", unanswered)
-        .map_max_entries("RECENT_V6", unanswered)
+        .map_max_entries("RECENT_V4", RINGS * unproved_places)
+        .map_max_entries("RECENT_V6", RINGS * unproved_places)
         .map_max_entries("RESIDENCES", only_if(has_residence, residence::ENTRIES))
         // One more for the super-packet that is found by its content.
         .map_max_entries("FOLLOWED", only_if(every != 0, FOLLOWED_PAIRS + 1))
         .map_max_entries("PASSING", only_if(has_residence, MAX_PASSING))
-        .map_max_entries("QUERIES_V4", queries)
-        .map_max_entries("QUERIES_V6", queries);
+        .map_max_entries("QUERIES_V4", RINGS * query_places)
+        .map_max_entries("QUERIES_V6", RINGS * query_places)
+        .map_max_entries("QUERY_KEYS_V4", RINGS * query_places)
+        .map_max_entries("QUERY_KEYS_V6", RINGS * query_places);
     if let Some(pins) = pins {
         loader.map_max_entries("LEDGER", options.max_ledger_entries());
         for map in &PINNED_MAPS {

@@ -6,14 +6,14 @@ use pping_common::{
     hash::TableKeys,
     limits::{
         DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_INTERFACES, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP,
-        UNANSWERED_SHARE,
+        max_unproved,
     },
     parse::{Decap, Scope},
     pool,
     rtt::{Method, Rules},
 };
 
-use crate::kernel::{Error, features::DisabledFeatures};
+use crate::kernel::features::DisabledFeatures;
 
 /// The options that are fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,8 @@ pub struct LoadOptions {
     pub max_flows: u32,
     /// Flows per address family that may have something pending.
     pub max_pending: u32,
-    /// Flows per address family that may be unanswered.
-    pub max_unanswered: u32,
+    /// Flows per address family that need not be proved.
+    pub max_unproved: u32,
     /// DNS queries per address family that may be pending.
     pub max_queries: u32,
     /// The tunnels inside which packets are measured.
@@ -62,7 +62,7 @@ impl LoadOptions {
         dns_ports: Scope::ALL.dns_ports,
         max_flows: DEFAULT_MAX_FLOWS,
         max_pending: DEFAULT_MAX_FLOWS,
-        max_unanswered: DEFAULT_MAX_FLOWS / UNANSWERED_SHARE,
+        max_unproved: max_unproved(DEFAULT_MAX_FLOWS, DEFAULT_MAX_FLOWS),
         max_queries: MAX_QUERIES,
         decap: Decap::NONE,
         emit: Emit(Emit::SAMPLES.0 | Emit::FLOWS.0),
@@ -85,12 +85,6 @@ impl LoadOptions {
     /// Blocks of bins that there is room for.
     pub(super) fn bin_blocks(&self) -> u32 {
         self.bin_blocks.unwrap_or_else(|| pool::block_count(self.max_series()))
-    }
-
-    /// Unanswered flows for each CPU and address family.
-    pub(super) fn unanswered_per_cpu(&self) -> Result<u32, Error> {
-        let cpus = aya::util::nr_cpus().map_err(|(_, error)| error)? as u32;
-        Ok((self.max_unanswered / cpus).max(1))
     }
 
     /// The entries of the pending pool: a flow takes one at most.

@@ -7,7 +7,7 @@ use aya::{
 };
 use pping_common::{
     abi::{Bar, Contender, SweepRequest},
-    dns::{Query, QueryKey, is_unanswered},
+    dns::{PendingQuery, QueryKey, is_unanswered},
     limits::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS, SWEEP_INTERVAL_SECONDS,
         UNANSWERED_IDLE_SECONDS,
@@ -30,7 +30,7 @@ use crate::kernel::{
 use crate::worst::Ranking;
 
 /// A map of queries.
-type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, Query>;
+type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, PendingQuery>;
 
 /// How many flows per address family one sweep folds (it may exceed this by a few). The next sweep continues with the
 /// rest: folding a million active flows at once would take half of each second.
@@ -271,8 +271,8 @@ where
     // Answers remove queries all the time. If the query under the iterator is removed, the kernel starts over from the
     // first one, so the iteration might never end.
     let queries = queries.iter().take(MAX_QUERIES as usize).filter_map(Result::ok);
-    let is_due = |query: &Query| scope == Scope::All || is_unanswered(query.since(), now);
-    Ok(queries.filter(|(_, query)| is_due(query)).map(|(key, _)| key).collect())
+    let is_due = |pending: &PendingQuery| scope == Scope::All || is_unanswered(pending.query.since(), now);
+    Ok(queries.filter(|(_, pending)| is_due(pending)).map(|(key, _)| key).collect())
 }
 
 /// Returns the tags of a bucket's flows, and when each was last seen; `None` if it has no flows, as most buckets of a

@@ -22,7 +22,7 @@ use super::{
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
 
 /// Name, type and labels of the documented metrics that appear in this run.
-const CONTRACT: [(&str, &str, &[&str]); 37] = [
+const CONTRACT: [(&str, &str, &[&str]); 38] = [
     ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
     ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
     ("pping_rtt_baseline_seconds", "gauge", &["interface", "method", "matched", "group"]),
@@ -43,6 +43,7 @@ const CONTRACT: [(&str, &str, &[&str]); 37] = [
     ("pping_dns_queries_total", "counter", &["interface", "direction"]),
     ("pping_dns_responses_total", "counter", &["interface", "rcode"]),
     ("pping_dns_unanswered_total", "counter", &["interface"]),
+    ("pping_dns_given_up_total", "counter", &["interface"]),
     ("pping_echo_requests_total", "counter", &["interface"]),
     ("pping_echo_replies_total", "counter", &["interface"]),
     ("pping_echo_requests_not_awaited_total", "counter", &["interface"]),

@@ -15,10 +15,12 @@ use pping_common::{
     abi::{Direction, RttEvent},
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
     parse::{LinkType, Protocol, Untracked},
+    rings::RINGS,
     rtt::{Method, Rules},
 };
 
 use super::{
+    flood::{keys, of_prefix, prefix_apart_from},
     frames::{Ip, UDP, dns, v4, v6},
     random::Random,
     rig::{self, Program, Rig, SETTINGS, counters, kernels, run, samples},
@@ -244,7 +246,7 @@ fn a_method_that_is_off_takes_no_memory_and_sees_nothing() {
         rig.sweep();
         assert_eq!(ids(&mut rig, "off"), NOTHING);
         assert_eq!(rig.twin.counters.dns_queries, [0; 2]);
-        assert_eq!(room(&rig), [1; 2]);
+        assert_eq!(room(&rig), [RINGS; 2]);
     }
     assert_eq!(room(&Rig::new()), [MAX_QUERIES; 2]);
 }
@@ -252,7 +254,7 @@ fn a_method_that_is_off_takes_no_memory_and_sees_nothing() {
 /// Returns how many queries the maps can hold.
 fn room(rig: &Rig) -> [u32; 2] {
     ["QUERIES_V4", "QUERIES_V6"].map(|name| {
-        let Some(aya::maps::Map::LruHashMap(map)) = rig.kernel.programs.map(name) else {
+        let Some(aya::maps::Map::HashMap(map)) = rig.kernel.programs.map(name) else {
             panic!("{name} is no such map");
         };
         map.info().unwrap().max_entries()
@@ -271,7 +273,9 @@ fn the_latest_of_too_many_queries_are_matched() {
 
 /// Sends more queries than fit, and answers all. Returns `false` if that took too long for a conclusion.
 fn too_many_queries(pair: Pair) -> bool {
-    const EACH: u32 = MAX_QUERIES + 8000;
+    const EACH: u32 = MAX_QUERIES;
+    /// All come from one prefix.
+    const PLACES: u32 = MAX_QUERIES / RINGS;
     let mut rig = Rig::new();
     let numbered = |number: u32| (Pair { ports: [4000 + (number >> 15) as u16, 53], ..pair }, number as u16);
     let began = Instant::now();
@@ -291,14 +295,17 @@ fn too_many_queries(pair: Pair) -> bool {
         return false;
     }
     let total: usize = answered.iter().sum();
-    assert!(total <= MAX_QUERIES as usize, "{total}");
-    assert!(total > MAX_QUERIES as usize * 9 / 10, "{answered:?}");
-    // Each CPU reserves some free entries for itself.
-    assert!(*answered.last().unwrap() < 1000, "the oldest are gone: {answered:?}");
+    assert_eq!(total, PLACES as usize, "{answered:?}");
+    assert_eq!(
+        answered[2..].iter().sum::<usize>(),
+        (PLACES - 768) as usize,
+        "the latest are there: {answered:?}"
+    );
     let counters = counters(&rig.kernel, rig.twin.interface_id);
     assert_eq!(counters.dns_queries, [0, u64::from(EACH)]);
     assert_eq!(counters.dns_responses[0], total as u64);
-    assert_eq!(counters.dns_unanswered, 0, "evicted queries are not counted as unanswered");
+    assert_eq!(counters.dns_unanswered, 0, "none has waited too long");
+    assert_eq!(counters.dns_given_up, u64::from(EACH - PLACES));
     true
 }
 
@@ -363,5 +370,69 @@ fn queries_and_responses_of_excluded_hosts_are_ignored() {
             assert_eq!((counters.dns_queries, counters.dns_responses), ([0; 2], [0; 16]));
             assert!(rig::events(&mut kernel).is_empty());
         }
+    }
+}
+
+/// A rig whose rings have 32 places each.
+fn rig_with_rings(settings: LoadOptions) -> Rig {
+    Rig::with(LoadOptions { max_queries: 256, table_keys: Some(keys()), ..settings }, LinkType::Ethernet)
+}
+
+/// Sends queries between a pair of hosts, one from each of many ports.
+fn flood(rig: &mut Rig, pair: Pair, queries: u16) {
+    for number in 0..queries {
+        Pair { ports: [10_000 + number, 53], ..pair }.ask(rig, number);
+    }
+}
+
+#[test]
+fn a_flood_of_queries_leaves_those_of_other_prefixes_and_each_is_counted() {
+    for settings in kernels() {
+        let mut rig = rig_with_rings(settings);
+        for pair in Pair::both() {
+            (0..32).for_each(|id| pair.ask(&mut rig, id));
+            let [client, server] = pair.hosts;
+            let other = of_prefix(client, prefix_apart_from(client));
+            flood(&mut rig, Pair { hosts: [other, server], ..pair }, 2_000);
+            (0..32).for_each(|id| pair.answer(&mut rig, id, RESPONSE));
+            assert_eq!(ids(&mut rig, "slow answers in a flood"), (0..32).collect::<Vec<_>>());
+        }
+        assert_eq!(rig.twin.counters.dns_given_up, 2 * (2_000 - 32));
+    }
+}
+
+#[test]
+fn a_flood_of_queries_from_everywhere_takes_all_places_and_each_is_counted() {
+    for settings in kernels() {
+        let mut rig = rig_with_rings(settings);
+        let [pair, _] = Pair::both();
+        let from = |prefix| Pair { hosts: [of_prefix(pair.hosts[0], prefix), pair.hosts[1]], ..pair };
+        (0..3_000).for_each(|prefix| from(prefix).ask(&mut rig, 1));
+        (0..3_000).for_each(|prefix| from(prefix).answer(&mut rig, 1, RESPONSE));
+        assert_eq!(ids(&mut rig, "queries from everywhere").len(), 256);
+        let counters = rig.twin.counters;
+        assert_eq!((counters.dns_given_up, counters.dns_unanswered), (3_000 - 256, 0));
+    }
+}
+
+#[test]
+fn a_slow_answer_is_awaited_while_other_queries_of_its_prefix_are_answered() {
+    for settings in kernels() {
+        let mut rig = rig_with_rings(settings);
+        for pair in Pair::both() {
+            pair.ask(&mut rig, 999);
+            pair.ask(&mut rig, 998);
+            pair.ask(&mut rig, 998);
+            for id in 0..500 {
+                pair.ask(&mut rig, id);
+                pair.answer(&mut rig, id, RESPONSE);
+            }
+            assert_eq!(ids(&mut rig, "quick ones").len(), 500);
+            pair.answer(&mut rig, 998, RESPONSE);
+            pair.answer(&mut rig, 999, RESPONSE);
+            assert_eq!(ids(&mut rig, "the slow one, and one that was repeated"), [999]);
+        }
+        assert_eq!(rig.twin.counters.dns_given_up, 0);
+        assert_eq!(rig.twin.counters.dns_responses[0], 2 * 502);
     }
 }

@@ -24,17 +24,19 @@ pub(super) struct Twin {
 
 impl Twin {
     pub(super) fn new(settings: LoadOptions, link: LinkType, interface_id: u16) -> Self {
-        let LoadOptions { rules, dns_ports, max_flows, max_unanswered, .. } = settings;
+        let LoadOptions { rules, dns_ports, max_flows, max_unproved, max_queries, .. } = settings;
         let LoadOptions { decap, emit, grouping, max_groups, .. } = settings;
-        let settings = replay::Settings::new(rules, max_flows, decap);
+        let replay = replay::Settings::new(rules, max_flows, decap);
         let tracker = Tracker::new(replay::Settings {
             dns_ports,
-            max_unanswered,
+            max_unproved,
+            max_queries,
+            ring_keys: settings.table_keys.unwrap_or(replay.ring_keys),
             emit,
             grouping,
             max_groups,
             worst: Some((usize::MAX, 0)),
-            ..settings
+            ..replay
         });
         Self { tracker, link, interface_id, sweeps: 0 }
     }

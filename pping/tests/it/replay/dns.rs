@@ -12,6 +12,7 @@ use pping_common::{
     bytes::Captured,
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
     parse::{Decap, LinkType, Untracked},
+    rings::RINGS,
     rtt::{Method, Rules},
 };
 
@@ -148,21 +149,23 @@ fn pending_queries_survive_a_clock_set_back() {
 }
 
 #[test]
-fn the_oldest_query_makes_room() {
+fn the_oldest_query_of_a_prefix_makes_room() {
+    const PLACES: u32 = MAX_QUERIES / RINGS;
     for mut talk in Talk::both() {
-        for number in 0..MAX_QUERIES {
+        for number in 0..PLACES {
             talk.ask(u64::from(number), number);
         }
-        talk.ask(SECOND, 0);
-        talk.ask(SECOND, MAX_QUERIES);
-        for (number, is_there) in [(1, false), (2, true), (MAX_QUERIES - 1, true), (MAX_QUERIES, true)] {
+        talk.ask(SECOND, 1);
+        talk.ask(SECOND, PLACES);
+        for (number, is_there) in [(0, false), (2, true), (PLACES - 1, true), (PLACES, true)] {
             talk.answer(2 * SECOND, number);
             assert_eq!(talk.samples().len(), usize::from(is_there), "{number}");
         }
-        talk.answer(2 * SECOND, 0);
+        talk.answer(2 * SECOND, 1);
         assert_eq!(talk.counters().dns_responses[0], 4, "with the one that was repeated");
         talk.engine.fold(START + 2 * TIMEOUT);
-        assert_eq!(talk.counters().dns_unanswered, u64::from(MAX_QUERIES - 4), "those that still waited");
+        assert_eq!(talk.counters().dns_unanswered, u64::from(PLACES - 4), "those that still waited");
+        assert_eq!(talk.counters().dns_given_up, 1);
     }
 }
 
