@@ -76,6 +76,16 @@ pub const LEASE_SECONDS: u64 = 5;
 /// The number of groups, unless `--max-groups` says otherwise.
 pub const DEFAULT_MAX_GROUPS: u32 = 16_384;
 
+/// The share of groups that flows may make before they are proved: one in this many. Further ones count in the group
+/// `other` until they are.
+pub const UNPROVED_GROUPS_SHARE: u32 = 8;
+
+/// Returns how many of `max_groups` groups flows may make before they are proved.
+pub const fn max_unproved_groups(max_groups: u32) -> u32 {
+    let groups = max_groups / UNPROVED_GROUPS_SHARE;
+    if groups == 0 { 1 } else { groups }
+}
+
 /// Series per group, on average. Most groups have samples of two methods (the handshake, and one for the rest), each in
 /// one or two directions. A group that needs more uses the room of others.
 pub const SERIES_PER_GROUP: u32 = 4;

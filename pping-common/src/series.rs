@@ -285,13 +285,15 @@ pub struct Purpose(u64);
 
 impl Purpose {
     /// Creates the purpose of samples of a method that match in a direction, with echoes of `dscp` (0 if groups do not
-    /// depend on it). `epoch` is that of the control block (`abi::Control`).
+    /// depend on it). `epoch` is that of the control block (`abi::Control`). What counts for `other` while its flow is not
+    /// proved finds its own group once it is.
     #[inline(always)]
-    pub fn new(epoch: u32, method: u8, direction: u8, dscp: u8) -> Self {
+    pub fn new(epoch: u32, method: u8, direction: u8, dscp: u8, is_proved: bool) -> Self {
         let is_one = 1;
         let purpose = epoch << 13
             | u32::from(dscp & 63) << 7
             | u32::from(method & 7) << 4
+            | u32::from(is_proved) << 2
             | u32::from(direction & 1) << 1
             | is_one;
         Self(u64::from(purpose) << PURPOSE_SHIFT)
@@ -385,15 +387,21 @@ mod tests {
 
     #[test]
     fn a_reference_is_good_for_what_it_was_made_for_alone() {
-        let purpose = Purpose::new(5, 1, 1, 46);
+        let purpose = Purpose::new(5, 1, 1, 46, true);
         let reference = SeriesRef::new(0x000a_bcde, 0x1234, purpose);
         assert_eq!(reference.index(), 0x000a_bcde);
         assert!(reference.is_alive(0x1234) && !reference.is_alive(0x1235));
         assert!(reference.is_for(purpose));
-        for other in [(6, 1, 1, 46), (5, 0, 1, 46), (5, 1, 0, 46), (5, 1, 1, 0)] {
-            let (epoch, method, direction, dscp) = other;
-            assert!(!reference.is_for(Purpose::new(epoch, method, direction, dscp)));
+        for other in [
+            (6, 1, 1, 46, true),
+            (5, 0, 1, 46, true),
+            (5, 1, 0, 46, true),
+            (5, 1, 1, 0, true),
+            (5, 1, 1, 46, false),
+        ] {
+            let (epoch, method, direction, dscp, is_proved) = other;
+            assert!(!reference.is_for(Purpose::new(epoch, method, direction, dscp, is_proved)));
         }
-        assert!(!SeriesRef::NONE.is_for(Purpose::new(0, 0, 0, 0)));
+        assert!(!SeriesRef::NONE.is_for(Purpose::new(0, 0, 0, 0, false)));
     }
 }

@@ -155,7 +155,7 @@ fn series_of_flow(
     let (control, phase, epoch) = control()?;
     // The same as `SeriesSelector::purpose`. If that is called instead, Linux 6.18 verifies a third more instructions.
     let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
-    let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp);
+    let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp, selector.is_proved);
     let known = reference.read();
     if known.is_for(purpose)
         && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(life(series)))
@@ -214,11 +214,14 @@ fn find_series(
 ) -> Option<u32> {
     let secret = control.at(field!(Control, secret)).load();
     write_key(control, selector, target);
+    if config::grouping().is_on() && selector.is_proved {
+        maps::prove_group(&target.key.group);
+    }
     if let Some(index) = maps::series_index(&target.key, secret) {
         return Some(index);
     }
     if config::grouping().is_on() {
-        if is_admitted(&target.key.group)
+        if is_admitted(&target.key.group, selector.is_proved)
             && let Some(index) = insert_series(control, target, secret)
         {
             return Some(index);
@@ -245,8 +248,18 @@ fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut T
 
 /// Whether a group has series of its own. Inserts the group if there is room.
 #[inline(always)]
-fn is_admitted(group: &GroupKey) -> bool {
-    maps::has_group(group) || maps::insert_group(group)
+fn is_admitted(group: &GroupKey, is_proved: bool) -> bool {
+    if maps::has_group(group) {
+        return true;
+    }
+    if !is_proved && !maps::insert_unproved_group(group) {
+        return false;
+    }
+    let is_inserted = maps::insert_group(group);
+    if !is_proved && !is_inserted {
+        maps::prove_group(group);
+    }
+    is_inserted
 }
 
 /// Gives a new series an index, and inserts it. The maps read key and index from `target`. On the stack, these would

@@ -166,7 +166,8 @@ fn report<A: Flows>(
     scratch.measured.sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
     scratch.state = FlowState::without_flow(rtt);
     launder(scratch);
-    let selector = SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.frame);
+    let selector =
+        SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.frame, true);
     aggregate::sample_without_flow(&selector, counters, &mut scratch.target, rtt);
     launder(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };

@@ -479,7 +479,9 @@ fn aggregate<A: Flows>(
     from: Endpoint,
 ) {
     let method = scratch.measured.sample.method;
-    let selector = SeriesSelector::of_sample(interface_id, method, direction as u8, &scratch.frame);
+    let is_proved = flow.is_proved();
+    let selector =
+        SeriesSelector::of_sample(interface_id, method, direction as u8, &scratch.frame, is_proved);
     let rtt = scratch.measured.sample.rtt;
     let Some(cold) = flow.cold() else { return };
     aggregate::sample(flow::series(cold, from.other()), &selector, counters, &mut scratch.target, rtt);

@@ -20,6 +20,8 @@ pub struct SeriesSelector {
     pub direction: u8,
     /// Differentiated services codepoint of the echoes.
     pub dscp: u8,
+    /// Whether the flow is proved. Those that are not can make only some of the groups.
+    pub is_proved: bool,
     /// The host that replies.
     pub source: IpAddress,
     /// The host whose packets are timed.
@@ -29,12 +31,19 @@ pub struct SeriesSelector {
 impl SeriesSelector {
     /// Returns the selector of a sample by the packet in `frame`.
     #[inline(always)]
-    pub fn of_sample(interface_id: u16, method: Method, direction: u8, frame: &Frame) -> Self {
+    pub fn of_sample(
+        interface_id: u16,
+        method: Method,
+        direction: u8,
+        frame: &Frame,
+        is_proved: bool,
+    ) -> Self {
         Self {
             interface_id,
             method: method as u8,
             direction,
             dscp: frame.traffic_class >> 2,
+            is_proved,
             source: frame.source,
             destination: frame.destination,
         }
@@ -62,6 +71,7 @@ impl SeriesSelector {
             method: hot.method(key.protocol, rules.methods) as u8,
             direction: hot.matching_direction(timed, has_reply),
             dscp: hot.latest(timed.other()).dscp(),
+            is_proved: hot.is_proved(key.protocol),
             source: source.to_address(),
             destination: destination.to_address(),
         })
@@ -72,14 +82,14 @@ impl SeriesSelector {
     #[inline(always)]
     pub fn of_queue(interface_id: u16, from: IpAddress, to: IpAddress, dscp: u8) -> Self {
         let SeriesKey { method, direction, .. } = SeriesKey::of_queue(GroupKey::ALL, interface_id);
-        Self { interface_id, method, direction, dscp, source: to, destination: from }
+        Self { interface_id, method, direction, dscp, is_proved: true, source: to, destination: from }
     }
 
     /// Returns the purpose of a flow direction's reference to the series: the reference holds for no other.
     #[inline(always)]
     pub fn purpose(&self, grouping: Grouping, epoch: u32) -> Purpose {
         let dscp = if grouping.by_dscp == 0 { 0 } else { self.dscp };
-        Purpose::new(epoch, self.method, self.direction, dscp)
+        Purpose::new(epoch, self.method, self.direction, dscp, self.is_proved)
     }
 
     /// Writes the key of the series. `label` is that of [`Grouping::key`].

@@ -16,7 +16,7 @@ pub(crate) use residence::{followed, passing, queue_target, residence, until_fol
 pub(crate) use rings::{Newcomers, Ring, ring};
 pub(crate) use scratch::{Copies, Scratch, scratch};
 pub(crate) use series::{
-    Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series, label,
-    series, series_index, take_free_series,
+    Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series,
+    insert_unproved_group, label, prove_group, series, series_index, take_free_series,
 };
 pub(crate) use sweep::{DUE, Sweep, SweepScratch, contender, request, sweep, sweep_key, sweep_scratch};

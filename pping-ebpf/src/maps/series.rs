@@ -47,6 +47,10 @@ static FREE_SERIES: Queue<u32> = Queue::with_max_entries(RESERVED_SERIES, 0);
 #[map]
 static GROUPS: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
 
+/// Those of them that only flows have that are not proved yet. Its size is the limit of these.
+#[map]
+static UNPROVED: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
+
 /// The labels of prefixes.
 #[map]
 static LABELS: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_LABELLED_PREFIXES, 0);
@@ -120,6 +124,22 @@ pub(crate) fn has_group(group: &GroupKey) -> bool {
 pub(crate) fn insert_group(group: &GroupKey) -> bool {
     // Another CPU may have inserted it first, so an existing entry is no error.
     GROUPS.insert(group, &0, 0).is_ok()
+}
+
+/// Enters a group among those of flows that are not proved yet; `false` when there are too many.
+#[inline(always)]
+pub(crate) fn insert_unproved_group(group: &GroupKey) -> bool {
+    UNPROVED.insert(group, &0, 0).is_ok()
+}
+
+/// Removes a group from those of flows that are not proved yet.
+#[inline(always)]
+pub(crate) fn prove_group(group: &GroupKey) {
+    // SAFETY: only whether there is an entry matters; its value is not read.
+    if unsafe { UNPROVED.get(group) }.is_some() {
+        // Another CPU may have removed it first.
+        let _ = UNPROVED.remove(group);
+    }
 }
 
 /// Takes an index that was in use and is free again.

@@ -146,7 +146,9 @@ impl Report {
         metadata: PacketMetadata,
     ) {
         let timed = from.other();
-        let series = self.count(sample, &mut flow.totals[timed as usize].series, frame, metadata);
+        let is_proved = flow.hot.is_proved(frame.transport.number());
+        let reference = &mut flow.totals[timed as usize].series;
+        let series = self.count(sample, (reference, is_proved), frame, metadata);
         let state = FlowState::of(flow.locked.rtts(timed), flow.sent(timed), flow.sent(from));
         self.rtt::<A>(sample, &state, frame, metadata, series);
     }
@@ -158,7 +160,7 @@ impl Report {
         frame: &Frame,
         metadata: PacketMetadata,
     ) {
-        let series = self.count(sample, &mut { SeriesRef::NONE }, frame, metadata);
+        let series = self.count(sample, (&mut { SeriesRef::NONE }, true), frame, metadata);
         self.rtt::<A>(sample, &FlowState::without_flow(sample.rtt), frame, metadata, series);
     }
 
@@ -166,7 +168,7 @@ impl Report {
     fn count(
         &mut self,
         sample: &Sample,
-        reference: &mut SeriesRef,
+        (reference, is_proved): (&mut SeriesRef, bool),
         frame: &Frame,
         metadata: PacketMetadata,
     ) -> Option<u32> {
@@ -177,6 +179,7 @@ impl Report {
             sample.method,
             metadata.direction_number(),
             frame,
+            is_proved,
         );
         self.series.sample(reference, &selector, sample.rtt, &mut self.counters)
     }

@@ -1,6 +1,9 @@
 //! Series, as the kernel programs keep them in their array.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
@@ -9,6 +12,7 @@ use pping_common::{
     flow::{Address, Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
     hash::SipKey,
+    limits::max_unproved_groups,
     parse::Segment,
     rtt::Rules,
 };
@@ -32,6 +36,8 @@ pub(super) struct Series {
     max_groups: usize,
     /// The number of series of each group.
     groups: HashMap<GroupKey, usize, RandomState>,
+    /// The groups that only flows have that are not proved yet.
+    unproved: HashSet<GroupKey, RandomState>,
     /// Changes when indices change, so that flows look up their series again.
     generation: u32,
     entries: IndexMap<SeriesKey, Entry, RandomState>,
@@ -44,6 +50,7 @@ impl Series {
             labels,
             max_groups: max_groups as usize,
             groups: HashMap::default(),
+            unproved: HashSet::default(),
             generation: 0,
             entries: IndexMap::default(),
         }
@@ -64,7 +71,7 @@ impl Series {
     pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
         let mut taken = Vec::new();
         let before = self.entries.len();
-        let groups = &mut self.groups;
+        let (groups, unproved) = (&mut self.groups, &mut self.unproved);
         self.entries.retain(|key, entry| {
             if !entry.tally.is_empty() {
                 taken.push((*key, std::mem::replace(&mut entry.tally, Tally::EMPTY)));
@@ -75,6 +82,7 @@ impl Series {
                 *series -= 1;
                 if *series == 0 {
                     groups.remove(&key.group);
+                    unproved.remove(&key.group);
                 }
             }
             is_kept
@@ -155,18 +163,26 @@ impl Series {
         let grouping = self.grouping;
         let mut key = SeriesKey::NONE;
         selector.write_key(&mut key, grouping, |address| self.labels.label(address));
-        let index = self.index_of(key).or_else(|| {
+        let index = self.index_of(key, selector.is_proved).or_else(|| {
             counters.groups_refused += 1;
-            self.index_of(SeriesKey { group: GroupKey::OTHER, ..key })
+            self.index_of(SeriesKey { group: GroupKey::OTHER, ..key }, selector.is_proved)
         })?;
         *reference = SeriesRef::new(index, 0, purpose);
         Some(index)
     }
 
     /// Whether a group may have series of its own: it has some already, or there is room for another group.
-    fn is_admitted(&self, group: &GroupKey) -> bool {
-        let is_always_there = [GroupKey::ALL, GroupKey::OTHER].contains(group);
-        is_always_there || self.groups.contains_key(group) || self.groups() < self.max_groups
+    fn is_admitted(&mut self, group: &GroupKey, is_proved: bool) -> bool {
+        if [GroupKey::ALL, GroupKey::OTHER].contains(group) || self.groups.contains_key(group) {
+            return true;
+        }
+        let max_unproved = max_unproved_groups(self.max_groups as u32) as usize;
+        let is_inserted =
+            self.groups() < self.max_groups && (is_proved || self.unproved.len() < max_unproved);
+        if is_inserted && !is_proved {
+            self.unproved.insert(*group);
+        }
+        is_inserted
     }
 
     /// The number of groups, without the group `other`.
@@ -175,11 +191,14 @@ impl Series {
     }
 
     /// Returns the index of a series. A new series gets one if there is room for its group.
-    fn index_of(&mut self, key: SeriesKey) -> Option<u32> {
+    fn index_of(&mut self, key: SeriesKey, is_proved: bool) -> Option<u32> {
+        if is_proved {
+            self.unproved.remove(&key.group);
+        }
         if let Some(index) = self.entries.get_index_of(&key) {
             return Some(index as u32);
         }
-        if !self.is_admitted(&key.group) || self.entries.len() >= SeriesRef::MAX_SERIES as usize {
+        if !self.is_admitted(&key.group, is_proved) || self.entries.len() >= SeriesRef::MAX_SERIES as usize {
             return None;
         }
         *self.groups.entry(key.group).or_default() += 1;

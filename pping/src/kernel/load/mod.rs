@@ -16,6 +16,7 @@ use pping_common::{
     hash::TableKeys,
     limits::{
         FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING,
+        max_unproved_groups,
     },
     parse::Scope,
     rings::{self, RINGS},
@@ -238,6 +239,7 @@ fn open_with(
         .map_max_entries("FREE_SERIES", max_series)
         .map_max_entries("LABELS", max_labels)
         .map_max_entries("GROUPS", options.max_groups)
+        .map_max_entries("UNPROVED", max_unproved_groups(options.max_groups))
         .map_max_entries("FLOWS_V4", options.max_flows)
         .map_max_entries("FLOWS_V6", options.max_flows)
         .map_max_entries("COLD_V4", options.max_flows)

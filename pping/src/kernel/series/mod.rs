@@ -78,6 +78,9 @@ pub struct SeriesTable {
     /// By [`SeriesKey::hash`].
     index: HashMap<MapData, u64, u32>,
     groups: HashMap<MapData, GroupKey, u32>,
+    /// Those that only flows have that are not proved yet. It is not pinned: what an earlier run knew of them only leaves more
+    /// room.
+    unproved: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
     /// By series index; `None` where it is free or was never used.
     states: Vec<Option<SeriesState>>,
@@ -117,6 +120,7 @@ impl SeriesTable {
             bins: Bins::new(programs)?,
             index: HashMap::try_from(take_map(programs, "SERIES_INDEX")?)?,
             groups: HashMap::try_from(take_map(programs, "GROUPS")?)?,
+            unproved: HashMap::try_from(take_map(programs, "UNPROVED")?)?,
             free: Queue::try_from(take_map(programs, "FREE_SERIES")?)?,
             states: Vec::new(),
             permanent_group: if grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL },
@@ -386,6 +390,7 @@ impl SeriesTable {
                 self.members.remove(&key.group);
                 // A series made meanwhile stays, without this entry: the limit is off by one for a while.
                 self.groups.remove(&key.group).or_else(absent_is_fine)?;
+                self.unproved.remove(&key.group).or_else(absent_is_fine)?;
             }
         }
         Ok(())

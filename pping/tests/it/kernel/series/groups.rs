@@ -10,7 +10,11 @@ use pping_common::{
     rtt::Method,
 };
 
-use super::{Program, SETTINGS, Sums, echo, rig, run, v4, v6};
+use super::{Ip, Program, SETTINGS, Sums, TCP, Tcp, echo, rig, run, v4, v6};
+use crate::kernel::{
+    frames::{ACK, SYN},
+    rig::{Rig, samples},
+};
 
 const BY_HOST: LoadOptions = LoadOptions {
     grouping: Grouping { by_source: 1, v4_len: 32, v6_len: 128, ..Grouping::NONE },
@@ -176,4 +180,61 @@ fn traffic_of_flows_is_part_of_their_series() {
     let host = format!("{}/32", v4(2));
     assert_eq!(sent, labels([(&host, 8)]));
     assert_eq!(received, labels([(&host, 7)]));
+}
+
+/// Sends a SYN to a host, and its SYN-ACK.
+fn begin(rig: &mut Rig, host: u8, port: u16) {
+    let [here, there] = [v4(1), v4(host)];
+    let mut send = |program, from, to, ports, flags, sequence, acknowledgement| {
+        let segment = Tcp { ports, flags, sequence, acknowledgement, ..Tcp::with_options([]) };
+        rig.send(program, &Ip::between(from, to).frame(TCP, &segment.bytes()));
+    };
+    send(Program::Egress, here, there, (port, 443), SYN, 999, 0);
+    send(Program::Ingress, there, here, (443, port), SYN | ACK, 4_999, 1_000);
+}
+
+/// Sends data to the host, which acknowledges it.
+fn talk(rig: &mut Rig, host: u8, port: u16) {
+    let [here, there] = [v4(1), v4(host)];
+    let data = Tcp {
+        ports: (port, 443),
+        flags: ACK,
+        sequence: 1_000,
+        acknowledgement: 5_000,
+        payload: 10,
+        ..Tcp::with_options([])
+    };
+    rig.send(Program::Egress, &Ip::between(here, there).frame(TCP, &data.bytes()));
+    let reply = Tcp {
+        ports: (443, port),
+        flags: ACK,
+        sequence: 5_000,
+        acknowledgement: 1_010,
+        payload: 0,
+        ..Tcp::with_options([])
+    };
+    rig.send(Program::Ingress, &Ip::between(there, here).frame(TCP, &reply.bytes()));
+}
+
+#[test]
+fn hosts_that_only_answer_a_syn_use_up_few_groups() {
+    let mut rig = Rig::with(LoadOptions { max_groups: 16, ..BY_HOST }, LinkType::Ethernet);
+    for host in 100..200 {
+        begin(&mut rig, host, 1_000);
+    }
+    rig.agree("a flood");
+    rig.agree_on_series("a flood");
+    assert_eq!(rig.kernel.series.fill().groups, 2 + 1, "an eighth, and the others");
+    for host in 2..15 {
+        begin(&mut rig, host, 1_000);
+        talk(&mut rig, host, 1_000);
+        // The flow is proved, and what it adds counts for its own group, which was of no flood.
+        rig.agree_on_series("a connection");
+        assert_eq!(rig.kernel.series.fill().groups, 2 + 1 + usize::from(host), "{host}");
+    }
+    assert_eq!(samples(&rig.agree("connections")).len(), 13 * 2);
+    // Groups of the flood that are proved leave room for others.
+    talk(&mut rig, 100, 1_000);
+    rig.agree_on_series("one of the flood");
+    rig.agree("the end");
 }
