@@ -80,10 +80,13 @@ pub const DEFAULT_MAX_GROUPS: u32 = 16_384;
 /// `other` until they are.
 pub const UNPROVED_GROUPS_SHARE: u32 = 8;
 
+/// Groups that flows may make before they are proved, however few there are in all.
+const FEW_GROUPS: u32 = 8;
+
 /// Returns how many of `max_groups` groups flows may make before they are proved.
 pub const fn max_unproved_groups(max_groups: u32) -> u32 {
     let groups = max_groups / UNPROVED_GROUPS_SHARE;
-    if groups == 0 { 1 } else { groups }
+    if groups < FEW_GROUPS { FEW_GROUPS } else { groups }
 }
 
 /// Series per group, on average. Most groups have samples of two methods (the handshake, and one for the rest), each in

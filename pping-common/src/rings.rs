@@ -53,6 +53,7 @@ mod tests {
     use super::*;
     use crate::{
         hash::siphash,
+        limits::max_unproved,
         parse::{IpAddress, Ipv4, Ipv6},
     };
 
@@ -111,6 +112,12 @@ mod tests {
         });
         let shared = shared.count();
         assert!((350..=650).contains(&shared), "with {shared} of 4,000 keys");
+    }
+
+    #[test]
+    fn newcomers_leave_most_of_the_table_and_half_of_the_pool() {
+        let pools = [(131_072, 131_072), (4_000_000, 131_072), (131_072, 1_000), (1, 1)];
+        assert_eq!(pools.map(|(flows, pending)| max_unproved(flows, pending)), [16_384, 65_536, 500, 0]);
     }
 
     #[test]

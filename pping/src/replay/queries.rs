@@ -81,33 +81,18 @@ impl<K> Default for Queries<K> {
 impl<K: Copy + Eq + Hash> Queries<K> {
     /// Adds a query from a packet at `now`, ns. If the same query is pending already, it is void from now on: its response gives no
     /// RTT. Otherwise it takes a place in `ring`, the number of a ring and its places.
-    pub(super) fn insert(
-        &mut self,
-        key: K,
-        (ring, places): (u32, u32),
-        now: u64,
-        elapsed: Elapsed,
-    ) -> Outcome {
+    pub(super) fn insert(&mut self, key: K, ring: (u32, u32), now: u64, elapsed: Elapsed) -> Outcome {
         let elapsed = elapsed.elapsed;
         let mut outcome = Outcome::default();
         let known =
             self.pending.get(&key).map(|pending| (pending.place, is_unanswered(pending.asked, elapsed)));
-        let (place, query) = match known {
-            Some((place, false)) => (place, Query::repeated(now)),
-            _ => {
-                outcome.unanswered = u64::from(self.pending.remove(&key).is_some());
-                // What has a place may have been answered, and asked again since: then it has another place.
-                let is_pending =
-                    |other: &K, place| self.pending.get(other).is_some_and(|it| it.place == place);
-                let Entered { place, moved, evicted } = self.rings.enter(ring, places, key, is_pending);
-                if let Some((old, place)) = moved
-                    && let Some(pending) = self.pending.get_mut(&old)
-                {
-                    pending.place = place;
-                }
-                outcome.given_up = u64::from(evicted.is_some_and(|old| self.pending.remove(&old).is_some()));
-                (place, Query::sent(now))
-            }
+        let (place, query) = if let Some((place, false)) = known {
+            (place, Query::repeated(now))
+        } else {
+            outcome.unanswered = u64::from(self.pending.remove(&key).is_some());
+            let (place, given_up) = self.take_place(key, ring);
+            outcome.given_up = u64::from(given_up);
+            (place, Query::sent(now))
         };
         self.numbers += 1;
         self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers, place });
@@ -117,6 +102,20 @@ impl<K: Copy + Eq + Hash> Queries<K> {
             self.asked.retain(|(number, key)| pending.get(key).is_some_and(|it| it.number == *number));
         }
         outcome
+    }
+
+    /// Takes a place in a ring. Returns that, and whether the query that had it is given up.
+    fn take_place(&mut self, key: K, (ring, places): (u32, u32)) -> (u32, bool) {
+        // What has a place may have been answered, and asked again since: then it has another place.
+        let is_pending =
+            |other: &K, place| self.pending.get(other).is_some_and(|pending| pending.place == place);
+        let Entered { place, moved, evicted } = self.rings.enter(ring, places, key, is_pending);
+        if let Some((old, place)) = moved
+            && let Some(pending) = self.pending.get_mut(&old)
+        {
+            pending.place = place;
+        }
+        (place, evicted.is_some_and(|old| self.pending.remove(&old).is_some()))
     }
 
     /// Removes the query that a response answers. Returns it, and whether it has waited too long.
@@ -264,14 +263,21 @@ mod tests {
             assert_eq!(queries.insert(key(number), RING, 1, at(u64::from(number))), NONE);
         }
         assert_eq!(queries.insert(key(0), RING, 2, at(50_000)), NONE, "it keeps its place");
-        queries.take(&key(2), at(50_000)).unwrap();
-        queries.take(&key(3), at(50_000)).unwrap();
+        queries.take(&key(10), at(50_000)).unwrap();
+        queries.take(&key(11), at(50_000)).unwrap();
         assert_eq!(queries.insert(key(100_000), RING, 3, at(60_000)), ONE_GIVEN_UP, "that was 0");
-        assert_eq!(queries.insert(key(3), RING, 3, at(60_000)), ONE_GIVEN_UP, "that was 1");
-        assert_eq!(queries.insert(key(100_001), RING, 3, at(60_000)), NONE, "2 was answered");
-        assert_eq!(queries.insert(key(100_002), RING, 3, at(60_000)), NONE, "3 has another place");
-        for (number, is_there) in [(0, false), (1, false), (2, false), (3, true), (4, true), (1 << 30, true)]
-        {
+        assert_eq!(queries.insert(key(11), RING, 3, at(60_000)), ONE_GIVEN_UP, "that was 1");
+        for number in 2..6 {
+            assert_eq!(queries.insert(key(200_000 + number), RING, 3, at(60_000)), ONE_GIVEN_UP, "{number}");
+        }
+        assert_eq!(queries.insert(key(100_001), RING, 3, at(60_000)), NONE, "6 takes the place of 10");
+        assert_eq!(
+            queries.insert(key(100_002), RING, 3, at(60_000)),
+            NONE,
+            "11 has another place than before"
+        );
+        let left = [(0, false), (1, false), (5, false), (6, true), (10, false), (11, true), (1 << 30, true)];
+        for (number, is_there) in left {
             assert_eq!(queries.pending.contains_key(&key(number)), is_there, "{number}");
         }
     }

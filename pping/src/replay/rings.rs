@@ -66,14 +66,11 @@ impl<K> Ring<K> {
     fn put(&mut self, places: u32, new: K) -> (u32, Option<K>) {
         let place = self.next % places;
         self.next = self.next.wrapping_add(1);
-        let old = match self.taken.get_mut(place as usize) {
-            Some(old) => Some(mem::replace(old, new)),
-            None => {
-                self.taken.push(new);
-                None
-            }
-        };
-        (place, old)
+        if let Some(old) = self.taken.get_mut(place as usize) {
+            return (place, Some(mem::replace(old, new)));
+        }
+        self.taken.push(new);
+        (place, None)
     }
 }
 

@@ -27,8 +27,8 @@ Hooks
     dropped, as after packets that were missed, and legs of handshakes end; the next TSval of a direction may not be the
     first of its tick (rule 15).
 
-Left out: an unanswered flow may also be evicted, once an eighth of the table's capacity (131072) of other flows have
-begun after it. No capture here has that many flows.
+Left out: a flow that is not proved may also be evicted, once 2048 other flows of its source's ring (an eighth of an eighth
+of the table's capacity, 131072) have begun after it. No capture here has that many flows.
 """
 
 from dataclasses import dataclass

@@ -203,10 +203,8 @@ fn open_with(
     let max_labels =
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
     let scope = Scope { methods: options.rules.methods, dns_ports: options.dns_ports };
-    let unproved_places = rings::places(options.max_unproved);
+    let (unproved_places, query_places) = (rings::places(options.max_unproved), options.query_places());
     let buckets = table::bucket_count(options.max_flows);
-    // A map needs at least one entry.
-    let query_places = if options.has_dns() { rings::places(options.max_queries) } else { 1 };
     let (has_residence, every) = (options.residence.is_some(), options.residence.unwrap_or(0));
     let offsets = if every == 0 { Offsets::default() } else { residence::offsets()? };
     let residence = u32::from(has_residence);

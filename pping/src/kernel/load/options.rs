@@ -9,7 +9,7 @@ use pping_common::{
         max_unproved,
     },
     parse::{Decap, Scope},
-    pool,
+    pool, rings,
     rtt::{Method, Rules},
 };
 
@@ -95,6 +95,11 @@ impl LoadOptions {
     /// Whether DNS is measured.
     pub(super) fn has_dns(&self) -> bool {
         self.rules.methods.has(Method::Dns)
+    }
+
+    /// The places in each ring of DNS queries. A map needs at least one entry.
+    pub(super) fn query_places(&self) -> u32 {
+        if self.has_dns() { rings::places(self.max_queries) } else { 1 }
     }
 
     /// Whether queueing times are kept by group. Each group then has a series for each interface that its packets leave

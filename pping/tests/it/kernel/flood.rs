@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use pping::kernel::load::LoadOptions;
 use pping_common::{
+    abi::RttEvent,
     hash::TableKeys,
     parse::{Address, IpAddress, Ipv4, Ipv6, LinkType, Untracked},
     rings,
@@ -62,7 +63,7 @@ fn elsewhere(like: IpAddr, prefix: u32, host: u8) -> IpAddr {
 
 /// A prefix whose hosts do not share the ring of `host`.
 pub(super) fn prefix_apart_from(host: IpAddr) -> u32 {
-    (0..).find(|&prefix| ring(elsewhere(host, prefix, 1)) != ring(host)).unwrap()
+    (0..100).find(|&prefix| ring(elsewhere(host, prefix, 1)) != ring(host)).unwrap()
 }
 
 /// A host of a prefix in the family of `like`, for a flood.
@@ -197,12 +198,10 @@ fn of_method(rig: &mut Rig, host: IpAddr, what: &str) -> [usize; 2] {
         IpAddr::V6(host) => host.octets(),
     };
     let measured = samples(&rig.agree(what));
-    let of_host = measured
-        .iter()
-        .filter(|sample| [sample.endpoints.source, sample.endpoints.destination].contains(&host));
-    let methods: Vec<u8> = of_host.map(|sample| sample.method).collect();
+    let of_host =
+        |sample: &&RttEvent| [sample.endpoints.source, sample.endpoints.destination].contains(&host);
     [Method::TcpHandshake, Method::TcpSeq]
-        .map(|method| methods.iter().filter(|&&other| other == method as u8).count())
+        .map(|method| measured.iter().filter(of_host).filter(|sample| sample.method == method as u8).count())
 }
 
 #[test]

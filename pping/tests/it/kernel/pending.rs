@@ -1,7 +1,12 @@
 //! The pool of pending entries: flows take an entry when they record, and return it when they are idle.
 
+use std::net::Ipv4Addr;
+
 use pping::kernel::load::LoadOptions;
-use pping_common::{limits::CLOSED_IDLE_SECONDS, parse::LinkType};
+use pping_common::{
+    limits::{CLOSED_IDLE_SECONDS, max_unproved},
+    parse::LinkType,
+};
 
 use super::{
     frames::{ACK, Ip, PSH, RST, TCP, Tcp, echo, v4, v6},
@@ -150,6 +155,32 @@ fn a_limit_on_recordings_outlives_the_room() {
         events(&mut rig.kernel);
         request(&mut rig, 1, 2);
         assert_eq!(reply(&mut rig, 1, 2), 0, "within an hour");
+        assert_eq!(unrecorded(&rig), 0);
+    }
+}
+
+/// Forged data of one end takes an entry for each segment, but only as long as it has a place among the flows that are not
+/// proved.
+#[test]
+fn flows_that_are_not_proved_leave_entries_for_others() {
+    const MAX_FLOWS: u32 = 4096;
+    const MAX_PENDING: u32 = 64;
+    for settings in kernels() {
+        let max_unproved = max_unproved(MAX_FLOWS, MAX_PENDING);
+        let settings =
+            LoadOptions { max_flows: MAX_FLOWS, max_pending: MAX_PENDING, max_unproved, ..settings };
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        for number in 0..2_000_u32 {
+            let segment = Tcp { flags: ACK | PSH, payload: 10, ..Tcp::with_options([]) };
+            let forged = Ip::between(Ipv4Addr::from_bits(0x0a00_0000 + (number << 8)).into(), v4(2));
+            rig.send(Program::Ingress, &forged.frame(TCP, &segment.bytes()));
+        }
+        for number in 0..ROOM {
+            request(&mut rig, number, 1);
+        }
+        for number in 0..ROOM {
+            assert_eq!(reply(&mut rig, number, 1), 2, "flow {number}");
+        }
         assert_eq!(unrecorded(&rig), 0);
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     env,
+    hash::{BuildHasher, RandomState},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,6 +18,7 @@ use pping::kernel::{
 };
 use pping_common::{
     abi::{Control, Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesKey, Tally},
+    hash::TableKeys,
     parse::LinkType,
     rtt::Rules,
 };
@@ -232,6 +234,10 @@ impl Rig {
     }
 
     pub(super) fn with(settings: LoadOptions, link: LinkType) -> Self {
+        // Both find rings by the same keys.
+        let keys =
+            settings.table_keys.unwrap_or_else(|| TableKeys::random(|| RandomState::new().hash_one(0)));
+        let settings = LoadOptions { table_keys: Some(keys), ..settings };
         let mut kernel = load::load(&settings, false).unwrap();
         let interface_id = loopback(link).register(&mut kernel).unwrap();
         Self {

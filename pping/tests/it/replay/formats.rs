@@ -104,7 +104,7 @@ fn a_slow_reader_gets_the_whole_array() {
 fn a_closed_pipe_ends_it_quietly() {
     let mut packets = Vec::new();
     for port in 0..3000 {
-        packets.extend(connection(port, START + u64::from(port), 3, RTT));
+        packets.extend(connection(port, START + u64::from(port) * MILLISECOND, 3, RTT));
     }
     packets.sort_by_key(|packet| packet.at);
     let file = Temporary::new("capture", &pcap(&packets));
