@@ -145,6 +145,16 @@ pub const SEGMENTS_WITHOUT_TIMESTAMPS: u8 = 3;
 /// 5.4).
 pub const STILL_CLOCK: u64 = 2 * SECOND;
 
+/// How far a segment's numbers may be ahead of what was sent before, if windows are not known. Missed packets may leave such
+/// a gap.
+pub const AHEAD_WITHOUT_WINDOW: u32 = 1 << 24;
+
+/// How far they may be behind, if windows are not known: the largest window (RFC 7323, 2.3).
+pub const BEHIND_WITHOUT_WINDOW: u32 = 1 << 30;
+
+/// The ticks by which a clock may advance at any time: two seconds of the fastest one, with a tick of 1 us.
+pub const TSVAL_SLACK: u32 = 1 << 21;
+
 /// How far the number of a RST may be from what was sent or acknowledged last. An endpoint takes only a RST with exactly the
 /// number that it expects (RFC 5961, 3.2), which pping knows only if it has seen every packet.
 pub const RST_WITHIN: u32 = 1 << 16;

@@ -8,7 +8,10 @@ use std::vec::Vec;
 
 use crate::{
     flow::{Endpoint, Flow, Outcome},
-    limits::{PENDING_LIFETIME, PENDING_PER_DIRECTION, RST_WITHIN, SAME_SYN},
+    limits::{
+        AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, PENDING_LIFETIME, PENDING_PER_DIRECTION, RST_WITHIN,
+        SAME_SYN, TSVAL_SLACK,
+    },
     method::Method,
     parse::{Kind, Segment, Timestamps, Transport},
     rtt::{Measured, RttBasis, RttSummary, Rules, TsvalState},
@@ -115,6 +118,10 @@ struct End {
     newest: Option<u32>,
     is_invalidated: bool,
     highest: Option<u32>,
+    /// By how many bits its SYN wants to shift windows.
+    window_shift: Option<u32>,
+    /// Where the latest of its segments ended that lies outside of the window.
+    outside_end: Option<u32>,
     leg: Option<Leg>,
     pending: [Option<Recorded>; PENDING_PER_DIRECTION],
     recorded_at: Option<u64>,
@@ -314,6 +321,10 @@ impl Model {
 
     fn segment(&mut self, from: usize, segment: &Segment, now: u64, found: &mut Found) {
         let (flags, methods) = (segment.flags, self.rules.methods);
+        if !self.is_inside(from, segment) {
+            self.ends[from].outside_end = Some(segment.sequence_end()).filter(|&end| end != 0);
+            return;
+        }
         let standing = self.follow(from, segment, now);
         if standing == Standing::Refused {
             return;
@@ -324,6 +335,9 @@ impl Model {
             self.note_options(from, segment, reach, now);
         }
         self.ends[from].is_past_syn |= !flags.syn();
+        if flags.syn() && !flags.rst() && reach != Reach::Nothing {
+            self.ends[from].window_shift = u32::from(segment.window_scale).checked_sub(1);
+        }
         if flags.rst() {
             self.ends.iter_mut().for_each(End::end_leg);
             return;
@@ -352,7 +366,8 @@ impl Model {
                     other.sample(Method::TcpTs, waiting, since, now, found);
                 }
             }
-            let is_first = self.ends[from].is_first_of_tick(timestamps.tsval, flags.syn());
+            let leaps = self.options == TimestampUse::With && self.ends[from].lacking != 0;
+            let is_first = !leaps && self.ends[from].is_first_of_tick(timestamps.tsval, flags.syn());
             if is_first && consumes(segment) && !is_left_to_leg {
                 self.record(from, slots, timestamps.tsval, now, found);
             } else if self.ends[from].repeats(segment, reach) {
@@ -386,6 +401,40 @@ impl Model {
                 }
             }
         }
+    }
+
+    /// Whether the numbers of a segment are near those that are known. If the other end acknowledges what lies outside, its
+    /// numbers continue there.
+    fn is_inside(&mut self, from: usize, segment: &Segment) -> bool {
+        let [own, other] = [&self.ends[from], &self.ends[1 - from]];
+        if segment.flags.syn() || segment.flags.rst() || other.first_at.is_none() && !other.is_closed {
+            return true;
+        }
+        let unknown = (i64::from(AHEAD_WITHOUT_WINDOW), i64::from(BEHIND_WITHOUT_WINDOW));
+        let window = |shift: u32| {
+            own.window_shift
+                .and(other.window_shift)
+                .map_or(unknown, |_| (0x1_0000 << shift, 0x1_0000 << shift))
+        };
+        let is_near = |(ahead, behind): (i64, i64), highest: u32, number: u32| {
+            let distance = i64::from(number.wrapping_sub(highest).cast_signed());
+            (-behind..=ahead).contains(&distance)
+        };
+        // The receiver offers the window.
+        let own_window = window(other.window_shift.unwrap_or(0));
+        if own.highest.is_some_and(|highest| !is_near(own_window, highest, segment.sequence)) {
+            return false;
+        }
+        let (number, other_window) = (segment.acknowledgement, window(own.window_shift.unwrap_or(0)));
+        let Some(highest) = other.highest.filter(|_| segment.flags.ack()) else { return true };
+        let confirmed = other.outside_end.filter(|&end| is_near(unknown, end, number));
+        if let Some(end) = confirmed.filter(|_| is_newer(number, highest)) {
+            self.miss();
+            self.ends[1 - from].highest = Some(if is_newer(end, number) { end } else { number });
+        } else if confirmed.is_none() && !is_near(other_window, highest, number) {
+            return false;
+        }
+        true
     }
 
     /// Begins and ends connections.
@@ -440,7 +489,7 @@ impl Model {
     /// Forgets the connection before.
     fn begin_anew(&mut self) {
         for end in &mut self.ends {
-            *end = End { is_local: end.is_local, highest: end.highest, ..End::default() };
+            *end = End { is_local: end.is_local, outside_end: end.outside_end, ..End::default() };
         }
         (self.options, self.began_at) = (TimestampUse::Unknown(0), None);
         self.replaced += 1;
@@ -636,7 +685,12 @@ impl End {
             return self.lacking == 3;
         };
         let Some(newest) = self.newest.filter(|&newest| !is_newer(tsval, newest)) else {
-            self.has_moved = self.newest.is_some() && self.is_past_syn && tsval != 0;
+            let has_moved = self.newest.is_some() && self.is_past_syn;
+            if has_moved && !self.is_closed && self.leaps(tsval, now) {
+                self.lacking += 1;
+                return self.lacking == 3;
+            }
+            self.has_moved = has_moved && tsval != 0;
             self.lacking = 0;
             return false;
         };
@@ -649,6 +703,13 @@ impl End {
         }
         self.lacking = if tsval == newest { 0 } else { self.lacking + 1 };
         self.lacking == 3
+    }
+
+    /// Whether a newer `TSval` is further ahead than a clock can have advanced.
+    fn leaps(&self, tsval: u32, now: u64) -> bool {
+        let elapsed = now.saturating_sub(self.first_at.max(self.recorded_at).unwrap_or(0));
+        let ahead = tsval.wrapping_sub(self.newest.unwrap_or(0));
+        u64::from(ahead) > u64::from(TSVAL_SLACK) + elapsed / 512
     }
 
     /// Begins a leg with a SYN. It is timed if `since` is set.

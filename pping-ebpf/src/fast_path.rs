@@ -9,7 +9,7 @@ use pping_common::{
     bytes::Bytes as _,
     flow::{FlowKey, Ipv4, Ipv6},
     parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
-    rtt::{Effect, Method, Progress},
+    rtt::{Effect, Method},
     table::Candidates,
 };
 
@@ -133,8 +133,8 @@ fn count_family<A: Flows>(
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
     counters.packet(program, direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
     let (glance, progress) = track::count(flow, from, direction, &frame, counters);
-    if progress == Progress::Elsewhere {
-        counters.untracked(Untracked::OtherHook);
+    if let Some(reason) = progress.untracked() {
+        counters.untracked(reason);
         return Handled::Done;
     }
     track::count_unusable(&glance, from, transport, progress, counters);

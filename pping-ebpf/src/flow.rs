@@ -75,6 +75,7 @@ impl<A: Flows> FlowRef<A> {
                 state: forward.at(field!(HotDirection, state)).read(),
             },
             reverse: reverse.at(field!(HotDirection, state)).read(),
+            reverse_end: reverse.at(field!(HotDirection, sequence_end)).read(),
             latest: hot.at(field!(Hot, latest)).of(from).read(),
             contended: hot.at(field!(Hot, contended)).read(),
             protocol_state: hot.at(field!(Hot, protocol_state)).read(),
@@ -87,6 +88,14 @@ impl<A: Flows> FlowRef<A> {
         let number = self.cold()?.at(field!(Cold, locked.pending)).read().get();
         let directions = A::pending(number)?.at(field!(PendingEntry, directions));
         Some(SharedPending(directions.of(endpoint)))
+    }
+
+    /// Where the latest segment of an endpoint ended that lies outside of its window.
+    #[inline(always)]
+    pub(crate) fn outside_end(self, endpoint: Endpoint) -> u32 {
+        self.cold().map_or(0, |cold| {
+            cold.at(field!(Cold, events)).of(endpoint).at(field!(Events, outside_end)).read()
+        })
     }
 
     /// All that an endpoint sent.
@@ -304,6 +313,18 @@ impl<A: Flows> DirectionCounts for DirectionCounter<A> {
             let events = cold.at(field!(Cold, events)).of(self.from);
             sync::add_32(events.at(field!(Events, ce_packets)), 1);
         }
+    }
+
+    #[inline(always)]
+    fn set_outside_end(&mut self, end: u32) {
+        if let Some(cold) = self.flow.cold() {
+            cold.at(field!(Cold, events)).of(self.from).at(field!(Events, outside_end)).write(end);
+        }
+    }
+
+    #[inline(always)]
+    fn other_outside_end(&self) -> u32 {
+        self.flow.outside_end(self.from.other())
     }
 }
 

@@ -49,8 +49,8 @@ pub(crate) fn track<A: Flows>(
     launder(scratch);
     count_unusable(&scratch.glance, from, &scratch.frame.transport, scratch.progress, counters);
     launder(scratch);
-    if scratch.progress == Progress::Elsewhere {
-        return Err(Untracked::OtherHook);
+    if let Some(reason) = scratch.progress.untracked() {
+        return Err(reason);
     }
     scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
     launder(scratch);
@@ -186,7 +186,7 @@ pub(crate) fn count_unusable(
     progress: Progress,
     counters: Shared<Counters>,
 ) {
-    if progress != Progress::Elsewhere && glance.is_without_method(from, transport, config::rules()) {
+    if progress.untracked().is_none() && glance.is_without_method(from, transport, config::rules()) {
         counters.untracked(Untracked::UnusableTimestamp);
     }
 }
@@ -200,7 +200,14 @@ pub(crate) fn effect<A: Flows>(
     transport: &Transport,
     progress: Progress,
 ) -> Effect {
-    glance.effect(from, transport, progress, config::rules(), |endpoint| flow.pending(endpoint))
+    glance.effect(
+        from,
+        transport,
+        progress,
+        config::rules(),
+        |endpoint| flow.pending(endpoint),
+        || flow.outside_end(from.other()),
+    )
 }
 
 /// True if the rate limit forbids recording this packet, so that the locked step can be skipped. That is so for most
@@ -281,6 +288,9 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     scratch.now = now;
+    let outside_end = flow.outside_end(from.other());
+    guard.view(&mut scratch.copies).confirm(from, &scratch.frame.transport, outside_end);
+    launder(scratch);
     guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
     launder(scratch);
     let (transport, progress) = (&scratch.frame.transport, &mut scratch.progress);

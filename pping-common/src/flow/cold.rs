@@ -47,9 +47,18 @@ pub struct Events {
     pub ce_packets: u32,
     /// The part of `ce_packets` that has been added to a series.
     pub folded_ce_packets: u32,
+    /// Where the latest segment ended that lies outside the window: see [`super::window`].
+    pub outside_end: u32,
 }
 
-layout!(Events { retransmissions, reordered, folded_retransmissions, ce_packets, folded_ce_packets });
+layout!(Events {
+    retransmissions,
+    reordered,
+    folded_retransmissions,
+    ce_packets,
+    folded_ce_packets,
+    outside_end
+});
 
 impl Events {
     /// Nothing happened yet.
@@ -59,6 +68,7 @@ impl Events {
         folded_retransmissions: 0,
         ce_packets: 0,
         folded_ce_packets: 0,
+        outside_end: 0,
     };
 
     /// The times of the spin bit, which a UDP flow has in these words.
@@ -377,9 +387,9 @@ pub fn fold(totals: &Totals, events: &Events, traffic: u64, has_segments: bool) 
 
 const _: () = {
     assert!(size_of::<Totals>() == 24);
-    assert!(size_of::<Events>() == 20);
+    assert!(size_of::<Events>() == 24);
     assert!(size_of::<Locked>() == 64);
-    assert!(size_of::<Cold>() == 152);
+    assert!(size_of::<Cold>() == 160);
     assert!(core::mem::offset_of!(Cold, events) == 48);
-    assert!(core::mem::offset_of!(Cold, locked) == 88);
+    assert!(core::mem::offset_of!(Cold, locked) == 96);
 };

@@ -39,6 +39,12 @@ pub trait DirectionCounts {
 
     /// Counts a packet marked for congestion.
     fn add_ce(&mut self);
+
+    /// Replaces [`super::Events::outside_end`].
+    fn set_outside_end(&mut self, end: u32);
+
+    /// The same number of the other direction.
+    fn other_outside_end(&self) -> u32;
 }
 
 /// Counts a packet that passed in `direction` (as a number), and returns how it advances its flow direction. `glance` is
@@ -55,16 +61,21 @@ pub fn count(
 ) -> Progress {
     let packet = Latest::new(direction, traffic_class);
     let latest = glance.latest.followed_by(packet);
+    // The first packet binds the endpoint to its hook.
+    if glance.latest.is_elsewhere(packet) && counts.has_counted() {
+        let passed = glance.latest.passed_elsewhere();
+        if glance.latest != passed {
+            counts.set_latest(passed);
+        }
+        return Progress::Elsewhere;
+    }
+    let segment = &transport.segment;
+    if transport.kind == Kind::Tcp && !glance.takes(segment, || counts.other_outside_end()) {
+        counts.set_outside_end(segment.sequence_end());
+        return Progress::Refused;
+    }
     // Written only if it changes: most packets repeat it.
     if glance.latest != latest {
-        // The first packet binds the endpoint to its hook.
-        if glance.latest.is_elsewhere(packet) && counts.has_counted() {
-            let passed = glance.latest.passed_elsewhere();
-            if glance.latest != passed {
-                counts.set_latest(passed);
-            }
-            return Progress::Elsewhere;
-        }
         counts.set_latest(latest);
     }
     counts.add_traffic(Sent::one(transport.payload()));
@@ -74,7 +85,6 @@ pub fn count(
     if transport.kind != Kind::Tcp {
         return Progress::None;
     }
-    let segment = &transport.segment;
     let progress = glance.forward.progress(segment);
     match progress {
         // A SYN may be a copy of an earlier one: the step decides.

@@ -77,8 +77,8 @@ impl Latest {
 }
 
 /// The state of a flow direction that packets read without the lock, and change only under it. It is one word, so that it
-/// is read and written at once: flags, and above them the low bits of the time of the last recording, in units of 2^20
-/// ns.
+/// is read and written at once: flags, the window scale, and above them the low bits of the time of the last recording, in
+/// units of 2^20 ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct DirectionState(u32);
@@ -98,7 +98,9 @@ impl DirectionState {
     /// The flags of the spin bit. A QUIC flow has them in place of the four above.
     const SPIN_SHIFT: u32 = 3;
     const SPIN: u32 = 31;
-    const RECORDED_SHIFT: u32 = 8;
+    const SCALE_SHIFT: u32 = 8;
+    const SCALE: u32 = 15;
+    const RECORDED_SHIFT: u32 = 12;
 
     #[inline(always)]
     fn has(self, flag: u32) -> bool {
@@ -171,9 +173,37 @@ impl DirectionState {
         self.has(Self::HAS_SEQUENCE)
     }
 
+    /// The same as a number, 1 or 0.
+    #[inline(always)]
+    pub(super) fn has_sequence_bit(self) -> u32 {
+        self.0 >> Self::HAS_SEQUENCE.trailing_zeros() & 1
+    }
+
+    /// Returns 1 if anything was sent, else 0.
+    #[inline(always)]
+    pub(super) fn is_seen(self) -> u32 {
+        (self.0 | self.0 >> 1) & 1
+    }
+
     #[inline(always)]
     pub(super) fn set_has_sequence(&mut self) {
         self.set(Self::HAS_SEQUENCE, Self::HAS_SEQUENCE);
+    }
+
+    #[inline(always)]
+    pub(super) fn unset_has_sequence(&mut self) {
+        self.set(Self::HAS_SEQUENCE, 0);
+    }
+
+    /// The window scale that the sender's SYN offered: see [`Segment::window_scale`].
+    #[inline(always)]
+    pub(super) fn window_scale(self) -> u32 {
+        self.0 >> Self::SCALE_SHIFT & Self::SCALE
+    }
+
+    #[inline(always)]
+    pub(super) fn set_window_scale(&mut self, scale: u8) {
+        self.set(Self::SCALE << Self::SCALE_SHIFT, u32::from(scale) << Self::SCALE_SHIFT);
     }
 
     /// Whether anything of this direction is pending.
@@ -207,18 +237,21 @@ impl DirectionState {
     /// True if the direction certainly recorded less than `limit` ns before `now`.
     ///
     /// To be certain, the last recording counts as of the beginning of its unit, and `now` as of the end of its unit. A
-    /// recording a multiple of 2^44 ns (five hours) ago may look recent; then recording resumes within `limit`.
+    /// recording a multiple of [`WRAPS_AFTER`] ago may look recent; then recording resumes within `limit`.
     #[inline(always)]
     pub(super) fn has_recorded_within(self, limit: u64, now: u64) -> bool {
         let recorded = self.0 >> Self::RECORDED_SHIFT;
         let since =
             units(now).wrapping_sub(recorded).wrapping_add(1) << Self::RECORDED_SHIFT >> Self::RECORDED_SHIFT;
-        limit != 0 && recorded != 0 && u64::from(since) << UNIT_SHIFT <= limit
+        limit != 0 && limit < WRAPS_AFTER && recorded != 0 && u64::from(since) << UNIT_SHIFT <= limit
     }
 }
 
 /// The bits of a time in ns that lie below a unit of [`DirectionState::set_recorded_at`].
 const UNIT_SHIFT: u32 = 20;
+
+/// The nanoseconds after which these units wrap: 18 minutes.
+const WRAPS_AFTER: u64 = 1 << (UNIT_SHIFT + u32::BITS - DirectionState::RECORDED_SHIFT);
 
 #[inline(always)]
 fn units(time: u64) -> u32 {
@@ -330,6 +363,8 @@ pub struct Glance {
     pub forward: HotDirection,
     /// The state of the other direction.
     pub reverse: DirectionState,
+    /// The highest sequence number of the other direction.
+    pub reverse_end: u32,
     /// The latest packet of the packet's direction.
     pub latest: Latest,
     /// Not 0 if a packet was missed.
@@ -423,6 +458,7 @@ impl Hot {
         Glance {
             forward: *self.direction(from),
             reverse: self.state(from.other()),
+            reverse_end: self.direction(from.other()).sequence_end,
             latest: self.latest(from),
             contended: self.contended,
             protocol_state: self.protocol_state,

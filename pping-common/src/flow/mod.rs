@@ -15,6 +15,7 @@ mod tcp;
 mod tests;
 mod traffic;
 mod transitions;
+mod window;
 
 pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, fold};
 pub use count::{Behind, DirectionCounts, count};

@@ -174,6 +174,14 @@ impl DirectionCounts for Counted<'_> {
         let events = self.from.of_mut(&mut self.flow.events);
         events.ce_packets = events.ce_packets.wrapping_add(1);
     }
+
+    fn set_outside_end(&mut self, end: u32) {
+        self.from.of_mut(&mut self.flow.events).outside_end = end;
+    }
+
+    fn other_outside_end(&self) -> u32 {
+        self.from.other().of(&self.flow.events).outside_end
+    }
 }
 
 impl Hot {

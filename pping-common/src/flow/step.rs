@@ -7,7 +7,7 @@ use super::{
     locked::{LockedFlow, PendingLookup},
     quic,
     state::Flow,
-    tcp, transitions,
+    tcp, transitions, window,
 };
 use crate::{
     method::Method,
@@ -31,10 +31,20 @@ pub struct Outcome {
     pub is_refused: bool,
 }
 
+impl Outcome {
+    const NOTHING: Self = Self {
+        measured: Measured::NOTHING,
+        second: Measured::NOTHING,
+        changes: Changes::NONE,
+        is_refused: false,
+    };
+}
+
 impl Glance {
     /// Returns what [`LockedFlow::step`] could change for a packet that `from` sent. Most packets have no effect and end
     /// here, before a lock is taken or a clock is read. `pending` returns the pending timestamps of a direction. It is
-    /// called only if the direction's state says that it has some.
+    /// called only if the direction's state says that it has some. `outside_end` returns [`super::Events::outside_end`] of the other
+    /// direction.
     #[inline(always)]
     pub fn effect<W: PendingIdentifiers>(
         &self,
@@ -43,11 +53,14 @@ impl Glance {
         progress: Progress,
         rules: &Rules,
         pending: impl Fn(Endpoint) -> Option<W>,
+        outside_end: impl FnOnce() -> u32,
     ) -> Effect {
-        if progress == Progress::Elsewhere {
+        if progress.untracked().is_some() {
             return Effect::Nothing;
         }
-        if transitions::has_effect(self.forward.state, self.reverse, transport) {
+        if transitions::has_effect(self.forward.state, self.reverse, transport)
+            || transport.kind == Kind::Tcp && self.confirms_outside(&transport.segment, outside_end)
+        {
             return Effect::Anything;
         }
         let is_any = match transport.kind {
@@ -87,9 +100,15 @@ impl Flow {
     /// Returns what [`Flow::step`] could change.
     #[inline]
     pub fn effect(&self, from: Endpoint, transport: &Transport, progress: Progress, rules: &Rules) -> Effect {
-        self.hot
-            .glance(from)
-            .effect(from, transport, progress, rules, |endpoint| Some(self.pending(endpoint)))
+        let outside_end = from.other().of(&self.events).outside_end;
+        self.hot.glance(from).effect(
+            from,
+            transport,
+            progress,
+            rules,
+            |endpoint| Some(self.pending(endpoint)),
+            || outside_end,
+        )
     }
 
     /// Runs [`LockedFlow::step`] for this flow.
@@ -102,7 +121,11 @@ impl Flow {
         now: u64,
         rules: &Rules,
     ) -> Outcome {
-        self.lock().step(from, transport, progress, now, rules)
+        if progress.untracked().is_some() {
+            return Outcome { is_refused: progress == Progress::Refused, ..Outcome::NOTHING };
+        }
+        let outside_end = from.other().of(&self.events).outside_end;
+        self.lock().step(from, transport, progress, outside_end, now, rules)
     }
 
     /// Invalidates all times because the clock was set back. `number` is the flow's IP protocol number.
@@ -122,17 +145,19 @@ impl Flow {
 
 impl<P: PendingLookup> LockedFlow<'_, P> {
     /// Applies a packet that `from` sent at `now` (ns of a monotonic clock, not 0). `progress` comes from counting the
-    /// packet. The step follows the flow's life, matches what the packet echoes, and records what will be echoed. It
-    /// changes nothing but the flow.
+    /// packet, and `outside_end` is [`super::Events::outside_end`] of the other direction. The step follows the flow's life, matches
+    /// what the packet echoes, and records what will be echoed. It changes nothing but the flow.
     #[inline(always)]
     pub fn step(
         &mut self,
         from: Endpoint,
         transport: &Transport,
         mut progress: Progress,
+        outside_end: u32,
         now: u64,
         rules: &Rules,
     ) -> Outcome {
+        self.confirm(from, transport, outside_end);
         self.invalidate_if_missed(transport.number() == Datagram::NUMBER);
         self.settle(from, transport, &mut progress, now);
         let mut outcome = Outcome {
@@ -171,7 +196,16 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         outcome
     }
 
-    /// Runs the first part of [`LockedFlow::step`]: takes into account that packets were missed, if any were.
+    /// Runs the first part of [`LockedFlow::step`]: lets the other direction continue outside of its window, if the packet
+    /// confirms it.
+    #[inline(always)]
+    pub fn confirm(&mut self, from: Endpoint, transport: &Transport, outside_end: u32) {
+        if transport.kind == Kind::Tcp {
+            window::confirm(self.hot, from, &transport.segment, outside_end);
+        }
+    }
+
+    /// Runs the second part of [`LockedFlow::step`]: takes into account that packets were missed, if any were.
     #[inline(always)]
     pub fn invalidate_if_missed(&mut self, is_udp: bool) {
         if self.hot.contended != 0 {
@@ -180,14 +214,14 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// Runs the second part of [`LockedFlow::step`]: begins another connection, corrects the progress of a SYN, or says that
+    /// Runs the third part of [`LockedFlow::step`]: begins another connection, corrects the progress of a SYN, or says that
     /// the other end would not take the packet. Then none of the other parts follows.
     #[inline(always)]
     pub fn settle(&mut self, from: Endpoint, transport: &Transport, progress: &mut Progress, now: u64) {
         transitions::settle(self, from, transport, progress, now);
     }
 
-    /// Runs the third part of [`LockedFlow::step`]: opens and closes directions.
+    /// Runs the fourth part of [`LockedFlow::step`]: opens and closes directions.
     #[inline(always)]
     pub fn update_lifecycle(&mut self, from: Endpoint, transport: &Transport, now: u64) -> Changes {
         transitions::step(self, from, transport, now)
@@ -214,7 +248,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         });
     }
 
-    /// Runs the fourth part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow, and that its
+    /// Runs the fifth part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow, and that its
     /// direction has sent it.
     #[inline(always)]
     pub fn note_segment(
@@ -230,12 +264,15 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         if progress == Progress::First {
             state.set_has_sequence();
         }
+        if transport.segment.flags.syn() && progress != Progress::None {
+            state.set_window_scale(transport.segment.window_scale);
+        }
         if !transport.segment.flags.syn() {
             state.set_established();
         }
     }
 
-    /// Runs the fifth part of [`LockedFlow::step`]: plans the measuring of a pass.
+    /// Runs the sixth part of [`LockedFlow::step`]: plans the measuring of a pass.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn plan(
@@ -266,7 +303,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// Runs the sixth part of [`LockedFlow::step`]: finds what the packet echoes, and takes the sample.
+    /// Runs the seventh part of [`LockedFlow::step`]: finds what the packet echoes, and takes the sample.
     #[inline(always)]
     pub fn find(
         &mut self,
@@ -300,7 +337,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// Runs the seventh part of [`LockedFlow::step`]: frees what the packet makes ambiguous.
+    /// Runs the eighth part of [`LockedFlow::step`]: frees what the packet makes ambiguous.
     #[inline(always)]
     pub fn void(&mut self, from: Endpoint, now: u64, rules: &Rules, pass: Pass, plan: &mut MatchPlan) {
         if plan.voided_span == 0 {

@@ -183,8 +183,8 @@ pub(super) fn note_options<P: PendingLookup>(
     }
 }
 
-/// Notes a segment of a flow with timestamps, and returns whether those of its sender cannot be used: they stopped or go
-/// back, or the clock behind them stands still.
+/// Notes a segment of a flow with timestamps, and returns whether those of its sender cannot be used: they stopped, go back or
+/// leap, or the clock behind them stands still.
 #[inline(always)]
 fn is_unusable<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
@@ -195,7 +195,10 @@ fn is_unusable<P: PendingLookup>(
     still_clock: u64,
 ) -> bool {
     let opened_at = flow.locked.direction(from).opened_at;
+    let recorded_at = flow.pending.entry().map_or(0, |entry| *from.of(&entry.recorded_at));
     let direction = *flow.hot.direction(from);
+    // A closed direction has another time in place of the one when it opened.
+    let is_open = direction.state.lifecycle() != Lifecycle::CLOSED;
     let state = &mut flow.hot.protocol_state;
     let (newest, tsval) = (direction.newest_tsval, segment.timestamps.tsval);
     let is_unseen = direction.state.tsval_state() == TsvalState::UNKNOWN;
@@ -208,11 +211,13 @@ fn is_unusable<P: PendingLookup>(
         // A clock that is set to 0 may stand still from then on. A SYN proxy has another clock than the host behind it,
         // which may stand still.
         let has_moved = !is_unseen && direction.state.is_established();
-        state.set_moved(from, has_moved && tsval != 0);
-        false
+        let elapsed = now.saturating_sub(opened_at.max(recorded_at));
+        let leaps = has_moved && is_open && tcp_ts::leaps(newest, tsval, elapsed);
+        if !leaps {
+            state.set_moved(from, has_moved && tsval != 0);
+        }
+        leaps
     } else if progress == Progress::Advance {
-        // A closed direction has another time in place of the one when it opened.
-        let is_open = direction.state.lifecycle() != Lifecycle::CLOSED;
         if is_open && !state.has_moved(from) && now.saturating_sub(opened_at) >= still_clock {
             return true;
         }
@@ -261,7 +266,8 @@ pub(super) fn plan<P: PendingLookup>(
     // A SYN is timed by its leg alone.
     let is_left_to_legs = has_handshake && flags.syn();
     let gives_other = plan.completes_leg == 0;
-    if is_by_seq(flow.hot.protocol_state.timestamps(), rules, pass) {
+    let options = flow.hot.protocol_state.timestamps();
+    if is_by_seq(options, rules, pass) {
         if flags.ack() {
             plan.echoed = segment.acknowledgement;
             plan.freed_below = tcp_seq::REACH;
@@ -290,6 +296,7 @@ pub(super) fn plan<P: PendingLookup>(
                 plan.sample_below = 1;
             }
         }
+        let is_lacking = flow.hot.protocol_state.lacking(from) != 0;
         let direction = flow.hot.direction_mut(from);
         if direction.repeats(segment, progress) {
             // Karn's rule: its echo may answer either of the two.
@@ -298,6 +305,10 @@ pub(super) fn plan<P: PendingLookup>(
             plan.may_be_copy = 1;
         }
         let mut state = direction.state.tsval_state();
+        // A newer `TSval` ends the row of segments without a usable one, unless it leaps.
+        if options == TimestampOption::PRESENT && is_lacking {
+            return;
+        }
         let identifier = tcp_ts::identifier(&mut direction.newest_tsval, &mut state, segment);
         direction.state.set_tsval_state(state);
         if let Some(tsval) = identifier

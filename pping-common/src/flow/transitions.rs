@@ -134,6 +134,7 @@ fn settle_syn<P: PendingLookup>(
         forget(flow, from);
         forget(flow, from.other());
         flow.hot.protocol_state = ProtocolState::UNKNOWN;
+        *progress = Progress::First;
     }
     if is_answer {
         let proposed = Leg { identifier: answered.identifier, state: LegState::DONE, ..Leg::UNSEEN };
@@ -152,7 +153,9 @@ fn settle_syn<P: PendingLookup>(
         *progress = Progress::Refused;
         return;
     }
-    flow.hot.direction_mut(from).sequence_end = segment.sequence_end();
+    let direction = flow.hot.direction_mut(from);
+    direction.state.set_has_sequence();
+    direction.sequence_end = segment.sequence_end();
 }
 
 /// Whether a SYN begins another connection than the one in the table. `is_repeated` says that it has the same number.
@@ -225,6 +228,8 @@ fn forget<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, endpoint: Endpoint) {
     let state = &mut flow.hot.direction_mut(endpoint).state;
     state.set_lifecycle(Lifecycle::UNSEEN);
     state.unset_established();
+    state.unset_has_sequence();
+    state.set_window_scale(0);
     state.set_tsval_state(TsvalState::UNKNOWN);
 }
 

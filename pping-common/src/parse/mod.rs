@@ -79,6 +79,7 @@ impl Frame {
         self.traffic_class = 0;
         self.transport.segment.has_timestamps = false;
         self.transport.segment.has_sack = false;
+        self.transport.segment.window_scale = 0;
         link::parse(bytes, link, self)
     }
 

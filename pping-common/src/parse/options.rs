@@ -1,9 +1,10 @@
-//! TCP options: timestamps (RFC 7323, 3.2) and selective acknowledgement (RFC 2018).
+//! TCP options: window scale and timestamps (RFC 7323, 2.2 and 3.2), and selective acknowledgement (RFC 2018).
 
 use crate::{bytes::Bytes, limits::MAX_TCP_OPTION_BYTES};
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
+const OPTION_WINDOW_SCALE: u8 = 3;
 const OPTION_SACK: u8 = 5;
 /// The length with one block (RFC 2018, 3).
 const OPTION_SACK_MIN_LEN: u8 = 10;
@@ -16,6 +17,7 @@ pub(super) const MAX_STEPS: usize = (MAX_TCP_OPTION_BYTES - OPTION_TIMESTAMPS_LE
 const CLASSES: usize = 4;
 pub(super) const CLASS_TIMESTAMPS: usize = 1;
 pub(super) const CLASS_SACK: usize = 2;
+pub(super) const CLASS_WINDOW_SCALE: usize = 3;
 /// Each kind of option: its class, whether it is padding of one byte (bit 2), and whether it ends the options (bit 3).
 static KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
@@ -23,6 +25,7 @@ static KINDS: [u8; 256] = {
     kinds[OPTION_NOP as usize] = 1 << 2;
     kinds[OPTION_TIMESTAMPS as usize] = CLASS_TIMESTAMPS as u8;
     kinds[OPTION_SACK as usize] = CLASS_SACK as u8;
+    kinds[OPTION_WINDOW_SCALE as usize] = CLASS_WINDOW_SCALE as u8;
     kinds
 };
 /// The usual options: two bytes of padding align the values after kind and length.
@@ -51,6 +54,9 @@ impl Options {
     pub(super) const ROOM: usize = MAX_TCP_OPTION_BYTES.next_power_of_two();
     /// Bytes of the longest option that is read.
     pub(super) const LONGEST: usize = OPTION_TIMESTAMPS_LEN as usize;
+
+    /// The largest shift of a window (RFC 7323, 2.3).
+    const MAX_SHIFT: u8 = 14;
 
     pub(super) const NONE: Self = Self {
         len: 0,
@@ -117,6 +123,17 @@ impl Options {
     pub(super) fn is_cut(&self) -> bool {
         let next = self.next_offset + 2;
         next > self.copied && next <= self.len
+    }
+
+    /// Returns the window scale that the options offer: see [`Segment::window_scale`](super::Segment::window_scale).
+    #[inline(always)]
+    pub(super) fn window_scale<O: Bytes + ?Sized>(&self) -> u8 {
+        let after_kind = usize::from(self.last[CLASS_WINDOW_SCALE]);
+        if after_kind == 0 || after_kind + 1 >= usize::from(self.copied) {
+            return 0;
+        }
+        let shift = self.bytes[O::bounded::<{ Self::ROOM }>(after_kind - 1) + 2];
+        1 + if shift < Self::MAX_SHIFT { shift } else { Self::MAX_SHIFT }
     }
 
     #[inline(always)]

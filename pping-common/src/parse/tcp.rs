@@ -68,6 +68,8 @@ pub struct Segment {
     pub payload: u32,
     /// Whether bytes beyond `acknowledgement` are acknowledged, or some for a second time (RFC 2883).
     pub has_sack: bool,
+    /// In a SYN: by how many bits windows are shifted, plus 1; 0 if windows are not scaled (RFC 7323, 2).
+    pub window_scale: u8,
     /// Whether there is a well-formed timestamps option.
     pub has_timestamps: bool,
     /// The timestamps option, if `has_timestamps`.
@@ -85,6 +87,7 @@ impl Segment {
         acknowledgement: 0,
         payload: 0,
         has_sack: false,
+        window_scale: 0,
         has_timestamps: false,
         timestamps: Timestamps { tsval: 0, tsecr: 0 },
         options: Options::NONE,
@@ -156,7 +159,7 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     parse_options(bytes, offset + HEADER, header_len - HEADER, segment)
 }
 
-/// Finds timestamps and SACK in the `len` bytes of options at `offset`.
+/// Finds timestamps, SACK and the window scale in the `len` bytes of options at `offset`.
 #[inline(always)]
 fn parse_options<O: Bytes + ?Sized>(
     bytes: &O,
@@ -191,6 +194,7 @@ fn parse_options<O: Bytes + ?Sized>(
     O::launder(segment);
     let options = &segment.options;
     segment.has_sack = options.has_long[CLASS_SACK] != 0;
+    segment.window_scale = options.window_scale::<O>();
     let after_kind = usize::from(options.last[CLASS_TIMESTAMPS]);
     if after_kind != 0 {
         let at = O::bounded::<{ Options::ROOM }>(after_kind - 1);

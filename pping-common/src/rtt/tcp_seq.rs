@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     layout::states,
-    parse::{Segment, TcpFlags},
+    parse::{Segment, TcpFlags, Untracked},
 };
 
 /// An acknowledgement covers sequence numbers that lie less than this below it, modulo 2^32.
@@ -35,6 +35,18 @@ pub enum Progress {
     Elsewhere,
     /// The other end would not take the packet: it changes nothing.
     Refused,
+}
+
+impl Progress {
+    /// Returns why the packet changes nothing; `None` if it may change something.
+    #[inline(always)]
+    pub fn untracked(self) -> Option<Untracked> {
+        match self {
+            Self::Elsewhere => Some(Untracked::OtherHook),
+            Self::Refused => Some(Untracked::OutOfWindow),
+            Self::None | Self::First | Self::Advance | Self::Overlap | Self::Behind => None,
+        }
+    }
 }
 
 states! {

@@ -4,7 +4,7 @@ use super::{
     pending::{PendingIdentifiers, PendingRange},
     plan::Effect,
 };
-use crate::{layout::states, parse::Segment};
+use crate::{layout::states, limits::TSVAL_SLACK, parse::Segment};
 
 states! {
     /// What is known of a flow direction's newest `TSval`.
@@ -49,10 +49,25 @@ pub(crate) fn effect(
     match state {
         _ if !is_first_seen(newest, state, timestamps.tsval) => Effect::Nothing,
         // A clock that is set to 0 may stand still from then on.
-        TsvalState::KNOWN if timestamps.tsval != 0 => Effect::Tsval,
-        // The `TSval` may not be the first of its tick.
+        TsvalState::KNOWN if timestamps.tsval != 0 && !is_far_ahead(newest, timestamps.tsval) => {
+            Effect::Tsval
+        }
+        // The `TSval` may not be the first of its tick, or leap.
         _ => Effect::Anything,
     }
+}
+
+/// Whether a newer `TSval` is so far ahead that it may leap: see [`leaps`].
+#[inline(always)]
+fn is_far_ahead(newest: u32, tsval: u32) -> bool {
+    tsval.wrapping_sub(newest) > TSVAL_SLACK
+}
+
+/// Whether a newer `TSval` is further ahead than a clock can have advanced in `elapsed`, ns: one tick in 512 ns, and
+/// [`TSVAL_SLACK`].
+#[inline(always)]
+pub(crate) fn leaps(newest: u32, tsval: u32, elapsed: u64) -> bool {
+    is_far_ahead(newest, tsval) && u64::from(tsval.wrapping_sub(newest) - TSVAL_SLACK) > elapsed >> 9
 }
 
 #[inline(always)]
@@ -83,5 +98,5 @@ pub fn missed(newest: u32, state: TsvalState, segment: &Segment) -> Option<u32> 
     let tsval = segment.timestamps()?.tsval;
     // Another connection may begin with any `TSval`.
     let is_comparable = state != TsvalState::UNKNOWN && !segment.flags.syn() && !segment.flags.rst();
-    (is_comparable && is_newer(tsval, newest)).then_some(tsval)
+    (is_comparable && is_newer(tsval, newest) && !is_far_ahead(newest, tsval)).then_some(tsval)
 }

@@ -10,7 +10,7 @@ use pping_common::{
     limits::MAX_QUERIES,
     parse::{Decap, Family, Frame, IpAddress, Kind, Scope, Untracked, Vlan},
     rings,
-    rtt::{Effect, Method, Progress, Sample},
+    rtt::{Effect, Method, Sample},
 };
 
 use super::{
@@ -204,8 +204,8 @@ impl Tracked<'_> {
         let rules = &self.settings.rules;
         let is_without_method = flow.hot.glance(from).is_without_method(from, transport, rules);
         let noted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
-        if noted.progress == Progress::Elsewhere {
-            return Err(Untracked::OtherHook);
+        if let Some(reason) = noted.progress.untracked() {
+            return Err(reason);
         }
         entry.has_counted[from as usize] = true;
         self.report.noted(noted, self.metadata);

@@ -1,13 +1,14 @@
 """The segments in a capture.
 
 19. A segment is measured if its data offset is at least 5 and within the IP length, and if the capture holds its 20
-    bytes of fixed header. The first timestamps option counts, and any SACK option of at least one block. The search
+    bytes of fixed header. The first timestamps option counts, the last window scale, and any SACK option of at least one
+    block. The search
     for options ends at the end-of-options mark, and at a bad length: less than 2, beyond the header, or other than 10
     for the timestamps option. If the capture ends before the search does, the segment is not measured, unless the
     timestamps have been found. A SACK option beyond the capture then counts as absent.
 """
 
-from rules_tcp import Segment
+from rules_tcp import MOST_SHIFT, Segment
 
 FIELDS = [
     "tcp.srcport",
@@ -20,7 +21,7 @@ FIELDS = [
     "tcp.len",
     "tcp.options",
 ]
-END, NO_OPERATION, SACK, TIMESTAMPS = 0, 1, 5, 8
+END, NO_OPERATION, WINDOW_SCALE, SACK, TIMESTAMPS = 0, 1, 3, 5, 8
 TIMESTAMPS_SIZE, SMALLEST_SACK = 10, 10
 
 
@@ -37,20 +38,17 @@ def segment_of(line, header):
     options = options_in(bytes.fromhex(line.text("tcp.options")), header_length - 20)
     if options is None:
         return None
-    tsval, tsecr, has_sack_block = options
     sequence, acknowledgment = line.number("tcp.seq_raw"), line.number("tcp.ack_raw")
-    segment = Segment(line.number("tcp.flags"), length, tsval, tsecr, sequence, acknowledgment, has_sack_block)
+    segment = Segment(line.number("tcp.flags"), length, None, None, sequence, acknowledgment)._replace(**options)
     return line.number("tcp.srcport"), line.number("tcp.dstport"), segment
 
 
 def options_in(options, length):
-    """Returns TSval and TSecr of the first timestamps option (None, None without one), and whether a SACK option has a
-    block. Returns None if the segment is not measured."""
-    stamps, has_sack_block = None, False
-    at = 0
+    """Returns the fields of a segment that the options set. Returns None if the segment is not measured."""
+    found, at = {}, 0
     while at < length:
         if at >= len(options):
-            return stamps and (*stamps, has_sack_block)
+            return found if "tsval" in found else None
         kind = options[at]
         if kind == END:
             break
@@ -60,15 +58,19 @@ def options_in(options, length):
         if at + 1 >= length:
             break
         if at + 1 >= len(options):
-            return stamps and (*stamps, has_sack_block)
+            return found if "tsval" in found else None
         size = options[at + 1]
         if size < 2 or at + size > length or kind == TIMESTAMPS and size != TIMESTAMPS_SIZE:
             break
         if kind == SACK and size >= SMALLEST_SACK:
-            has_sack_block = True
-        if kind == TIMESTAMPS and stamps is None:
+            found["has_sack_block"] = True
+        if kind == WINDOW_SCALE and at + 2 < min(length, len(options)):
+            found["window_shift"] = min(options[at + 2], MOST_SHIFT)
+        if kind == TIMESTAMPS and "tsval" not in found:
             if at + size > len(options):
                 return None
-            stamps = tuple(int.from_bytes(options[at + first : at + first + 4], "big") for first in (2, 6))
+            found["tsval"], found["tsecr"] = (
+                int.from_bytes(options[at + first : at + first + 4], "big") for first in (2, 6)
+            )
         at += size
-    return (*(stamps or (None, None)), has_sack_block)
+    return found

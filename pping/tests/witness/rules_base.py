@@ -132,13 +132,18 @@ class Hooks:
         return bool(moved)
 
     def is_copy(self, packet):
+        bound = self.bound.get(packet.source)
+        if None in (bound, packet.is_outgoing) or bound == packet.is_outgoing:
+            return False
+        self.copied.add(packet.source)
+        return True
+
+    def count(self, packet):
         if packet.is_outgoing is None:
             self.bound.pop(packet.source, None)
-        elif self.bound.setdefault(packet.source, packet.is_outgoing) != packet.is_outgoing:
-            self.copied.add(packet.source)
-            return True
+        else:
+            self.bound[packet.source] = packet.is_outgoing
         self.counted.add(packet.source)
-        return False
 
 
 class Flow:
@@ -162,14 +167,19 @@ class Flow:
                 direction.set_back()
         self.newest = max(self.newest, now)
 
-    def is_copy(self, packet, second):
-        """Rules 24 and 25. Notes that a copy passes."""
+    def passes_by(self, packet, second):
+        """Rules 24 and 25. Whether a packet is a copy, or refused. Notes that it passes."""
         if second != self.last_second and self.hooks.move():
             self.miss()
-        if not self.hooks.is_copy(packet):
-            return False
-        self.see(packet.time, second)
-        return True
+        if self.hooks.is_copy(packet) or self.is_outside(packet):
+            self.see(packet.time, second)
+            return True
+        self.hooks.count(packet)
+        return False
+
+    def is_outside(self, packet):
+        """Whether a packet cannot belong to the flow."""
+        return False
 
     def miss(self):
         """Drops what is pending, because packets were missed."""
@@ -213,3 +223,9 @@ class Clock:
 def is_newer(value, than):
     """Whether a 32-bit number comes after another: a timestamp (RFC 7323, section 5.2) or a sequence number."""
     return 0 < (value - than) % 2**32 < 2**31
+
+
+def is_inside(window, highest, number):
+    """Whether a 32-bit number is at most so far ahead and behind."""
+    ahead, behind = window
+    return (number - highest + behind) % 2**32 <= ahead + behind

@@ -118,7 +118,7 @@ class Echoes:
             if not is_request:
                 return []
             flow = self.flows[packet.key()] = EchoFlow(packet, self.limits)
-        if flow.is_copy(packet, second):
+        if flow.passes_by(packet, second):
             return []
         flow.see(packet.time, second)
         if is_request:

@@ -165,7 +165,7 @@ class QuicFlows:
             if not packet.content.is_first:
                 return []
             flow = self.flows[packet.key()] = QuicFlow(packet)
-        if flow.is_copy(packet, second):
+        if flow.passes_by(packet, second):
             return []
         flow.see(packet.time, second)
         if not packet.content.has_quic_bit and not flow.is_recognised:

@@ -3,8 +3,8 @@ rules_tcp_handshake.py.
 
 Beginning and end
  8. A SYN without ACK and RST begins a new connection if its number is not that of its sender's SYN or SYN-ACK before. If
-    its sender has sent none, it does if either endpoint has sent a segment without SYN, or its sender is closed. Only the
-    highest ends (S1) of the old connection are kept.
+    its sender has sent none, it does if either endpoint has sent a segment without SYN, or its sender is closed. Nothing of the
+    old connection is kept but the ends of W2.
  8a. A SYN with the same number begins a new connection only if its sender has sent a segment without SYN, or is closed, and
     one of these holds: its sender is closed, and the other has sent no SYN-ACK (it was refused); its TSval is newer than
     every one before it in its direction; one of these TSvals is missing, and it comes 10 s or more after the connection's
@@ -22,6 +22,17 @@ Beginning and end
 11. A direction of a TCP flow is unseen, unanswered from its first segment, open as soon as a segment without RST
     comes the other way after that, and closed after its own FIN or a RST of either.
 
+Windows
+W1. A segment with neither SYN nor RST is refused if the other endpoint has sent a segment, and its number lies outside of
+    its sender's window, or, if it has ACK, its ACK number outside of the other's. A window is around the highest end (S1);
+    where that is not known, no number is outside. If the latest SYNs of both endpoints had the window scale option (kind 3),
+    it is 65,536, shifted by the receiver's shift (14 if it is more), ahead and behind; otherwise 2^24 ahead and 2^30 behind.
+    A refused segment advances the clock, but nothing else: it does not count for rules 24 and 25, either.
+W2. The end of the latest segment that W1 refused is remembered for each direction, unless it is 0. A segment that is not
+    refused for its own number is taken if its ACK number is at most 2^24 ahead of the other's remembered end, and at most 2^30
+    behind. If the ACK number is newer than the other's highest end, packets were missed, with all that rule 25 says of it,
+    and the other's highest end is the newer of that ACK number and the remembered end.
+
 With or without timestamps
 T1. The kind of a flow is unknown at first, and again when a SYN begins a new connection. Each segment without RST may
     set the kind, before it is matched. A segment with the option makes the flow "with". A SYN without the option makes
@@ -31,8 +42,11 @@ T1. The kind of a flow is unknown at first, and again when a SYN begins a new co
 T1a. With tcp-ts, a segment without SYN can make a flow "with" into one whose timestamps are "unusable". It stays so until a
     SYN begins a new connection. New data is a segment that consumes sequence space and begins at or after the highest end
     (S1). The flow becomes "unusable"
-    - by the third segment in a row of one direction that lacks the option, or has new data and a TSval older than the
-      newest of its direction. A segment with a newer TSval, or with new data and the same TSval, ends the row. Keep-alives
+    - by the third segment in a row of one direction that lacks the option, has new data and a TSval older than the newest
+      of its direction, or has a TSval that leaps. A segment with another newer TSval, or with new data and the same TSval,
+      ends the row. A TSval leaps if it is ahead of the newest by more than 2^21 and one for each 512 ns since the latest
+      recording of its direction by tcp-ts or tcp-seq, or since its first segment. Only a direction that is past SYN and not
+      closed leaps. What leaps is not the newest, and is not recorded.  Keep-alives
       and what was sent before do not count: segments without payload that begin before the highest end, and segments that
       do not move it.
     - by new data 2 s or more after the first segment of its direction, if its TSval is not newer, and none was ever newer
@@ -50,7 +64,7 @@ T3. A flow begins with a segment without RST: for tcp-ts, one that has the optio
 
 from typing import NamedTuple
 
-from rules_base import SECOND, Flow, is_newer, live_flow
+from rules_base import SECOND, Flow, is_inside, is_newer, live_flow
 from rules_tcp_handshake import Handshake
 from rules_tcp_seq import Ends
 from rules_tcp_ts import Stamps
@@ -69,6 +83,11 @@ STILL_CLOCK = 2 * SECOND
 SAME_NUMBER_AFTER = 10 * SECOND
 # How far the number of a RST may be from what is expected.
 RST_WITHIN = 65_536
+# How far numbers may be ahead and behind, if windows are not known.
+WINDOW_UNKNOWN = (2**24, 2**30)
+MOST_SHIFT = 14
+# Rule T1a: by how many ticks a TSval may advance at any time, and in how many nanoseconds by one more.
+LEAP, NANOSECONDS_A_TICK = 2**21, 512
 
 
 class Segment(NamedTuple):
@@ -81,6 +100,7 @@ class Segment(NamedTuple):
     sequence: int = 0
     acknowledgment: int = 0
     has_sack_block: bool = False
+    window_shift: int | None = None
 
     def is_syn(self):
         return bool(self.flags & SYN)
@@ -132,6 +152,8 @@ class Direction:
         self.first_seen = None
         # The number after that of the latest SYN or SYN-ACK.
         self.number = None
+        # The window shift of the latest SYN or SYN-ACK, and the end of the latest segment outside of the window.
+        self.window_shift = self.outside_end = None
         # The lowest RTT of what this direction sent.
         self.lowest = None
         self.stamps = Stamps(limits, room)
@@ -142,6 +164,10 @@ class Direction:
         """Sends the refused SYN that a SYN-ACK acknowledges."""
         self.phase, self.first_seen = UNANSWERED, reply.time
         self.number = self.handshake.number = self.ends.highest = reply.content.acknowledgment
+
+    def is_confirmed(self, number):
+        """Whether an ACK number confirms what is outside of the window: rule W2."""
+        return self.outside_end is not None and is_inside(WINDOW_UNKNOWN, self.outside_end, number)
 
     def is_repeated(self, segment):
         """Whether a segment is a SYN or SYN-ACK with the number of the one before."""
@@ -158,6 +184,8 @@ class Direction:
             if ends.is_probe(segment):
                 return False
             is_lacking = True
+        elif self.leaps(segment, now):
+            is_lacking = True
         elif stamps.newest is None or is_newer(segment.tsval, stamps.newest):
             stamps.has_moved = stamps.newest is not None and self.is_past_syn and segment.tsval != 0
             is_lacking = False
@@ -170,6 +198,22 @@ class Direction:
             is_lacking = segment.tsval != stamps.newest
         stamps.lacking = stamps.lacking + 1 if is_lacking else 0
         return stamps.lacking == WITHOUT_AFTER
+
+    def leaps(self, segment, now):
+        """Rule T1a."""
+        newest = self.stamps.newest
+        if newest is None or not self.is_past_syn or self.phase == CLOSED or not is_newer(segment.tsval, newest):
+            return False
+        recordings = (self.stamps.pending.last_recording, self.ends.pending.last_recording)
+        since = max(time for time in (self.first_seen, *recordings) if time is not None)
+        ticks = LEAP + max(now - since, 0) // NANOSECONDS_A_TICK
+        return (segment.tsval - newest) % 2**32 > ticks
+
+    def window(self, other):
+        """How far what this direction sends may be ahead and behind: rule W1."""
+        if None in (self.window_shift, other.window_shift):
+            return WINDOW_UNKNOWN
+        return (65_536 << other.window_shift,) * 2
 
     def set_back(self):
         self.stamps.set_back()
@@ -197,6 +241,36 @@ class Connection(Flow):
     def __init__(self, packet, new_direction):
         super().__init__(packet, new_direction)
         self.began = packet.time
+
+    def is_outside(self, packet):
+        """Rules W1 and W2."""
+        segment = packet.content
+        own, other = self.direction(packet.source), self.direction(packet.target)
+        if segment.is_syn() or segment.is_rst() or other.phase == UNSEEN:
+            return False
+        highest, number = other.ends.highest, segment.acknowledgment
+        is_inside_own = own.ends.highest is None or is_inside(own.window(other), own.ends.highest, segment.sequence)
+        is_inside_other = (
+            highest is None
+            or not segment.is_ack()
+            or is_inside(other.window(own), highest, number)
+            or other.is_confirmed(number)
+        )
+        if not is_inside_own or not is_inside_other:
+            own.outside_end = segment.end() or None
+            return True
+        return False
+
+    def confirm(self, packet):
+        """Rule W2."""
+        segment, other = packet.content, self.direction(packet.target)
+        highest, number = other.ends.highest, segment.acknowledgment
+        if segment.is_syn() or segment.is_rst() or not segment.is_ack() or other.phase == UNSEEN or highest is None:
+            return
+        if is_newer(number, highest) and other.is_confirmed(number):
+            self.miss()
+            end = other.outside_end
+            other.ends.highest = end if is_newer(end, number) else number
 
     def is_over_with(self, packet, methods):
         """Whether a packet begins a new connection: rules 8 and 8a."""
@@ -286,6 +360,7 @@ class Connections:
         flow.see(now, second)
         if flow.refuses(packet, self.methods):
             return []
+        flow.confirm(packet)
         own, other = flow.direction(packet.source), flow.direction(packet.target)
         if own.phase == UNSEEN:
             own.first_seen = now
@@ -302,7 +377,7 @@ class Connections:
 
     def flow(self, packet, second):
         flow = live_flow(self.flows, packet, second)
-        if flow is not None and flow.is_copy(packet, second):
+        if flow is not None and flow.passes_by(packet, second):
             return None
         old = proposer = None
         if flow is not None and flow.is_proposed(packet):
@@ -314,11 +389,11 @@ class Connections:
         if flow is None and self.methods.begin_flow(packet.content):
             flow = self.flows[packet.key()] = Connection(packet, lambda: Direction(self.limits))
             if old is None:
-                flow.hooks.is_copy(packet)
+                flow.hooks.count(packet)
             else:
                 flow.hooks = old.hooks
                 for source, direction in flow.directions.items():
-                    direction.ends.highest = old.direction(source).ends.highest
+                    direction.outside_end = old.direction(source).outside_end
             if proposer is not None:
                 flow.direction(proposer).propose(packet)
         return flow
@@ -345,7 +420,8 @@ class Connections:
         is_left_to_handshake = self.methods.handshake and segment.is_syn()
         is_by_seq = self.methods.seq and (self.methods.is_seq_for_all or flow.kind in (WITHOUT, UNUSABLE))
         if self.methods.ts and (self.methods.are_both or not is_by_seq) and segment.tsval is not None:
-            if own.stamps.is_first_of_tick(segment) and segment.consumed() and not is_left_to_handshake:
+            leaps = flow.kind == WITH and own.stamps.lacking
+            if not leaps and own.stamps.is_first_of_tick(segment) and segment.consumed() and not is_left_to_handshake:
                 own.stamps.pending.record(segment.tsval, now)
             elif own.ends.is_sent_again(segment, own.is_copy(segment)):
                 own.stamps.forget(segment.tsval, now, own.lowest)
@@ -354,6 +430,8 @@ class Connections:
         if self.methods.handshake and own.handshake.begin(segment, now):
             own.lowest = None
         if segment.is_syn():
+            if not own.is_copy(segment):
+                own.window_shift = segment.window_shift
             own.number = segment.number()
 
 

@@ -13,6 +13,7 @@ import self_test_tcp_kinds
 import self_test_tcp_seq
 import self_test_tcp_ts
 import self_test_tcp_unusable
+import self_test_tcp_windows
 import self_test_time
 
 PARTS = [
@@ -23,6 +24,7 @@ PARTS = [
     self_test_tcp_again,
     self_test_tcp_forged,
     self_test_tcp_unusable,
+    self_test_tcp_windows,
     self_test_icmp,
     self_test_hooks,
     self_test_dns,

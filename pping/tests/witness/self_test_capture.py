@@ -107,13 +107,13 @@ def check_segments():
         packet = packet_of(line("eth:ethertype:ip:tcp", **(whole | fields)), ())
         return packet.content and tuple(packet.content)
 
-    assert segment() == (ACK, 9, None, None, *numbers, False)
+    assert segment() == (ACK, 9, None, None, *numbers, False, None)
     for name, text in (("hdr__len", "16"), ("hdr__len", ""), ("len", ""), ("urgent__pointer", "")):
         assert segment(**{"tcp_" + name: text}) is None, name
-    assert segment(tcp_len="", ip_len="47", ip_hdr__len="20") == (ACK, 7, None, None, *numbers, False)
+    assert segment(tcp_len="", ip_len="47", ip_hdr__len="20") == (ACK, 7, None, None, *numbers, False, None)
     assert segment(tcp_len="", ip_len="39", ip_hdr__len="20") is None
     stamps = "080a" + "0000000700000009"
-    assert segment(tcp_hdr__len="32", tcp_options="0101" + stamps) == (ACK, 9, 7, 9, *numbers, False)
+    assert segment(tcp_hdr__len="32", tcp_options="0101" + stamps) == (ACK, 9, 7, 9, *numbers, False, None)
     assert segment(tcp_hdr__len="32", tcp_options="0101" + stamps[:-2]) is None
     for what, options, missing, expected in (
         ("at the very end", "020405b40101" + stamps, 0, (7, 9)),
@@ -133,7 +133,7 @@ def check_segments():
     ):
         options = bytes.fromhex(options)
         found = options_in(options, len(options) + missing)
-        expected = expected and (*expected, False)
+        found = None if found is None else (found.get("tsval"), found.get("tsecr"))
         assert found == expected, f"timestamps {what}: expected {expected}, found {found}"
     one_block = "050a" + "0000000100000002"
     for what, options, missing, expected in (
@@ -154,4 +154,17 @@ def check_segments():
     ):
         options = bytes.fromhex(options)
         found = options_in(options, len(options) + missing)
+        if found is not None:
+            found = (found.get("tsval"), found.get("tsecr"), found.get("has_sack_block", False))
         assert found == expected, f"SACK {what}: expected {expected}, found {found}"
+    for what, options, missing, expected in (
+        ("at its place", "020405b4" + "01030307", 0, 7),
+        ("too large", "030312", 0, 14),
+        ("behind the end", "00030307", 0, None),
+        ("the last of two", "030301" + "030302", 0, 2),
+        ("beyond the header", "0303", 0, None),
+        ("behind timestamps, and not captured", stamps + "0303", 1, None),
+    ):
+        options = bytes.fromhex(options)
+        found = options_in(options, len(options) + missing).get("window_shift")
+        assert found == expected, f"window scale {what}: expected {expected}, found {found}"

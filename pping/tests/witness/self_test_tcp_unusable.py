@@ -93,7 +93,7 @@ def run():
         ((constant, constant), [[1, 25], [1, 25]]),
         ((syn_only, syn_only), [[1, 25], [2, 25]]),
         ((turns_zero, ticking), [[11, 18], [13, 18]]),
-        ((turns_zero_from_high, turns_zero_from_high), [[12, 19], [12, 19]]),
+        ((turns_zero_from_high, turns_zero_from_high), [[11, 19], [11, 19]]),
         ((gaps, gaps), None),
     ]:
         found = counts(Talk(*clocks).packets)

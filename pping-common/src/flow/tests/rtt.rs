@@ -15,3 +15,4 @@ mod tcp_options;
 mod tcp_seq;
 mod tcp_ts;
 mod unusable_timestamps;
+mod windows;

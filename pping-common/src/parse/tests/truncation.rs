@@ -70,7 +70,8 @@ fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_
             match parse_on(&bytes[..len], link) {
                 Ok(mut frame) => {
                     // Options after the timestamps may be cut off.
-                    frame.transport.segment.options = whole.transport.segment.options;
+                    let (segment, original) = (&mut frame.transport.segment, &whole.transport.segment);
+                    (segment.options, segment.window_scale) = (original.options, original.window_scale);
                     assert!(len >= needed, "{name}: {len} bytes are not enough");
                     assert_eq!(frame.transport, whole.transport, "{name}: {len} bytes");
                     assert_eq!(frame.vlan, whole.vlan, "{name}: {len} bytes");

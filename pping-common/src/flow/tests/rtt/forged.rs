@@ -12,24 +12,30 @@ use crate::{
 };
 
 /// With and without timestamps.
-const BOTH: [bool; 2] = [true, false];
+pub(super) const BOTH: [bool; 2] = [true, false];
 
 /// A connection whose ends have sent data once.
-struct Connection {
-    talk: Conversation,
+pub(super) struct Connection {
+    pub(super) talk: Conversation,
     has_timestamps: bool,
+    /// The window scales that the ends offer.
+    scales: [u8; 2],
     /// When the last segment passed, in ms.
-    ms: u64,
+    pub(super) ms: u64,
     /// The next number of the low end.
-    next: u32,
+    pub(super) next: u32,
     /// The `TSval` of the high end's latest segment.
     heard: u32,
 }
 
 impl Connection {
     fn new(has_timestamps: bool) -> Self {
-        let mut connection =
-            Self { talk: Conversation::by(Methods::ALL), has_timestamps, ms: 10, next: 1_001, heard: 0 };
+        Self::with_scales(has_timestamps, [0; 2])
+    }
+
+    pub(super) fn with_scales(has_timestamps: bool, scales: [u8; 2]) -> Self {
+        let talk = Conversation::by(Methods::ALL);
+        let mut connection = Self { talk, has_timestamps, scales, ms: 10, next: 1_001, heard: 0 };
         connection.shake();
         connection.exchange();
         connection
@@ -46,15 +52,20 @@ impl Connection {
     }
 
     fn shake(&mut self) -> [Outcome; 3] {
-        let syn = self.send(Endpoint::Low, bare(SYN, self.next.wrapping_sub(1), 0, 0));
-        let syn_ack = self.send(Endpoint::High, bare(SYN | ACK, 9_000, 0, self.next));
+        let scaled = |scale: u8, mut transport: Transport| {
+            transport.segment.window_scale = scale;
+            transport
+        };
+        let [low, high] = self.scales;
+        let syn = self.send(Endpoint::Low, scaled(low, bare(SYN, self.next.wrapping_sub(1), 0, 0)));
+        let syn_ack = self.send(Endpoint::High, scaled(high, bare(SYN | ACK, 9_000, 0, self.next)));
         self.heard = 500 + self.ms as u32;
         let ack = self.send(Endpoint::Low, bare(ACK, self.next, 0, 9_001));
         [syn, syn_ack, ack]
     }
 
     /// Data of the low end, and the ACK 20 ms later. `between` comes 10 ms before that. Returns all outcomes.
-    fn exchange_around(&mut self, between: &[(Endpoint, Transport)]) -> Vec<Outcome> {
+    pub(super) fn exchange_around(&mut self, between: &[(Endpoint, Transport)]) -> Vec<Outcome> {
         self.ms += 30;
         let mut outcomes = Vec::from([self.send(Endpoint::Low, bare(ACK | PSH, self.next, 100, 9_001))]);
         // The ACK echoes the data, not what came between.
@@ -74,31 +85,31 @@ impl Connection {
         outcomes
     }
 
-    fn exchange(&mut self) -> Vec<Outcome> {
+    pub(super) fn exchange(&mut self) -> Vec<Outcome> {
         self.exchange_around(&[])
     }
 
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         [Endpoint::Low, Endpoint::High]
             .iter()
             .all(|endpoint| self.talk.flow.hot.state(*endpoint).lifecycle() == Lifecycle::OPEN)
     }
 }
 
-fn rtts(outcomes: &[Outcome]) -> Vec<(Method, u64)> {
+pub(super) fn rtts(outcomes: &[Outcome]) -> Vec<(Method, u64)> {
     outcomes.iter().flat_map(|outcome| samples(*outcome)).map(|(method, _, rtt)| (method, rtt)).collect()
 }
 
-fn has_changes(outcomes: &[Outcome]) -> bool {
+pub(super) fn has_changes(outcomes: &[Outcome]) -> bool {
     outcomes.iter().any(|outcome| outcome.changes != Changes::NONE)
 }
 
-fn by_data(has_timestamps: bool) -> Method {
+pub(super) fn by_data(has_timestamps: bool) -> Method {
     if has_timestamps { Method::TcpTs } else { Method::TcpSeq }
 }
 
 /// Adds timestamps to a segment.
-fn stamped(tsval: u32, mut transport: Transport) -> Transport {
+pub(super) fn stamped(tsval: u32, mut transport: Transport) -> Transport {
     transport.segment.has_timestamps = true;
     transport.segment.timestamps = Timestamps { tsval, tsecr: 0 };
     transport

@@ -5,6 +5,7 @@ use std::vec::Vec;
 use crate::{
     flow::Endpoint,
     flow::Outcome,
+    limits::AHEAD_WITHOUT_WINDOW,
     parse::{Timestamps, Transport},
     rtt::{Method, Methods, RttSummary, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, segment},
@@ -200,7 +201,7 @@ fn h2_an_older_number_changes_nothing() {
 
 #[test]
 fn h2_a_newer_number_ends_the_leg() {
-    for number in [5_001, 5_000 + 0x7fff_ffff] {
+    for number in [5_001, 5_000 + AHEAD_WITHOUT_WINDOW] {
         let mut talk = begun();
         talk.high(30, syn_ack());
         assert_eq!(rtt(talk.low(31, bare(ACK, 1_000, 0, number))), None);

@@ -2,6 +2,7 @@
 
 use crate::{
     flow::Endpoint,
+    limits::TSVAL_SLACK,
     parse::Transport,
     rtt::{Method, RttSummary, Sample, TsvalState, missed},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, at, data, pure_ack, rtt, segment, snapshot},
@@ -188,8 +189,18 @@ fn tsval_wraps_around() {
 }
 
 #[test]
-fn newer_is_less_than_half_the_circle_ahead() {
-    for (ahead, recorded) in [(1, 1), (0x7fff_ffff, 1), (0x8000_0000, 0), (0x8000_0001, 0), (u32::MAX, 0)] {
+fn newer_is_no_further_ahead_than_a_clock_can_be() {
+    // The clock may have advanced by one tick in 512 ns, for 9 ms.
+    let most = TSVAL_SLACK + 17_578;
+    for (ahead, recorded) in [
+        (1, 1),
+        (most, 1),
+        (most + 1, 0),
+        (0x7fff_ffff, 0),
+        (0x8000_0000, 0),
+        (0x8000_0001, 0),
+        (u32::MAX, 0),
+    ] {
         let mut talk = Conversation::in_progress();
         talk.low(10, data(100_u32.wrapping_add(ahead), 500));
         assert_eq!(talk.pending_count(), recorded, "{ahead:#x}");

@@ -94,7 +94,7 @@ fn wrap() -> Dialogue {
         .client_sends(43, DATA, 9, 1, 0)
         .server_sends(62, ACK, 0, 3, 0)
         .server_sends(64, ACK, 0, 4, 1)
-        // A TSval more than half of the number space ahead counts as older.
+        // No clock is that fast. A TSval more than half of the number space ahead counts as older.
         .client_sends(70, DATA, 9, 1 << 31 | 1, 4)
         .server_sends(90, ACK, 0, 5, 1 << 31 | 1)
         .client_sends(91, DATA, 9, 1 << 31, 5)

@@ -1,0 +1,131 @@
+//! Numbers that do not fit: they change nothing, and where packets were missed, both ends say where the connection continues.
+
+use super::forged::{BOTH, Connection, by_data, has_changes, rtts, stamped};
+use crate::{
+    flow::Endpoint,
+    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
+    parse::Transport,
+    rtt::Methods,
+    testing::{ACK, Conversation, FIN, PSH, bare, snapshot},
+};
+
+/// Window scales of the low and of the high end, and how far the low end's numbers may be ahead and behind.
+const WINDOWS: [([u8; 2], u32, u32); 4] = [
+    ([0, 0], AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW),
+    ([8, 0], AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW),
+    ([1, 1], 1 << 16, 1 << 16),
+    ([3, 8], 1 << 23, 1 << 23),
+];
+
+/// Segments of the low end whose sequence numbers do not fit.
+fn by_sequence(number: u32) -> [(Endpoint, Transport); 2] {
+    [
+        (Endpoint::Low, bare(ACK | PSH, number, 100, 9_001)),
+        (Endpoint::Low, stamped(number, bare(FIN | ACK, number, 0, 9_001))),
+    ]
+}
+
+/// Segments of the high end whose acknowledgements do not fit.
+fn by_acknowledgement(number: u32) -> [(Endpoint, Transport); 2] {
+    [
+        (Endpoint::High, bare(ACK | PSH, 9_001, 100, number)),
+        (Endpoint::High, stamped(number, bare(FIN | ACK, 9_001, 0, number))),
+    ]
+}
+
+#[test]
+fn numbers_outside_of_the_window_change_nothing() {
+    let all =
+        [by_sequence, by_acknowledgement].into_iter().flat_map(|strangers| BOTH.map(|has| (has, strangers)));
+    for (has_timestamps, strangers) in all {
+        for (scales, ahead, behind) in WINDOWS {
+            let mut connection = Connection::with_scales(has_timestamps, scales);
+            for round in 0..40_u32 {
+                // The data before it ends 100 bytes later.
+                let next = connection.next.wrapping_add(100);
+                let far = [
+                    next.wrapping_add(ahead + 1),
+                    next.wrapping_sub(behind + 1),
+                    next ^ 1 << 31,
+                    next.wrapping_add(0x4000_0001 + round * 0x0100_0000),
+                ];
+                let forged = strangers(far[round as usize % far.len()]);
+                let outcomes = connection.exchange_around(&forged);
+                assert_eq!(rtts(&outcomes), [(by_data(has_timestamps), 20)], "{scales:?}, round {round}");
+                assert!(!has_changes(&outcomes), "{scales:?}, round {round}");
+                let refused = outcomes.iter().filter(|outcome| outcome.is_refused).count();
+                assert_eq!(refused, forged.len(), "{scales:?}, round {round}");
+            }
+            let events = connection.talk.flow.events;
+            assert_eq!(events.map(|events| (events.retransmissions, events.reordered)), [(0, 0); 2]);
+            assert!(connection.is_open());
+        }
+    }
+}
+
+#[test]
+fn what_a_window_has_under_way_is_measured() {
+    for (scales, ahead, _) in WINDOWS {
+        let mut connection = Connection::with_scales(false, scales);
+        let talk = &mut connection.talk;
+        // The ACK is for what was sent first, a window before the last.
+        talk.low(100, bare(ACK | PSH, 1_101, 1_000, 9_001));
+        talk.low(101, bare(ACK | PSH, 1_101 + ahead - 1_000, 1_000, 9_001));
+        let answered = talk.high(120, bare(ACK, 9_001, 0, 2_101));
+        assert_eq!(rtts(&[answered]), [(by_data(false), 20)], "{scales:?}");
+        let answered = talk.high(121, bare(ACK, 9_001, 0, 1_101 + ahead));
+        assert_eq!(rtts(&[answered]), [(by_data(false), 20)], "{scales:?}");
+    }
+}
+
+#[test]
+fn a_direction_continues_where_the_other_end_confirms_it() {
+    for has_timestamps in BOTH {
+        let mut connection = Connection::with_scales(has_timestamps, [8, 8]);
+        connection.exchange();
+        // Packets take another path for a while.
+        connection.ms += 5_000;
+        connection.next = connection.next.wrapping_add(100_000_000);
+        let outcomes = connection.exchange();
+        assert!(outcomes[0].is_refused && !outcomes[1].is_refused);
+        assert!(rtts(&outcomes).is_empty());
+        // As after any packets that were missed, the first of a tick is not known.
+        let outcomes = [connection.exchange(), connection.exchange()];
+        assert_eq!(rtts(&outcomes[1]), [(by_data(has_timestamps), 20)]);
+        assert!(outcomes.iter().flatten().all(|outcome| !outcome.is_refused));
+    }
+}
+
+#[test]
+fn one_end_alone_cannot_say_where_a_direction_continues() {
+    let far = 1_101 + (1 << 30);
+    for confirmation in
+        [bare(ACK, 9_001 ^ 1 << 31, 0, far), bare(ACK, 9_001, 0, far ^ 1 << 31), bare(PSH, 9_001, 100, far)]
+    {
+        let mut connection = Connection::with_scales(false, [8, 8]);
+        for _ in 0..100 {
+            assert!(connection.talk.low(200, bare(ACK | PSH, far, 100, 9_001)).is_refused);
+        }
+        connection.talk.high(210, confirmation);
+        assert!(connection.talk.low(220, bare(ACK | PSH, far, 100, 9_001)).is_refused, "{confirmation:?}");
+    }
+}
+
+#[test]
+fn refused_segments_leave_no_trace_but_where_they_ended() {
+    let mut connection = Connection::with_scales(true, [8, 8]);
+    let mut before = connection.talk.flow;
+    assert!(connection.talk.low(50, bare(FIN | ACK, 0x9000_0000, 7, 9_001)).is_refused);
+    before.events[Endpoint::Low as usize].outside_end = 0x9000_0008;
+    let unchanged = Conversation { flow: before, rules: connection.talk.rules };
+    assert_eq!(snapshot(&connection.talk), snapshot(&unchanged));
+    assert_eq!(connection.talk.flow.hot.traffic, before.hot.traffic);
+}
+
+#[test]
+fn a_direction_whose_other_end_is_not_seen_takes_any_number() {
+    let mut talk = Conversation::by(Methods::ALL);
+    for number in [1_000, 0x4000_0000, 0x9000_0000, 50] {
+        assert!(!talk.low(10, bare(ACK | PSH, number, 100, 9_001)).is_refused, "{number}");
+    }
+}
