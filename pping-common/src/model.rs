@@ -268,6 +268,12 @@ impl Model {
         self.latest.iter_mut().chain(&mut self.kept).find_map(|request| request.take_if(is_it))
     }
 
+    /// Lets a request wait again that was taken.
+    fn put_back(&mut self, request: Request) {
+        let free = self.latest.iter_mut().chain(&mut self.kept).find(|place| place.is_none());
+        *free.expect("it was taken") = Some(request);
+    }
+
     /// Takes the sample of a request, unless its distance from the request of the latest sample is too short.
     fn answer(&mut self, Request { sender, sequence, since }: Request, now: u64, found: &mut Found) {
         let end = &mut self.ends[sender];
@@ -280,10 +286,18 @@ impl Model {
         }
     }
 
-    /// Records an echo request among the latest. It replaces a pending request with the same number. The oldest of the
-    /// latest may have to make room, and is then kept, if there is room for it.
+    /// Records an echo request among the latest, unless a request with the same number is pending: then neither waits, unless
+    /// the second is a copy. The oldest of the latest may have to make room, and is then kept, if there is room for it.
     fn request(&mut self, sender: usize, sequence: u32, now: u64, found: &mut Found) {
-        found.asked += usize::from(self.take_request(sender, sequence).is_none());
+        if let Some(before) = self.take_request(sender, sequence) {
+            if before.since > now.saturating_sub(self.rules.copy_within) {
+                self.put_back(before);
+            } else {
+                found.not_awaited += 1;
+            }
+            return;
+        }
+        found.asked += 1;
         let oldest = |requests: &Requests| {
             let since = |position: &usize| requests[*position].map_or(0, |request| request.since);
             (0..PENDING_PER_DIRECTION).min_by_key(since).unwrap_or(0)
@@ -685,6 +699,9 @@ impl End {
             return self.lacking == 3;
         };
         let Some(newest) = self.newest.filter(|&newest| !is_newer(tsval, newest)) else {
+            if segment.flags.syn() && segment.flags.ack() && segment.timestamps() == Some(Timestamps::ZERO) {
+                return true;
+            }
             let has_moved = self.newest.is_some() && self.is_past_syn;
             if has_moved && !self.is_closed && self.leaps(tsval, now) {
                 self.lacking += 1;

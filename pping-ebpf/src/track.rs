@@ -288,8 +288,9 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     scratch.now = now;
-    let outside_end = flow.outside_end(from.other());
-    guard.view(&mut scratch.copies).confirm(from, &scratch.frame.transport, outside_end);
+    scratch.outside_end = flow.outside_end(from.other());
+    launder(scratch);
+    guard.view(&mut scratch.copies).confirm(from, &scratch.frame.transport, scratch.outside_end);
     launder(scratch);
     guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
     launder(scratch);
@@ -432,7 +433,12 @@ fn measure<A: Flows>(
     }
     launder(scratch);
     if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
-        guard.view(&mut scratch.copies).free_repeated_echo(&mut scratch.plan);
+        guard.view(&mut scratch.copies).free_repeated_echo(
+            scratch.now,
+            rules,
+            &mut scratch.plan,
+            &mut scratch.measured,
+        );
         launder(scratch);
         guard.view(&mut scratch.copies).push_echo(scratch.now, &mut scratch.plan, &mut scratch.measured);
         launder(scratch);

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     method::Method,
     parse::{Quic, QuicForm},
-    rtt::{LegState, MatchPlan, Rules, Spin, SpinTrust, quic},
+    rtt::{Leg, LegState, MatchPlan, Rules, Spin, SpinTrust, quic},
 };
 
 /// Whether a packet could change anything. Long headers are few and most of them do, so all of them count.
@@ -93,7 +93,7 @@ fn recognise<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, from: Endpoint, qui
     }
 }
 
-/// Applies rules 2, 3, 5 and 14.
+/// Applies rules 2, 3, 5, 5a and 14.
 #[inline(always)]
 fn note_ids<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
@@ -106,6 +106,17 @@ fn note_ids<P: PendingLookup>(
     let timed = flow.is_timed(from, rules.include_local);
     let mut leg = flow.leg(from);
     let is_initial = quic.form == QuicForm::Initial;
+    // While the leg is pending, it has a digest of the destination ID in place of TCP's payload.
+    let destination = quic.destination_id as u16;
+    let has_other_ids = leg.identifier != quic.source_id || leg.is_pending() && leg.payload != destination;
+    let begins_anew = quic.begins.is_ok()
+        && leg.state != LegState::UNSEEN
+        && has_other_ids
+        && flow.locked.beginning().0 == from;
+    if begins_anew {
+        leg.state = LegState::UNSEEN;
+        flow.set_leg(from.other(), Leg::UNSEEN);
+    }
     if leg.is_pending() {
         if is_initial && now.saturating_sub(leg.since) > quic::FLIGHT {
             leg.state = LegState::AMBIGUOUS;
@@ -119,6 +130,7 @@ fn note_ids<P: PendingLookup>(
         let waits = asks && timed;
         plan.asks_by_leg = u8::from(asks);
         leg.since = now;
+        leg.payload = destination;
         leg.state = if waits { LegState::FIRST_PENDING } else { LegState::DONE };
     }
     if leg.identifier != quic.source_id {

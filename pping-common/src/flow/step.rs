@@ -183,7 +183,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
                 }
                 self.find(from, now, rules, pass, &mut plan, measured);
                 if transport.kind == Kind::Echo {
-                    self.free_repeated_echo(&mut plan);
+                    self.free_repeated_echo(now, rules, &mut plan, measured);
                     self.push_echo(now, &mut plan, measured);
                     self.keep_echo(from, now, rules, &plan, measured);
                     self.note_pending_echoes();
@@ -404,13 +404,19 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
-    /// For an echo request, frees the pending request with its number.
+    /// For an echo request, takes into account that a request with its number may be pending.
     #[inline(always)]
-    pub fn free_repeated_echo(&mut self, plan: &mut MatchPlan) {
+    pub fn free_repeated_echo(
+        &mut self,
+        now: u64,
+        rules: &Rules,
+        plan: &mut MatchPlan,
+        measured: &mut Measured,
+    ) {
         if plan.should_record != 0
             && let Some(entry) = self.pending.entry()
         {
-            icmp_echo::free_repeated(entry, plan);
+            icmp_echo::free_repeated(entry, now, rules, plan, measured);
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     limits::SEGMENTS_WITHOUT_TIMESTAMPS,
     method::Method,
-    parse::Segment,
+    parse::{Segment, Timestamps},
     rtt::{
         Effect, MatchPlan, Pass, PendingIdentifiers, PendingRange, Progress, Rules, TimestampOption,
         TsvalState, is_newer, tcp_handshake, tcp_seq, tcp_ts,
@@ -211,6 +211,10 @@ fn is_unusable<P: PendingLookup>(
         // A clock that is set to 0 may stand still from then on. A SYN proxy has another clock than the host behind it,
         // which may stand still.
         let has_moved = !is_unseen && direction.state.is_established();
+        // If both ends begin with 0, what they send later is not worth the wait.
+        if segment.flags.syn() && segment.flags.ack() && segment.timestamps == Timestamps::ZERO {
+            return true;
+        }
         let elapsed = now.saturating_sub(opened_at.max(recorded_at));
         let leaps = has_moved && is_open && tcp_ts::leaps(newest, tsval, elapsed);
         if !leaps {

@@ -51,6 +51,11 @@ pub struct Timestamps {
     pub tsecr: u32,
 }
 
+impl Timestamps {
+    /// Both are 0.
+    pub const ZERO: Self = Self { tsval: 0, tsecr: 0 };
+}
+
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -89,7 +94,7 @@ impl Segment {
         has_sack: false,
         window_scale: 0,
         has_timestamps: false,
-        timestamps: Timestamps { tsval: 0, tsecr: 0 },
+        timestamps: Timestamps::ZERO,
         options: Options::NONE,
     };
 

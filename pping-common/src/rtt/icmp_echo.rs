@@ -25,7 +25,7 @@ use crate::{method::Method, parse::Echo};
 const SENDER_SHIFT: u32 = 16;
 
 /// Plans an echo that endpoint number `from` sent. A reply matches the pending request of the other endpoint with its
-/// sequence number. A request replaces a pending one with the same number, because the reply would be ambiguous.
+/// sequence number.
 #[inline(always)]
 pub(crate) fn plan(from: u32, echo: &Echo, plan: &mut MatchPlan) {
     plan.method = Method::IcmpEcho;
@@ -71,13 +71,23 @@ pub(crate) fn limit(
     }
 }
 
-/// Frees the pending request with the number of this one, and notes whether there was one.
+/// Takes into account that a request with the number of this one may be pending. Then a reply may answer either, so none is
+/// awaited any more; but if it was sent a moment ago, this one is its copy.
 #[inline(always)]
-pub(crate) fn free_repeated(entry: &mut PendingEntry, plan: &mut MatchPlan) {
+pub(crate) fn free_repeated(
+    entry: &mut PendingEntry,
+    now: u64,
+    rules: &Rules,
+    plan: &mut MatchPlan,
+    measured: &mut Measured,
+) {
     let [latest, kept] = &mut entry.directions;
-    let was_latest = latest.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
-    let was_kept = kept.free_range(PendingRange::WHOLE, plan.identifier, 1, u64::MAX);
-    plan.renews = u8::from(was_latest | was_kept);
+    let is_repeated = latest.has(plan.identifier) | kept.has(plan.identifier);
+    let before = now.saturating_sub(rules.copy_within);
+    let was_latest = latest.free_range(PendingRange::WHOLE, plan.identifier, 1, before);
+    let was_kept = kept.free_range(PendingRange::WHOLE, plan.identifier, 1, before);
+    measured.not_awaited = was_latest | was_kept;
+    plan.should_record &= !is_repeated;
 }
 
 /// Records a request at `now`, ns, among the latest, and leaves the one that it pushes out in the plan: its identifier in
@@ -88,7 +98,7 @@ pub(crate) fn push(entry: &mut PendingEntry, now: u64, plan: &mut MatchPlan, mea
     let slot = latest.oldest(PendingRange::WHOLE);
     (plan.matched, plan.recorded_at) = (latest.identifiers[slot], latest.times[slot]);
     latest.put(slot, plan.identifier, now);
-    measured.asked = plan.renews == 0;
+    measured.asked = true;
 }
 
 /// Keeps the request that [`push`] has pushed out, if there is room for it. The array has the lowest and the smoothed RTT.

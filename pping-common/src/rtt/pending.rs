@@ -144,6 +144,19 @@ impl Pending {
         if oldest == 0 { Inserted::Free } else { Inserted::Replaced }
     }
 
+    /// Returns 1 if an identifier is pending, else 0. It has no branch: the verifier would follow both for each slot.
+    #[inline(always)]
+    pub(super) fn has(&self, identifier: u32) -> u32 {
+        let mut is_any = 0;
+        for slot in 0..PENDING_PER_DIRECTION {
+            let differs = u64::from(self.identifiers[slot] ^ identifier);
+            // Negative if the one is 0; negative if the other is not.
+            let (is_same, is_taken) = (differs.wrapping_sub(1), self.times[slot].wrapping_neg());
+            is_any |= (is_same & is_taken) >> 63;
+        }
+        is_any as u32
+    }
+
     /// Replaces what a slot has.
     #[inline(always)]
     pub(super) fn put(&mut self, slot: usize, identifier: u32, time: u64) {

@@ -21,6 +21,10 @@
 //!    ambiguous, so nothing is pending any more (Karn's rule). Until then an Initial belongs to the same flight and
 //!    changes nothing.
 //!
+//! 5a. A client's first Initial (rule 1) of the end that began the flow begins another connection at the same ports, if its
+//!    source ID differs, or if one is pending with another destination ID. It is pending as in rule 3, and takes the place
+//!    of what was.
+//!
 //! `quic-spin`
 //!
 //! If the spin bit is in use (RFC 9000, 17.4), the two ends take turns to send an edge: the server reflects the client's

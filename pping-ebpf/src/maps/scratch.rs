@@ -54,6 +54,8 @@ pub(crate) struct Scratch {
     pub(crate) measured_second: Measured,
     /// Not 0 if the flow is of UDP.
     pub(crate) is_udp: u32,
+    /// Where the latest segment of the other direction ended that lies outside of its window.
+    pub(crate) outside_end: u32,
     /// Copies of the flow's words while it is locked.
     pub(crate) copies: Copies,
     /// The state of the flow for the event.

@@ -291,7 +291,7 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
         ),
         each(
             "pping_echo_requests_not_awaited",
-            "Echo requests counted that were given up although a reply could still come, because too many were under way",
+            "Echo requests counted that were given up although a reply could still come, because too many were under way, or another one had the same number",
             counter,
             &|counters| vec![(vec![], counters.echo_not_awaited)],
         ),

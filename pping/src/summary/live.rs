@@ -15,7 +15,10 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Res
         // Those of the last moments may have been answered later.
         write!(f, "not answered: {unanswered} of {echo_requests} echo requests when pping ended")?;
         if echo_not_awaited > 0 {
-            write!(f, " ({echo_not_awaited} more were not waited for, as too many were under way)")?;
+            write!(
+                f,
+                " ({echo_not_awaited} more were not waited for, as too many were under way or had the same number)"
+            )?;
         }
         writeln!(f, "{LOOK_FOR_LOSS}")?;
     }

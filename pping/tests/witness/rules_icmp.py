@@ -1,7 +1,8 @@
 """icmp-echo
 
- 9. An echo reply matches the pending request with the same identifier and sequence number. A request replaces a pending
-    one with the same two. Packets quoted in ICMP errors do not count, nor do echoes with a code other than 0.
+ 9. An echo reply matches the pending request with the same identifier and sequence number. If a request comes while one
+    with the same two is pending, neither is pending from then on; but one that comes less than 2^20 ns after the first is a
+    copy, and changes nothing. Packets quoted in ICMP errors do not count, nor do echoes with a code other than 0.
 10. A flow begins with an echo request. After that, replies are packets of the flow too.
 E1. The latest eight requests of a flow, by either endpoint, are always pending. So the ninth pushes out the oldest.
 E2. A request that is pushed out is lost if it gives way: it is older than the request of a sample of the same endpoint,
@@ -16,7 +17,7 @@ Rules 1 and 2 hold. When time is set back (rule 14), all requests are forgotten,
 
 from typing import NamedTuple
 
-from rules_base import OVERWRITE_AFTER, Flow, Match, live_flow
+from rules_base import COPY_WITHIN, OVERWRITE_AFTER, Flow, Match, live_flow
 
 IDLE = 30
 
@@ -67,8 +68,12 @@ class EchoFlow(Flow):
 
     def request(self, source, sequence, now):
         request = (source, sequence)
-        self.latest.pop(request, None)
-        self.kept.pop(request, None)
+        before = self.latest.get(request, self.kept.get(request))
+        if before is not None:
+            if now - before >= COPY_WITHIN:
+                self.latest.pop(request, None)
+                self.kept.pop(request, None)
+            return
         if len(self.latest) == self.limits.pending:
             pushed = min(self.latest, key=self.latest.get)
             self.push_out(pushed, self.latest.pop(pushed), now)

@@ -11,6 +11,8 @@ Q4. The reply is the first long header of the other endpoint, also version negot
     is the source ID of the packet that waits, and not empty unless the flow is recognised. It gives a sample of
     quic-handshake, and `id` is the version of the reply. If it is a Handshake or 0-RTT packet, it only ends the wait.
 Q5. An Initial from the waiting endpoint more than 50 ms later ends the wait: the reply would be ambiguous.
+Q5a. A client's first Initial of the endpoint that began the flow begins another connection, if its source ID is not that of
+    its endpoint, or if one waits that has another destination ID. It waits as in Q3, instead of the one before.
 
 The other rules are for quic-spin, and apply to short headers of recognised flows. Each direction has a value, the time
 of its last edge, and a measure. The flow has a turn, and trust.
@@ -70,7 +72,7 @@ class Direction:
 
     def __init__(self):
         self.source_id = None
-        self.waits_since = None
+        self.waits_since = self.destination_id = None
         self.last_recording = None
         self.start_over()
 
@@ -117,6 +119,7 @@ class QuicFlow(Flow):
     def __init__(self, packet):
         super().__init__(packet, Direction)
         self.version = None
+        self.client = packet.source
         self.is_recognised = False
         self.trust = FIRST_TRUST
         # The endpoint of the latest edge. The turn is the other endpoint's; None while either may take it.
@@ -199,12 +202,17 @@ class QuicFlows:
     def note_source(self, flow, packet, is_new):
         """Rules Q2, Q3, Q5 and Q14."""
         own, is_initial = flow.direction(packet.source), packet.content.form in (INITIAL, RETRY)
+        is_other = own.source_id != packet.content.source_id
+        is_other |= own.waits_since is not None and own.destination_id != packet.content.destination_id
+        if packet.content.is_first and packet.source == flow.client and is_other:
+            is_new, own.waits_since = True, None
+            flow.direction(packet.target).waits_since = None
         if own.waits_since is not None:
             if is_initial and packet.time - own.waits_since > SAME_FLIGHT:
                 own.waits_since = None
             return
         if is_new and self.has_handshake:
-            own.waits_since = packet.time
+            own.waits_since, own.destination_id = packet.time, packet.content.destination_id
         # An endpoint without a long header so far is like one with an empty ID.
         if (own.source_id or b"") != packet.content.source_id:
             flow.all_forget(Direction.forget_edges)

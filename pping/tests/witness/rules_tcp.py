@@ -39,7 +39,7 @@ T1. The kind of a flow is unknown at first, and again when a SYN begins a new co
     it "without", whatever it was. Other segments without the option count while the kind is unknown, and the third of
     both directions together makes the flow "without". If the kind changes from "with" to "without" or back, all pending
     recordings of both directions are dropped, except with `both`. A pending handshake stays.
-T1a. With tcp-ts, a segment without SYN can make a flow "with" into one whose timestamps are "unusable". It stays so until a
+T1a. With tcp-ts, a segment can make a flow "with" into one whose timestamps are "unusable". It stays so until a
     SYN begins a new connection. New data is a segment that consumes sequence space and begins at or after the highest end
     (S1). The flow becomes "unusable"
     - by the third segment in a row of one direction that lacks the option, has new data and a TSval older than the newest
@@ -52,6 +52,7 @@ T1a. With tcp-ts, a segment without SYN can make a flow "with" into one whose ti
     - by new data 2 s or more after the first segment of its direction, if its TSval is not newer, and none was ever newer
       than the first without SYN, or mid-stream than the first. A TSval of 0 makes the direction begin at the first TSval
       again. A direction that is closed is left out.
+    - by a SYN-ACK whose TSval and TSecr are 0.
     It is measured like a flow "without". All pending recordings are dropped as in T1, unless tcp-seq measures nothing.
 T2. The value of `--tcp-method` decides: with `auto`, tcp-seq measures flows "without" and tcp-ts the others; with `ts`,
     only tcp-ts measures; with `seq`, only tcp-seq; with `both`, both do. With `seq` and `both`, tcp-seq measures flows
@@ -187,6 +188,8 @@ class Direction:
         elif self.leaps(segment, now):
             is_lacking = True
         elif stamps.newest is None or is_newer(segment.tsval, stamps.newest):
+            if segment.flags & (SYN | ACK) == SYN | ACK and segment.tsval == segment.tsecr == 0:
+                return True
             stamps.has_moved = stamps.newest is not None and self.is_past_syn and segment.tsval != 0
             is_lacking = False
         elif not has_new_data:

@@ -42,9 +42,8 @@ def check_copies():
         ("icmp-echo", "b", 1, 20),
     )
     check_all(
-        "a packet without direction is no copy",
-        [at(IN, request(0, 1, 1)), request(1, 1, 1), at(OUT, request(2, 1, 1)), at(IN, reply(22, 1, 1))],
-        ("icmp-echo", "b", 1, 20),
+        "a packet without direction is no copy, and ends what is bound",
+        [at(IN, request(0, 1, 1)), request(2, 1, 2), at(OUT, request(4, 1, 1)), at(IN, reply(22, 1, 1))],
     )
     check_all(
         "each sender has a hook",

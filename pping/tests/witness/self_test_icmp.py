@@ -1,6 +1,6 @@
 """Rules 9 and 10."""
 
-from rules_base import Packet
+from rules_base import COPY_WITHIN, Packet
 from rules_icmp import Echo
 from self_test_packets import MS, check, reply, request
 
@@ -13,15 +13,13 @@ def run():
         ("b", 1, 21),
     )
     check(
-        "a repeated echo request replaces the first",
-        [request(0, 1, 1), request(5, 1, 1), reply(20, 1, 1)],
-        ("b", 1, 15),
+        "a repeated echo request makes both ambiguous",
+        [request(0, 1, 1), request(5, 1, 1), reply(20, 1, 1), request(30, 1, 1), reply(50, 1, 1)],
+        ("b", 1, 20),
     )
-    check(
-        "a repeated echo request needs no room",
-        [request(sequence, 1, sequence) for sequence in range(8)] + [request(15, 1, 0), reply(20, 1, 0)],
-        ("b", 0, 5),
-    )
+    copy = request(0, 1, 1)._replace(time=COPY_WITHIN - 1)
+    check("a copy changes nothing", [request(0, 1, 1), copy, reply(20, 1, 1)], ("b", 1, 20))
+    check("a moment later it is none", [request(0, 1, 1), copy._replace(time=COPY_WITHIN), reply(20, 1, 1)])
     check(
         "a request is no reply to a request",
         [request(0, 1, 1), Packet(1 * MS, "", ("b", 1), ("a", 1), Echo(1, True)), reply(20, 1, 1)],

@@ -41,7 +41,7 @@ def turns_zero_from_high(time):
 
 
 def slow(time):
-    return time // 500
+    return 7 + time // 500
 
 
 def gaps(time):
@@ -89,7 +89,7 @@ def run():
         ((slow, slow), None),
         ((handshake_only, handshake_only), [[1, 29], [1, 29]]),
         ((stops, stops), [[11, 19], [11, 19]]),
-        ((zero, zero), [[1, 25], [1, 25]]),
+        ((zero, zero), [[0, 30], [0, 31]]),
         ((constant, constant), [[1, 25], [1, 25]]),
         ((syn_only, syn_only), [[1, 25], [2, 25]]),
         ((turns_zero, ticking), [[11, 18], [13, 18]]),

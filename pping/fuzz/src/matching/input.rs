@@ -110,6 +110,9 @@ impl<'a> Input<'a> {
                     segment.sequence = around(ends[flow][mine], carried.wrapping_sub(1));
                     segment.acknowledgement = around(ends[flow][other], echoed);
                     segment.has_sack = what & 0x40 != 0;
+                    if segment.flags.syn() {
+                        segment.window_scale = size % 16;
+                    }
                     ends[flow][mine] = segment.sequence_end();
                 }
                 4..=6 => {

@@ -112,6 +112,7 @@ fn assert_ignores_what_was_before(case: &Case<'_>, fresh: &Frame, parsed: Result
                 assert_eq!(segment.flags, fresh.flags);
                 assert_eq!(segment.timestamps(), fresh.timestamps());
                 assert_eq!(segment.has_sack, fresh.has_sack);
+                assert_eq!(segment.window_scale, fresh.window_scale);
             }
             Kind::Dns => assert_eq!(frame.transport.datagram.dns, fresh.transport.datagram.dns),
             Kind::Quic => assert_eq!(frame.transport.datagram.quic, fresh.transport.datagram.quic),

@@ -4,6 +4,7 @@ use core::ops::RangeInclusive;
 
 use crate::{
     flow::Endpoint,
+    limits::COPY_WITHIN,
     rtt::{Measured, Method, Sample},
     testing::{Conversation, MS, reply, request, rtt},
 };
@@ -43,25 +44,38 @@ fn duplicate_reply_gives_no_second_sample() {
 }
 
 #[test]
-fn repeated_request_replaces_the_recording() {
-    let mut talk = Conversation::new();
-    talk.low(10, request(1));
-    talk.low(1010, request(1));
-    assert_eq!(talk.pending_count(), 1);
-    assert_eq!(rtt(talk.high(1030, reply(1))), Some((1, 20)));
-    assert_eq!(rtt(talk.high(1031, reply(1))), None);
+fn a_repeated_request_makes_both_ambiguous() {
+    for later in [2, 6, 1_000, 20_000] {
+        let mut talk = Conversation::new();
+        talk.low(10, request(1));
+        talk.low(10 + later, request(1));
+        assert_eq!(talk.pending_count(), 0, "{later}");
+        assert_eq!(rtt(talk.high(30 + later, reply(1))), None, "{later}");
+        talk.low(50 + later, request(1));
+        assert_eq!(rtt(talk.high(70 + later, reply(1))), Some((1, 20)), "{later}");
+    }
 }
 
 #[test]
-fn repeated_request_replaces_the_recording_wherever_it_is_pending() {
+fn a_copy_of_a_request_changes_nothing() {
+    for later in [0, 1, COPY_WITHIN - 1] {
+        let mut talk = Conversation::new();
+        talk.packet(Endpoint::Low, 10 * MS, &request(1));
+        talk.packet(Endpoint::Low, 10 * MS + later, &request(1));
+        assert_eq!(talk.pending_count(), 1, "{later}");
+        assert_eq!(rtt(talk.high(30, reply(1))), Some((1, 20)), "{later}");
+    }
+}
+
+#[test]
+fn a_repeated_request_is_found_wherever_it_is_pending() {
     let mut talk = Conversation::new();
     requests(&mut talk, 1..=16);
     // Requests 1 to 8 are kept, and 9 to 16 are the latest.
     for sequence in [3, 12] {
         let measured = talk.low(20, request(sequence)).measured;
         assert!(!measured.pending_full && !measured.gave_way);
-        assert_eq!(rtt(talk.high(30, reply(sequence))), Some((u32::from(sequence), 10)));
-        assert_eq!(rtt(talk.high(31, reply(sequence))), None);
+        assert_eq!(rtt(talk.high(30, reply(sequence))), None);
     }
 }
 
@@ -331,18 +345,27 @@ fn requests_and_replies_are_counted_whatever_a_limit_does_to_samples() {
 }
 
 #[test]
-fn a_request_that_is_sent_again_and_a_second_reply_count_once() {
+fn a_copy_of_a_request_and_a_second_reply_do_not_count() {
+    let mut talk = Conversation::new();
+    let mut tally = Tally::default();
+    for later in [0, COPY_WITHIN - 1] {
+        tally.add(talk.packet(Endpoint::Low, 10 * MS + later, &request(1)).measured);
+    }
+    for now in [30, 31] {
+        tally.add(talk.high(now, reply(1)).measured);
+    }
+    assert_eq!(tally, Tally { asked: 1, answered: 1, not_awaited: 0 });
+}
+
+#[test]
+fn nobody_waits_for_a_reply_to_one_of_two_requests() {
     let mut talk = Conversation::new();
     let mut tally = Tally::default();
     for now in [10, 1010] {
         tally.add(talk.low(now, request(1)).measured);
     }
-    for now in [1030, 1031] {
-        tally.add(talk.high(now, reply(1)).measured);
-    }
-    assert_eq!(tally, Tally { asked: 1, answered: 1, not_awaited: 0 });
-    tally.add(talk.low(2000, request(1)).measured);
-    assert_eq!(tally.asked, 2, "it was no longer pending");
+    tally.add(talk.high(1030, reply(1)).measured);
+    assert_eq!(tally, Tally { asked: 1, answered: 0, not_awaited: 1 });
 }
 
 #[test]

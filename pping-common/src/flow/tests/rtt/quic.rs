@@ -238,6 +238,35 @@ fn rule_5_an_initial_sent_again_voids_the_leg() {
 }
 
 #[test]
+fn rule_5a_another_initial_begins_another_connection() {
+    // The first is not answered, and the second has another ID of either kind.
+    for again in [initial(ANY + 1, CLIENT), initial(ANY, CLIENT + 1)] {
+        for wait in [1, 40, 3_000] {
+            let mut talk = talk();
+            talk.low(1, initial(ANY, CLIENT));
+            talk.low(1 + wait, again);
+            let source = again.datagram.quic.source_id;
+            assert_eq!(found(talk.high(31 + wait, initial(source, SERVER))), handshake(30), "{wait}");
+        }
+    }
+    // The first was answered.
+    let mut talk = connected();
+    talk.low(2_000, initial(ANY + 1, CLIENT + 1));
+    assert_eq!(found(talk.high(2_030, initial(CLIENT + 1, SERVER + 1))), handshake(30));
+}
+
+#[test]
+fn rule_5a_only_the_client_begins_another_connection() {
+    let mut talk = talk();
+    talk.low(1, initial(ANY, CLIENT));
+    assert_eq!(found(talk.high(21, initial(CLIENT, SERVER))), handshake(20));
+    talk.low(22, initial(SERVER, CLIENT));
+    // After a Retry, the server has another ID.
+    talk.high(42, initial(CLIENT, SERVER + 1));
+    assert_eq!(found(talk.low(43, initial(SERVER + 1, CLIENT))), None);
+}
+
+#[test]
 fn rules_10_and_11_samples_from_the_seventh_edge_on() {
     let mut talk = connected();
     talk.low(90, short(false));
