@@ -121,7 +121,7 @@ struct End {
     /// By how many bits its SYN wants to shift windows.
     window_shift: Option<u32>,
     /// Where the latest of its segments ended that lies outside of the window.
-    outside_end: Option<u32>,
+    outside: Option<u32>,
     leg: Option<Leg>,
     pending: [Option<Recorded>; PENDING_PER_DIRECTION],
     recorded_at: Option<u64>,
@@ -268,12 +268,6 @@ impl Model {
         self.latest.iter_mut().chain(&mut self.kept).find_map(|request| request.take_if(is_it))
     }
 
-    /// Lets a request wait again that was taken.
-    fn put_back(&mut self, request: Request) {
-        let free = self.latest.iter_mut().chain(&mut self.kept).find(|place| place.is_none());
-        *free.expect("it was taken") = Some(request);
-    }
-
     /// Takes the sample of a request, unless its distance from the request of the latest sample is too short.
     fn answer(&mut self, Request { sender, sequence, since }: Request, now: u64, found: &mut Found) {
         let end = &mut self.ends[sender];
@@ -289,10 +283,11 @@ impl Model {
     /// Records an echo request among the latest, unless a request with the same number is pending: then neither waits, unless
     /// the second is a copy. The oldest of the latest may have to make room, and is then kept, if there is room for it.
     fn request(&mut self, sender: usize, sequence: u32, now: u64, found: &mut Found) {
-        if let Some(before) = self.take_request(sender, sequence) {
-            if before.since > now.saturating_sub(self.rules.copy_within) {
-                self.put_back(before);
-            } else {
+        let mut waiting = self.latest.iter().chain(&self.kept).flatten();
+        if let Some(before) = waiting.find(|request| (request.sender, request.sequence) == (sender, sequence))
+        {
+            if before.since <= now.saturating_sub(self.rules.copy_within) {
+                self.take_request(sender, sequence);
                 found.not_awaited += 1;
             }
             return;
@@ -336,7 +331,7 @@ impl Model {
     fn segment(&mut self, from: usize, segment: &Segment, now: u64, found: &mut Found) {
         let (flags, methods) = (segment.flags, self.rules.methods);
         if !self.is_inside(from, segment) {
-            self.ends[from].outside_end = Some(segment.sequence_end()).filter(|&end| end != 0);
+            self.ends[from].outside = Some(segment.sequence_end()).filter(|&end| end != 0);
             return;
         }
         let standing = self.follow(from, segment, now);
@@ -441,7 +436,7 @@ impl Model {
         }
         let (number, other_window) = (segment.acknowledgement, window(own.window_shift.unwrap_or(0)));
         let Some(highest) = other.highest.filter(|_| segment.flags.ack()) else { return true };
-        let confirmed = other.outside_end.filter(|&end| is_near(unknown, end, number));
+        let confirmed = other.outside.filter(|&end| is_near(unknown, end, number));
         if let Some(end) = confirmed.filter(|_| is_newer(number, highest)) {
             self.miss();
             self.ends[1 - from].highest = Some(if is_newer(end, number) { end } else { number });
@@ -503,7 +498,7 @@ impl Model {
     /// Forgets the connection before.
     fn begin_anew(&mut self) {
         for end in &mut self.ends {
-            *end = End { is_local: end.is_local, outside_end: end.outside_end, ..End::default() };
+            *end = End { is_local: end.is_local, outside: end.outside, ..End::default() };
         }
         (self.options, self.began_at) = (TimestampUse::Unknown(0), None);
         self.replaced += 1;

@@ -132,13 +132,16 @@ fn count_family<A: Flows>(
     let Some(flow) = table::lookup_and_touch(&key, &candidates, sweep) else { return Handled::No };
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
     counters.packet(program, direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
-    let (glance, progress) = track::count(flow, from, direction, &frame, counters);
-    if let Some(reason) = progress.untracked() {
+    let has_two_arms = interface.at(field!(Interface, has_two_arms)).read();
+    let (glance, progress) = track::count(flow, from, direction, &frame, counters, has_two_arms);
+    track::count_unusable(&glance, from, transport, progress, counters);
+    let effect = track::effect(flow, &glance, from, transport, progress);
+    if let Some(reason) = progress.untracked()
+        && effect == Effect::Nothing
+    {
         counters.untracked(reason);
         return Handled::Done;
     }
-    track::count_unusable(&glance, from, transport, progress, counters);
-    let effect = track::effect(flow, &glance, from, transport, progress);
     if effect == Effect::Nothing
         || track::is_rate_limited(flow, &glance, from, effect, transport, || flow.has_key(&key))
     {

@@ -77,6 +77,7 @@ impl<A: Flows> FlowRef<A> {
             reverse: reverse.at(field!(HotDirection, state)).read(),
             reverse_end: reverse.at(field!(HotDirection, sequence_end)).read(),
             latest: hot.at(field!(Hot, latest)).of(from).read(),
+            reverse_latest: hot.at(field!(Hot, latest)).of(from.other()).read(),
             contended: hot.at(field!(Hot, contended)).read(),
             protocol_state: hot.at(field!(Hot, protocol_state)).read(),
         }
@@ -266,12 +267,24 @@ pub(crate) struct DirectionCounter<A: Flows> {
     pub(crate) direction: Direction,
     /// The counters of the interface.
     pub(crate) counters: Shared<Counters>,
+    /// [`Interface::has_two_arms`](pping_common::abi::Interface).
+    pub(crate) has_two_arms: u32,
 }
 
 impl<A: Flows> DirectionCounts for DirectionCounter<A> {
     #[inline(always)]
     fn has_counted(&self) -> bool {
         self.flow.traffic(self.from).read() != 0
+    }
+
+    #[inline(always)]
+    fn has_other_counted(&self) -> bool {
+        self.flow.traffic(self.from.other()).read() != 0
+    }
+
+    #[inline(always)]
+    fn has_two_arms(&self) -> bool {
+        self.has_two_arms != 0
     }
 
     #[inline(always)]
@@ -403,6 +416,16 @@ impl<A: Flows> FlowGuard<A> {
             let events = self.cold.at(field!(Cold, events));
             copies.spin = [events.element(0).load().spin(), events.element(1).load().spin()];
         }
+    }
+
+    /// Notes that packets of an endpoint pass the other hook, too.
+    #[inline(always)]
+    pub(crate) fn note_forwarded(&self, from: Endpoint) {
+        let directions = self.flow.hot().at(field!(Hot, directions));
+        let state = directions.of(from).at(field!(HotDirection, state));
+        let mut noted = state.read();
+        noted.set_forwarded();
+        state.write(noted);
     }
 
     /// Writes back what changed.

@@ -54,6 +54,7 @@ fn handle(
         Handled::No => {
             scratch.link_type = interface.at(field!(Interface, link_type)).read();
             scratch.sweep = interface.at(field!(Interface, sweep)).read();
+            scratch.has_two_arms = interface.at(field!(Interface, has_two_arms)).read();
             for family in Family::ALL.map(|family| family as usize) {
                 scratch.buckets[family] = interface.at(field!(Interface, buckets)).element(family).read();
             }

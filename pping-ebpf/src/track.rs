@@ -45,20 +45,26 @@ pub(crate) fn track<A: Flows>(
     };
     launder(scratch);
     table::touch::<A>(scratch.slot, scratch.sweep);
-    (scratch.glance, scratch.progress) = count(flow, from, direction, &scratch.frame, counters);
+    (scratch.glance, scratch.progress) =
+        count(flow, from, direction, &scratch.frame, counters, scratch.has_two_arms);
     launder(scratch);
     count_unusable(&scratch.glance, from, &scratch.frame.transport, scratch.progress, counters);
     launder(scratch);
-    if let Some(reason) = scratch.progress.untracked() {
-        return Err(reason);
-    }
     scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
     launder(scratch);
+    // What changes nothing has no effect, except that a first copy is noted.
+    if let Some(reason) = scratch.progress.untracked()
+        && scratch.effect == Effect::Nothing
+    {
+        return Err(reason);
+    }
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
     let is_done = scratch.effect == Effect::Nothing
         || is_rate_limited(flow, &scratch.glance, from, scratch.effect, &scratch.frame.transport, is_present);
     // Segments without timestamps are counted as such, but a RST or FIN among them still closes its flow.
-    if scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp) {
+    if scratch.progress != Progress::Elsewhere
+        && scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp)
+    {
         counters.untracked(Untracked::NoTimestamp);
     }
     if is_done {
@@ -169,9 +175,10 @@ pub(crate) fn count<A: Flows>(
     direction: Direction,
     frame: &Frame,
     counters: Shared<Counters>,
+    has_two_arms: u32,
 ) -> (Glance, Progress) {
     let glance = flow.glance(from);
-    let mut counter = DirectionCounter { flow, from, direction, counters };
+    let mut counter = DirectionCounter { flow, from, direction, counters, has_two_arms };
     let progress =
         flows::count(&mut counter, &glance, &frame.transport, frame.traffic_class, direction as u8);
     (glance, progress)
@@ -276,6 +283,13 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     if !table::is_present::<A>(scratch.slot, scratch.occupant) {
         drop(guard);
         counters.at(field!(Counters, contended)).count(1);
+        return false;
+    }
+    if scratch.progress == Progress::Elsewhere {
+        // The first copy: it changes nothing else.
+        guard.note_forwarded(from);
+        drop(guard);
+        counters.untracked(Untracked::OtherHook);
         return false;
     }
     // Reloaded for each use: with the value in a register, the verifier would check all that follows once for each value.

@@ -99,8 +99,14 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
     reason(
         "out_of_window",
         "out of window",
-        "RST and SYN with numbers that the connection does not expect",
-        "many are an attack: somebody guesses; they change nothing",
+        "TCP segments with numbers that the connection does not expect",
+        "many are an attack: somebody guesses; they change nothing. After packets took another way, they soon fit again",
+    ),
+    reason(
+        "same_hook",
+        "same hook",
+        "came in where the packets that they answer come in, too",
+        "many are an attack: somebody forges both ends; they give no sample. On a router with one arm or a mirror port, set --arms one",
     ),
 ];
 

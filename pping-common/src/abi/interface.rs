@@ -24,16 +24,27 @@ pub struct Interface {
     pub sweep: u32,
     /// [`crate::table::Table::buckets`] of each [`crate::parse::Family`].
     pub buckets: [u32; 2],
+    /// Not 0 if each host of a flow is at another side of the interface. Then packets of both that come in by one hook are
+    /// forged, unless the interface forwards them to itself.
+    pub has_two_arms: u32,
     /// Fills up the cache line.
-    pub unused: [u32; 9],
+    pub unused: [u32; 8],
 }
 
-layout!(Interface { ifindex, id, link_type, lease_end, sweep, buckets, unused });
+layout!(Interface { ifindex, id, link_type, lease_end, sweep, buckets, has_two_arms, unused });
 
 impl Interface {
     /// An empty entry.
-    pub const EMPTY: Self =
-        Self { ifindex: 0, id: 0, link_type: 0, lease_end: 0, sweep: 0, buckets: [0; 2], unused: [0; 9] };
+    pub const EMPTY: Self = Self {
+        ifindex: 0,
+        id: 0,
+        link_type: 0,
+        lease_end: 0,
+        sweep: 0,
+        buckets: [0; 2],
+        has_two_arms: 0,
+        unused: [0; 8],
+    };
 
     /// Returns the link type with this number: it says which header a frame begins with.
     #[inline(always)]

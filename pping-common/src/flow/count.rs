@@ -25,6 +25,12 @@ pub trait DirectionCounts {
     /// Whether any packet has counted in [`super::Hot::traffic`].
     fn has_counted(&self) -> bool;
 
+    /// The same of the other direction.
+    fn has_other_counted(&self) -> bool;
+
+    /// Whether each host of a flow is at another side of the interface: see [`crate::abi::Interface::has_two_arms`].
+    fn has_two_arms(&self) -> bool;
+
     /// Adds a number to [`super::Hot::traffic`].
     fn add_traffic(&mut self, more: u64);
 
@@ -79,6 +85,14 @@ pub fn count(
         counts.set_latest(latest);
     }
     counts.add_traffic(Sent::one(transport.payload()));
+    // The packet counts, so that the endpoint stays bound to this hook although copies pass the other one.
+    if !glance.reverse_latest.is_elsewhere(packet)
+        && counts.has_two_arms()
+        && counts.has_other_counted()
+        && !(glance.forward.state.is_forwarded() && glance.reverse.is_forwarded())
+    {
+        return Progress::SameHook;
+    }
     if is_marked(traffic_class) {
         counts.add_ce();
     }
@@ -93,7 +107,7 @@ pub fn count(
             counts.set_sequence_end(segment.sequence_end());
         }
         Progress::Behind => counts.add_behind(glance.forward.behind(segment)),
-        Progress::None | Progress::Elsewhere | Progress::Refused => {}
+        Progress::None | Progress::Elsewhere | Progress::Refused | Progress::SameHook => {}
     }
     progress
 }

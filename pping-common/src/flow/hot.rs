@@ -100,7 +100,8 @@ impl DirectionState {
     const SPIN: u32 = 31;
     const SCALE_SHIFT: u32 = 8;
     const SCALE: u32 = 15;
-    const RECORDED_SHIFT: u32 = 12;
+    const IS_FORWARDED: u32 = 1 << 12;
+    const RECORDED_SHIFT: u32 = 13;
 
     #[inline(always)]
     fn has(self, flag: u32) -> bool {
@@ -206,6 +207,18 @@ impl DirectionState {
         self.set(Self::SCALE << Self::SCALE_SHIFT, u32::from(scale) << Self::SCALE_SHIFT);
     }
 
+    /// Whether packets of this direction were seen at the other hook, too: the interface forwards them to itself.
+    #[inline(always)]
+    pub fn is_forwarded(self) -> bool {
+        self.has(Self::IS_FORWARDED)
+    }
+
+    /// Notes that packets of this direction were seen at the other hook.
+    #[inline(always)]
+    pub fn set_forwarded(&mut self) {
+        self.set(Self::IS_FORWARDED, Self::IS_FORWARDED);
+    }
+
     /// Whether anything of this direction is pending.
     #[inline(always)]
     pub fn has_pending(self) -> bool {
@@ -250,7 +263,7 @@ impl DirectionState {
 /// The bits of a time in ns that lie below a unit of [`DirectionState::set_recorded_at`].
 const UNIT_SHIFT: u32 = 20;
 
-/// The nanoseconds after which these units wrap: 18 minutes.
+/// The nanoseconds after which these units wrap: nine minutes.
 const WRAPS_AFTER: u64 = 1 << (UNIT_SHIFT + u32::BITS - DirectionState::RECORDED_SHIFT);
 
 #[inline(always)]
@@ -367,6 +380,8 @@ pub struct Glance {
     pub reverse_end: u32,
     /// The latest packet of the packet's direction.
     pub latest: Latest,
+    /// The latest packet of the other direction.
+    pub reverse_latest: Latest,
     /// Not 0 if a packet was missed.
     pub contended: u8,
     /// What is known of TCP or UDP.
@@ -460,6 +475,7 @@ impl Hot {
             reverse: self.state(from.other()),
             reverse_end: self.direction(from.other()).sequence_end,
             latest: self.latest(from),
+            reverse_latest: self.latest(from.other()),
             contended: self.contended,
             protocol_state: self.protocol_state,
         }

@@ -34,6 +34,8 @@ pub struct Flow {
     pub pending: PendingEntry,
     /// Whether the latest packet of each endpoint says in which direction it passed. A capture may leave that out.
     pub has_direction: [bool; 2],
+    /// Whether each host is at another side of the interface.
+    pub has_two_arms: bool,
 }
 
 impl Flow {
@@ -46,6 +48,7 @@ impl Flow {
         locked: Locked::EMPTY,
         pending: PendingEntry::EMPTY,
         has_direction: [false; 2],
+        has_two_arms: false,
     };
 
     /// Creates a flow with these facts.
@@ -142,6 +145,16 @@ impl DirectionCounts for Counted<'_> {
     #[inline]
     fn has_counted(&self) -> bool {
         self.flow.hot.traffic[self.from as usize] != 0
+    }
+
+    #[inline]
+    fn has_other_counted(&self) -> bool {
+        self.flow.hot.traffic[self.from.other() as usize] != 0
+    }
+
+    #[inline]
+    fn has_two_arms(&self) -> bool {
+        self.flow.has_two_arms && self.flow.has_direction == [true; 2]
     }
 
     #[inline]

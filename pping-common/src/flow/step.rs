@@ -56,7 +56,9 @@ impl Glance {
         outside_end: impl FnOnce() -> u32,
     ) -> Effect {
         if progress.untracked().is_some() {
-            return Effect::Nothing;
+            // That there are copies is noted under the lock.
+            let is_first_copy = progress == Progress::Elsewhere && !self.forward.state.is_forwarded();
+            return if is_first_copy { Effect::Anything } else { Effect::Nothing };
         }
         if transitions::has_effect(self.forward.state, self.reverse, transport)
             || transport.kind == Kind::Tcp && self.confirms_outside(&transport.segment, outside_end)
@@ -121,6 +123,9 @@ impl Flow {
         now: u64,
         rules: &Rules,
     ) -> Outcome {
+        if progress == Progress::Elsewhere {
+            self.hot.direction_mut(from).state.set_forwarded();
+        }
         if progress.untracked().is_some() {
             return Outcome { is_refused: progress == Progress::Refused, ..Outcome::NOTHING };
         }

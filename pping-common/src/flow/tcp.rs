@@ -22,7 +22,7 @@ impl HotDirection {
     #[inline(always)]
     fn repeats(&self, segment: &Segment, progress: Progress) -> bool {
         match progress {
-            Progress::Advance | Progress::Elsewhere | Progress::Refused => false,
+            Progress::Advance | Progress::Elsewhere | Progress::Refused | Progress::SameHook => false,
             Progress::First | Progress::Overlap | Progress::Behind => true,
             Progress::None => is_newer(self.sequence_end, segment.sequence),
         }
@@ -33,7 +33,7 @@ impl HotDirection {
     #[inline(always)]
     fn lacks_timestamps(&self, segment: &Segment, progress: Progress) -> bool {
         match progress {
-            Progress::Behind | Progress::Elsewhere | Progress::Refused => false,
+            Progress::Behind | Progress::Elsewhere | Progress::Refused | Progress::SameHook => false,
             Progress::First | Progress::Advance | Progress::Overlap => true,
             Progress::None => !self.state.has_sequence() || !is_newer(self.sequence_end, segment.sequence),
         }

@@ -120,8 +120,10 @@ pub enum Untracked {
     NotLoaded,
     /// The packet passed the other hook of its interface than those of its sender that count: it is a copy.
     OtherHook,
-    /// A RST or SYN that the other end would not take: its numbers are not those of the connection.
+    /// A TCP segment that the other end would not take: its numbers are not those of the connection.
     OutOfWindow,
+    /// Both hosts of the flow send by the same hook of an interface that leads to one of them only.
+    SameHook,
 }
 
 layout!(
@@ -140,6 +142,7 @@ layout!(
         NotLoaded,
         OtherHook,
         OutOfWindow,
+        SameHook,
     }
 );
 
@@ -148,7 +151,7 @@ impl Untracked {
     pub const COUNT: usize = 16;
 
     /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NonIp,
         Self::Fragment,
         Self::Truncated,
@@ -163,5 +166,6 @@ impl Untracked {
         Self::NotLoaded,
         Self::OtherHook,
         Self::OutOfWindow,
+        Self::SameHook,
     ];
 }

@@ -35,6 +35,8 @@ pub enum Progress {
     Elsewhere,
     /// The other end would not take the packet: it changes nothing.
     Refused,
+    /// The packets of both ends come in by one hook, as forged ones do: it only counts.
+    SameHook,
 }
 
 impl Progress {
@@ -44,6 +46,7 @@ impl Progress {
         match self {
             Self::Elsewhere => Some(Untracked::OtherHook),
             Self::Refused => Some(Untracked::OutOfWindow),
+            Self::SameHook => Some(Untracked::SameHook),
             Self::None | Self::First | Self::Advance | Self::Overlap | Self::Behind => None,
         }
     }
@@ -96,6 +99,8 @@ pub(crate) fn is_first_sent(progress: Progress, flags: TcpFlags) -> bool {
         Progress::Advance | Progress::Overlap => true,
         // In mid-stream, the segment may have been sent before.
         Progress::First => flags.syn(),
-        Progress::Behind | Progress::None | Progress::Elsewhere | Progress::Refused => false,
+        Progress::Behind | Progress::None | Progress::Elsewhere | Progress::Refused | Progress::SameHook => {
+            false
+        }
     }
 }

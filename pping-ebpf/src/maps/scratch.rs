@@ -54,6 +54,8 @@ pub(crate) struct Scratch {
     pub(crate) measured_second: Measured,
     /// Not 0 if the flow is of UDP.
     pub(crate) is_udp: u32,
+    /// [`Interface::has_two_arms`](pping_common::abi::Interface).
+    pub(crate) has_two_arms: u32,
     /// Where the latest segment of the other direction ended that lies outside of its window.
     pub(crate) outside_end: u32,
     /// Copies of the flow's words while it is locked.

@@ -3,6 +3,7 @@
 //! [`run`] begins with [`setup`], loops with a [`cycle`] each second and a [`reload`] at each SIGHUP, and ends with
 //! [`shutdown`].
 
+mod arms;
 mod count;
 mod cycle;
 pub mod events;

@@ -42,6 +42,7 @@ impl Config {
             max_pending,
             methods,
             tcp_method,
+            arms,
             dns_ports,
             include_local,
             rate_limit,
@@ -127,6 +128,7 @@ impl Config {
             },
             methods,
             tcp_method,
+            arms,
             dns_ports,
             decap: decap.into_iter().fold(Decap::NONE, |decap, tunnel| decap.with(tunnel.into())),
             aggregation: Aggregation {

@@ -38,5 +38,5 @@ pub use self::{
     model::{Aggregation, Config, Live, Otlp},
     options::Arguments,
     reload::Change,
-    values::{Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel},
+    values::{Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel},
 };

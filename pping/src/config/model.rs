@@ -13,7 +13,7 @@ use pping_common::{
 
 use super::{
     endpoint::Endpoint,
-    values::{Format, Ingress, TcpMethod, Temporality},
+    values::{Arms, Format, Ingress, TcpMethod, Temporality},
 };
 use crate::worst::DEFAULT_EVIDENCE;
 
@@ -36,6 +36,8 @@ pub struct Config {
     pub methods: Methods,
     /// The method for TCP flows.
     pub tcp_method: TcpMethod,
+    /// On how many sides of an interface the hosts of a flow are.
+    pub arms: Arms,
     /// The ports of DNS servers, in order; unused entries are 0.
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// The tunnels to decapsulate.

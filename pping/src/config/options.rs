@@ -17,9 +17,9 @@ use super::{
     },
     reload::{Reload, follow, follow_while_set, restart},
     values::{
-        Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate, evidence,
-        history_memory, interface, listen_name, max_flows, max_groups, max_pending, otlp_interval, port,
-        prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
+        Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
+        evidence, history_memory, interface, listen_name, max_flows, max_groups, max_pending, otlp_interval,
+        port, prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
     },
 };
 
@@ -131,6 +131,15 @@ options! {
     #[arg(long, value_enum, value_name = "METHOD", default_value = "auto", help_heading = "Measuring")]
     tcp_method: TcpMethod {
         reload: restart!(tcp_method),
+    }
+
+    /// Say on how many sides of an interface the hosts of a flow are
+    ///
+    /// In the path, a packet and its answer come in by different interfaces. If both come in by one, somebody forges them, and
+    /// they give no sample.
+    #[arg(long, value_enum, value_name = "ARMS", default_value = "auto", help_heading = "Measuring")]
+    arms: Arms {
+        reload: restart!(arms),
     }
 
     /// Look for DNS servers at these UDP ports, separated by commas; up to seven

@@ -294,6 +294,17 @@ pub enum TcpMethod {
     Both,
 }
 
+/// On how many sides of an interface the hosts of a flow are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arms {
+    /// Found for each interface by what passes; in a capture the same as `one`
+    Auto,
+    /// Both hosts may be on one side, as at a router with one arm or a mirror port
+    One,
+    /// Each host is on another side: answers that come in by the hook of the question are forged
+    Two,
+}
+
 /// Which RTT of a flow direction `--rtt-rate` counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RttType {

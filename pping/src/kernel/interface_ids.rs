@@ -156,8 +156,18 @@ impl InterfaceIds {
             (&raw mut (*there).lease_end).write_volatile(lease_end);
             (&raw mut (*there).sweep).write_volatile(sweep);
             (&raw mut (*there).buckets).write_volatile(self.buckets);
+            (&raw mut (*there).has_two_arms).write_volatile(interface.has_two_arms);
         }
         self.set_ifindex(entry, ifindex);
+    }
+
+    /// Tells the kernel programs whether each host of a flow is on another side of an interface.
+    pub fn set_two_arms(&self, id: u16, has_two_arms: bool) {
+        for entry in self.entries().filter(|&entry| self.id(entry) == Some(id)) {
+            let Some(there) = self.table.get(entry as usize) else { continue };
+            // SAFETY: inside the mapping. Programs read the number meanwhile.
+            unsafe { (&raw mut (*there).has_two_arms).write_volatile(has_two_arms.into()) };
+        }
     }
 
     /// Removes an interface that is gone from the table. It keeps its id.

@@ -53,6 +53,7 @@ pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
         Untracked::NotLoaded => "not_loaded",
         Untracked::OtherHook => "other_hook",
         Untracked::OutOfWindow => "out_of_window",
+        Untracked::SameHook => "same_hook",
     }
 }
 

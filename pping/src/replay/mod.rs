@@ -48,7 +48,7 @@ use self::{
 use crate::{
     Error, Summary,
     capture::{self, Capture, FileError, Skipped},
-    config::Config,
+    config::{Arms, Config},
     event::Event,
     groups::{self, Labels, Lookup, Names},
     output::{Batch, OnFailure, Output, Role},
@@ -310,6 +310,7 @@ fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
         max_queries: MAX_QUERIES.min(config.max_flows),
         emit: config.emit(),
         dns_ports: config.dns_ports,
+        has_two_arms: config.arms == Arms::Two,
         worst: aggregation.worst.map(|limit| (limit, aggregation.worst_evidence)),
         ..Settings::new(config.rules, config.max_flows, config.decap)
     };

@@ -19,6 +19,8 @@ use crate::groups::Lookup;
 pub struct Settings {
     /// The methods, and the limits of recording.
     pub rules: Rules,
+    /// Whether each host of a flow is on another side of its interface.
+    pub has_two_arms: bool,
     /// The ports of DNS servers; unused entries are 0.
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// The highest number of flows of each address family.
@@ -50,6 +52,7 @@ impl Settings {
     pub fn new(rules: Rules, max_flows: u32, decap: Decap) -> Self {
         Self {
             rules,
+            has_two_arms: false,
             dns_ports: Scope::ALL.dns_ports,
             max_flows,
             max_unproved: max_unproved(max_flows, max_flows),

@@ -56,6 +56,11 @@ impl Tracker {
         }
     }
 
+    /// Says whether each host of a flow that begins from now on is on another side of its interface.
+    pub fn set_two_arms(&mut self, has_two_arms: bool) {
+        self.settings.has_two_arms = has_two_arms;
+    }
+
     /// Treats an address as one of the host that captured. Loopback addresses always are; a capture does not tell the others.
     pub fn add_local(&mut self, address: [u8; 16]) {
         self.local.insert(address);
@@ -238,7 +243,8 @@ impl Tracked<'_> {
         self.frame.transport.begins_flow(self.settings.rules.methods)?;
         let PacketMetadata { now, second, .. } = self.metadata;
         let facts = Facts::of_ends(self.is_local(key.low.to_address()), self.is_local(key.high.to_address()));
-        let entry = Entry::new(facts, now, second);
+        let mut entry = Entry::new(facts, now, second);
+        entry.flow.has_two_arms = self.settings.has_two_arms;
         let max_flows = self.settings.max_flows as usize;
         table.insert(key, entry, max_flows, (now, second), self.report).ok_or(Untracked::MapFull)?;
         self.report.counters.entries_made[A::FAMILY as usize] += 1;

@@ -15,6 +15,7 @@ mod cost;
 mod dns;
 mod echoes;
 mod flood;
+mod forged;
 mod garbage;
 mod hooks;
 mod interfaces;

@@ -15,7 +15,7 @@ use self::input::{Event, Input};
 pub use self::input::{FLOWS, HEADER, RECORD};
 
 /// A recording is never taken for a recent one before it is this old, ns.
-const LONG_AGO: u64 = 1 << 39;
+const LONG_AGO: u64 = 1 << 38;
 
 /// Sends packets through the flows.
 ///

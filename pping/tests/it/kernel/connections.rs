@@ -14,17 +14,17 @@ use super::{
     rig::{Program, Rig, flow_events, kernels, samples},
 };
 
-const PAIRS: fn() -> [[IpAddr; 2]; 2] = || [[v4(1), v4(2)], [v6(1), v6(2)]];
+pub(super) const PAIRS: fn() -> [[IpAddr; 2]; 2] = || [[v4(1), v4(2)], [v6(1), v6(2)]];
 
 /// A client and a server. The client's sequence numbers begin at 1,000, the server's at 9,000.
-struct Talk<'a> {
-    rig: &'a mut Rig,
-    hosts: [IpAddr; 2],
+pub(super) struct Talk<'a> {
+    pub(super) rig: &'a mut Rig,
+    pub(super) hosts: [IpAddr; 2],
 }
 
 impl Talk<'_> {
     /// Sends a segment of the client (0) or the server (1). Without stamps it has no timestamps.
-    fn send(
+    pub(super) fn send(
         &mut self,
         from: usize,
         flags: u8,
@@ -39,7 +39,7 @@ impl Talk<'_> {
         self.rig.send([Program::Egress, Program::Ingress][from], &frame);
     }
 
-    fn shake(&mut self, number: u32, stamps: Option<(u32, u32)>) {
+    pub(super) fn shake(&mut self, number: u32, stamps: Option<(u32, u32)>) {
         let (low, high) = stamps.unzip();
         self.send(0, SYN, (number, 0, 0), low.map(|low| (low, 0)));
         self.send(1, SYN | ACK, (9_000, 0, number + 1), high.zip(low));

@@ -271,6 +271,12 @@ impl Rig {
         self.twin = Twin::new(self.settings, self.twin.link, self.twin.interface_id);
     }
 
+    /// Says in both whether each host of a flow is on another side of the interface.
+    pub(super) fn set_two_arms(&mut self, has_two_arms: bool) {
+        self.kernel.interface_ids.set_two_arms(self.twin.interface_id, has_two_arms);
+        self.twin.tracker.set_two_arms(has_two_arms);
+    }
+
     /// Adds an address of this host, in both.
     pub(super) fn add_local(&mut self, address: [u8; 16]) {
         self.kernel.local_addresses.insert(address, 1, 0).unwrap();

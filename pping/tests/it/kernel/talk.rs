@@ -81,6 +81,11 @@ impl Connection {
         if flags & SYN != 0 {
             sender.syn = sequence;
         }
+        let sequence = if is_wild && flags & SYN == 0 && random.chance(2) {
+            sequence ^ 1 << (16 + random.below(16))
+        } else {
+            sequence
+        };
         let len = payload as u32 + u32::from(flags & (SYN | FIN) != 0);
         if flags & RST == 0 && sequence.wrapping_add(len).wrapping_sub(sender.next) < 1 << 31 {
             sender.next = sequence.wrapping_add(len);
@@ -92,10 +97,13 @@ impl Connection {
             tsecr = tsecr.wrapping_sub(random.below(5) as u32);
         }
         let [sender, receiver] = [&self.hosts[from], &self.hosts[1 - from]];
+        let is_stray = is_wild && random.chance(3);
+        let acknowledgement = if is_stray { random.next() as u32 } else { receiver.next };
         let segment = Tcp {
             ports: (sender.port, receiver.port),
             flags,
             sequence,
+            acknowledgement,
             payload,
             ..Tcp::with_options(if is_wild && random.chance(4) {
                 Vec::new()
