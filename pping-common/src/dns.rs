@@ -72,6 +72,13 @@ impl Query {
         self.0 & !Self::AMBIGUOUS
     }
 
+    /// Whether the same query at `now`, ns, is a copy of this one, as of a mirror port or a router with one arm: it passes within
+    /// [`Rules::copy_within`](crate::rtt::Rules).
+    #[inline(always)]
+    pub fn is_copied(self, now: u64, copy_within: u64) -> bool {
+        now.saturating_sub(self.since()) < copy_within
+    }
+
     /// Returns the RTT of a response at `now`, ns. `None` if the query was repeated, or was sent after the response.
     #[inline(always)]
     pub fn rtt(self, now: u64) -> Option<u64> {

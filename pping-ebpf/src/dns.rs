@@ -51,12 +51,15 @@ pub(crate) fn message<A: Flows>(
     Ok(())
 }
 
-/// Records a query. If the same query is already pending, that one becomes void.
+/// Records a query. If the same query is already pending, that one becomes void, unless this is a copy of it.
 #[inline(always)]
 fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch: &mut Scratch, now: u64) {
     if let Some(entry) = query(key) {
-        if !is_unanswered(entry.read().since(), now) {
-            entry.write(Query::repeated(now));
+        let pending = entry.read();
+        if !is_unanswered(pending.since(), now) {
+            if !pending.is_copied(now, config::rules().copy_within) {
+                entry.write(Query::repeated(now));
+            }
             return;
         }
         let is_removed = A::queries().remove(key).is_ok();

@@ -41,7 +41,7 @@ fn has_two_arms(counters: &Counters) -> bool {
     let (less, more) = (one.min(other), one.max(other));
     let is_one_way = more >= EVIDENCE && less < more / RARE;
     let copies = counters.untracked[Untracked::OtherHook as usize];
-    more > 0 && !is_one_way && copies < (less + more) / FORWARDED
+    more > 0 && !is_one_way && copies * FORWARDED < less + more
 }
 
 #[cfg(test)]

@@ -80,10 +80,22 @@ impl<K> Default for Queries<K> {
 
 impl<K: Copy + Eq + Hash> Queries<K> {
     /// Adds a query from a packet at `now`, ns. If the same query is pending already, it is void from now on: its response gives no
-    /// RTT. Otherwise it takes a place in `ring`, the number of a ring and its places.
-    pub(super) fn insert(&mut self, key: K, ring: (u32, u32), now: u64, elapsed: Elapsed) -> Outcome {
+    /// RTT, unless this is a copy of it. Otherwise it takes a place in `ring`, the number of a ring and its places.
+    pub(super) fn insert(
+        &mut self,
+        key: K,
+        ring: (u32, u32),
+        (now, copy_within): (u64, u64),
+        elapsed: Elapsed,
+    ) -> Outcome {
         let elapsed = elapsed.elapsed;
         let mut outcome = Outcome::default();
+        if let Some(pending) = self.pending.get(&key)
+            && !is_unanswered(pending.asked, elapsed)
+            && pending.query.is_copied(now, copy_within)
+        {
+            return outcome;
+        }
         let known =
             self.pending.get(&key).map(|pending| (pending.place, is_unanswered(pending.asked, elapsed)));
         let (place, query) = if let Some((place, false)) = known {
@@ -199,7 +211,7 @@ impl BothAsked {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::limits::DNS_TIMEOUT_SECONDS;
+    use pping_common::limits::{COPY_WITHIN, DNS_TIMEOUT_SECONDS};
 
     use super::*;
 
@@ -237,7 +249,7 @@ mod tests {
     fn what_was_just_asked_is_not_left_unanswered() {
         let mut queries = Queries::default();
         for number in 0..3 {
-            queries.insert(key(number), RING, 0, at(u64::from(number) * SECOND));
+            queries.insert(key(number), RING, (0, COPY_WITHIN), at(u64::from(number) * SECOND));
         }
         assert_eq!(
             [SECOND, 2 * SECOND, 3 * SECOND].map(|elapsed| queries.left(at(elapsed))),
@@ -258,21 +270,33 @@ mod tests {
     #[test]
     fn the_oldest_of_a_ring_makes_room_and_is_counted() {
         let mut queries = Queries::default();
-        queries.insert(key(1 << 30), (2, PLACES), 1, at(0));
+        queries.insert(key(1 << 30), (2, PLACES), (1, COPY_WITHIN), at(0));
         for number in 0..PLACES {
-            assert_eq!(queries.insert(key(number), RING, 1, at(u64::from(number))), NONE);
+            assert_eq!(queries.insert(key(number), RING, (1, COPY_WITHIN), at(u64::from(number))), NONE);
         }
-        assert_eq!(queries.insert(key(0), RING, 2, at(50_000)), NONE, "it keeps its place");
+        assert_eq!(queries.insert(key(0), RING, (2, COPY_WITHIN), at(50_000)), NONE, "it keeps its place");
         queries.take(&key(10), at(50_000)).unwrap();
         queries.take(&key(11), at(50_000)).unwrap();
-        assert_eq!(queries.insert(key(100_000), RING, 3, at(60_000)), ONE_GIVEN_UP, "that was 0");
-        assert_eq!(queries.insert(key(11), RING, 3, at(60_000)), ONE_GIVEN_UP, "that was 1");
-        for number in 2..6 {
-            assert_eq!(queries.insert(key(200_000 + number), RING, 3, at(60_000)), ONE_GIVEN_UP, "{number}");
-        }
-        assert_eq!(queries.insert(key(100_001), RING, 3, at(60_000)), NONE, "6 takes the place of 10");
         assert_eq!(
-            queries.insert(key(100_002), RING, 3, at(60_000)),
+            queries.insert(key(100_000), RING, (3, COPY_WITHIN), at(60_000)),
+            ONE_GIVEN_UP,
+            "that was 0"
+        );
+        assert_eq!(queries.insert(key(11), RING, (3, COPY_WITHIN), at(60_000)), ONE_GIVEN_UP, "that was 1");
+        for number in 2..6 {
+            assert_eq!(
+                queries.insert(key(200_000 + number), RING, (3, COPY_WITHIN), at(60_000)),
+                ONE_GIVEN_UP,
+                "{number}"
+            );
+        }
+        assert_eq!(
+            queries.insert(key(100_001), RING, (3, COPY_WITHIN), at(60_000)),
+            NONE,
+            "6 takes the place of 10"
+        );
+        assert_eq!(
+            queries.insert(key(100_002), RING, (3, COPY_WITHIN), at(60_000)),
             NONE,
             "11 has another place than before"
         );
@@ -285,9 +309,9 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_however_much_is_asked_and_answered() {
         let mut queries = Queries::default();
-        queries.insert(key(1 << 31), (2, PLACES), 0, at(0));
+        queries.insert(key(1 << 31), (2, PLACES), (0, COPY_WITHIN), at(0));
         for number in 0..5 * MAX_QUERIES {
-            queries.insert(key(number), RING, 1, at(1));
+            queries.insert(key(number), RING, (1, COPY_WITHIN), at(1));
             queries.take(&key(number), at(1)).unwrap();
         }
         assert_eq!(queries.pending.len(), 1);
@@ -300,11 +324,19 @@ mod tests {
     fn each_query_is_given_up_once() {
         let mut queries = Queries::default();
         for number in 0..4 {
-            assert_eq!(queries.insert(key(number), RING, 0, at(u64::from(number))), NONE);
+            assert_eq!(queries.insert(key(number), RING, (0, COPY_WITHIN), at(u64::from(number))), NONE);
         }
         assert_eq!(queries.expire(at(TIMEOUT - 1)), 0);
-        assert_eq!(queries.insert(key(0), RING, 0, at(TIMEOUT)), ONE_UNANSWERED, "it is pending again");
-        assert_eq!(queries.insert(key(2), RING, 0, at(TIMEOUT + 1)), NONE, "it is void, and waits from then");
+        assert_eq!(
+            queries.insert(key(0), RING, (0, COPY_WITHIN), at(TIMEOUT)),
+            ONE_UNANSWERED,
+            "it is pending again"
+        );
+        assert_eq!(
+            queries.insert(key(2), RING, (COPY_WITHIN, COPY_WITHIN), at(TIMEOUT + 1)),
+            NONE,
+            "it is void, and waits from then"
+        );
         assert!(queries.take(&key(1), at(TIMEOUT + 1)).unwrap().1, "answered too late");
         assert_eq!(queries.expire(at(TIMEOUT + 5)), 1);
         assert_eq!(queries.expire(at(2 * TIMEOUT + 1)), 2);

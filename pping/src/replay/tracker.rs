@@ -210,6 +210,8 @@ impl Tracked<'_> {
         let is_without_method = flow.hot.glance(from).is_without_method(from, transport, rules);
         let noted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
         if let Some(reason) = noted.progress.untracked() {
+            // A first copy is noted.
+            flow.step(from, transport, noted.progress, now, rules);
             return Err(reason);
         }
         entry.has_counted[from as usize] = true;
@@ -268,7 +270,7 @@ impl Tracked<'_> {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
                 let ring = self.ring::<A>(self.settings.max_queries);
-                let others = queries.insert(key, ring, now, elapsed);
+                let others = queries.insert(key, ring, (now, self.settings.rules.copy_within), elapsed);
                 self.report.counters.dns_unanswered += others.unanswered;
                 self.report.counters.dns_given_up += others.given_up;
             } else {
@@ -305,7 +307,12 @@ impl Tracked<'_> {
         } else {
             let request: EchoKey<A> = (key, from as u8, echo.sequence);
             count.requests += 1;
-            let others = asked.echoes.insert(request, ring, self.metadata.now, elapsed);
+            let others = asked.echoes.insert(
+                request,
+                ring,
+                (self.metadata.now, self.settings.rules.copy_within),
+                elapsed,
+            );
             count.unanswered += others.unanswered;
             count.given_up += others.given_up;
         }

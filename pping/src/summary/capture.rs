@@ -217,7 +217,7 @@ impl Replayed {
         writeln!(
             f,
             "copies: {copies} of {packets} packets came a second time within 2 ms, as from a mirror of several ports: DNS \
-             gives no samples then, handshakes and tcp-seq give few, and each copy of a segment counts as retransmitted; \
+             and pings give samples only if copies come within 1 ms, handshakes and tcp-seq give few, and each copy of a segment counts as retransmitted; \
              remove them first: editcap -w 0.002 FILE single.pcap"
         )
     }

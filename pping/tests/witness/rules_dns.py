@@ -3,7 +3,8 @@
 D1. A UDP datagram with at least 12 bytes of payload is a query if it goes to a port of the list and its QR bit is 0,
     and a response if it comes from one and the bit is 1.
 D2. A query is pending under interface, client, server (each with its port) and ID. If the query was pending already, it
-    becomes void, and its waiting time starts again.
+    becomes void, and its waiting time starts again; but one that comes less than 2^20 ns after the latest of them is a copy,
+    and only counts.
 D3. A response removes the pending query with the same values, whatever its code and whether it is truncated or not. If
     that query is not void, and not later than the response, the response yields a sample.
 D4. A query that has been pending for 10 s is removed, and counts as unanswered. The clock is the newest packet of the
@@ -16,7 +17,7 @@ Left out: pping has room for 32768 pending queries of each family. No capture he
 
 from typing import NamedTuple
 
-from rules_base import FILE_SETBACK, SECOND, Match
+from rules_base import COPY_WITHIN, FILE_SETBACK, SECOND, Match
 
 PATIENCE = 10 * SECOND
 
@@ -65,7 +66,9 @@ class Queries:
         key = (packet.interface, *ends, message.identifier)
         if not message.is_response:
             self.counts["queries"] += 1
-            self.waiting[key] = Waiting(packet.time, self.elapsed, key in self.waiting)
+            before = self.waiting.get(key)
+            if before is None or packet.time - before.seen >= COPY_WITHIN:
+                self.waiting[key] = Waiting(packet.time, self.elapsed, before is not None)
             return []
         query = self.waiting.pop(key, None)
         if query is None:

@@ -45,10 +45,12 @@ def check_matching():
     )
     check("only the first response counts", [query(0, 1), response(20, 1), response(21, 1)], (1, 20))
     check("a response without a query is nothing", [response(20, 1), query(21, 1)])
+    copy = query(0, 1)._replace(time=2**20 - 1)
+    check("a copy voids nothing", [query(0, 1), copy, response(20, 1)], (1, 20), answered=1)
     check("a repeated query voids", [query(0, 1), query(5, 1), response(20, 1), response(25, 1)], answered=1)
     check(
         "an ID can be used again once it is answered",
-        [query(0, 1), response(20, 1), query(30, 1), response(35, 1), query(40, 1), query(41, 1), response(50, 1)]
+        [query(0, 1), response(20, 1), query(30, 1), response(35, 1), query(40, 1), query(42, 1), response(50, 1)]
         + [query(60, 1), response(61, 1)],
         (1, 20),
         (1, 5),
@@ -69,7 +71,7 @@ def check_matching():
     check("whatever the code says", [query(0, 1), response(9, 1, code=3), query(10, 1), response(12, 1)], (1, 9), (1, 2))
     check("not if it is off", [query(0, 1), response(9, 1)], methods=("tcp-ts",))
     families = families_of(Limits(methods=("dns",)))
-    packets = [query(0, 1), query(1, 2), query(1, 2), query(2, 3), response(9, 1, 3), response(9, 2, 3), response(9, 3)]
+    packets = [query(0, 1), query(1, 2), query(2, 3), query(4, 2), response(9, 1, 3), response(9, 2, 3), response(9, 3)]
     assert len(list(samples(packets, families=families))) == 2
     assert families[Message].counts == {"queries": 4, "unanswered": 0, "responses": {0: 1, 3: 2}}
 

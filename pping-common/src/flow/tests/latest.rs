@@ -1,9 +1,9 @@
 //! Which segments count as retransmitted, and which packets as marked for congestion.
 
 use crate::{
-    flow::{Behind, Endpoint, Flow, Latest, Noted, Progress, Sent},
+    flow::{Behind, Changes, Endpoint, Flow, Latest, Noted, Progress, Sent},
     parse::Transport,
-    rtt::{Effect, Rules},
+    rtt::{Effect, Measured, Rules},
     series::SeriesKey,
     testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
 };
@@ -212,7 +212,12 @@ fn pass_both(flow: &mut Flow, from: Endpoint, transport: Transport, first: u8) -
     let copy = flow.count(from, &transport, 3, 1 - first);
     assert_eq!((copy.progress, copy.behind), (Progress::Elsewhere, None));
     assert_eq!(counted(flow, from), before);
-    assert_eq!(flow.effect(from, &transport, copy.progress, &Rules::UNLIMITED), Effect::Nothing);
+    // That there are copies is noted once.
+    let expected = if flow.hot.state(from).is_forwarded() { Effect::Nothing } else { Effect::Anything };
+    assert_eq!(flow.effect(from, &transport, copy.progress, &Rules::UNLIMITED), expected);
+    let outcome = flow.step(from, &transport, copy.progress, 2, &Rules::UNLIMITED);
+    assert!(outcome.changes == Changes::NONE && outcome.measured == Measured::NOTHING);
+    assert!(flow.hot.state(from).is_forwarded());
     noted
 }
 

@@ -63,7 +63,7 @@ fn segments_with_other_numbers_change_nothing() {
             talk.send(0, ACK, (half, 0, 9_011), stamps(0x4000_0000));
             talk.send(0, ACK, (half, 0, 9_011), stamps(0xc000_0000));
             talk.send(0, FIN | ACK, (half, 0, 9_011), stamps(7_100));
-            talk.send(1, ACK, (9_011, 0, half), stamps(402));
+            talk.send(1, ACK, (0x7000_0000, 0, half), stamps(402));
             talk.send(1, ACK | PSH, (0x9000_0000, 100, sequence + 100), stamps(402));
             talk.send(0, RST, (half, 0, 0), None);
             talk.send(0, SYN, (random.next() as u32, 0, 0), stamps(1));

@@ -504,7 +504,7 @@ fn packets_of_no_interest_concern_nobody() {
     let mut talk = believed();
     for (from, value) in [(Endpoint::Low, true), (Endpoint::High, true)] {
         let transport = short(value);
-        let noted = talk.flow.count(Endpoint::Low, &transport, 0, 0);
+        let noted = talk.flow.count(from, &transport, 0, 1);
         assert_eq!(talk.flow.effect(from, &transport, noted.progress, &talk.rules), Effect::Nothing);
     }
 }

@@ -99,9 +99,11 @@ fn a_direction_continues_where_the_other_end_confirms_it() {
 #[test]
 fn one_end_alone_cannot_say_where_a_direction_continues() {
     let far = 1_101 + (1 << 30);
-    for confirmation in
-        [bare(ACK, 9_001 ^ 1 << 31, 0, far), bare(ACK, 9_001, 0, far ^ 1 << 31), bare(PSH, 9_001, 100, far)]
-    {
+    for confirmation in [
+        bare(ACK, 0x8000_2329, 0, far),
+        bare(ACK, 9_001, 0, far.wrapping_add(0x8000_0000)),
+        bare(PSH, 9_001, 100, far),
+    ] {
         let mut connection = Connection::with_scales(false, [8, 8]);
         for _ in 0..100 {
             assert!(connection.talk.low(200, bare(ACK | PSH, far, 100, 9_001)).is_refused);
