@@ -78,7 +78,7 @@ fn a_wrong_value_names_its_option_and_what_would_be_right() {
         ("--listen :9464", &["--listen", "127.0.0.1:9464 for this host alone", "[::]:9464 for all hosts"]),
         ("-i any", &["--interface", "any", "'*'"]),
         ("--exclude 10.0.0.1/8", &["--exclude", "10.0.0.0/8", "10.0.0.1 for that host alone"]),
-        ("--otlp-interval 5s", &["--otlp-interval \"5s\"", "no effect without --otlp"]),
+        ("--otlp-interval 5s", &["--otlp-interval 5s", "no effect without --otlp"]),
         ("eth1", &["eth1", "`pping -i eth1`"]),
     ] {
         assert_contains(&refusal(&host, &format!("-i eth0 {arguments}")), parts);
