@@ -65,7 +65,9 @@ pub(super) fn crowd(ends: Ends<'_>, cpus: usize, near: &Namespace, is_over: &Ato
         for _ in 0..SHORT_FLOWS {
             ok(stay_on(random.below(cpus)));
             port = if port < 60_000 { port + 1 } else { 1000 };
-            for (is_near, flags) in [(true, SYN), (false, SYN | ACK), (true, ACK), (true, RST | ACK)] {
+            // A flow stays once both ends have sent a segment after their SYN.
+            let segments = [(true, SYN), (false, SYN | ACK), (true, ACK), (false, ACK), (true, RST | ACK)];
+            for (is_near, flags) in segments {
                 send(&sockets[usize::from(!is_near)], &segment(port, is_near, flags));
             }
             if is_over.load(Relaxed) {
