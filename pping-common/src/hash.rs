@@ -54,8 +54,13 @@ impl TableKeys {
     /// Returns three numbers of 32 bits that depend on all of a digest. Each is the same for two digests with a probability of
     /// at most 2^-31 (Dietzfelbinger, Hagerup, Katajainen and Penttonen, "A reliable randomized algorithm for the
     /// closest-pair problem", Journal of Algorithms 25(1), 1997: multiply-shift).
+    ///
+    /// That alone does not spread many keys evenly: the digests of ports or addresses in a row are as far apart as each other,
+    /// and so are their products, so that with one in 150 secrets a table that is half full had no slot for thousands of them.
+    /// The shift breaks the row, and keeps different digests different.
     #[inline(always)]
     pub(crate) fn spread(&self, digest: u64) -> [u32; 3] {
+        let digest = digest ^ digest >> 32;
         self.multipliers.map(|multiplier| (digest.wrapping_mul(multiplier) >> 32) as u32)
     }
 }
