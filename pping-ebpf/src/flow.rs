@@ -364,11 +364,11 @@ pub(crate) fn events(cold: Shared<Cold>, endpoint: Endpoint) -> Events {
     cold.at(field!(Cold, events)).of(endpoint).load()
 }
 
-/// Whether an endpoint had sent anything at the latest [`FlowRef::fold`].
+/// The packets that an endpoint had sent at the latest [`FlowRef::fold`].
 #[inline(always)]
-pub(crate) fn has_sent(cold: Shared<Cold>, endpoint: Endpoint) -> bool {
+pub(crate) fn packets(cold: Shared<Cold>, endpoint: Endpoint) -> u64 {
     let totals = cold.at(field!(Cold, totals)).of(endpoint);
-    totals.at(field!(Totals, packets)).read() != 0
+    totals.at(field!(Totals, packets)).read()
 }
 
 /// The entry of the pool that a locked flow has, or none.

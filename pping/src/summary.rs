@@ -39,7 +39,9 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counters = &self.counters;
         let packets = counters.all_packets();
-        let samples: u64 = counters.samples.iter().flatten().sum();
+        // Not the counter of samples: with pins, packets pass while this run begins, and that may be read when some of their
+        // samples are not yet in the histograms.
+        let samples = self.totals.samples() + counters.unaggregated;
         let duration = self.capture.as_ref().map_or(self.duration, |capture| capture.span).as_secs_f64();
         write!(f, "{duration:.1} s, {}, {}", Count(packets, "packet"), Count(samples, "sample"))?;
         if self.capture.is_some() {
@@ -55,9 +57,13 @@ impl fmt::Display for Summary {
             // What is wrong with the capture comes before what follows from it.
             capture.write_causes(f)?;
             missing::write(f, &capture.counted(counters), capture.cause(), capture.queries_left.undecided)?;
+            if !capture.has_copies() {
+                missing::write_retransmissions(f, counters)?;
+            }
             capture.write_missing(f)?;
         } else {
             missing::write(f, counters, None, 0)?;
+            missing::write_retransmissions(f, counters)?;
             live::write(f, counters)?;
         }
         self.write_cost(f)?;
@@ -114,7 +120,7 @@ impl Summary {
 mod tests {
     use pping_common::{
         abi::{Direction, Tally},
-        parse::Untracked,
+        parse::{Protocol, Untracked},
         rtt::Method,
     };
 
@@ -184,6 +190,10 @@ mod tests {
         }
         for (counters, line) in [
             (Counters { one_way_flows: 7, ..Counters::ZERO }, "not measured: 7 TCP flows (one_way): "),
+            (
+                Counters { still_timestamps: 7, ..Counters::ZERO },
+                "not measured: 7 TCP flows (still_timestamps): ",
+            ),
             (Counters { pending_full: 7, ..Counters::ZERO }, "not recorded: 7 times (slots_full): "),
             (Counters { no_pending: 7, ..Counters::ZERO }, "not recorded: 7 times (no_pending): "),
             (Counters { gave_way: 7, ..Counters::ZERO }, "not recorded: 7 times (gave_way): "),
@@ -193,6 +203,22 @@ mod tests {
         ] {
             let said = summary(&counters);
             assert!(said.contains(&format!("\n{line}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn many_retransmissions_are_reported() {
+        let said = |retransmissions, segments| {
+            let mut counters = Counters { retransmissions, ..Counters::ZERO };
+            for (line, segments) in counters.traffic.iter_mut().zip(segments) {
+                line[Protocol::Tcp as usize].by_ecn[0] = segments;
+            }
+            summary(&counters)
+        };
+        let line = "\nsent again: 10 of 80 TCP segments (retransmission): ";
+        assert!(said([9, 1], [40, 40]).contains(line), "{}", said([9, 1], [40, 40]));
+        for ordinary in [said([9, 1], [40, 41]), said([3, 0], [3, 3])] {
+            assert!(!ordinary.contains("sent again"), "{ordinary}");
         }
     }
 

@@ -188,8 +188,10 @@ counters! {
         echo_not_awaited: u64,
         /// Packets not recorded because they go to an address of this host, without `--include-local`.
         to_this_host: u64,
+        /// TCP flows that ended before the timestamps of an end that sent many segments had moved.
+        still_timestamps: u64,
         /// Fills up the last cache line.
-        reserved: [u64; 4],
+        reserved: [u64; 3],
     }
 }
 

@@ -247,6 +247,12 @@ impl DirectionState {
         self.set(!0 << Self::RECORDED_SHIFT, units(recorded_at) << Self::RECORDED_SHIFT);
     }
 
+    /// Whether the direction has recorded anything: false once in nine minutes although it has.
+    #[inline(always)]
+    pub(super) fn has_recorded(self) -> bool {
+        self.0 >> Self::RECORDED_SHIFT != 0
+    }
+
     /// True if the direction certainly recorded less than `limit` ns before `now`.
     ///
     /// To be certain, the last recording counts as of the beginning of its unit, and `now` as of the end of its unit. A

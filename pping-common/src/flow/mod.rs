@@ -25,6 +25,7 @@ pub use lifecycle::{Changes, Lifecycle, Reason};
 pub use locked::{LockedFlow, PendingLookup};
 pub use state::{Flow, Noted, is_expired, is_pending_idle, last_known};
 pub use step::Outcome;
+pub use tcp::has_still_timestamps;
 pub use traffic::Sent;
 
 pub use crate::{

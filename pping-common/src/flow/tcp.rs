@@ -1,13 +1,14 @@
 //! Which of the TCP methods measure a segment.
 
 use super::{
-    hot::{Glance, HotDirection},
+    cold::Locked,
+    hot::{Glance, Hot, HotDirection},
     key::Endpoint,
     lifecycle::Lifecycle,
     locked::{LockedFlow, PendingLookup},
 };
 use crate::{
-    limits::SEGMENTS_WITHOUT_TIMESTAMPS,
+    limits::{MANY_SEGMENTS, SEGMENTS_WITHOUT_TIMESTAMPS},
     method::Method,
     parse::{Segment, Timestamps},
     rtt::{
@@ -233,6 +234,26 @@ fn is_unusable<P: PendingLookup>(
     let lacking = if is_lacking { state.lacking(from) + 1 } else { 0 };
     state.set_lacking(from, lacking);
     lacking >= SEGMENTS_WITHOUT_TIMESTAMPS
+}
+
+/// Whether the timestamps of an endpoint of a TCP flow never moved, so that only its part of the handshake was measured,
+/// although it sent many segments. `packets` is what each endpoint sent, by [`Endpoint`].
+///
+/// Their clock stands still, or all of the flow fits into one of its ticks.
+#[inline(always)]
+pub fn has_still_timestamps(hot: &Hot, locked: &Locked, packets: [u64; 2], rules: &Rules) -> bool {
+    let methods = rules.methods;
+    let is_still = |endpoint: Endpoint| {
+        *endpoint.of(&packets) >= MANY_SEGMENTS
+            && locked.is_timed(endpoint, rules.include_local)
+            && !hot.protocol_state.has_moved(endpoint)
+            && !hot.state(endpoint).has_recorded()
+    };
+    methods.has(Method::TcpTs)
+        && !methods.has_both()
+        && hot.protocol_state.timestamps() == TimestampOption::PRESENT
+        && hot.is_proved(Segment::NUMBER)
+        && (is_still(Endpoint::Low) || is_still(Endpoint::High))
 }
 
 #[inline(always)]

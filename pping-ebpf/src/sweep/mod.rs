@@ -12,7 +12,7 @@ use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
     abi::{Control, Counters, Emit, SeriesSelector, SweepRequest, Volume},
-    flow::{Cold, Endpoint, FlowKey, Ipv4, Ipv6, last_known},
+    flow::{Cold, Endpoint, FlowKey, Ipv4, Ipv6, has_still_timestamps, last_known},
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     parse::Segment,
     rtt::Method,
@@ -238,9 +238,12 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         table::unlock(bucket);
         return END;
     }
-    let have_sent = [flow::has_sent(cold, Endpoint::Low), flow::has_sent(cold, Endpoint::High)];
-    let is_one_way = scratch.hot.is_one_way(key.protocol, have_sent);
+    let packets = [flow::packets(cold, Endpoint::Low), flow::packets(cold, Endpoint::High)];
+    let is_one_way = scratch.hot.is_one_way(key.protocol, packets.map(|packets| packets != 0));
     counters.at(field!(Counters, one_way_flows)).add(u64::from(is_one_way));
+    let is_still = key.protocol == Segment::NUMBER
+        && has_still_timestamps(&scratch.hot, &scratch.locked, packets, config::rules());
+    counters.at(field!(Counters, still_timestamps)).add(u64::from(is_still));
     table::remove(slot, occupant, bucket, flow);
     counters.at(field!(Counters, entries_deleted)).element(A::FAMILY as usize).add(1);
     CONTINUE
@@ -339,7 +342,7 @@ fn add_up_direction<A: Flows>(
     timed: Endpoint,
 ) -> u64 {
     let Some(scratch) = maps::sweep_scratch() else { return 0 };
-    let has_reply = flow::has_sent(cold, timed.other());
+    let has_reply = flow::packets(cold, timed.other()) != 0;
     let state = (&scratch.hot, &scratch.locked);
     let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
         return 0;

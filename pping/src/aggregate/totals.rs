@@ -66,6 +66,11 @@ impl Totals {
     pub fn series(&self) -> impl Iterator<Item = (&TotalsKey, &Distribution)> {
         self.series.iter()
     }
+
+    /// The samples of all of them.
+    pub fn samples(&self) -> u64 {
+        self.series.values().map(Distribution::count).sum()
+    }
 }
 
 #[cfg(test)]

@@ -336,6 +336,12 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
             counter,
             &|counters| vec![(vec![], counters.one_way_flows)],
         ),
+        each(
+            "pping_still_timestamps_flows",
+            "TCP flows that ended before the timestamps of an end moved, so that only its handshake was measured",
+            counter,
+            &|counters| vec![(vec![], counters.still_timestamps)],
+        ),
         each("pping_flows", "Flows in the flow table", gauge, &|counters| {
             by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))
         }),

@@ -7,7 +7,7 @@ use pping_common::{
         Contender, Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState,
         RttEvent, SeriesKey, SeriesRef, SeriesSelector, Traffic, Volume,
     },
-    flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason},
+    flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason, has_still_timestamps},
     parse::{Decap, Frame, Segment, Untracked},
     rtt::{Method, RttSummary, Rules, Sample},
 };
@@ -44,6 +44,8 @@ pub struct TcpFlows {
     pub one_way: u64,
     /// Those of which nobody answered the SYN.
     pub unanswered: u64,
+    /// Those whose timestamps did not move.
+    pub still: u64,
     /// Those that sequence numbers measure since their timestamps stopped, stood still or went back.
     pub switched: u64,
 }
@@ -256,6 +258,10 @@ impl Report {
         let methods = self.rules.methods;
         let may_switch = methods.has(Method::TcpTs) && methods.has(Method::TcpSeq) && !methods.has_both();
         let has_unusable = |&endpoint: &Endpoint| flow.hot.protocol_state.has_unusable(endpoint);
+        let packets = endpoints.map(|endpoint| flow.sent(endpoint).packets);
+        let is_still = has_still_timestamps(&flow.hot, &flow.locked, packets, &self.rules);
+        self.counters.still_timestamps += u64::from(is_still);
+        self.tcp_flows.still += u64::from(is_still && !is_measured);
         self.tcp_flows.switched += u64::from(may_switch && endpoints.iter().any(has_unusable));
     }
 

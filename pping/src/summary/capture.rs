@@ -63,6 +63,11 @@ impl Replayed {
         }
     }
 
+    /// Whether its packets were captured twice.
+    pub(super) fn has_copies(&self) -> bool {
+        self.surveyed.copies.is_some()
+    }
+
     /// Writes a line for each thing that is wrong with the capture as a whole.
     pub(super) fn write_causes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_tunnels(f)?;
@@ -132,15 +137,16 @@ impl Replayed {
 
     /// Says why fewer than half of the TCP flows gave a sample.
     fn write_few_samples(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TcpFlows { all, measured, one_way, unanswered, .. } = self.tcp_flows;
+        let TcpFlows { all, measured, one_way, unanswered, still, .. } = self.tcp_flows;
         // The line about the interfaces says why, and counts a flow once, not once at each interface.
         if measured * 2 >= all || self.split.is_some() {
             return Ok(());
         }
-        let rest = all.saturating_sub(measured + one_way + unanswered);
+        let rest = all.saturating_sub(measured + one_way + unanswered + still);
         let reasons = [
             (one_way, "had segments of one direction only"),
             (unanswered, if unanswered == 1 { "was never answered" } else { "were never answered" }),
+            (still, "had timestamps that did not move"),
             (
                 rest,
                 "had nothing that could be timed: nothing was sent and then acknowledged for the first time",

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use pping_common::{abi::Counters, parse::Untracked};
+use pping_common::{
+    abi::Counters,
+    parse::{Protocol, Untracked},
+};
 
 use super::{
     capture::{Cause, FOLLOWS},
@@ -13,6 +16,11 @@ use crate::{reasons::UNTRACKED, records::untracked_name};
 const ONE_WAY: &str =
     ": segments of one direction only; watch or capture where the other direction passes, too";
 const ONE_WAY_BY_SPLIT: &str = ": follows from that: each direction of a split flow counts as a flow";
+const STILL_TIMESTAMPS: &str = ": the timestamps of an end did not move before they ended, so that only its part of \
+                                the handshake was measured; --tcp-method seq measures the rest";
+/// The least retransmissions, and the least share of them among all segments, that have a line: an eighth.
+const LEAST_RETRANSMISSIONS: u64 = 4;
+const RETRANSMISSIONS_SHARE: u64 = 8;
 const SLOTS_FULL: &str = ": the flow had as much pending as it has room for, eight segments of each direction or 16 echo \
                           requests; look for what is not answered: loss, or flows of which only one direction passes here; \
                           if answers just take long, a higher --rate-limit spreads the samples of TCP over more time";
@@ -43,7 +51,9 @@ pub(super) fn write(
         groups_refused,
         unaggregated,
         one_way_flows,
+        still_timestamps,
         // The summary reports these elsewhere.
+        retransmissions: _,
         echo_requests: _,
         echo_replies: _,
         echo_not_awaited: _,
@@ -58,7 +68,6 @@ pub(super) fn write(
         closed: _,
         entries_made: _,
         entries_deleted: _,
-        retransmissions: _,
         reordered: _,
         dns_responses: _,
         reserved: _,
@@ -70,6 +79,7 @@ pub(super) fn write(
     let follows = |why| if cause.is_some() { FOLLOWS } else { why };
     for (what, count, noun, which, why) in [
         ("not measured", *one_way_flows, "TCP flow", " (one_way)", one_way),
+        ("not measured", *still_timestamps, "TCP flow", " (still_timestamps)", STILL_TIMESTAMPS),
         ("not recorded", *pending_full, "time", " (slots_full)", follows(SLOTS_FULL)),
         (
             "not recorded",
@@ -125,6 +135,21 @@ pub(super) fn write(
         writeln!(f, "not matched: {} while another CPU had their flow locked", Count(*contended, "packet"))?;
     }
     Ok(())
+}
+
+/// Says so if more segments were sent again than a network that works makes necessary.
+pub(super) fn write_retransmissions(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Result {
+    let again: u64 = counters.retransmissions.iter().sum();
+    let tcp = Protocol::Tcp as usize;
+    let all: u64 = counters.traffic.iter().map(|lines| lines[tcp].packets()).sum();
+    if again < LEAST_RETRANSMISSIONS || again * RETRANSMISSIONS_SHARE < all {
+        return Ok(());
+    }
+    writeln!(
+        f,
+        "sent again: {again} of {all} TCP segments (retransmission): what was pending when they came gives no sample, since \
+         its answer could be to either; look for loss, or for packets that come here twice, more than 1 ms apart"
+    )
 }
 
 /// Writes how many packets were not measured for a reason.

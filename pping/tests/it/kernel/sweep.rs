@@ -77,6 +77,33 @@ fn flows_of_one_direction_are_counted_when_they_end() {
     }
 }
 
+#[test]
+fn flows_whose_timestamps_stand_still_are_counted_when_they_end() {
+    for settings in kernels() {
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        // The clock of the first client stands still, and that of the second moves with its last segment. The third client
+        // sends too little to tell, and the fourth is one of which nothing is answered.
+        for (port, last, segments) in [(1, 7, 4), (2, 8, 4), (3, 7, 1)] {
+            segment(&mut rig, true, port, SYN, (7, 0));
+            segment(&mut rig, false, port, SYN | ACK, (9, 7));
+            for number in 1..=segments {
+                let tsval = if number == segments { last } else { 7 };
+                segment(&mut rig, true, port, ACK | PSH, (tsval, 9));
+            }
+            segment(&mut rig, false, port, ACK | PSH, (10, 7));
+        }
+        for flags in [SYN, ACK, ACK, ACK, ACK] {
+            segment(&mut rig, true, 4, flags, (7, 0));
+        }
+        rig.agree_in_any_order("some flows");
+        for _ in 0..=IDLE_SECONDS {
+            rig.sweep();
+        }
+        rig.agree_in_any_order("their end");
+        assert_eq!((rig.twin.counters.entries_deleted, rig.twin.counters.still_timestamps), ([4; 2], 2));
+    }
+}
+
 fn assert_swept_as_their_state_allows(mut rig: Rig) {
     segment(&mut rig, true, 1, SYN, (1, 0));
     rig.agree("unanswered");

@@ -5,7 +5,7 @@ use super::{
     made::{MILLISECOND, Packet, SECOND, START, connection, enhanced_packet, interface, pcap, section},
     program::{pping, read, rtts, samples, stderr},
 };
-use crate::frames::{ESP, Ip, UDP, dns, echo, v4, v6};
+use crate::frames::{ACK, ESP, Ip, PSH, SYN, TCP, Tcp, UDP, dns, echo, v4, v6};
 
 const RTT: u64 = 20 * MILLISECOND;
 
@@ -44,6 +44,62 @@ fn captures_of_one_direction_say_so() {
             ],
         );
     }
+}
+
+/// Flows of less than two seconds, which sequence numbers do not measure yet.
+#[test]
+fn flows_whose_timestamps_stand_still_say_so() {
+    let packets: Vec<Packet> = (0..5).flat_map(|port| still(40_000 + port, 8)).collect();
+    let flows = "\nnot measured: 5 TCP flows (still_timestamps): the timestamps of an end did not move";
+    let message = said(&pcap(&packets));
+    assert_says(&message, &[flows, "--tcp-method seq measures the rest"]);
+    assert!(!message.contains("few samples"), "their handshakes gave samples: {message}");
+    // Without the handshakes nothing is measured.
+    let begun: Vec<Packet> = packets.into_iter().filter(|packet| packet.at >= START + 2 * RTT).collect();
+    assert_says(
+        &said(&pcap(&begun)),
+        &[flows, "\nfew samples: 0 of 5 TCP flows gave one; 5 had timestamps that did not move\n"],
+    );
+    let by_sequence = stderr(&read(&pcap(&begun), "--format none --tcp-method seq"));
+    assert!(!by_sequence.contains("did not move") && by_sequence.contains("tcp-seq"), "{by_sequence}");
+}
+
+/// A connection of which each end has one timestamp for all its segments.
+fn still(port: u16, exchanges: u32) -> Vec<Packet> {
+    let [client, server] = [v4(1), v4(2)];
+    let mut packets = Vec::new();
+    let mut at = START;
+    let mut send = |is_client: bool, flags: u8, (sequence, acknowledgement), payload: usize| {
+        let (from, to, ports) =
+            if is_client { (client, server, (port, 443)) } else { (server, client, (443, port)) };
+        let stamps = if is_client { (7, 9) } else { (9, 7) };
+        let segment =
+            Tcp { ports, flags, sequence, acknowledgement, payload, ..Tcp::stamped(stamps.0, stamps.1) };
+        packets.push(Packet { at, bytes: Ip::between(from, to).frame(TCP, &segment.bytes()) });
+        at += RTT;
+    };
+    send(true, SYN, (0, 0), 0);
+    send(false, SYN | ACK, (0, 1), 0);
+    for exchange in 0..exchanges {
+        let sent = 1 + 10 * exchange;
+        send(true, ACK | PSH, (sent, sent), 10);
+        send(false, ACK | PSH, (sent, sent + 10), 10);
+    }
+    packets
+}
+
+#[test]
+fn segments_sent_again_say_so() {
+    let packets: Vec<Packet> = (0..5).flat_map(|port| connection(40_000 + port, START, 5, RTT)).collect();
+    assert!(!said(&pcap(&packets)).contains("sent again"));
+    // A mirror whose copies are too late for copies.
+    let late = |packet: &Packet| Packet { at: packet.at + 5 * MILLISECOND, ..packet.clone() };
+    let mut twice: Vec<Packet> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
+    twice.sort_by_key(|packet| packet.at);
+    assert_says(
+        &said(&pcap(&twice)),
+        &["\nsent again: ", " TCP segments (retransmission): ", "come here twice"],
+    );
 }
 
 #[test]
