@@ -6,7 +6,7 @@
 
 use crate::{
     limits::{DNS_TIMEOUT_SECONDS, SECOND},
-    parse::{Address, Frame, Ipv4, Ipv6},
+    parse::{Address, Direction, Frame, Ipv4, Ipv6},
 };
 
 /// How long a query is pending, ns.
@@ -95,15 +95,15 @@ pub struct PendingQuery {
     /// Its place. A place may still have the key of a query that was answered, and that was asked again since: then the
     /// query has another place.
     pub place: u32,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
+    /// The number of the direction in which it passed first.
+    pub hook: u32,
 }
 
 impl PendingQuery {
-    /// Creates a query that is sent at `now`, ns.
+    /// Creates a query that is sent at `now`, ns, and passes in `direction`.
     #[inline(always)]
-    pub fn sent(now: u64, place: u32) -> Self {
-        Self { query: Query::sent(now), place, reserved: 0 }
+    pub fn sent(now: u64, place: u32, direction: Direction) -> Self {
+        Self { query: Query::sent(now), place, hook: direction as u32 }
     }
 }
 

@@ -459,11 +459,17 @@ impl Model {
             let is_open = self.ends.iter().any(|end| end.is_answered && !end.is_closed);
             let is_past_syn = self.ends[from].is_past_syn;
             let is_other_past_syn = self.ends[1 - from].is_past_syn;
-            let is_established = is_past_syn || is_other_past_syn;
-            let is_repeated = self.ends[from].leg.is_some_and(|leg| leg.number == number);
+            let is_repeated = self.ends[from].leg.is_some_and(|leg| leg.number == number && !leg.is_proposed);
             let is_awaited = self.ends[1 - from]
                 .leg
                 .is_some_and(|leg| leg.is_proposed && leg.number == segment.acknowledgement);
+            let highest = self.ends[1 - from].highest;
+            let may_be_asked_for = highest.is_none_or(|end| is_about(end, segment.acknowledgement));
+            let is_unasked = flags.ack() && !is_awaited && !may_be_asked_for;
+            let is_over = self.ends[1 - from].is_closed && !is_open;
+            if is_unasked && !is_over {
+                return Standing::Refused;
+            }
             let untimed = Leg { number, payload: 0, is_answer: false, since: None, is_proposed: false };
             if flags.ack() && is_awaited {
                 self.begin_anew();
@@ -471,9 +477,12 @@ impl Model {
                 first.leg = Some(Leg { number, ..untimed });
                 (first.first_at, first.highest) = (Some(now), Some(number));
                 self.began_at = Some(now);
-            } else if !flags.ack() && self.begins_anew(from, segment, is_repeated, now) {
-                if is_open && is_established {
-                    self.ends[from].leg = Some(Leg { is_proposed: true, ..untimed });
+            } else if is_unasked || !flags.ack() && self.begins_anew(from, segment, is_repeated, now) {
+                if is_open {
+                    let waits = self.ends[from].leg.is_some_and(|leg| leg.is_answer && leg.since.is_some());
+                    if !waits {
+                        self.ends[from].leg = Some(Leg { is_proposed: true, ..untimed });
+                    }
                     return Standing::Refused;
                 }
                 self.begin_anew();
@@ -506,17 +515,13 @@ impl Model {
 
     /// Whether a RST may end the connection.
     fn takes_reset(&self, from: usize, segment: &Segment) -> bool {
-        let is_near = |end: u32, number: u32| {
-            let distance = number.wrapping_sub(end).cast_signed();
-            distance.unsigned_abs() <= RST_WITHIN
-        };
         let acknowledged = segment.flags.ack().then_some(segment.acknowledgement);
         match (self.ends[from].highest, self.ends[1 - from].highest, acknowledged) {
             (Some(own), Some(other), Some(number)) => {
-                is_near(own, segment.sequence) || is_near(other, number)
+                is_about(own, segment.sequence) || is_about(other, number)
             }
-            (Some(own), _, _) => is_near(own, segment.sequence),
-            (None, Some(other), Some(number)) => is_near(other, number),
+            (Some(own), _, _) => is_about(own, segment.sequence),
+            (None, Some(other), Some(number)) => is_about(other, number),
             (None, _, _) => true,
         }
     }
@@ -744,9 +749,7 @@ impl End {
     }
 
     fn end_leg(&mut self) {
-        if let Some(leg) = &mut self.leg {
-            (leg.since, leg.is_proposed) = (None, false);
-        }
+        self.leg = self.leg.filter(|leg| !leg.is_proposed).map(|leg| Leg { since: None, ..leg });
     }
 
     /// Whether a segment of the other end is the reply that a leg expects.
@@ -804,4 +807,9 @@ fn is_covered(a: u32, b: u32) -> bool {
 
 fn consumes(segment: &Segment) -> bool {
     segment.payload > 0 || segment.flags.syn() || segment.flags.fin()
+}
+
+/// Whether a number is at most [`RST_WITHIN`] from another.
+fn is_about(end: u32, number: u32) -> bool {
+    number.wrapping_sub(end).cast_signed().unsigned_abs() <= RST_WITHIN
 }

@@ -37,13 +37,16 @@ pub(crate) fn message<A: Flows>(
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     if frame.transport.datagram.dns.is_response {
+        if scratch.has_two_arms != 0 && is_from_its_side(&key, direction) {
+            return Err(Untracked::SameHook);
+        }
         if let Some(query) = take_query(counters, &key, now) {
             report::<A>(direction, interface_id, counters, scratch, query, now);
         }
     } else {
         counters.at(field!(Counters, dns_queries)).element(direction as usize).count(1);
         if config::rules().include_local || !maps::is_local(frame.destination) {
-            record_query(counters, &key, scratch, now);
+            record_query(direction, counters, &key, scratch, now);
         } else {
             counters.at(field!(Counters, to_this_host)).count(1);
         }
@@ -53,7 +56,13 @@ pub(crate) fn message<A: Flows>(
 
 /// Records a query. If the same query is already pending, that one becomes void, unless this is a copy of it.
 #[inline(always)]
-fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch: &mut Scratch, now: u64) {
+fn record_query<A: Flows>(
+    direction: Direction,
+    counters: Shared<Counters>,
+    key: &QueryKey<A>,
+    scratch: &mut Scratch,
+    now: u64,
+) {
     if let Some(entry) = query(key) {
         let pending = entry.read();
         if !is_unanswered(pending.since(), now) {
@@ -77,7 +86,7 @@ fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch
         given_up.count(1);
     }
     launder(scratch);
-    let pending = PendingQuery::sent(now, scratch.place);
+    let pending = PendingQuery::sent(now, scratch.place, direction);
     if A::queries().insert(key, &pending, u64::from(BPF_NOEXIST)).is_ok() {
         return;
     }
@@ -136,6 +145,12 @@ fn query<A: Flows>(key: &QueryKey<A>) -> Option<Shared<Query>> {
 fn pending<A: Flows>(key: &QueryKey<A>) -> Option<Shared<PendingQuery>> {
     // SAFETY: a map value, valid for the program's run. Its fields are words, so none is read half-written.
     A::queries().get_ptr_mut(key).map(|pending| unsafe { Shared::new(pending) })
+}
+
+/// Whether a response comes from the side of the interface from which its query came: then one of them is forged.
+#[inline(always)]
+fn is_from_its_side<A: Flows>(key: &QueryKey<A>, direction: Direction) -> bool {
+    pending(key).is_some_and(|pending| pending.at(field!(PendingQuery, hook)).read() == direction as u32)
 }
 
 /// Removes and returns the query that a response answers, if one is pending.

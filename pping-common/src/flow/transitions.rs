@@ -1,7 +1,7 @@
 //! Opening and closing flows.
 
 use super::{
-    hot::{DirectionState, ProtocolState},
+    hot::{DirectionState, HotDirection, ProtocolState},
     key::Endpoint,
     lifecycle::{Changes, Lifecycle, Reason},
     locked::{LockedFlow, PendingLookup},
@@ -96,7 +96,6 @@ pub(super) fn step<P: PendingLookup>(
 #[inline(always)]
 fn takes_reset<P: PendingLookup>(flow: &LockedFlow<'_, P>, from: Endpoint, segment: &Segment) -> bool {
     let (own, other) = (flow.hot.direction(from), flow.hot.direction(from.other()));
-    let is_near = |end: u32, number: u32| number.wrapping_sub(end).wrapping_add(RST_WITHIN) <= 2 * RST_WITHIN;
     let (knows_own, knows_other) = (own.state.has_sequence(), other.state.has_sequence());
     let is_own = knows_own && is_near(own.sequence_end, segment.sequence);
     // A host that refuses a connection sends the number 0 (RFC 9293, 3.10.7.1).
@@ -116,16 +115,23 @@ fn settle_syn<P: PendingLookup>(
 ) {
     let (leg, answered, state) = (flow.leg(from), flow.leg(from.other()), flow.hot.state(from));
     let number = segment.sequence.wrapping_add(1);
-    let is_repeated = leg.state != LegState::UNSEEN && leg.identifier == number;
+    let is_repeated =
+        leg.state != LegState::UNSEEN && leg.state != LegState::PROPOSED && leg.identifier == number;
     let is_reply = segment.flags.ack();
     let other_established = flow.hot.state(from.other()).is_established();
-    let is_established = state.is_established() || other_established;
     let is_answer =
         is_reply && answered.state == LegState::PROPOSED && answered.identifier == segment.acknowledgement;
-    let begins = !is_reply && begins_anew(flow, from, segment, is_repeated, now);
-    if begins && is_established && flow.hot.is_open() {
-        // The other end asks whether it is meant (RFC 5961, 4).
-        flow.set_leg(from, Leg { identifier: number, state: LegState::PROPOSED, ..Leg::UNSEEN });
+    let is_asked_for = is_answer || may_be_asked_for(flow.hot.direction(from.other()), segment);
+    if is_reply && !is_asked_for && !is_over(flow, from.other()) {
+        *progress = Progress::Refused;
+        return;
+    }
+    let begins = if is_reply { !is_asked_for } else { begins_anew(flow, from, segment, is_repeated, now) };
+    if begins && flow.hot.is_open() {
+        // The other end asks whether it is meant (RFC 5961, 4). Who has just accepted a connection does not ask for another.
+        if leg.state != LegState::SYN_ACK_PENDING {
+            flow.set_leg(from, Leg { identifier: number, state: LegState::PROPOSED, ..Leg::UNSEEN });
+        }
         *progress = Progress::Refused;
         return;
     }
@@ -156,6 +162,24 @@ fn settle_syn<P: PendingLookup>(
     let direction = flow.hot.direction_mut(from);
     direction.state.set_has_sequence();
     direction.sequence_end = segment.sequence_end();
+}
+
+/// Whether `other` may have sent the SYN that a SYN-ACK acknowledges. Who does not see the SYN does not know its number.
+#[inline(always)]
+fn may_be_asked_for(other: &HotDirection, segment: &Segment) -> bool {
+    !other.state.has_sequence() || is_near(other.sequence_end, segment.acknowledgement)
+}
+
+/// Whether the connection is closed, from `endpoint` too: the SYN of another one may have been missed.
+#[inline(always)]
+fn is_over<P: PendingLookup>(flow: &LockedFlow<'_, P>, endpoint: Endpoint) -> bool {
+    flow.hot.state(endpoint).lifecycle() == Lifecycle::CLOSED && !flow.hot.is_open()
+}
+
+/// Whether a number is at most [`RST_WITHIN`] from another.
+#[inline(always)]
+fn is_near(end: u32, number: u32) -> bool {
+    number.wrapping_sub(end).wrapping_add(RST_WITHIN) <= 2 * RST_WITHIN
 }
 
 /// Whether a SYN begins another connection than the one in the table. `is_repeated` says that it has the same number.

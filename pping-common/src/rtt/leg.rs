@@ -43,11 +43,13 @@ impl Leg {
         matches!(self.state, LegState::FIRST_PENDING | LegState::SYN_ACK_PENDING)
     }
 
-    /// Gives the leg up: its reply may have been missed, or will never come.
+    /// Gives the leg up: its reply may have been missed, or will never come. A SYN that was only proposed may be forged, and is
+    /// forgotten.
     #[inline(always)]
     pub(crate) fn give_up(&mut self) {
-        if self.state != LegState::UNSEEN {
-            self.state = LegState::DONE;
-        }
+        self.state = match self.state {
+            LegState::UNSEEN | LegState::PROPOSED => LegState::UNSEEN,
+            _ => LegState::DONE,
+        };
     }
 }

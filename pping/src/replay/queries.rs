@@ -7,6 +7,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 use pping_common::{
+    abi::Direction,
     dns::{Query, QueryKey, is_unanswered},
     flow::{FlowKey, Ipv4, Ipv6},
     limits::{MAX_QUERIES, SECOND},
@@ -51,6 +52,8 @@ struct PendingQuery {
     number: u64,
     /// Its place in the rings.
     place: u32,
+    /// The direction in which it passed first, if the capture says so.
+    hook: Option<Direction>,
 }
 
 /// What became of other queries when one was sent.
@@ -86,6 +89,7 @@ impl<K: Copy + Eq + Hash> Queries<K> {
         key: K,
         ring: (u32, u32),
         (now, copy_within): (u64, u64),
+        hook: Option<Direction>,
         elapsed: Elapsed,
     ) -> Outcome {
         let elapsed = elapsed.elapsed;
@@ -96,18 +100,17 @@ impl<K: Copy + Eq + Hash> Queries<K> {
         {
             return outcome;
         }
-        let known =
-            self.pending.get(&key).map(|pending| (pending.place, is_unanswered(pending.asked, elapsed)));
-        let (place, query) = if let Some((place, false)) = known {
-            (place, Query::repeated(now))
+        let known = self.pending.get(&key).filter(|pending| !is_unanswered(pending.asked, elapsed));
+        let (place, hook, query) = if let Some(pending) = known {
+            (pending.place, pending.hook, Query::repeated(now))
         } else {
             outcome.unanswered = u64::from(self.pending.remove(&key).is_some());
             let (place, given_up) = self.take_place(key, ring);
             outcome.given_up = u64::from(given_up);
-            (place, Query::sent(now))
+            (place, hook, Query::sent(now))
         };
         self.numbers += 1;
-        self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers, place });
+        self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers, place, hook });
         self.asked.push_back((self.numbers, key));
         if self.asked.len() > 2 * MAX_QUERIES as usize {
             let pending = &self.pending;
@@ -128,6 +131,11 @@ impl<K: Copy + Eq + Hash> Queries<K> {
             pending.place = place;
         }
         (place, evicted.is_some_and(|old| self.pending.remove(&old).is_some()))
+    }
+
+    /// Whether a response that passes at `hook` comes from the side of the interface from which its query came.
+    pub(super) fn is_from_its_side(&self, key: &K, hook: Option<Direction>) -> bool {
+        hook.is_some() && self.pending.get(key).is_some_and(|pending| pending.hook == hook)
     }
 
     /// Removes the query that a response answers. Returns it, and whether it has waited too long.
@@ -249,7 +257,7 @@ mod tests {
     fn what_was_just_asked_is_not_left_unanswered() {
         let mut queries = Queries::default();
         for number in 0..3 {
-            queries.insert(key(number), RING, (0, COPY_WITHIN), at(u64::from(number) * SECOND));
+            queries.insert(key(number), RING, (0, COPY_WITHIN), None, at(u64::from(number) * SECOND));
         }
         assert_eq!(
             [SECOND, 2 * SECOND, 3 * SECOND].map(|elapsed| queries.left(at(elapsed))),
@@ -270,33 +278,44 @@ mod tests {
     #[test]
     fn the_oldest_of_a_ring_makes_room_and_is_counted() {
         let mut queries = Queries::default();
-        queries.insert(key(1 << 30), (2, PLACES), (1, COPY_WITHIN), at(0));
+        queries.insert(key(1 << 30), (2, PLACES), (1, COPY_WITHIN), None, at(0));
         for number in 0..PLACES {
-            assert_eq!(queries.insert(key(number), RING, (1, COPY_WITHIN), at(u64::from(number))), NONE);
+            assert_eq!(
+                queries.insert(key(number), RING, (1, COPY_WITHIN), None, at(u64::from(number))),
+                NONE
+            );
         }
-        assert_eq!(queries.insert(key(0), RING, (2, COPY_WITHIN), at(50_000)), NONE, "it keeps its place");
+        assert_eq!(
+            queries.insert(key(0), RING, (2, COPY_WITHIN), None, at(50_000)),
+            NONE,
+            "it keeps its place"
+        );
         queries.take(&key(10), at(50_000)).unwrap();
         queries.take(&key(11), at(50_000)).unwrap();
         assert_eq!(
-            queries.insert(key(100_000), RING, (3, COPY_WITHIN), at(60_000)),
+            queries.insert(key(100_000), RING, (3, COPY_WITHIN), None, at(60_000)),
             ONE_GIVEN_UP,
             "that was 0"
         );
-        assert_eq!(queries.insert(key(11), RING, (3, COPY_WITHIN), at(60_000)), ONE_GIVEN_UP, "that was 1");
+        assert_eq!(
+            queries.insert(key(11), RING, (3, COPY_WITHIN), None, at(60_000)),
+            ONE_GIVEN_UP,
+            "that was 1"
+        );
         for number in 2..6 {
             assert_eq!(
-                queries.insert(key(200_000 + number), RING, (3, COPY_WITHIN), at(60_000)),
+                queries.insert(key(200_000 + number), RING, (3, COPY_WITHIN), None, at(60_000)),
                 ONE_GIVEN_UP,
                 "{number}"
             );
         }
         assert_eq!(
-            queries.insert(key(100_001), RING, (3, COPY_WITHIN), at(60_000)),
+            queries.insert(key(100_001), RING, (3, COPY_WITHIN), None, at(60_000)),
             NONE,
             "6 takes the place of 10"
         );
         assert_eq!(
-            queries.insert(key(100_002), RING, (3, COPY_WITHIN), at(60_000)),
+            queries.insert(key(100_002), RING, (3, COPY_WITHIN), None, at(60_000)),
             NONE,
             "11 has another place than before"
         );
@@ -309,9 +328,9 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_however_much_is_asked_and_answered() {
         let mut queries = Queries::default();
-        queries.insert(key(1 << 31), (2, PLACES), (0, COPY_WITHIN), at(0));
+        queries.insert(key(1 << 31), (2, PLACES), (0, COPY_WITHIN), None, at(0));
         for number in 0..5 * MAX_QUERIES {
-            queries.insert(key(number), RING, (1, COPY_WITHIN), at(1));
+            queries.insert(key(number), RING, (1, COPY_WITHIN), None, at(1));
             queries.take(&key(number), at(1)).unwrap();
         }
         assert_eq!(queries.pending.len(), 1);
@@ -324,16 +343,19 @@ mod tests {
     fn each_query_is_given_up_once() {
         let mut queries = Queries::default();
         for number in 0..4 {
-            assert_eq!(queries.insert(key(number), RING, (0, COPY_WITHIN), at(u64::from(number))), NONE);
+            assert_eq!(
+                queries.insert(key(number), RING, (0, COPY_WITHIN), None, at(u64::from(number))),
+                NONE
+            );
         }
         assert_eq!(queries.expire(at(TIMEOUT - 1)), 0);
         assert_eq!(
-            queries.insert(key(0), RING, (0, COPY_WITHIN), at(TIMEOUT)),
+            queries.insert(key(0), RING, (0, COPY_WITHIN), None, at(TIMEOUT)),
             ONE_UNANSWERED,
             "it is pending again"
         );
         assert_eq!(
-            queries.insert(key(2), RING, (COPY_WITHIN, COPY_WITHIN), at(TIMEOUT + 1)),
+            queries.insert(key(2), RING, (COPY_WITHIN, COPY_WITHIN), None, at(TIMEOUT + 1)),
             NONE,
             "it is void, and waits from then"
         );

@@ -270,13 +270,17 @@ impl Tracked<'_> {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
                 let ring = self.ring::<A>(self.settings.max_queries);
-                let others = queries.insert(key, ring, (now, self.settings.rules.copy_within), elapsed);
+                let others =
+                    queries.insert(key, ring, (now, self.settings.rules.copy_within), direction, elapsed);
                 self.report.counters.dns_unanswered += others.unanswered;
                 self.report.counters.dns_given_up += others.given_up;
             } else {
                 self.report.counters.to_this_host += 1;
             }
             return Ok(());
+        }
+        if self.settings.has_two_arms && queries.is_from_its_side(&key, direction) {
+            return Err(Untracked::SameHook);
         }
         let Some((query, is_late)) = queries.take(&key, elapsed) else { return Ok(()) };
         let counters = &mut self.report.counters;
@@ -311,6 +315,7 @@ impl Tracked<'_> {
                 request,
                 ring,
                 (self.metadata.now, self.settings.rules.copy_within),
+                self.metadata.direction,
                 elapsed,
             );
             count.unanswered += others.unanswered;

@@ -15,7 +15,7 @@ flow. In each direction of a flow up to eight identifiers can be pending, with t
 
 Each rule has a number, and is stated at the head of the file that applies it:
   rules_base.py            1 to 3, 12 to 14, 16,   pending recordings, the end of flows, time that goes backwards,
-                           24, 25                  hooks
+                           24 to 26                hooks
   rules_tcp.py             8, 11, T1 to T3         flows of TCP, and which method measures them
   rules_tcp_ts.py          4 to 7, 15              tcp-ts
   rules_tcp_seq.py         S1 to S5                tcp-seq
@@ -82,6 +82,7 @@ def main():
     parser.add_argument("--rate-limit", type=int, default=0, metavar="MS", help="time between recordings")
     parser.add_argument("--methods", type=list_of(methods), default=methods, metavar="LIST", help=",".join(methods))
     parser.add_argument("--tcp-method", choices=tcp_methods, default="auto", help="what measures TCP (rule T2)")
+    parser.add_argument("--arms", choices=("one", "two"), default="one", help="whether both ends may be on one side")
     parser.add_argument("--decap", type=list_of(tunnels), default=(), metavar="LIST", help=",".join(tunnels))
     arguments = parser.parse_args()
     limits = rules_base.Limits(
@@ -89,6 +90,7 @@ def main():
         rate=arguments.rate_limit * 10**6,
         methods=arguments.methods,
         tcp_method=arguments.tcp_method,
+        arms=arguments.arms,
     )
     if arguments.self_test:
         self_test.run()

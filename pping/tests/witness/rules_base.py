@@ -26,6 +26,9 @@ Hooks
     direction from the next second on in which the flow has a packet. Then all pending recordings of the flow are
     dropped, as after packets that were missed, and legs of handshakes end; the next TSval of a direction may not be the
     first of its tick (rule 15).
+26. With two arms, the ends of a flow are on different sides. A packet whose sender is bound to the same direction as the
+    other end, which has had a packet that was no copy, is a packet of the flow and binds its sender, but changes nothing
+    else. That ends once both senders have had a copy.
 
 Left out: a flow that is not proved may also be evicted, once 2048 other flows of its source's ring (an eighth of an eighth
 of the table's capacity, 131072) have begun after it. No capture here has that many flows.
@@ -58,6 +61,7 @@ class Limits:
     rate: int = 0
     methods: tuple[str, ...] = METHODS
     tcp_method: str = "auto"
+    arms: str = "one"
 
 
 class Packet(NamedTuple):
@@ -120,6 +124,8 @@ class Hooks:
 
     def __init__(self):
         self.bound = {}
+        # The senders that ever had a copy.
+        self.forwarded = set()
         # The senders that had packets in this second, and those that had copies.
         self.counted, self.copied = set(), set()
 
@@ -136,7 +142,13 @@ class Hooks:
         if None in (bound, packet.is_outgoing) or bound == packet.is_outgoing:
             return False
         self.copied.add(packet.source)
+        self.forwarded.add(packet.source)
         return True
+
+    def is_on_one_side(self, packet):
+        """Rule 26."""
+        bound = self.bound.get(packet.target)
+        return bound is not None and bound == packet.is_outgoing and len(self.forwarded) < 2
 
     def count(self, packet):
         if packet.is_outgoing is None:
@@ -167,14 +179,17 @@ class Flow:
                 direction.set_back()
         self.newest = max(self.newest, now)
 
-    def passes_by(self, packet, second):
-        """Rules 24 and 25. Whether a packet is a copy, or refused. Notes that it passes."""
+    def passes_by(self, packet, second, limits):
+        """Rules 24 to 26. Whether a packet is a copy, or refused. Notes that it passes."""
         if second != self.last_second and self.hooks.move():
             self.miss()
         if self.hooks.is_copy(packet) or self.is_outside(packet):
             self.see(packet.time, second)
             return True
         self.hooks.count(packet)
+        if limits.arms == "two" and self.hooks.is_on_one_side(packet):
+            self.see(packet.time, second)
+            return True
         return False
 
     def is_outside(self, packet):

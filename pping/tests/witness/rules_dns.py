@@ -5,6 +5,7 @@ D1. A UDP datagram with at least 12 bytes of payload is a query if it goes to a 
 D2. A query is pending under interface, client, server (each with its port) and ID. If the query was pending already, it
     becomes void, and its waiting time starts again; but one that comes less than 2^20 ns after the latest of them is a copy,
     and only counts.
+D2a. With two arms, a response that passes in the direction of the first of its queries changes nothing.
 D3. A response removes the pending query with the same values, whatever its code and whether it is truncated or not. If
     that query is not void, and not later than the response, the response yields a sample.
 D4. A query that has been pending for 10 s is removed, and counts as unanswered. The clock is the newest packet of the
@@ -36,13 +37,15 @@ class Waiting(NamedTuple):
     seen: int
     asked: int
     is_void: bool
+    # Whether the first of them went out; None if the capture does not say.
+    is_outgoing: bool | None
 
 
 class Queries:
     """All queries and their counts."""
 
     def __init__(self, limits):
-        self.is_on = "dns" in limits.methods
+        self.limits, self.is_on = limits, "dns" in limits.methods
         self.waiting = {}
         self.elapsed, self.newest = 0, None
         self.counts = {"queries": 0, "unanswered": 0, "responses": {}}
@@ -68,11 +71,17 @@ class Queries:
             self.counts["queries"] += 1
             before = self.waiting.get(key)
             if before is None or packet.time - before.seen >= COPY_WITHIN:
-                self.waiting[key] = Waiting(packet.time, self.elapsed, before is not None)
+                first = packet if before is None else before
+                self.waiting[key] = Waiting(packet.time, self.elapsed, before is not None, first.is_outgoing)
             return []
-        query = self.waiting.pop(key, None)
-        if query is None:
+        query = self.waiting.get(key)
+        if query is None or self.is_on_one_side(query, packet):
             return []
+        del self.waiting[key]
         responses = self.counts["responses"]
         responses[message.code] = responses.get(message.code, 0) + 1
         return [] if query.is_void else [Match("dns", message.identifier, query.seen)]
+
+    def is_on_one_side(self, query, packet):
+        """Rule D2a."""
+        return self.limits.arms == "two" and packet.is_outgoing is not None and packet.is_outgoing == query.is_outgoing

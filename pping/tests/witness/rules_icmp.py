@@ -123,7 +123,7 @@ class Echoes:
             if not is_request:
                 return []
             flow = self.flows[packet.key()] = EchoFlow(packet, self.limits)
-        if flow.passes_by(packet, second):
+        if flow.passes_by(packet, second, self.limits):
             return []
         flow.see(packet.time, second)
         if is_request:

@@ -153,7 +153,7 @@ class QuicFlows:
     """All packets of QUIC."""
 
     def __init__(self, limits):
-        self.rate = limits.rate
+        self.limits, self.rate = limits, limits.rate
         self.has_spin = "quic-spin" in limits.methods
         self.has_handshake = "quic-handshake" in limits.methods
         self.flows = {}
@@ -168,7 +168,7 @@ class QuicFlows:
             if not packet.content.is_first:
                 return []
             flow = self.flows[packet.key()] = QuicFlow(packet)
-        if flow.passes_by(packet, second):
+        if flow.passes_by(packet, second, self.limits):
             return []
         flow.see(packet.time, second)
         if not packet.content.has_quic_bit and not flow.is_recognised:

@@ -2,7 +2,8 @@
 rules_tcp_handshake.py.
 
 Beginning and end
- 8. A SYN without ACK and RST begins a new connection if its number is not that of its sender's SYN or SYN-ACK before. If
+ 8. A SYN without ACK and RST begins a new connection if its number is not that of its sender's SYN or SYN-ACK before, or
+    if that was refused (rule 8b). If
     its sender has sent none, it does if either endpoint has sent a segment without SYN, or its sender is closed. Nothing of the
     old connection is kept but the ends of W2.
  8a. A SYN with the same number begins a new connection only if its sender has sent a segment without SYN, or is closed, and
@@ -10,15 +11,18 @@ Beginning and end
     every one before it in its direction; one of these TSvals is missing, and it comes 10 s or more after the connection's
     first segment. A SYN or SYN-ACK with the same number that begins none is a copy if its sender has sent a segment without
     SYN. A copy is neither recorded nor does it change kind, number or end.
-8b. While a direction is open, and either endpoint has sent a segment without SYN, a SYN that would begin a new connection
-    by rule 8 or 8a is refused. So is a SYN-ACK with another number than its sender's before, if both endpoints have sent a
-    segment without SYN; but if it acknowledges a refused SYN of the other endpoint, which may not have sent another SYN
-    since, it begins a new connection, as if that SYN came at the same time. Refused segments are neither matched nor
+8b. While a direction is open, a SYN that would begin a new connection by rule 8 or 8a is refused. So is a SYN-ACK
+    with another number than its sender's before, if both endpoints have sent a segment without SYN; but if it acknowledges a refused SYN of the
+    other endpoint, which may not have sent another SYN since, it begins a new connection, as if that SYN came at the same
+    time. A refused SYN of an endpoint whose SYN-ACK waits for its ACK (H1) is forgotten. Refused segments are neither matched nor
     recorded, and change neither phase, kind, number nor end. A RST that ends a direction, and what ends a leg of a
-    handshake (H3), end the wait for the SYN-ACK.
+    handshake (H3), end the wait for the SYN-ACK; then the number of the refused SYN is forgotten, too.
 8c. A RST is refused if its number is more than 65,536 from its sender's highest end (S1), and its ACK number, if it has
     ACK, as much from the other's. An end that is not known is left out. If its sender's is not known, the ACK number
     decides; if that cannot, it is taken.
+8d. A SYN-ACK is not asked for if its ACK number is more than 65,536 from the highest end (S1) of the other endpoint, if
+    that is known. Unless rule 8b has it begin a new connection, it does so if the other is closed and no direction is open;
+    otherwise it is refused.
 11. A direction of a TCP flow is unseen, unanswered from its first segment, open as soon as a segment without RST
     comes the other way after that, and closed after its own FIN or a RST of either.
 
@@ -170,9 +174,15 @@ class Direction:
         """Whether an ACK number confirms what is outside of the window: rule W2."""
         return self.outside_end is not None and is_inside(WINDOW_UNKNOWN, self.outside_end, number)
 
+    def end_handshake(self):
+        """Ends a leg (H3), and forgets a refused SYN (8b)."""
+        if self.handshake.is_proposed:
+            self.number = self.handshake.number = None
+        self.handshake.end()
+
     def is_repeated(self, segment):
         """Whether a segment is a SYN or SYN-ACK with the number of the one before."""
-        return segment.is_syn() and segment.number() == self.number
+        return segment.is_syn() and segment.number() == self.number and not self.handshake.is_proposed
 
     def is_copy(self, segment):
         return self.is_repeated(segment) and self.is_past_syn
@@ -221,12 +231,12 @@ class Direction:
     def set_back(self):
         self.stamps.set_back()
         self.ends.pending.set_back()
-        self.handshake.end()
+        self.end_handshake()
 
     def miss(self):
         self.stamps.miss()
         self.ends.pending.waiting.clear()
-        self.handshake.end()
+        self.end_handshake()
 
 
 class Connection(Flow):
@@ -279,12 +289,14 @@ class Connection(Flow):
         """Whether a packet begins a new connection: rules 8 and 8a."""
         segment = packet.content
         sender, other = self.direction(packet.source), self.direction(packet.target)
+        if segment.flags & (SYN | ACK | RST) == SYN | ACK:
+            return other.phase == CLOSED and not may_be_asked_for(segment, other)
         if segment.flags & (SYN | ACK | RST) != SYN:
             return False
         is_over = sender.is_past_syn or sender.phase == CLOSED
         if sender.number is None:
             return is_over or other.is_past_syn
-        if segment.number() != sender.number:
+        if segment.number() != sender.number or sender.handshake.is_proposed:
             return True
         if not is_over:
             return False
@@ -295,10 +307,8 @@ class Connection(Flow):
             return is_newer(segment.tsval, newest)
         return packet.time - self.began >= SAME_NUMBER_AFTER
 
-    def is_established(self):
-        directions = self.directions.values()
-        is_open = any(direction.phase == OPEN for direction in directions)
-        return is_open and any(direction.is_past_syn for direction in directions)
+    def is_open(self):
+        return any(direction.phase == OPEN for direction in self.directions.values())
 
     def is_proposed(self, packet):
         """Whether a packet is the SYN-ACK of a refused SYN: rule 8b."""
@@ -312,16 +322,20 @@ class Connection(Flow):
         own, other = self.direction(packet.source), self.direction(packet.target)
         if segment.is_rst():
             return not takes_reset(own.ends.highest, other.ends.highest, segment)
-        if not self.is_established():
+        is_reply = segment.flags & (SYN | ACK) == SYN | ACK
+        is_unasked = is_reply and not self.is_proposed(packet)
+        if is_unasked and not may_be_asked_for(segment, other) and (other.phase != CLOSED or self.is_open()):
+            return True
+        if not self.is_open():
             return False
         if self.is_over_with(packet, methods):
-            own.number, own.handshake.number = segment.number(), segment.number()
+            if methods.handshake and own.handshake.waits_as_answer():
+                return True
             own.handshake.end()
+            own.number, own.handshake.number = segment.number(), segment.number()
             own.handshake.is_proposed = True
             return True
-        is_reply = segment.flags & (SYN | ACK) == SYN | ACK
-        are_past_syn = own.is_past_syn and other.is_past_syn
-        return is_reply and are_past_syn and not own.is_repeated(segment) and not self.is_proposed(packet)
+        return is_unasked and not own.is_repeated(segment) and own.is_past_syn and other.is_past_syn
 
     def settle_kind(self, own, packet, methods):
         """Rules T1 and T1a."""
@@ -369,8 +383,8 @@ class Connections:
             own.first_seen = now
         advance_phases(own, other, segment.flags)
         if segment.is_rst():
-            own.handshake.end()
-            other.handshake.end()
+            own.end_handshake()
+            other.end_handshake()
             return []
         flow.settle_kind(own, packet, self.methods)
         own.is_past_syn |= not segment.is_syn()
@@ -380,12 +394,12 @@ class Connections:
 
     def flow(self, packet, second):
         flow = live_flow(self.flows, packet, second)
-        if flow is not None and flow.passes_by(packet, second):
+        if flow is not None and flow.passes_by(packet, second, self.limits):
             return None
         old = proposer = None
         if flow is not None and flow.is_proposed(packet):
             proposer, old, flow = packet.target, flow, None
-        elif flow is not None and not flow.is_established() and flow.is_over_with(packet, self.methods):
+        elif flow is not None and not flow.is_open() and flow.is_over_with(packet, self.methods):
             old, flow = flow, None
         if old is not None:
             del self.flows[packet.key()]
@@ -412,7 +426,7 @@ class Connections:
         if leg is not None:
             found = [leg]
         elif found:
-            other.handshake.end()
+            other.end_handshake()
         rtts = [now - match.recorded_at for match in found if now >= match.recorded_at]
         if rtts:
             other.lowest = min(rtts + ([] if other.lowest is None else [other.lowest]))
@@ -438,12 +452,17 @@ class Connections:
             own.number = segment.number()
 
 
+def is_near(end, number):
+    return min((number - end) % 2**32, (end - number) % 2**32) <= RST_WITHIN
+
+
+def may_be_asked_for(segment, other):
+    """Rule 8d. Whether `other` may have sent the SYN of a SYN-ACK."""
+    return other.ends.highest is None or is_near(other.ends.highest, segment.acknowledgment)
+
+
 def takes_reset(own, other, segment):
     """Rule 8c. `own` and `other` are the highest ends, or None."""
-
-    def is_near(end, number):
-        return min((number - end) % 2**32, (end - number) % 2**32) <= RST_WITHIN
-
     if own is not None and is_near(own, segment.sequence):
         return True
     if other is not None and segment.is_ack():

@@ -55,5 +55,9 @@ class Handshake:
             return None, True
         return Match("tcp-handshake", self.number, self.since), True
 
+    def waits_as_answer(self):
+        """Whether it is that of a SYN-ACK, and still waits."""
+        return self.is_answer and self.is_waiting and not self.is_void
+
     def end(self):
         self.is_waiting = self.is_proposed = False

@@ -1,4 +1,4 @@
-"""Rules D1 to D5."""
+"""Rules D1 to D5, and D2a."""
 
 from capture import packet_of
 from rules import families_of, samples
@@ -18,9 +18,9 @@ def response(time, identifier, code=0, port=4000, server="b", interface=""):
     return Packet(time * MS, interface, (server, 53), ("a", port), Message(identifier, True, code))
 
 
-def check(rule, packets, *expected, unanswered=0, answered=None, methods=("dns",)):
+def check(rule, packets, *expected, unanswered=0, answered=None, methods=("dns",), arms="one"):
     """Expects samples, each given as identifier and RTT, and counts."""
-    families = families_of(Limits(methods=methods))
+    families = families_of(Limits(methods=methods, arms=arms))
     found = [(sample["id"], sample["rtt"] // MS) for sample in samples(packets, families=families)]
     assert found == list(expected), f"{rule}: expected {list(expected)}, found {found}"
     counts = families[Message].counts
@@ -47,6 +47,11 @@ def check_matching():
     check("a response without a query is nothing", [response(20, 1), query(21, 1)])
     copy = query(0, 1)._replace(time=2**20 - 1)
     check("a copy voids nothing", [query(0, 1), copy, response(20, 1)], (1, 20), answered=1)
+    sent, forged, right = (packet._replace(is_outgoing=out) for packet, out in [
+        (query(0, 1), True), (response(5, 1), True), (response(20, 1), False)
+    ])
+    check("a response from the side of its query is forged", [sent, forged, right], (1, 20), arms="two")
+    check("that is right with one arm", [sent, forged, right], (1, 5))
     check("a repeated query voids", [query(0, 1), query(5, 1), response(20, 1), response(25, 1)], answered=1)
     check(
         "an ID can be used again once it is answered",

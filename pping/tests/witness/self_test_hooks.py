@@ -1,4 +1,4 @@
-"""Rules 24 and 25."""
+"""Rules 24 to 26."""
 
 from rules_tcp import ACK, FIN, SYN
 from self_test_packets import back, check_all, from_a, from_b, reply, request, there
@@ -18,6 +18,7 @@ def at(hook, packet):
 def run():
     check_copies()
     check_moves()
+    check_arms()
 
 
 def check_copies():
@@ -72,3 +73,22 @@ def check_moves():
         + [at(OUT, request(2_000, 1, 3)), at(IN, reply(2_020, 1, 3)), at(IN, reply(2_021, 1, 2))],
         ("icmp-echo", "b", 2, 1_020),
     )
+
+
+def check_arms():
+    """Rule 26."""
+    two = {"arms": "two"}
+    asked, answered = request(0, 1, 1), reply(20, 1, 1)
+    sample = ("icmp-echo", "b", 1, 20)
+    check_all("each end on its side", [at(OUT, asked), at(IN, answered)], sample, **two)
+    check_all("question and answer from one side", [at(IN, asked), at(IN, answered)], **two)
+    check_all("that is right with one arm", [at(IN, asked), at(IN, answered)], sample)
+    check_all("without directions there are no sides", [asked, answered], sample, **two)
+    check_all(
+        "two hosts on one side, once a copy of each was seen",
+        both([asked, answered, request(30, 1, 2), reply(50, 1, 2)]),
+        ("icmp-echo", "b", 2, 20),
+        **two,
+    )
+    connection = [there(0, SYN, 0, 10), back(20, SYN | ACK, 0, 500, 10), there(21, ACK, 0, 30, 500)]
+    check_all("both ends of a handshake from one side", [at(IN, segment) for segment in connection], **two)

@@ -117,6 +117,35 @@ fn several_queries_of_a_port_are_pending_at_the_same_time() {
     rig.agree_on_series("many questions");
 }
 
+/// Somebody behind one interface can send both in the names of others.
+#[test]
+fn a_response_from_the_side_of_its_query_changes_nothing_between_two_arms() {
+    for settings in kernels() {
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        for (has_two_arms, pair) in
+            [true, false].into_iter().flat_map(|two| Pair::both().map(|pair| (two, pair)))
+        {
+            rig.start_over();
+            rig.set_two_arms(has_two_arms);
+            for (asked, guessed, answered) in [
+                (Program::Egress, Program::Egress, Program::Ingress),
+                (Program::Ingress, Program::Ingress, Program::Egress),
+                (Program::Xdp, Program::Ingress, Program::Egress),
+            ] {
+                rig.send(asked, &pair.message(0, 7, QUERY, 30));
+                rig.send(guessed, &pair.message(1, 7, RESPONSE, 60));
+                let expected = if has_two_arms { &[][..] } else { &[7] };
+                assert_eq!(ids(&mut rig, "from its side"), expected);
+                rig.send(answered, &pair.message(1, 7, RESPONSE, 60));
+                assert_eq!(ids(&mut rig, "from the other side").len(), usize::from(has_two_arms));
+            }
+            let refused = if has_two_arms { 3 } else { 0 };
+            assert_eq!(rig.twin.counters.untracked[Untracked::SameHook as usize], refused);
+            assert_eq!(rig.twin.counters.dns_responses[0], 3);
+        }
+    }
+}
+
 #[test]
 fn a_repeated_query_gives_no_sample() {
     let mut rig = Rig::new();

@@ -135,7 +135,9 @@ fn a_syn_with_another_number_begins_anew_however_low_its_tsval() {
                 talk.low(1_030, stamped(1_852_517_382, 4_000_000, bare(ACK, 900_001, 0, 78)));
                 talk.low(1_040, bare(RST, 900_001, 0, 0));
             }
-            assert_eq!(shake(&mut talk, 5_000, 3_000, &handshake()), BOTH_LEGS);
+            // An open connection goes on until the other end accepts the next one.
+            let legs = if is_answered && !is_established { &BOTH_LEGS[1..] } else { &BOTH_LEGS };
+            assert_eq!(shake(&mut talk, 5_000, 3_000, &handshake()), legs);
             assert_eq!(exchange(&mut talk, 5_100, 8_000, 1_001), BOTH_ENDS);
         }
     }
