@@ -26,6 +26,8 @@ pub(crate) enum Target {
     Parse,
     /// The state machine: any packets of a few flows
     Matching,
+    /// What is forged beside a connection: any packets in the names of its ends
+    Forged,
     /// The reader of captures, and what measures them: any file
     Capture,
 }
@@ -35,6 +37,7 @@ impl Target {
         match self {
             Self::Parse => "parse",
             Self::Matching => "matching",
+            Self::Forged => "forged",
             Self::Capture => "capture",
         }
     }
@@ -44,7 +47,7 @@ impl Target {
         match self {
             // As far into a frame as a header can be.
             Self::Parse => 32_768,
-            Self::Matching => 4_096,
+            Self::Matching | Self::Forged => 4_096,
             Self::Capture => 16_384,
         }
     }

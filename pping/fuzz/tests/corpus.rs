@@ -26,6 +26,11 @@ fn state_machine_holds_for_its_corpus() -> io::Result<()> {
 }
 
 #[test]
+fn forged_packets_change_nothing_in_their_corpus() -> io::Result<()> {
+    replay("forged", pping_fuzz::forged::check)
+}
+
+#[test]
 fn capture_reader_holds_for_its_corpus() -> io::Result<()> {
     replay("capture", pping_fuzz::capture::check)
 }

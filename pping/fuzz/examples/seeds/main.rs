@@ -3,6 +3,7 @@
 
 mod captures;
 mod conversations;
+mod forged;
 mod frames;
 mod headers;
 mod packed;
@@ -15,6 +16,7 @@ type Seed = (String, Vec<u8>);
 fn main() -> io::Result<()> {
     write("parse", frames::seeds())?;
     write("matching", conversations::seeds())?;
+    write("forged", forged::seeds())?;
     write("capture", captures::seeds())
 }
 
