@@ -14,6 +14,7 @@ mod concurrent;
 mod dns;
 mod faults;
 mod flow_events;
+mod forged;
 mod hooks;
 mod iperf;
 mod local;

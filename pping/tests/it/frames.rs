@@ -297,10 +297,14 @@ pub(crate) fn dns((source, destination): (u16, u16), id: u16, flags: [u8; 2], by
 
 /// A UDP datagram with this payload, to this port.
 pub(crate) fn udp_to(port: u16, payload: &[u8]) -> Vec<u8> {
-    let mut datagram = vec![0xc0, 0x01];
-    datagram.extend(port.to_be_bytes());
-    datagram.extend((8 + payload.len() as u16).to_be_bytes());
-    datagram.extend([0, 0]);
+    udp_between((0xc001, port), payload)
+}
+
+/// A UDP datagram with this payload, from port to port.
+pub(crate) fn udp_between((source, destination): (u16, u16), payload: &[u8]) -> Vec<u8> {
+    let len = 8 + payload.len() as u16;
+    let mut datagram: Vec<u8> =
+        [source, destination, len, 0].into_iter().flat_map(u16::to_be_bytes).collect();
     datagram.extend(payload);
     datagram
 }

@@ -12,6 +12,7 @@ mod captures;
 mod clickhouse;
 mod dns;
 mod field;
+mod forged;
 mod formats;
 mod generate;
 mod golden;

@@ -3,6 +3,7 @@
 pub(super) mod again;
 mod compressed;
 mod dialogue;
+pub(super) mod forged;
 mod formats;
 mod ip;
 mod layers;
