@@ -1,5 +1,6 @@
 //! `pping check`: whether pping can run here, and what limits its accuracy. It changes nothing.
 
+mod arms;
 mod attached;
 mod interface;
 mod kernel;
@@ -86,7 +87,8 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
         checks.push(otlp::otlp(settings).await);
     }
 
-    let (interfaces, absent) = interface::select(live, links::links().await?)?;
+    let all = links::links().await?;
+    let (interfaces, absent) = interface::select(live, all.clone())?;
     checks.extend(absent);
     let attached = attached::Attached::new(found);
     for interface in &interfaces {
@@ -94,6 +96,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
         let mut of_interface = vec![interface::interface(interface)];
         of_interface.push(attached.xdp(interface, live.ingress));
         of_interface.push(attached.tc(interface));
+        of_interface.extend(arms::arms(interface, &all, config.arms));
         of_interface.extend(offloads::offloads(name, live.ingress));
         checks.extend(of_interface.into_iter().map(|check| check.of(name)));
     }

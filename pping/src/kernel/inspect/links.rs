@@ -17,6 +17,9 @@ use crate::kernel::{
 };
 
 // Of linux/if_link.h.
+const IFLA_LINK: u16 = 5;
+const IFLA_LINKINFO: u16 = 18;
+const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_ATTACHED: u16 = 2;
 const IFLA_XDP_PROG_ID: u16 = 4;
@@ -35,6 +38,8 @@ pub(crate) struct Interface {
     pub(crate) is_up: bool,
     /// Whether it has a carrier: the cable is plugged in, or whatever takes its place.
     pub(crate) has_carrier: bool,
+    /// The ifindex of the interface whose VLAN it is, if it is one.
+    pub(crate) vlan_of: Option<u32>,
     /// The attach points of XDP programs, with the programs' ids. (Offloaded to the card counts as native.)
     pub(crate) xdp: Vec<(AttachPoint, u32)>,
 }
@@ -70,8 +75,16 @@ fn interface(answer: &LinkAnswer<'_>) -> Option<Interface> {
         link: answer.link()?,
         is_up: has(libc::IFF_UP),
         has_carrier: has(libc::IFF_LOWER_UP),
+        vlan_of: vlan_of(answer),
         xdp: answer.attribute(IFLA_XDP).map(attached).unwrap_or_default(),
     })
+}
+
+/// Reads whose VLAN an interface is.
+fn vlan_of(answer: &LinkAnswer<'_>) -> Option<u32> {
+    let kind = attribute(answer.attribute(IFLA_LINKINFO)?, IFLA_INFO_KIND)?;
+    // A string that ends with a zero.
+    kind.starts_with(b"vlan\0").then(|| parse_u32(answer.attribute(IFLA_LINK)?).ok()).flatten()
 }
 
 /// Reads which XDP programs are attached, and where.

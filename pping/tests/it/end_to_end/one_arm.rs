@@ -78,6 +78,12 @@ fn number(record: &Value, field: &str) -> u64 {
 fn each_forwarded_packet_counts_once() {
     let network = Network::new();
     network.ping(2);
+    let mut check = network.router.command(env!("CARGO_BIN_EXE_pping"));
+    let found: Value =
+        serde_json::from_str(&ok(pping_lab::run(check.args(["check", "-i", ARM, "--json"])))).unwrap();
+    let is_arms = |check: &&Value| check["name"] == "arms" && check["subject"] == ARM;
+    let arms = found["checks"].as_array().unwrap().iter().find(is_arms);
+    assert_eq!(arms.map(|arms| &arms["status"]), Some(&Value::from("ok")), "{found:#}");
     for ingress in ["tc", "xdp"] {
         let mut command = network.router.command(env!("CARGO_BIN_EXE_pping"));
         command.args(["-v", "-i", ARM, "--ingress", ingress, "--rate-limit", "0"]);
