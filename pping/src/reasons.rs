@@ -94,7 +94,7 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
         "other_hook",
         "copies",
         "passed the other hook of the interface too, which loops back or forwards to itself",
-        "normal on lo, and on a router with one arm",
+        "normal on lo, and on a router with one arm; elsewhere somebody uses addresses of hosts behind another interface",
     ),
     reason(
         "out_of_window",

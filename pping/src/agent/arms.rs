@@ -4,13 +4,17 @@
 //! both come in by the interface that leads to him. Where that may be honest, the interface shows it: a router with one arm
 //! forwards to the interface that a packet came from, so the packet passes both hooks; at a mirror port nothing goes out.
 
+use std::{collections::HashMap, sync::Arc};
+
 use pping_common::{
     abi::Counters,
     parse::{Direction, Untracked},
 };
 
-use super::state::Agent;
-use crate::config::Arms;
+use crate::{
+    config::Arms,
+    kernel::{counters::Watched, load::Kernel},
+};
 
 /// Packets from which on an interface may count as one where nothing goes out, or comes in.
 const EVIDENCE: u64 = 64;
@@ -21,18 +25,66 @@ const RARE: u64 = 64;
 /// The share of packets that pass both hooks from which on an interface has one arm: one in this many.
 const FORWARDED: u64 = 8;
 
-impl Agent {
-    /// Tells the kernel programs of each interface how many arms it has.
-    pub(super) fn find_arms(&self) {
-        for watched in &self.interfaces.watched {
-            let has_two = match self.config.arms {
+/// Samples between two arms that show that an interface is in the path. Nobody can forge them from one side.
+const SAMPLES: u64 = 64;
+
+/// The share of packets that pass both hooks below which that is so: one in this many.
+const HARDLY_FORWARDED: u64 = 64;
+
+/// What the interfaces have shown so far, by their names.
+#[derive(Debug, Default)]
+pub(super) struct Evidence(HashMap<Arc<str>, Shown>);
+
+/// What an interface has shown.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    /// Whether it counts as one with two arms.
+    has_two: bool,
+    /// The samples that it had at the last look.
+    samples: u64,
+    /// The samples that it had while it counted as one with two arms.
+    between_arms: u64,
+    /// Whether these have shown that it is in the path.
+    is_in_path: bool,
+}
+
+impl Evidence {
+    /// Tells the kernel programs of each watched interface how many arms it has.
+    pub(super) fn tell(&mut self, kernel: &Kernel, watched: &[Watched], arms: Arms) {
+        let Self(shown) = self;
+        shown.retain(|name, _| watched.iter().any(|watched| watched.name == *name));
+        for watched in watched {
+            let has_two = match arms {
                 Arms::One => false,
                 Arms::Two => true,
-                Arms::Auto => has_two_arms(&self.kernel.counters.sum(watched.id)),
+                Arms::Auto => {
+                    shown.entry(Arc::clone(&watched.name)).or_default().look(&kernel.counters.sum(watched.id))
+                }
             };
-            self.kernel.interface_ids.set_two_arms(watched.id, has_two);
+            kernel.interface_ids.set_two_arms(watched.id, has_two);
         }
     }
+}
+
+impl Shown {
+    /// Looks at the counters of the interface. Returns whether it has two arms. Once it has shown that it is in the path, that
+    /// stays so: otherwise a flood from one side could make it look like a mirror port or a router with one arm.
+    fn look(&mut self, counters: &Counters) -> bool {
+        let samples: u64 = counters.samples.iter().flatten().sum();
+        if self.has_two {
+            self.between_arms += samples.saturating_sub(self.samples);
+        }
+        self.samples = samples;
+        self.is_in_path |=
+            self.between_arms >= SAMPLES && copies(counters) * HARDLY_FORWARDED < counters.all_packets();
+        self.has_two = self.is_in_path || has_two_arms(counters);
+        self.has_two
+    }
+}
+
+/// The packets that passed both hooks.
+fn copies(counters: &Counters) -> u64 {
+    counters.untracked[Untracked::OtherHook as usize]
 }
 
 /// Whether each host of a flow is on another side of an interface with these counters. Before the first packet none is.
@@ -40,8 +92,7 @@ fn has_two_arms(counters: &Counters) -> bool {
     let [one, other] = Direction::ALL.map(|direction| counters.packets(direction));
     let (less, more) = (one.min(other), one.max(other));
     let is_one_way = more >= EVIDENCE && less < more / RARE;
-    let copies = counters.untracked[Untracked::OtherHook as usize];
-    more > 0 && !is_one_way && copies * FORWARDED < less + more
+    more > 0 && !is_one_way && copies(counters) * FORWARDED < less + more
 }
 
 #[cfg(test)]
@@ -65,6 +116,34 @@ mod tests {
             [(1, 0, 0), (10, 0, 0), (0, 63, 0), (500, 400, 0), (6_400, 100, 10), (1_000, 1_000, 200)]
         {
             assert!(has_two_arms(&counters(ingress, egress, copies)), "{ingress} {egress} {copies}");
+        }
+    }
+
+    fn sampled(samples: u64, mut counters: Counters) -> Counters {
+        counters.samples[0][0] = samples;
+        counters
+    }
+
+    #[test]
+    fn an_interface_that_has_shown_two_arms_keeps_them_in_a_flood() {
+        let mut shown = Shown::default();
+        assert!(!shown.look(&counters(0, 0, 0)));
+        assert!(shown.look(&sampled(0, counters(50, 40, 0))));
+        assert!(shown.look(&sampled(63, counters(100, 90, 1))));
+        let flood = counters(100_000, 100, 30_000);
+        assert!(!shown.clone().look(&sampled(63, flood)), "too little was seen before");
+        assert!(shown.look(&sampled(64, counters(110, 95, 1))));
+        assert!(shown.look(&sampled(64, flood)));
+    }
+
+    #[test]
+    fn samples_with_one_arm_show_nothing() {
+        for one_arm in [counters(1_000, 0, 0), counters(500, 500, 480)] {
+            let mut shown = Shown::default();
+            assert!(!shown.look(&one_arm));
+            assert!(!shown.look(&sampled(1_000, one_arm)));
+            assert!(!shown.look(&sampled(2_000, one_arm)));
+            assert!(shown.look(&sampled(2_000, counters(90_000, 9_000, 500))));
         }
     }
 

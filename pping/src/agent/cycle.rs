@@ -34,7 +34,7 @@ impl Agent {
         Inputs { notices, ring, hangup, output_ended }: &mut Inputs,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), Error> {
-        self.find_arms();
+        self.arms.tell(&self.kernel, &self.interfaces.watched, self.config.arms);
         let mut drain = interval(Duration::from_millis(DRAIN_INTERVAL_MS));
         drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tokio::pin!(shutdown);
@@ -81,7 +81,7 @@ impl Agent {
         if now.wall / SECOND != last.wall / SECOND {
             self.rank();
             self.interfaces.put_filters_back(&mut self.kernel)?;
-            self.find_arms();
+            self.arms.tell(&self.kernel, &self.interfaces.watched, self.config.arms);
             sweep(&mut self.kernel)?;
             self.take_worst(now.wall);
         }

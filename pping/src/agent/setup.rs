@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use super::{
+    arms::Evidence,
     groups::GroupsFile,
     interfaces::Interfaces,
     slow_start::SlowStart,
@@ -140,6 +141,7 @@ pub(super) async fn set_up(
         kernel,
         pins,
         interfaces,
+        arms: Evidence::default(),
         local_addresses,
         groups,
         names,

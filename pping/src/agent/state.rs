@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, os::fd::OwnedFd, time::Instant};
 use pping_common::abi::Counters;
 use tokio::{io::unix::AsyncFd, signal::unix::Signal};
 
-use super::{groups::GroupsFile, interfaces::Interfaces};
+use super::{arms::Evidence, groups::GroupsFile, interfaces::Interfaces};
 use crate::{
     config::{Config, Loader},
     groups::Names,
@@ -32,6 +32,8 @@ pub(super) struct Agent {
     /// The pins, with `--pin`.
     pub(super) pins: Option<Pins>,
     pub(super) interfaces: Interfaces,
+    /// What shows how many arms they have.
+    pub(super) arms: Evidence,
     /// The addresses of this host that the kernel programs know.
     pub(super) local_addresses: BTreeSet<[u8; 16]>,
     pub(super) groups: Option<GroupsFile>,

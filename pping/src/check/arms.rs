@@ -17,8 +17,8 @@ pub(super) fn arms(interface: &Interface, all: &[Interface], arms: Arms) -> Opti
         Arms::Two => Check::degraded(
             "arms",
             format!("{why}, but --arms two was given"),
-            "use --arms auto or one: of flows that are forwarded from this interface to itself, no handshake is measured \
-             now, and nothing before a copy of both hosts was seen",
+            "use --arms auto or one: of flows that are forwarded from this interface to itself, handshakes are not \
+             measured, and nothing is before a copy of both hosts was seen",
         ),
         Arms::Auto | Arms::One => Check::ok(
             "arms",

@@ -135,8 +135,8 @@ options! {
 
     /// Say on how many sides of an interface the hosts of a flow are
     ///
-    /// In the path, a packet and its answer come in by different interfaces. If both come in by one, somebody forges them, and
-    /// they give no sample.
+    /// In the path, a packet and its answer come in by different interfaces. With `two`, what comes in by one interface together
+    /// with its answer is taken for forged and gives no sample.
     #[arg(long, value_enum, value_name = "ARMS", default_value = "auto", help_heading = "Measuring")]
     arms: Arms {
         reload: restart!(arms),

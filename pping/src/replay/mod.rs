@@ -177,6 +177,7 @@ impl Replay {
                     echoes: self.engine.tracker.report.echoes,
                     queries_left: self.engine.tracker.report.queries_left,
                     surveyed: self.engine.tracker.survey.outcome(),
+                    has_two_arms: self.engine.tracker.has_two_arms(),
                     split,
                     unopened_tunnels: self.engine.tracker.unopened_tunnels,
                     fault,

@@ -47,6 +47,8 @@ pub struct Survey {
     left: u32,
     packets: u32,
     copies: u32,
+    /// Whether any of them says in which direction it passed.
+    has_directions: bool,
     hasher: RandomState,
     /// The latest packets: their hash and time.
     recent: Vec<(u64, u64)>,
@@ -59,6 +61,8 @@ pub struct Survey {
 pub struct Surveyed {
     /// The packets that were looked at: those that a method measures.
     pub packets: u32,
+    /// Whether any of them says in which direction it passed.
+    pub has_directions: bool,
     /// Packets that came a second time, if these are too many for chance.
     pub copies: Option<u32>,
     /// Flows and exchanges of these packets.
@@ -84,6 +88,7 @@ impl Default for Survey {
             left: PACKETS,
             packets: 0,
             copies: 0,
+            has_directions: false,
             hasher: RandomState::default(),
             recent: vec![(0, 0); RECENT],
             conversations: HashMap::default(),
@@ -108,6 +113,7 @@ impl Survey {
             return;
         }
         self.packets += 1;
+        self.has_directions |= packet.direction.is_some();
         let (source_port, destination_port) = frame.transport.ports();
         let end = |IpAddress(words): IpAddress, port| (words, port);
         let (from, to) = (end(frame.source, source_port), end(frame.destination, destination_port));
@@ -159,6 +165,7 @@ impl Survey {
         let is_by_chance = self.copies < LEAST_COPIES || self.copies < self.packets / COPIES_SHARE;
         Surveyed {
             packets: self.packets,
+            has_directions: self.has_directions,
             copies: (!is_by_chance).then_some(self.copies),
             conversations: self.conversations.len(),
             one_sided,

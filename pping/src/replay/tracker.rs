@@ -61,6 +61,11 @@ impl Tracker {
         self.settings.has_two_arms = has_two_arms;
     }
 
+    /// Whether it does.
+    pub(super) fn has_two_arms(&self) -> bool {
+        self.settings.has_two_arms
+    }
+
     /// Treats an address as one of the host that captured. Loopback addresses always are; a capture does not tell the others.
     pub fn add_local(&mut self, address: [u8; 16]) {
         self.local.insert(address);

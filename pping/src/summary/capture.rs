@@ -28,6 +28,8 @@ pub struct Replayed {
     pub queries_left: QueriesLeft,
     /// What its first packets show.
     pub surveyed: Surveyed,
+    /// Whether hosts were to be on two sides of an interface (`--arms two`).
+    pub has_two_arms: bool,
     /// The names of the interfaces over which its flows are split, if they are.
     pub split: Option<[String; 2]>,
     /// Packets of tunnels that were not entered.
@@ -162,6 +164,13 @@ impl Replayed {
 
     /// Says if the two directions of flows were captured apart.
     fn write_sides(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.has_two_arms && self.surveyed.packets > 0 && !self.surveyed.has_directions {
+            writeln!(
+                f,
+                "without sides: --arms two changes nothing here, since the capture does not say which packets went out, \
+                 as only pcapng can"
+            )?;
+        }
         let Surveyed { conversations, split, .. } = self.surveyed;
         match (self.cause(), &self.split, split) {
             (_, Some([one, other]), Some((_, flows))) => writeln!(
@@ -222,8 +231,9 @@ impl Replayed {
         let Surveyed { packets, copies: Some(copies), .. } = self.surveyed else { return Ok(()) };
         writeln!(
             f,
-            "copies: {copies} of {packets} packets came a second time within 2 ms, as from a mirror of several ports: DNS \
-             and pings give samples only if copies come within 1 ms, handshakes and tcp-seq give few, and each copy of a segment counts as retransmitted; \
+            "copies: {copies} of {packets} packets came a second time within 2 ms, as from a mirror of several ports: \
+             tcp-ts, handshakes, pings and DNS give samples only if copies come within 1 ms, tcp-seq gives few, and each copy \
+             of a segment counts as retransmitted; \
              remove them first: editcap -w 0.002 FILE single.pcap"
         )
     }

@@ -329,6 +329,14 @@ fn queries_without_a_response_at_the_end_are_counted() {
 }
 
 #[test]
+fn captures_without_directions_have_no_sides() {
+    let packets = pings(false, 4, |_| true);
+    let of = |arguments: &str| stderr(&read(&pcap(&packets), &format!("--format none {arguments}")));
+    assert_says(&of("--arms two"), &["\nwithout sides: --arms two changes nothing here"]);
+    assert!(!of("").contains("without sides"));
+}
+
+#[test]
 fn copies_of_pings_are_not_unanswered() {
     let pings = pings(false, 30, |_| true);
     let copy = |packet: &Packet| Packet { at: packet.at + MILLISECOND, ..packet.clone() };
