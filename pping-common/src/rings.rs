@@ -27,6 +27,10 @@ const V4_LEN: u8 = 24;
 /// The part of an IPv6 address that decides on the ring: what a site mostly has (RFC 6177).
 const V6_LEN: u8 = 56;
 
+/// An odd number, so that different digests stay different (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014: the first of `SplittableRandom`).
+const MIXER: u64 = 0xbf58_476d_1ce4_e5b9;
+
 /// Returns the number of the ring for what `source` begins. `keys` are secret, so that nobody can choose prefixes that share
 /// a ring with others.
 #[inline(always)]
@@ -36,7 +40,9 @@ pub fn of<A: Address>(source: A, keys: &TableKeys) -> u32 {
         Family::V4 => address.prefix(96 + V4_LEN).0[1],
         Family::V6 => address.prefix(V6_LEN).0[0],
     };
-    let [spread, ..] = keys.spread(keys.digest([prefix]));
+    let digest = keys.digest([prefix]);
+    // Digests of prefixes in a row are as far apart as each other. A few bits of a product hardly hide that.
+    let [spread, ..] = keys.spread((digest ^ digest >> 32).wrapping_mul(MIXER));
     spread >> (u32::BITS - RINGS.ilog2())
 }
 
@@ -71,6 +77,23 @@ mod tests {
 
     fn v6(high: u64, low: u64) -> Ipv6 {
         Ipv6::of(IpAddress([high, low]))
+    }
+
+    #[test]
+    fn prefixes_in_a_row_are_spread_over_the_rings_whatever_the_secrets() {
+        const IN_A_ROW: u32 = 30;
+        for seed in 0..300 {
+            let keys = keys(seed);
+            for start in (0..20 * IN_A_ROW).step_by(IN_A_ROW as usize) {
+                let mut found = [[0; RINGS as usize]; 2];
+                for prefix in start..start + IN_A_ROW {
+                    found[0][of(v4(0x0a00_0000 + (prefix << 8)), &keys) as usize] += 1;
+                    found[1][of(v6(0xfd << 56 | u64::from(prefix) << 8, 1), &keys) as usize] += 1;
+                }
+                let most = found.as_flattened().iter().max();
+                assert!(most < Some(&16), "seed {seed}: {most:?} of {IN_A_ROW} share a ring");
+            }
+        }
     }
 
     #[test]
