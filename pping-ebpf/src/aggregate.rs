@@ -226,7 +226,7 @@ fn find_series(
         {
             return Some(index);
         }
-        sync::add(counters.at(field!(Counters, groups_refused)).as_ptr(), 1);
+        counters.at(field!(Counters, groups_refused)).add(1);
         target.key.group = GroupKey::OTHER;
         launder(target);
         if let Some(index) = maps::series_index(&target.key, secret) {
@@ -234,7 +234,7 @@ fn find_series(
         }
     }
     // The agent inserts the series without a group, and those of the group of others, before it attaches the programs.
-    sync::add(counters.at(field!(Counters, unaggregated)).as_ptr(), 1);
+    counters.at(field!(Counters, unaggregated)).add(1);
     None
 }
 
@@ -274,7 +274,7 @@ fn insert_series(control: Shared<Control>, target: &mut Target, secret: SipKey) 
     // No other program can find the series yet.
     series.at(field!(Series, key)).store(&target.key);
     if maps::insert_series(&target.key, secret, &target.index) {
-        sync::publish(series.at(field!(Series, used)).as_ptr(), 1);
+        sync::publish(series.at(field!(Series, used)), 1);
         return Some(target.index);
     }
     // Another CPU inserted it first.
@@ -290,6 +290,6 @@ fn take_unused_index(control: Shared<Control>) -> Option<u32> {
     if unused.read() >= config::max_series() {
         return None;
     }
-    let index = sync::fetch_add_1(unused.as_ptr())?;
+    let index = sync::fetch_add_1(unused)?;
     (index < config::max_series()).then_some(index)
 }

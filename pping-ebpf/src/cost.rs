@@ -16,7 +16,6 @@ use pping_common::abi::{Counters, PacketProgram};
 use crate::{
     maps,
     shared::{Shared, field},
-    sync::add,
 };
 
 /// The CPU whose next packet is timed, by [`PacketProgram`]: [`NONE`], or [`scheduled_on_this_cpu`] with the [`STATE`].
@@ -78,12 +77,12 @@ pub(crate) fn begin(program: PacketProgram) {
         schedule.write(NONE);
         return;
     }
-    let Some(scratch) = maps::scratch() else { return };
+    let Some(began) = maps::began() else { return };
     schedule.write(scheduled | BEGUN);
     // An atomic instruction waits for all writes before it. Without this one, the packet's own first atomic instruction
     // would wait for these writes, whose cache lines other CPUs may have.
-    add(&raw mut scratch.began, 1);
-    scratch.began = now();
+    began.add(1);
+    began.write(now());
 }
 
 /// Ends a packet, and its timing if it is scheduled. Calls `interface_id` only then.
@@ -105,8 +104,8 @@ pub(crate) fn end(program: PacketProgram, interface_id: impl FnOnce() -> u16) {
         return;
     }
     schedule.write(NONE);
-    let (Some(scratch), Some(counters)) = (maps::scratch(), maps::counters(interface_id())) else { return };
-    let (time, reading) = (end.wrapping_sub(scratch.began), second_reading.wrapping_sub(end));
+    let (Some(began), Some(counters)) = (maps::began(), maps::counters(interface_id())) else { return };
+    let (time, reading) = (end.wrapping_sub(began.read()), second_reading.wrapping_sub(end));
     // If not, an interrupt came between the two readings.
     if reading < time {
         counters.at(field!(Counters, timed_packets)).element(program as usize).count(1);

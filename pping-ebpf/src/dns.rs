@@ -18,7 +18,7 @@ use crate::{
     launder::launder,
     maps::{self, Flows, Newcomers, Scratch},
     rings::SourceRing,
-    shared::{Shared, field},
+    shared::{Shared, SharedMap as _, field},
 };
 
 /// Counts a message, and records a query or matches a response. An error says why it is not measured.
@@ -105,22 +105,19 @@ fn record_query<A: Flows>(
 #[inline(always)]
 fn make_room<A: Flows>(ring: SourceRing, key: &QueryKey<A>, scratch: &mut Scratch) -> bool {
     let Some(taken) = A::query_key(scratch.place) else { return true };
-    // SAFETY: a map value, valid for the program's run. The first key in a place is all zeros, and no query's.
-    let old = unsafe { taken.read() };
-    // SAFETY: as above.
-    unsafe { taken.write(*key) };
+    // The first key in a place is all zeros, and no query's.
+    let old = taken.load();
+    taken.store(key);
     let Some(pending) = pending_at(&old, scratch.place) else { return true };
     scratch.ahead = ring.ahead_of(scratch.place, |place| {
-        // SAFETY: as above.
-        A::query_key(place).is_some_and(|other| pending_at::<A>(&unsafe { other.read() }, place).is_none())
+        A::query_key(place).is_some_and(|other| pending_at::<A>(&other.load(), place).is_none())
     });
     launder(scratch);
     if scratch.ahead != 0
         && let Some(place) = ring.take_ahead(scratch.ahead)
         && let Some(free) = A::query_key(place)
     {
-        // SAFETY: as above.
-        unsafe { free.write(old) };
+        free.store(&old);
         pending.at(field!(PendingQuery, place)).write(place);
         return true;
     }
@@ -143,8 +140,7 @@ fn query<A: Flows>(key: &QueryKey<A>) -> Option<Shared<Query>> {
 /// The same, with its place.
 #[inline(always)]
 fn pending<A: Flows>(key: &QueryKey<A>) -> Option<Shared<PendingQuery>> {
-    // SAFETY: a map value, valid for the program's run. Its fields are words, so none is read half-written.
-    A::queries().get_ptr_mut(key).map(|pending| unsafe { Shared::new(pending) })
+    A::queries().shared(key)
 }
 
 /// Whether a response comes from the side of the interface from which its query came: then one of them is forged.

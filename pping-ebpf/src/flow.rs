@@ -289,7 +289,7 @@ impl<A: Flows> DirectionCounts for DirectionCounter<A> {
 
     #[inline(always)]
     fn add_traffic(&mut self, more: u64) {
-        sync::add(self.flow.traffic(self.from), more);
+        self.flow.traffic(self.from).add(more);
     }
 
     #[inline(always)]
@@ -324,7 +324,7 @@ impl<A: Flows> DirectionCounts for DirectionCounter<A> {
     fn add_ce(&mut self) {
         if let Some(cold) = self.flow.cold() {
             let events = cold.at(field!(Cold, events)).of(self.from);
-            sync::add_32(events.at(field!(Events, ce_packets)), 1);
+            events.at(field!(Events, ce_packets)).add(1);
         }
     }
 

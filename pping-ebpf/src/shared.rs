@@ -6,6 +6,7 @@
 
 use core::{intrinsics::is_val_statically_known, marker::PhantomData, mem::MaybeUninit};
 
+use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
 use pping_common::flow::Endpoint;
 
 use crate::{
@@ -121,13 +122,6 @@ impl<T: Copy> Shared<T> {
     }
 }
 
-impl<T> From<Shared<T>> for *mut T {
-    #[inline(always)]
-    fn from(shared: Shared<T>) -> Self {
-        shared.0
-    }
-}
-
 impl<T> Shared<[T; 2]> {
     /// The element of an endpoint.
     #[inline(always)]
@@ -180,10 +174,49 @@ impl<T: Copy> Shared<T> {
 }
 
 impl Shared<u64> {
-    /// Adds to a counter of this CPU, which others only read. The sweep adds to the same counters by [`crate::sync::add`].
+    /// Adds to a counter of this CPU, which others only read. The sweep adds to the same counters by [`Shared::add`].
     #[inline(always)]
     pub(crate) fn count(self, more: u64) {
         self.write(self.read().wrapping_add(more));
+    }
+}
+
+/// A map whose values several CPUs use at once.
+pub(crate) trait SharedMap<K> {
+    /// Its values.
+    type Value;
+
+    /// The value of a key or an index.
+    fn shared(&self, key: K) -> Option<Shared<Self::Value>>;
+}
+
+impl<T> SharedMap<u32> for Array<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn shared(&self, index: u32) -> Option<Shared<T>> {
+        // SAFETY: a value of a map.
+        self.get_ptr_mut(index).map(|value| unsafe { Shared::new(value) })
+    }
+}
+
+impl<T> SharedMap<u32> for PerCpuArray<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn shared(&self, index: u32) -> Option<Shared<T>> {
+        // SAFETY: a value of a map, on this CPU.
+        self.get_ptr_mut(index).map(|value| unsafe { Shared::new(value) })
+    }
+}
+
+impl<K, V> SharedMap<&K> for HashMap<K, V> {
+    type Value = V;
+
+    #[inline(always)]
+    fn shared(&self, key: &K) -> Option<Shared<V>> {
+        // SAFETY: a value of a map. It stays valid for the program's run, although it may get another key.
+        self.get_ptr_mut(key).map(|value| unsafe { Shared::new(value) })
     }
 }
 

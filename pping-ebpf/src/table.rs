@@ -132,7 +132,7 @@ pub(crate) fn insert<A: Flows>(
     };
     sync::unlock(first_busy);
     if let Inserted::New(_) = made {
-        sync::add_32(flows, 1);
+        flows.add(1);
     }
     made
 }
@@ -242,6 +242,6 @@ pub(crate) fn remove<A: Flows>(slot: Slot, occupant: Occupant, bucket: Shared<Bu
     }
     if let Some(table) = maps::table(A::FAMILY) {
         numbers::give(A::free(), occupant.entry);
-        sync::add_32(table.at(field!(Table, flows)), 1_u32.wrapping_neg());
+        table.at(field!(Table, flows)).add(1_u32.wrapping_neg());
     }
 }

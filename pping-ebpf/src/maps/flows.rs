@@ -13,7 +13,7 @@ use pping_common::{
     table::{Bucket, Slot, Table},
 };
 
-use crate::shared::Shared;
+use crate::shared::{Shared, SharedMap as _};
 
 /// The maps of an address family.
 macro_rules! family {
@@ -53,26 +53,22 @@ macro_rules! family {
         impl Flows for $address {
             #[inline(always)]
             fn entry(number: u32) -> Option<Shared<HotEntry<Self>>> {
-                // SAFETY: a value of a map.
-                $flows.get_ptr_mut(number).map(|entry| unsafe { Shared::new(entry) })
+                $flows.shared(number)
             }
 
             #[inline(always)]
             fn cold(number: u32) -> Option<Shared<Cold>> {
-                // SAFETY: a value of a map.
-                $cold.get_ptr_mut(number).map(|cold| unsafe { Shared::new(cold) })
+                $cold.shared(number)
             }
 
             #[inline(always)]
             fn bucket(number: u32) -> Option<Shared<Bucket>> {
-                // SAFETY: a value of a map.
-                $index.get_ptr_mut(number).map(|bucket| unsafe { Shared::new(bucket) })
+                $index.shared(number)
             }
 
             #[inline(always)]
             fn pending(number: u32) -> Option<Shared<PendingEntry>> {
-                // SAFETY: a value of a map.
-                $pending.get_ptr_mut(number).map(|entry| unsafe { Shared::new(entry) })
+                $pending.shared(number)
             }
 
             #[inline(always)]
@@ -87,8 +83,7 @@ macro_rules! family {
 
             #[inline(always)]
             fn recent(place: u32) -> Option<Shared<u64>> {
-                // SAFETY: a value of a map.
-                $recent.get_ptr_mut(place).map(|recent| unsafe { Shared::new(recent) })
+                $recent.shared(place)
             }
 
             #[inline(always)]
@@ -97,8 +92,8 @@ macro_rules! family {
             }
 
             #[inline(always)]
-            fn query_key(place: u32) -> Option<*mut QueryKey<Self>> {
-                $query_keys.get_ptr_mut(place)
+            fn query_key(place: u32) -> Option<Shared<QueryKey<Self>>> {
+                $query_keys.shared(place)
             }
         }
     };
@@ -175,12 +170,11 @@ pub(crate) trait Flows: Address + PartialEq + 'static {
     fn queries() -> &'static HashMap<QueryKey<Self>, PendingQuery>;
 
     /// A place in the rings of queries: the key of the query that took it.
-    fn query_key(place: u32) -> Option<*mut QueryKey<Self>>;
+    fn query_key(place: u32) -> Option<Shared<QueryKey<Self>>>;
 }
 
 /// The table of a family.
 #[inline(always)]
 pub(crate) fn table(family: Family) -> Option<Shared<Table>> {
-    // SAFETY: a value of a map.
-    TABLES.get_ptr_mut(family as u32).map(|table| unsafe { Shared::new(table) })
+    TABLES.shared(family as u32)
 }

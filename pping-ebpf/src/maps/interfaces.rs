@@ -13,7 +13,7 @@ use pping_common::{
     parse::IpAddress,
 };
 
-use crate::shared::{Shared, field};
+use crate::shared::{Shared, SharedMap as _, field};
 
 /// The watched interfaces. Maps that can be mapped to user space begin at a page, so that their elements are aligned to cache lines.
 #[map]
@@ -51,20 +51,16 @@ pub(crate) fn interface(ifindex: u32) -> Option<Shared<Interface>> {
 /// An entry of the table of interfaces.
 #[inline(always)]
 pub(crate) fn interface_at(entry: u32) -> Option<Shared<Interface>> {
-    let interface = INTERFACES.get_ptr_mut(entry)?;
-    // SAFETY: a map value, valid for the program's run.
-    Some(unsafe { Shared::new(interface) })
+    INTERFACES.shared(entry)
 }
 
 /// This CPU's counters of an interface. Packets add to them by [`Shared::count`], because softirqs are off while a
-/// packet is handled. A packet may interrupt the sweep, so the sweep adds in one instruction ([`crate::sync::add`]).
+/// packet is handled. A packet may interrupt the sweep, so the sweep adds in one instruction ([`Shared::add`]).
 #[inline(always)]
 pub(crate) fn counters(interface_id: u16) -> Option<Shared<Counters>> {
     // SAFETY: this helper only reads a number.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    let counters = COUNTERS.get_ptr_mut(cpu * MAX_INTERFACES + u32::from(interface_id))?;
-    // SAFETY: a map value, valid for the program's run.
-    Some(unsafe { Shared::new(counters) })
+    COUNTERS.shared(cpu * MAX_INTERFACES + u32::from(interface_id))
 }
 
 /// Whether an address is one of this host.

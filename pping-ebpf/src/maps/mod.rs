@@ -14,7 +14,7 @@ pub(crate) use flows::{Flows, Occupant, QUERIES_V4, QUERIES_V6, RecentFlow, tabl
 pub(crate) use interfaces::{counters, interface, interface_at, is_excluded, is_local};
 pub(crate) use residence::{followed, passing, queue_target, residence, until_followed};
 pub(crate) use rings::{Newcomers, Ring, ring};
-pub(crate) use scratch::{Copies, Scratch, scratch};
+pub(crate) use scratch::{Copies, Scratch, began, scratch};
 pub(crate) use series::{
     Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series,
     insert_unproved_group, label, prove_group, series, series_index, take_free_series,

@@ -7,7 +7,7 @@ use aya_ebpf::{
 use pping_common::abi::{Followed, Passing, Residence};
 
 use super::series::Target;
-use crate::shared::Shared;
+use crate::shared::{Shared, SharedMap as _};
 
 /// The times, by [`pping_common::abi::Part::index`].
 #[map]
@@ -32,29 +32,25 @@ static QUEUE_TARGET: PerCpuArray<Target> = PerCpuArray::with_max_entries(1, 0);
 /// The times at an index.
 #[inline(always)]
 pub(crate) fn residence(index: u32) -> Option<Shared<Residence>> {
-    // SAFETY: a value of a map.
-    RESIDENCES.get_ptr_mut(index).map(|residence| unsafe { Shared::new(residence) })
+    RESIDENCES.shared(index)
 }
 
 /// A pair of entries for packets that are followed.
 #[inline(always)]
 pub(crate) fn followed(index: u32) -> Option<Shared<[Followed; 2]>> {
-    // SAFETY: a value of a map.
-    FOLLOWED.get_ptr_mut(index).map(|pair| unsafe { Shared::new(pair) })
+    FOLLOWED.shared(index)
 }
 
 /// The entry of a packet that may be on its way through this host.
 #[inline(always)]
 pub(crate) fn passing(index: u32) -> Option<Shared<Passing>> {
-    // SAFETY: a value of a map.
-    PASSING.get_ptr_mut(index).map(|passing| unsafe { Shared::new(passing) })
+    PASSING.shared(index)
 }
 
 /// Packets until the next one that this CPU follows.
 #[inline(always)]
 pub(crate) fn until_followed() -> Option<Shared<u32>> {
-    // SAFETY: a value of a map.
-    UNTIL_FOLLOWED.get_ptr_mut(0).map(|until| unsafe { Shared::new(until) })
+    UNTIL_FOLLOWED.shared(0)
 }
 
 /// The memory for the series of a queued packet.

@@ -3,7 +3,7 @@
 use aya_ebpf::{macros::map, maps::Array};
 use pping_common::{parse::Family, rings::RINGS};
 
-use crate::shared::Shared;
+use crate::shared::{Shared, SharedMap as _};
 
 /// What a ring has places for.
 #[derive(Clone, Copy)]
@@ -28,7 +28,5 @@ static RINGS_NEXT: Array<Ring> = Array::with_max_entries(2 * 2 * RINGS, 0);
 /// A ring of a family.
 #[inline(always)]
 pub(crate) fn ring(newcomers: Newcomers, family: Family, number: u32) -> Option<Shared<Ring>> {
-    let ring = RINGS_NEXT.get_ptr_mut((newcomers as u32 * 2 + family as u32) * RINGS + number)?;
-    // SAFETY: a value of a map.
-    Some(unsafe { Shared::new(ring) })
+    RINGS_NEXT.shared((newcomers as u32 * 2 + family as u32) * RINGS + number)
 }

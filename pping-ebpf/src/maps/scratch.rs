@@ -13,6 +13,7 @@ use super::{
     flows::{Occupant, RecentFlow},
     series::Target,
 };
+use crate::shared::{Shared, SharedMap as _, field};
 
 #[map]
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
@@ -86,6 +87,12 @@ pub(crate) struct Copies {
     pub(crate) before: [HotDirection; 2],
     /// The times of the spin bit, of a flow of UDP.
     pub(crate) spin: [SpinTimes; 2],
+}
+
+/// When the packet began that is timed on this CPU: [`Scratch::began`].
+#[inline(always)]
+pub(crate) fn began() -> Option<Shared<u64>> {
+    Some(SCRATCH.shared(0)?.at(field!(Scratch, began)))
 }
 
 /// The scratch space of this CPU.

@@ -13,7 +13,7 @@ use pping_common::{
     parse::IpAddress,
 };
 
-use crate::shared::{Shared, field};
+use crate::shared::{Shared, SharedMap as _, field};
 
 /// The agent's control of running programs. The agent maps this and the series into its memory, and writes to them without system
 /// calls.
@@ -72,29 +72,25 @@ pub(crate) struct Target {
 /// The agent's control.
 #[inline(always)]
 pub(crate) fn control() -> Option<Shared<Control>> {
-    // SAFETY: a map value.
-    CONTROL.get_ptr_mut(0).map(|control| unsafe { Shared::new(control) })
+    CONTROL.shared(0)
 }
 
 /// The series at an index.
 #[inline(always)]
 pub(crate) fn series(index: u32) -> Option<Shared<Series>> {
-    // SAFETY: a map value.
-    SERIES.get_ptr_mut(index).map(|series| unsafe { Shared::new(series) })
+    SERIES.shared(index)
 }
 
 /// A block of bins.
 #[inline(always)]
 pub(crate) fn bin_block(position: u32) -> Option<Shared<BinBlock>> {
-    // SAFETY: a map value.
-    BINS.get_ptr_mut(position).map(|block| unsafe { Shared::new(block) })
+    BINS.shared(position)
 }
 
 /// How many blocks of bins are taken.
 #[inline(always)]
 pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
-    // SAFETY: a map value.
-    BIN_POOL.get_ptr_mut(0).map(|pool| unsafe { Shared::new(pool) })
+    BIN_POOL.shared(0)
 }
 
 /// The index of a series, if it has one.

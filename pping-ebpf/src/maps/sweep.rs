@@ -7,11 +7,12 @@ use aya_ebpf::{
 };
 use pping_common::{
     abi::{Contender, SeriesSelector, SweepRequest, Traffic, Volume},
-    flow::{FlowKey, Hot, Locked},
+    flow::{Hot, Locked},
     limits::MAX_DUE,
 };
 
 use super::series::Target;
+use crate::shared::{Shared, SharedMap as _};
 
 /// The scratch space of the sweep. Packets have their own, because a packet may interrupt the sweep.
 #[map]
@@ -35,7 +36,7 @@ pub(crate) struct SweepScratch {
     pub(crate) target: Target,
 }
 
-/// The key of the flow that the sweep visits, as words.
+/// The key of the flow or query that the sweep visits, as words.
 #[map]
 static SWEEP_KEY: PerCpuArray<[u64; 5]> = PerCpuArray::with_max_entries(1, 0);
 
@@ -57,7 +58,6 @@ static CONTENDERS: Array<Contender> = Array::with_max_entries(2 * MAX_DUE, BPF_F
 
 /// The sweep's values for its callbacks. They are not on the stack, where the verifier would carry what it knows of a
 /// value from one callback to the next, and verify that one once more.
-#[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Sweep {
     pub(crate) number: u32,
@@ -76,28 +76,28 @@ pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
     SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
 }
 
-/// The memory for the key of the flow that the sweep visits.
+/// The memory for the key of the flow or query that the sweep visits.
 #[inline(always)]
-pub(crate) fn sweep_key<A>() -> Option<&'static mut FlowKey<A>> {
-    const { assert!(size_of::<FlowKey<A>>() <= size_of::<[u64; 5]>() && align_of::<FlowKey<A>>() <= 8) };
+pub(crate) fn sweep_key<K>() -> Option<&'static mut K> {
+    const { assert!(size_of::<K>() <= size_of::<[u64; 5]>() && align_of::<K>() <= 8) };
     // SAFETY: this CPU's own, and written before it is read. Only the sweep uses it, and the agent runs one at a time.
-    SWEEP_KEY.get_ptr_mut(0).map(|key| unsafe { &mut *key.cast::<FlowKey<A>>() })
+    SWEEP_KEY.get_ptr_mut(0).map(|key| unsafe { &mut *key.cast::<K>() })
 }
 
 /// The present sweep.
 #[inline(always)]
-pub(crate) fn sweep() -> Option<*mut Sweep> {
-    SWEEP.get_ptr_mut(0)
+pub(crate) fn sweep() -> Option<Shared<Sweep>> {
+    SWEEP.shared(0)
 }
 
 /// The entry for a contender.
 #[inline(always)]
-pub(crate) fn contender(index: u32) -> Option<*mut Contender> {
-    CONTENDERS.get_ptr_mut(index)
+pub(crate) fn contender(index: u32) -> Option<Shared<Contender>> {
+    CONTENDERS.shared(index)
 }
 
 /// The agent's request for the next run of the sweep.
 #[inline(always)]
-pub(crate) fn request() -> Option<*mut SweepRequest> {
-    SWEEP_REQUEST.get_ptr_mut(0)
+pub(crate) fn request() -> Option<Shared<SweepRequest>> {
+    SWEEP_REQUEST.shared(0)
 }

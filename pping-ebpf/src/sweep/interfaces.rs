@@ -12,7 +12,7 @@ use pping_common::{
 
 use super::walk::{CONTINUE, END, walk};
 use crate::{
-    maps::{self, DUE},
+    maps::{self, DUE, Sweep},
     shared::field,
 };
 
@@ -23,7 +23,10 @@ pub(super) fn walk_through() {
 }
 
 /// Updates the entry of one interface. [`DUE`] lists the entries of all watched interfaces.
-extern "C" fn update_next(_: *mut c_void, index: *const u32, entry: *mut u64, _: *mut c_void) -> i64 {
+///
+/// # Safety
+/// The kernel calls it with an element of the map.
+unsafe extern "C" fn update_next(_: *mut c_void, index: *const u32, entry: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: an element of the map.
     let (index, entry) = unsafe { (*index, *entry) };
     if index >= watched() {
@@ -49,8 +52,7 @@ pub(super) fn update_all() {
 /// The number of entries that [`DUE`] lists.
 #[inline(always)]
 fn watched() -> u32 {
-    // SAFETY: a map value, valid for the program's run, and the sweep has been written.
-    maps::sweep().map_or(0, |sweep| unsafe { (&raw const (*sweep).due).read_volatile() })
+    maps::sweep().map_or(0, |sweep| sweep.at(field!(Sweep, due)).read())
 }
 
 #[inline(always)]

@@ -41,10 +41,8 @@ const IDLE_WITHOUT_PENDING: u32 = 2;
 #[inline(always)]
 fn begin_or_continue(ctx: &impl EbpfContext) -> Option<u32> {
     let (control, request) = (maps::control()?, maps::request()?);
-    // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs.
-    let (kind, due) = unsafe {
-        ((&raw const (*request).kind).read_volatile(), (&raw const (*request).due).read_volatile())
-    };
+    let kind = request.at(field!(SweepRequest, kind)).read();
+    let due = request.at(field!(SweepRequest, due)).read();
     let cut_off = control.at(field!(Control, cut_off)).read();
     let sweep = control.at(field!(Control, sweep));
     let begins = kind == SweepRequest::BEGIN;
@@ -54,14 +52,14 @@ fn begin_or_continue(ctx: &impl EbpfContext) -> Option<u32> {
         sweep.write(sweep.read().wrapping_add(1));
     }
     let number = sweep.read();
+    let present = maps::sweep()?;
+    present.at(field!(Sweep, number)).write(number);
+    present.at(field!(Sweep, cut_off)).write(cut_off);
     // SAFETY: this helper only reads a clock.
-    let sweep = Sweep { number, cut_off, now: unsafe { bpf_ktime_get_ns() }, due, needs_second_walk: 0 };
-    // SAFETY: map values, valid for the program's run. Only this program uses them, and the agent makes one request at a
-    // time.
-    unsafe {
-        maps::sweep()?.write_volatile(sweep);
-        (&raw mut (*request).sweep).write_volatile(number);
-    }
+    present.at(field!(Sweep, now)).write(unsafe { bpf_ktime_get_ns() });
+    present.at(field!(Sweep, due)).write(due);
+    present.at(field!(Sweep, needs_second_walk)).write(0);
+    request.at(field!(SweepRequest, sweep)).write(number);
     if begins {
         debug!(ctx, "sweep {} begins", number);
     }
@@ -101,8 +99,7 @@ fn visit_v6() {
 fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
     let due = (&raw const DUE).cast();
     walk(due, fold);
-    // SAFETY: a map value, valid for the program's run.
-    if maps::sweep().is_some_and(|it| unsafe { (&raw const (*it).needs_second_walk).read_volatile() } != 0) {
+    if maps::sweep().is_some_and(|sweep| sweep.at(field!(Sweep, needs_second_walk)).read() != 0) {
         walk(due, end);
     }
 }
@@ -114,14 +111,13 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
     else {
         return;
     };
-    // SAFETY: map values, valid for the program's run.
-    let (slot, request) = unsafe { (Slot((&raw const (*sweep).due).read_volatile()), &*request) };
+    let slot = Slot(sweep.at(field!(Sweep, due)).read());
     match kind {
         SweepRequest::BEGIN | SweepRequest::RENEW => interfaces::update_all(),
         SweepRequest::V4 => visit_one::<Ipv4>(slot),
         SweepRequest::V6 => visit_one::<Ipv6>(slot),
-        SweepRequest::QUERY_V4 => queries::visit_query(&request.query_v4),
-        SweepRequest::QUERY_V6 => queries::visit_query(&request.query_v6),
+        SweepRequest::QUERY_V4 => queries::visit_query::<Ipv4>(request.at(field!(SweepRequest, query_v4))),
+        SweepRequest::QUERY_V6 => queries::visit_query::<Ipv6>(request.at(field!(SweepRequest, query_v6))),
         _ => {}
     }
 }
@@ -132,34 +128,49 @@ fn visit_one<A: Flows>(slot: Slot) {
     finish::<A>(slot);
 }
 
-extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due_slot(index, slot).map_or(END, |slot| {
+/// # Safety
+/// As of [`due_slot`].
+unsafe extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    // SAFETY: the kernel calls it with an element of the map.
+    unsafe { due_slot(index, slot) }.map_or(END, |slot| {
         fold::<Ipv4>(slot);
         CONTINUE
     })
 }
 
-extern "C" fn fold_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due_slot(index, slot).map_or(END, |slot| {
+/// # Safety
+/// As of [`due_slot`].
+unsafe extern "C" fn fold_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    // SAFETY: the kernel calls it with an element of the map.
+    unsafe { due_slot(index, slot) }.map_or(END, |slot| {
         fold::<Ipv6>(slot);
         CONTINUE
     })
 }
 
-extern "C" fn end_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due_slot(index, slot).map_or(END, finish::<Ipv4>)
+/// # Safety
+/// As of [`due_slot`].
+unsafe extern "C" fn end_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    // SAFETY: the kernel calls it with an element of the map.
+    unsafe { due_slot(index, slot) }.map_or(END, finish::<Ipv4>)
 }
 
-extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
-    due_slot(index, slot).map_or(END, finish::<Ipv6>)
+/// # Safety
+/// As of [`due_slot`].
+unsafe extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+    // SAFETY: the kernel calls it with an element of the map.
+    unsafe { due_slot(index, slot) }.map_or(END, finish::<Ipv6>)
 }
 
 /// Returns the slot at an index of [`DUE`]; `None` past the last that the agent asks for.
+///
+/// # Safety
+/// Both are an element of the map.
 #[inline(always)]
-fn due_slot(index: *const u32, slot: *const u64) -> Option<Slot> {
-    let sweep = maps::sweep()?;
-    // SAFETY: an element of the map, and the sweep has been written.
-    let (index, slot, due) = unsafe { (*index, *slot, (&raw const (*sweep).due).read_volatile()) };
+unsafe fn due_slot(index: *const u32, slot: *const u64) -> Option<Slot> {
+    let due = maps::sweep()?.at(field!(Sweep, due)).read();
+    // SAFETY: as above.
+    let (index, slot) = unsafe { (*index, *slot) };
     (index < due).then_some(Slot(slot as u32))
 }
 
@@ -170,10 +181,9 @@ fn fold<A: Flows>(slot: Slot) {
     if (visit.action != Action::Fold || visit.is_reclaimable())
         && let Some(sweep) = maps::sweep()
     {
-        // SAFETY: a map value, valid for the program's run.
-        unsafe { (&raw mut (*sweep).needs_second_walk).write_volatile(1) };
+        sweep.at(field!(Sweep, needs_second_walk)).write(1);
     }
-    let Some(key) = maps::sweep_key::<A>() else { return };
+    let Some(key) = maps::sweep_key::<FlowKey<A>>() else { return };
     visit.flow.key_to(key);
     if let Some(counters) = counters(key) {
         add_up(key, visit.flow, counters);
@@ -192,15 +202,13 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         return CONTINUE;
     }
     let Visited { action, occupant, flow, idle } = visit;
-    let Some(key) = maps::sweep_key::<A>() else { return CONTINUE };
+    let Some(key) = maps::sweep_key::<FlowKey<A>>() else { return CONTINUE };
     flow.key_to(key);
     let (Some(counters), Some(sweep), Some(cold), Some(scratch)) =
         (counters(key), maps::sweep(), flow.cold(), maps::sweep_scratch())
     else {
         return CONTINUE;
     };
-    // SAFETY: a map value, valid for the program's run, and the sweep has been written.
-    let sweep = unsafe { sweep.read_volatile() };
     // If another CPU has the lock, the next sweep tries again.
     let Some(bucket) = table::lock::<A>(slot, occupant) else { return CONTINUE };
     flow.hot().load_to(&mut scratch.hot);
@@ -217,7 +225,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         let recorded_at = FlowRef::<A>::recorded_at(scratch.locked.pending);
         let known = last_known(&scratch.hot, &scratch.locked, key.protocol, recorded_at);
         let idle = u64::from(idle * SWEEP_INTERVAL_SECONDS) * SECOND;
-        last_packet = sweep.now.saturating_sub(idle).max(known);
+        last_packet = sweep.at(field!(Sweep, now)).read().saturating_sub(idle).max(known);
         launder(scratch);
     }
     let ending = Ending {
@@ -226,7 +234,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         locked: &scratch.locked,
         volumes: &scratch.volumes,
         last_packet,
-        sweep: &sweep,
+        sweep,
     };
     let is_reported = if action == Action::CutOff {
         ending.cut_off(counters)
@@ -285,10 +293,8 @@ impl<A: Flows> Visited<A> {
             return None;
         }
         let flow = FlowRef::<A>::new(occupant.entry)?;
-        // SAFETY: a map value, valid for the program's run, and the sweep has been written.
-        let sweep = unsafe { sweep.read_volatile() };
-        let idle = idle_sweeps(sweep.number, seen);
-        let action = if sweep.cut_off != 0 {
+        let idle = idle_sweeps(sweep.at(field!(Sweep, number)).read(), seen);
+        let action = if sweep.at(field!(Sweep, cut_off)).read() != 0 {
             Action::CutOff
         } else if flow.is_expired(idle) {
             Action::Expire

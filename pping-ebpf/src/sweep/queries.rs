@@ -10,14 +10,15 @@ use pping_common::{
 
 use super::walk::{CONTINUE, walk};
 use crate::{
-    maps::{self, Flows, QUERIES_V4, QUERIES_V6},
-    shared::field,
-    sync,
+    maps::{self, Flows, QUERIES_V4, QUERIES_V6, Sweep},
+    shared::{Shared, SharedMap as _, field},
 };
 
 #[inline(always)]
-pub(super) fn visit_query<A: Flows>(key: &QueryKey<A>) {
-    if let Some(pending) = A::queries().get_ptr_mut(key) {
+pub(super) fn visit_query<A: Flows>(asked_for: Shared<QueryKey<A>>) {
+    let Some(key) = maps::sweep_key::<QueryKey<A>>() else { return };
+    asked_for.load_to(key);
+    if let Some(pending) = A::queries().shared(key) {
         expire_query(key, pending);
     }
 }
@@ -32,39 +33,44 @@ pub(super) fn walk_through_v6() {
     walk((&raw const QUERIES_V6).cast(), expire_query_v6);
 }
 
-extern "C" fn expire_query_v4(
+/// # Safety
+/// The kernel calls it with an element of the map.
+unsafe extern "C" fn expire_query_v4(
     _: *mut c_void,
     key: *const QueryKey<Ipv4>,
     pending: *mut PendingQuery,
     _: *mut c_void,
 ) -> i64 {
-    expire_query(key, pending);
+    // SAFETY: an element of the map.
+    expire_query(&unsafe { Shared::new(key.cast_mut()) }.load(), unsafe { Shared::new(pending) });
     CONTINUE
 }
 
-extern "C" fn expire_query_v6(
+/// # Safety
+/// The kernel calls it with an element of the map.
+unsafe extern "C" fn expire_query_v6(
     _: *mut c_void,
     key: *const QueryKey<Ipv6>,
     pending: *mut PendingQuery,
     _: *mut c_void,
 ) -> i64 {
-    expire_query(key, pending);
+    // SAFETY: an element of the map.
+    expire_query(&unsafe { Shared::new(key.cast_mut()) }.load(), unsafe { Shared::new(pending) });
     CONTINUE
 }
 
 /// Removes a query if it has waited too long, or if the agent cuts off all flows.
 #[inline(always)]
-fn expire_query<A: Flows>(key: *const QueryKey<A>, pending: *const PendingQuery) {
+fn expire_query<A: Flows>(key: &QueryKey<A>, pending: Shared<PendingQuery>) {
     let Some(sweep) = maps::sweep() else { return };
-    // SAFETY: an element of the map, and the sweep has been written. A query is one number, so it is never read half-written.
-    let (interface, query, sweep) =
-        unsafe { ((*key).interface, (&raw const (*pending).query).read_volatile(), sweep.read_volatile()) };
-    if sweep.cut_off == 0 && !is_unanswered(query.since(), sweep.now) {
+    let query = pending.at(field!(PendingQuery, query)).read();
+    let cut_off = sweep.at(field!(Sweep, cut_off)).read();
+    if cut_off == 0 && !is_unanswered(query.since(), sweep.at(field!(Sweep, now)).read()) {
         return;
     }
-    let Some(counters) = maps::counters(interface) else { return };
-    // SAFETY: an element of the map. It may belong to another query by now, which then gives no sample.
-    if A::queries().remove(unsafe { &*key }).is_ok() && sweep.cut_off == 0 {
-        sync::add(counters.at(field!(Counters, dns_unanswered)).as_ptr(), 1);
+    let Some(counters) = maps::counters(key.interface) else { return };
+    // The entry may belong to another query by now, which then gives no sample.
+    if A::queries().remove(key).is_ok() && cut_off == 0 {
+        counters.at(field!(Counters, dns_unanswered)).add(1);
     }
 }

@@ -9,7 +9,7 @@ pub(super) const CONTINUE: i64 = 0;
 pub(super) const END: i64 = 1;
 
 /// A callback. It gets the map, a key, its value, and the context of the walk, which is null.
-pub(super) type Visit<K, V> = extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
+pub(super) type Visit<K, V> = unsafe extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
 
 /// Calls `visit` for each element of a map.
 ///

@@ -2,7 +2,7 @@
 //! finds the worst of a million flows among some hundred contenders.
 
 use pping_common::{
-    abi::Contender,
+    abi::{Contender, SweepRequest},
     flow::{Cold, Endpoint, Events, FlowKey, Totals},
     parse::Segment,
     rtt::RttSummary,
@@ -22,8 +22,7 @@ use crate::{
 pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Shared<Cold>) -> u64 {
     let timed = if IS_HIGH { Endpoint::High } else { Endpoint::Low };
     let (Some(request), Some(scratch)) = (maps::request(), maps::sweep_scratch()) else { return 0 };
-    // SAFETY: a map value, valid for the program's run. The agent writes to it between two runs, and nothing else does.
-    let bar = unsafe { &(*request).bar };
+    let bar = request.at(field!(SweepRequest, bar)).load();
     if bar.packets == 0 {
         return 0;
     }
@@ -48,15 +47,11 @@ pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Sh
     if !bar.is_exceeded(&figures) {
         return 0;
     }
-    // SAFETY: as above.
-    let found = unsafe { (&raw const (*request).found).read_volatile() };
-    let Some(contender) = maps::contender(found) else { return 0 };
+    let found = request.at(field!(SweepRequest, found));
+    let Some(contender) = maps::contender(found.read()) else { return 0 };
     let series = flow::series(cold, timed).read();
     let reported = Contender::new((key, timed), figures, rtts.0, sent, series, &scratch.selector);
-    // SAFETY: map values, valid for the program's run. Only the sweep writes to them, and the agent runs one at a time.
-    unsafe {
-        contender.write(reported);
-        (&raw mut (*request).found).write_volatile(found + 1);
-    }
+    contender.store(&reported);
+    found.write(found.read() + 1);
     0
 }

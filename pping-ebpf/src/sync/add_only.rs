@@ -13,7 +13,7 @@ use core::arch::asm;
 
 use pping_common::abi::BinTag;
 
-use super::{add::add_32, fence::fence};
+use super::fence::fence;
 use crate::shared::Shared;
 
 /// Whether [`replace`] is one instruction.
@@ -31,7 +31,7 @@ const CLAIMS: u32 = 4;
 
 /// Returns `None`: no addition returns the old value, so the agent hands out all indexes itself.
 #[inline(always)]
-pub(crate) fn fetch_add_1(_: impl Into<*mut u32>) -> Option<u32> {
+pub(crate) fn fetch_add_1(_: Shared<u32>) -> Option<u32> {
     None
 }
 
@@ -53,11 +53,11 @@ pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
 pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
     for _ in 0..CLAIMS {
         counter.add(1);
-        barrier(counter.as_ptr());
+        barrier(counter);
         let number = counter.read().wrapping_sub(1);
         let tag = tag(number)?;
         tag.add(BinTag::CLAIMED);
-        barrier(tag.as_ptr());
+        barrier(tag);
         if tag.read() == BinTag::CLAIMED {
             return Some(number);
         }
@@ -69,12 +69,12 @@ pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Share
 /// Takes the next `numbers` from a counter, whose lock is `busy`. Returns the first. `None` if other CPUs hold the lock.
 #[inline(always)]
 pub(crate) fn claim(counter: Shared<u32>, busy: Shared<u32>, numbers: u32) -> Option<u32> {
-    if !take::<ATTEMPTS>(busy.as_ptr()) {
+    if !take::<ATTEMPTS>(busy) {
         return None;
     }
     let number = counter.read();
     counter.write(number.wrapping_add(numbers));
-    release(busy.as_ptr());
+    release(busy);
     Some(number)
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn exchange(number: Shared<u64>, new: u64) -> u64 {
 pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {
     let is_less = |(number, value): (Shared<u64>, u64)| number.read() < value;
     // Most samples are far from the extremes.
-    if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<FEW_ATTEMPTS>(busy.as_ptr()) {
+    if !(is_less(numbers[0]) || is_less(numbers[1])) || !take::<FEW_ATTEMPTS>(busy) {
         return;
     }
     for (number, value) in numbers {
@@ -100,7 +100,7 @@ pub(crate) fn raise(busy: Shared<u32>, numbers: [(Shared<u64>, u64); 2]) {
             number.write(value);
         }
     }
-    release(busy.as_ptr());
+    release(busy);
 }
 
 /// Sets bits, but not atomically: a bit that another CPU sets meanwhile is lost. Use it only for bits that are set
@@ -112,34 +112,31 @@ pub(crate) fn set_bits(word: Shared<u64>, bits: u64) {
 
 /// Releases a lock.
 #[inline(always)]
-pub(crate) fn unlock(busy: impl Into<*mut u32>) {
-    release(busy.into());
+pub(crate) fn unlock(busy: Shared<u32>) {
+    release(busy);
 }
 
 /// Writes a word that is 0, after all earlier writes.
 #[inline(always)]
-pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
-    let word = word.into();
+pub(crate) fn publish(word: Shared<u32>, value: u32) {
     barrier(word);
     fence();
-    add_32(word, value);
+    word.add(value);
 }
 
 /// Takes a lock; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
-    let busy = busy.into();
+pub(super) fn take<const ATTEMPTS: u32>(busy: Shared<u32>) -> bool {
     let mut is_taken = false;
     for _ in 0..ATTEMPTS {
-        add_32(busy, 1);
+        busy.add(1);
         barrier(busy);
-        // SAFETY: part of a map value, valid for the program's run, and aligned.
-        if unsafe { busy.read_volatile() } == 1 {
+        if busy.read() == 1 {
             barrier(busy);
             is_taken = true;
             break;
         }
-        add_32(busy, 1_u32.wrapping_neg());
+        busy.add(1_u32.wrapping_neg());
     }
     // Behind the loop, which is unrolled.
     if is_taken {
@@ -149,16 +146,16 @@ pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
 }
 
 #[inline(always)]
-fn release(busy: *mut u32) {
+fn release(busy: Shared<u32>) {
     barrier(busy);
     fence();
-    add_32(busy, 1_u32.wrapping_neg());
+    busy.add(1_u32.wrapping_neg());
 }
 
 /// A barrier for the compiler: it moves no read or write across.
 #[inline(always)]
-fn barrier(word: *mut u32) {
+fn barrier(word: Shared<u32>) {
     // SAFETY: moves a register to itself. (An empty block would give the next instruction two source lines, which the
     // kernel rejects.)
-    unsafe { asm!("{0} = {0}", inout(reg) word => _, options(nostack)) };
+    unsafe { asm!("{0} = {0}", inout(reg) word.as_ptr() => _, options(nostack)) };
 }

@@ -24,23 +24,23 @@ const RAISES: u32 = 4;
 /// that returns nothing, and takes the addend for the old value.
 #[inline(always)]
 #[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
-pub(crate) fn fetch_add_1(counter: impl Into<*mut u32>) -> Option<u32> {
+pub(crate) fn fetch_add_1(counter: Shared<u32>) -> Option<u32> {
     // SAFETY: a field of a map value, which is valid and aligned for the program's run.
-    Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter.into(), 1) })
+    Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter.as_ptr(), 1) })
 }
 
 /// Writes a word after all earlier writes.
 #[inline(always)]
-pub(crate) fn publish(word: impl Into<*mut u32>, value: u32) {
+pub(crate) fn publish(word: Shared<u32>, value: u32) {
     // SAFETY: as above.
-    unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word.into(), value) };
+    unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word.as_ptr(), value) };
 }
 
 /// Takes the next number from a counter, with its block of bins, whose tag becomes [`BinTag::CLAIMED`]. `tag` returns
 /// the tag of that block; `None` if there is no such block.
 #[inline(always)]
 pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Shared<u32>>) -> Option<u32> {
-    let number = fetch_add_1(counter.as_ptr())?;
+    let number = fetch_add_1(counter)?;
     tag(number)?.write(BinTag::CLAIMED);
     Some(number)
 }
@@ -112,8 +112,8 @@ pub(crate) fn set_bits(word: Shared<u64>, bits: u64) {
 
 /// Takes a lock; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
-    let busy = busy.into();
+pub(super) fn take<const ATTEMPTS: u32>(busy: Shared<u32>) -> bool {
+    let busy = busy.as_ptr();
     for _ in 0..ATTEMPTS {
         // SAFETY: part of a map value, valid for the program's run, and aligned.
         if unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(busy, 1) } == 0 {
@@ -125,6 +125,6 @@ pub(super) fn take<const ATTEMPTS: u32>(busy: impl Into<*mut u32>) -> bool {
 
 /// Releases a lock.
 #[inline(always)]
-pub(crate) fn unlock(busy: impl Into<*mut u32>) {
+pub(crate) fn unlock(busy: Shared<u32>) {
     publish(busy, 0);
 }

@@ -12,7 +12,6 @@ mod fence;
 #[cfg(not(feature = "add-only"))]
 mod fetch;
 
-pub(crate) use add::{add, add_32};
 #[cfg(feature = "add-only")]
 use add_only as with;
 #[cfg(not(feature = "add-only"))]
@@ -21,14 +20,16 @@ pub(crate) use with::{
     HAS_REPLACE, claim, claim_next, exchange, fetch_add_1, publish, raise, replace, set_bits, unlock,
 };
 
+use crate::shared::Shared;
+
 /// Takes the lock of a flow; `false` when another CPU has it and keeps it.
 #[inline(always)]
-pub(crate) fn lock(busy: impl Into<*mut u32>) -> bool {
+pub(crate) fn lock(busy: Shared<u32>) -> bool {
     with::take::<{ with::ATTEMPTS }>(busy)
 }
 
 /// Takes a lock that is held for a moment only, and seldom.
 #[inline(always)]
-pub(crate) fn lock_briefly(busy: impl Into<*mut u32>) -> bool {
+pub(crate) fn lock_briefly(busy: Shared<u32>) -> bool {
     with::take::<{ with::FEW_ATTEMPTS }>(busy)
 }
