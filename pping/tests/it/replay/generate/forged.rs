@@ -16,6 +16,8 @@ const APART: u64 = 50;
 const RTT: u64 = 20;
 /// How many RSTs and SYNs are forged in the name of each end of a connection, from its side.
 pub(in crate::replay) const RSTS_AND_SYNS: u64 = 4 * ROUNDS;
+/// The mark of congestion (RFC 3168, 5).
+const CE: u8 = 3;
 const FAR: u32 = 1 << 31;
 const DNS_PORT: u16 = 53;
 const QUIC_PORT: u16 = 443;
@@ -56,8 +58,8 @@ fn without_timestamps(_: u32, _: u32) -> Tcp {
 }
 
 /// The connections, and whether they have timestamps.
-fn connections() -> [(Dialogue, bool); 4] {
-    let begin = |ip: Ip, number| Dialogue::new(ip, number);
+fn connections(traffic_class: u8) -> [(Dialogue, bool); 4] {
+    let begin = |ip: Ip, number| Dialogue::new(Ip { traffic_class, ..ip }, number);
     [
         (begin(Ip::v4(), 0), true),
         (begin(Ip::v6(), 1), true),
@@ -84,7 +86,7 @@ fn honest() -> Vec<Dialogue> {
                 .client_sends(at + RTT + 1, ACK, 0, asked + RTT as u32 + 1, answered)
         })
     };
-    let mut dialogues: Vec<Dialogue> = connections().map(talk).into();
+    let mut dialogues: Vec<Dialogue> = connections(0).map(talk).into();
     dialogues.push((1..=ROUNDS).fold(Dialogue::new(Ip::v4(), 4), |dialogue, round| {
         let sequence = round as u16;
         dialogue.request(round * APART, sequence).reply(round * APART + RTT, sequence)
@@ -127,7 +129,7 @@ fn lies() -> Vec<Passing> {
                 .map(|packet| (packet.clone(), packet.is_outward == is_from_right_side)),
         );
     };
-    for (dialogue, has_timestamps) in connections() {
+    for (dialogue, has_timestamps) in connections(CE) {
         for round in 1..=ROUNDS {
             // While data waits for its ACK.
             let at = round * APART + 7;
