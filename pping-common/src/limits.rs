@@ -63,7 +63,7 @@ pub const RING_WAKE_BYTES: u64 = (RING_BYTES / 8) as u64;
 /// Milliseconds between two polls of the ring buffer by the agent.
 pub const DRAIN_INTERVAL_MS: u64 = 50;
 
-/// Seconds between two sweeps of the flow maps, and the unit of [`crate::flow::Flow::last_seen`] and [`crate::table::Bucket::seen`].
+/// Seconds between two sweeps of the flow maps, and the unit of [`crate::table::Bucket::seen`].
 pub const SWEEP_INTERVAL_SECONDS: u32 = 1;
 
 /// Flows that one run of the sweep visits at most: its CPU does nothing else meanwhile.

@@ -3,7 +3,7 @@
 //!
 //! A packet that brings its counter to a multiple of that number schedules the next two packets on its CPU
 //! ([`schedule_next`]). Counts choose them and not the clock, which would choose the first packet after a pause too
-//! often. The first of the two is a rehearsal: it runs all of the timing code, but is not counted. Without it, the
+//! often. The first of the two warms the caches: it runs all of the timing code, but is not counted. Without it, the
 //! timed packet would have to fetch code and data that run once in 65,536 packets, which takes longer than most packets
 //! do. All other packets read one word when they begin and again when they end. The word hardly ever changes, so it
 //! stays in the cache of every CPU. See docs/architecture.md, what a packet takes.
@@ -73,7 +73,7 @@ pub(crate) fn begin(program: PacketProgram) {
         return;
     }
     if scheduled & BEGUN != 0 {
-        // An earlier packet was scheduled and began, but left where timing does not end.
+        // An earlier packet started timing, but returned by a path that does not stop it.
         schedule.write(NONE);
         return;
     }

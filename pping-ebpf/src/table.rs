@@ -236,7 +236,7 @@ pub(crate) fn remove<A: Flows>(slot: Slot, occupant: Occupant, bucket: Shared<Bu
         tag.write(0);
     }
     unlock(bucket);
-    // A CPU that has the lock may still record something. Then the pool entry stays with the number until that is taken again.
+    // A CPU that has the lock may still record something. If so, the pool entry is freed when this number is taken again.
     if let Some(mut guard) = flow.lock_briefly() {
         guard.release_pending();
     }

@@ -58,7 +58,7 @@ enum Chore {
         /// Start an unoptimised build
         #[arg(long)]
         debug: bool,
-        /// What pping is given
+        /// Arguments for pping
         #[arg(last = true, value_name = "PPING ARGUMENTS")]
         arguments: Vec<OsString>,
     },
@@ -66,26 +66,26 @@ enum Chore {
     Test {
         /// Only the tests whose names contain this
         filter: Option<OsString>,
-        /// What the test programs are given: `-- --nocapture`
+        /// Arguments for the test programs: `-- --nocapture`
         #[arg(last = true, value_name = "TEST ARGUMENTS")]
         arguments: Vec<OsString>,
     },
     /// Look for input that breaks what must hold: any bytes, packets and captures
     Fuzz {
-        /// Only this
+        /// Fuzz only this target
         target: Option<fuzz::Target>,
-        /// For how long each
+        /// Seconds for each target
         #[arg(long, default_value_t = 10)]
         seconds: u32,
-        /// Instead, with so many inputs, which are the same every time
+        /// Run this many inputs instead, the same every time
         #[arg(long, conflicts_with = "seconds")]
         runs: Option<u32>,
     },
     /// Check formatting, spelling, links and circles of modules, and run clippy for both sides
     Lint,
-    /// Do what the gate has no time for and a release needs: some hours, with nothing else running (as root)
+    /// Run the slow checks of a release: some hours, with nothing else running (as root)
     Everything {
-        /// Go on with this part, after one that failed was mended
+        /// Resume from this part
         #[arg(long, value_name = "PART")]
         from: Option<String>,
     },
@@ -99,19 +99,19 @@ enum Chore {
     Demo,
     /// Make the pictures of docs/images, of real traffic (as root)
     Pictures {
-        /// How long the traffic has passed by then
+        /// Traffic before the pictures are taken
         #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = soak::duration)]
         length: std::time::Duration,
-        /// Take them of this pping, which is there already
+        /// Use this pping binary
         #[arg(long, value_name = "FILE")]
         pping: Option<PathBuf>,
     },
-    /// Have `pping top`, the page and a stream open for long, and see that memory stays and no second is late (as root)
+    /// Have `pping top`, the page and a stream open for long, and fail if memory grows or an update is late (as root)
     Watched {
         /// For how long: `90s`, `5m`, `2h`
         #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = soak::duration)]
         length: std::time::Duration,
-        /// Of this pping, which is there already
+        /// Use this pping binary
         #[arg(long, value_name = "FILE")]
         pping: Option<PathBuf>,
     },
@@ -125,7 +125,7 @@ enum Chore {
         /// Soak an unoptimised build
         #[arg(long)]
         debug: bool,
-        /// Soak this one, which is there already
+        /// Use this pping binary
         #[arg(long, value_name = "FILE", conflicts_with = "debug")]
         pping: Option<PathBuf>,
     },

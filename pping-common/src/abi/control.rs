@@ -30,7 +30,8 @@ pub struct Control {
     pub lapsed: u32,
     /// The number of committed rotations that the agent has since removed from the series: all, or all but the last.
     pub emptied: u32,
-    /// The number of the present sweep. A sweep that begins counts it up, then copies it and `lease_end` to the interfaces.
+    /// The number of the present sweep. Each sweep increments it at its start, then copies it and `lease_end` to the
+    /// interfaces.
     pub sweep: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,

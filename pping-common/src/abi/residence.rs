@@ -94,7 +94,7 @@ impl Owner {
         self.0 & Self::HAS_SERIES != 0
     }
 
-    /// The series, if there is one. It is no `Option`: to the verifier the payload of `None` does not exist.
+    /// The series, if there is one. Not an `Option`: the verifier rejects reading its uninitialised payload.
     #[inline(always)]
     pub fn series(self) -> SeriesRef {
         SeriesRef(self.0 >> Self::SERIES_SHIFT)

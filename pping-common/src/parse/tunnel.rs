@@ -212,8 +212,7 @@ fn gtp_u<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> Result<Inside, Untracke
         if words == 0 {
             return Err(Untracked::Malformed);
         }
-        // The last byte has the type of the next header. The verifier wants offsets that only count up.
-        // other.
+        // The last byte has the type of the next header. The verifier requires offsets that only grow.
         let end = O::bounded::<MAX_OFFSET>(offset + usize::from(words) * 4 - 2);
         [_, next] = bytes.read(end).ok_or(Untracked::Truncated)?;
         offset = end + 2;

@@ -18,12 +18,12 @@ pub(crate) fn take_sample(now: u64, plan: &MatchPlan, measured: &mut Measured) {
     measured.answered = plan.answers != 0;
     measured.to_this_host = plan.to_this_host != 0;
     if measured.has_sample {
-        let turned = plan.midpoint_at;
+        let midpoint_at = plan.midpoint_at;
         measured.sample = Sample {
             method: plan.method,
             identifier: plan.matched,
             rtt: now - since,
-            side_rtt: if turned >= since && turned <= now { now - turned } else { 0 },
+            side_rtt: if midpoint_at >= since && midpoint_at <= now { now - midpoint_at } else { 0 },
         };
     }
 }

@@ -247,7 +247,7 @@ struct Entry(Shared<Followed>);
 
 impl Entry {
     /// Calls `then` with the entry of a packet, if the packet is followed. An `Option` would not do: where it is `None`,
-    /// its payload does not exist for the verifier.
+    /// the verifier treats its payload as uninitialised.
     #[inline(always)]
     fn with(skb: u64, then: impl FnOnce(Self, Packet)) {
         let Some([one, other]) = Self::both(skb) else { return };

@@ -13,9 +13,8 @@ pub(super) type Visit<K, V> = unsafe extern "C" fn(*mut c_void, *const K, *mut V
 
 /// Calls `visit` for each element of a map.
 ///
-/// Only functions that are not inlined may contain walks, and each only walks through one map. The compiler would let
-/// several walks of one function end with the same instruction, and Linux before 6.10 refuses a walk that may be through
-/// one of two maps.
+/// Only functions that are not inlined may contain walks, and each only walks through one map: LLVM merges the tails of
+/// several loops, and Linux before 6.10 rejects an iteration whose map is not known statically.
 #[inline(always)]
 pub(super) fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
     // SAFETY: `map` has the keys and values of `visit`. The verifier checks the callback against them.

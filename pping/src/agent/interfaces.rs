@@ -249,11 +249,9 @@ impl Interfaces {
             let filters: Vec<_> = self.attached.values().flat_map(|it| it.attachment.filters()).collect();
             if !filters.is_empty() {
                 let look = move || {
-                    // Listing filters takes none.
+                    // Listing filters needs no capability.
                     if let Err(error) = capabilities::drop_all() {
-                        tracing::warn!(
-                            "looking for filters with capabilities that this does not take: {error}"
-                        );
+                        tracing::warn!("cannot drop capabilities before listing tc filters: {error}");
                     }
                     attach::lost(&filters)
                 };

@@ -107,7 +107,7 @@ options! {
         reload: restart!(max_flows),
     }
 
-    /// Let at most this many flows of each address family wait for echoes at a time
+    /// Maximum flows of each address family with pending timestamps
     ///
     /// A flow takes one of these when it records something, and gives it back after two seconds without packets if nothing is
     /// pending. What is not recorded for want of one is counted as `pping_recordings_skipped_total{reason="no_pending"}`.
@@ -202,7 +202,7 @@ options! {
         example: "true",
     }
 
-    /// Follow one packet in this many through its queue, in the mean, on each CPU; 0 follows none
+    /// Sample one packet in this many on each CPU, at random, for the time that it waits in a queue; 0 samples none
     ///
     /// Without queues, `--residence` is the time between two watched interfaces, which any kernel can tell.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = residence_every,
@@ -284,7 +284,7 @@ options! {
         example: r#""/var/lib/pping/rtt.hlog""#,
     }
 
-    /// Report the worst of each interval of --aggregate too: this many flows and groups, by RTT, inflation, retransmissions and bytes
+    /// With each interval of --aggregate, also report the worst N flows and groups by RTT, inflation, retransmissions and bytes
     ///
     /// Flows are ranked once a second, by their smoothed RTT, its distance from their lowest, the share of packets that were sent again,
     /// and the bytes since the second before. Groups are ranked by the 95th percentile in place of the smoothed RTT.
@@ -294,7 +294,7 @@ options! {
         example: "20",
     }
 
-    /// Count nothing as worst that has less evidence: packets of both ends of a flow, samples or packets of a group
+    /// Minimum packets of each end of a flow, or samples or packets of a group, before it is ranked among the worst
     #[arg(long, value_name = "N", default_value = "20", value_parser = evidence, help_heading = "Aggregating")]
     worst_evidence: u32 {
         reload: restart!(aggregation.worst_evidence),
@@ -357,7 +357,7 @@ options! {
         needs: ["listen", "otlp"],
     }
 
-    /// Compare RTTs with the lowest of this time, in metrics of inflation
+    /// Window of the baseline, the lowest RTT, for metrics of inflation
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time, help_heading = "Output")]
     baseline: Duration {
         capture: Rejected(NO_METRICS),
@@ -386,7 +386,7 @@ options! {
         example: r#""https://collector.example:4318""#,
     }
 
-    /// Push once in this time
+    /// Interval between two pushes
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = otlp_interval, help_heading = "Output")]
     otlp_interval: Duration {
         capture: Rejected(NO_METRICS),
@@ -396,7 +396,7 @@ options! {
 
     /// Send the headers in this file with each push: lines like `Authorization: Bearer ...`; SIGHUP reads it again
     ///
-    /// Others than its owner and group must not have access to it.
+    /// The file must not be accessible to others (mode 0640 or stricter).
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     otlp_headers: Option<PathBuf> {
         capture: Rejected(NO_METRICS),
@@ -414,7 +414,7 @@ options! {
         example: r#""/etc/pping/otlp-ca.pem""#,
     }
 
-    /// Choose the time that pushed counts are of
+    /// Aggregation temporality of what is pushed
     #[arg(long, value_enum, value_name = "KIND", default_value = "cumulative", help_heading = "Output")]
     otlp_temporality: Temporality {
         capture: Rejected(NO_METRICS),
@@ -422,7 +422,7 @@ options! {
         needs: ["otlp"],
     }
 
-    /// Take options that are not given here from this file, unless the environment has them
+    /// Read options from this file; the command line and the environment take precedence
     ///
     /// A file named here or by `PPING_CONFIG` is always read. Without one, /etc/pping/pping.toml is read if it exists and
     /// neither -i nor -r is given. SIGHUP reads it again.

@@ -329,10 +329,10 @@ pub enum Tunnel {
     GtpU,
 }
 
-/// The time that the counts of an export are of.
+/// Aggregation temporality (OpenTelemetry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Temporality {
-    /// All since pping started, as Prometheus wants it: an export that is lost takes no count with it
+    /// All since pping started, as Prometheus wants it: a lost export loses no counts
     Cumulative,
     /// Since the export before
     Delta,

@@ -30,8 +30,8 @@ const NAME: &str = "pping/filters";
 /// lease lasts for five seconds.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// How long it waits if the process that has the lock may be anything: it could be a pping of another user.
-const MAX_WAIT_FOR_STRANGERS: Duration = Duration::from_millis(100);
+/// How long it waits if the holder cannot be identified: it could be a pping of another user.
+const MAX_WAIT_UNKNOWN_HOLDER: Duration = Duration::from_millis(100);
 
 const INTERVAL: Duration = Duration::from_millis(2);
 
@@ -44,15 +44,15 @@ impl FilterLock {
     /// Waits for the lock. If another process does not give it back, or is no pping, filters are changed without the lock, and
     /// a warning says why.
     pub(super) fn acquire() -> Self {
-        static PATIENCE: Mutex<Patience> = Mutex::new(Patience::new());
+        static BUDGET: Mutex<WaitBudget> = Mutex::new(WaitBudget::new());
         // Held while waiting: attaching is the work of one thread.
-        let mut patience = PATIENCE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self { _socket: patience.acquire(NAME, is_trusted) }
+        let mut budget = BUDGET.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { _socket: budget.acquire(NAME, is_trusted) }
     }
 }
 
 /// How long this process has waited for the lock.
-struct Patience {
+struct WaitBudget {
     /// The time since it last had the lock, or since it began, that it spent waiting.
     waited: Duration,
     /// The process that has it, as far as known.
@@ -61,7 +61,7 @@ struct Patience {
     has_warned: bool,
 }
 
-impl Patience {
+impl WaitBudget {
     const fn new() -> Self {
         Self { waited: Duration::ZERO, holder: None, has_warned: false }
     }
@@ -88,12 +88,12 @@ impl Patience {
                 Err(_) => self.holder = None,
             }
             let is_trusted = self.holder.as_ref().is_some_and(&is_trusted);
-            let limit = if is_trusted { MAX_WAIT } else { MAX_WAIT_FOR_STRANGERS };
+            let limit = if is_trusted { MAX_WAIT } else { MAX_WAIT_UNKNOWN_HOLDER };
             self.waited = before + begun.elapsed();
             if self.waited >= limit {
                 match self.holder {
                     Some(holder) => self.warn(&Holder(&holder)),
-                    None => self.warn(&"a process has it, and does not say which"),
+                    None => self.warn(&"held by a process that cannot be identified"),
                 }
                 return None;
             }
@@ -117,7 +117,7 @@ struct Holder<'a>(&'a UnixCredentials);
 impl fmt::Display for Holder<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (pid, uid) = (self.0.pid(), self.0.uid());
-        write!(formatter, "process {pid} of user {uid} has it; end that process, unless it is a pping")
+        write!(formatter, "held by process {pid} (uid {uid}); stop it unless it is pping")
     }
 }
 
@@ -152,33 +152,33 @@ mod tests {
     }
 
     /// Fails to get the lock, whose holder is trusted or not. Returns how often it was tried.
-    fn attempts(patience: &mut Patience, name: &str, is_trusted: bool) -> u32 {
+    fn attempts(budget: &mut WaitBudget, name: &str, is_trusted: bool) -> u32 {
         let tried = Cell::new(0);
         let judge = |_: &UnixCredentials| {
             tried.set(tried.get() + 1);
             is_trusted
         };
-        assert!(patience.acquire(name, judge).is_none());
+        assert!(budget.acquire(name, judge).is_none());
         tried.get()
     }
 
     #[test]
     fn a_lock_is_waited_for_while_a_pping_has_it_but_not_for_ever() {
         let name = format!("pping/test-{}-own", std::process::id());
-        let mut patience = Patience::new();
-        let lock = patience.acquire(&name, is_trusted).unwrap();
+        let mut budget = WaitBudget::new();
+        let lock = budget.acquire(&name, is_trusted).unwrap();
         let others = thread::spawn({
             let name = name.clone();
-            move || Patience::new().acquire(&name, is_trusted).is_some()
+            move || WaitBudget::new().acquire(&name, is_trusted).is_some()
         });
         thread::sleep(20 * INTERVAL);
         drop(lock);
         assert!(others.join().unwrap());
         let _never = listen_to_few(&name);
-        assert!(patience.acquire(&name, is_trusted).is_none());
-        assert!(patience.waited >= MAX_WAIT && patience.has_warned);
+        assert!(budget.acquire(&name, is_trusted).is_none());
+        assert!(budget.waited >= MAX_WAIT && budget.has_warned);
         // The next filters do not wait again.
-        assert_eq!(attempts(&mut patience, &name, true), 1);
+        assert_eq!(attempts(&mut budget, &name, true), 1);
     }
 
     #[test]
@@ -186,11 +186,11 @@ mod tests {
         let name = format!("pping/test-{}-stranger", std::process::id());
         let _stranger = listen_to_few(&name);
         let said = Holder(&holder(&name).unwrap()).to_string();
-        assert!(said.starts_with(&format!("process {} of user ", std::process::id())), "{said}");
-        let mut patience = Patience::new();
-        assert!(attempts(&mut patience, &name, false) > 1, "it may be a pping");
-        assert!(patience.waited >= MAX_WAIT_FOR_STRANGERS && patience.has_warned);
-        patience.waited = MAX_WAIT_FOR_STRANGERS;
-        assert_eq!(attempts(&mut patience, &name, false), 1);
+        assert!(said.starts_with(&format!("held by process {} (uid ", std::process::id())), "{said}");
+        let mut budget = WaitBudget::new();
+        assert!(attempts(&mut budget, &name, false) > 1, "it may be a pping");
+        assert!(budget.waited >= MAX_WAIT_UNKNOWN_HOLDER && budget.has_warned);
+        budget.waited = MAX_WAIT_UNKNOWN_HOLDER;
+        assert_eq!(attempts(&mut budget, &name, false), 1);
     }
 }
