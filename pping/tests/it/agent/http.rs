@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpStream},
     time::Duration,
 };
@@ -32,7 +32,11 @@ pub(super) fn get(host: &Namespace, port: u16, path: &str, accept: &str) -> Opti
     // In HTTP/1.0 there are no chunks: the response ends with the connection.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\nAccept: {accept}\r\n\r\n").unwrap();
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    match stream.read_to_string(&mut answer) {
+        // A socket that stops listening resets the connections that wait to be accepted.
+        Err(error) if error.kind() == ErrorKind::ConnectionReset && answer.is_empty() => return None,
+        read => read.unwrap(),
+    };
     let (head, body) = answer.split_once("\r\n\r\n").expect("an HTTP response has a head");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
     let content_type = head
