@@ -141,7 +141,7 @@ pub const fn max_unproved(max_flows: u32, max_pending: u32) -> u32 {
 /// Segments without timestamps after which a flow counts as one without, if its SYN was not seen.
 pub const SEGMENTS_WITHOUT_TIMESTAMPS: u8 = 3;
 
-/// Segments of an end of a flow that are enough to miss its samples.
+/// Segments that an end of a flow must have sent for its timestamps to count as still. Fewer may well fit into one tick.
 pub const MANY_SEGMENTS: u64 = 4;
 
 /// Nanoseconds for which the clock behind an end's timestamps may stand still. Its ticks take at most one second (RFC 7323,

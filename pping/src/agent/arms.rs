@@ -25,7 +25,8 @@ const RARE: u64 = 64;
 /// The share of packets that pass both hooks from which on an interface has one arm: one in this many.
 const FORWARDED: u64 = 8;
 
-/// Samples between two arms that show that an interface is in the path. Nobody can forge them from one side.
+/// Samples between two arms that show that an interface is in the path. They cannot be forged from one side, but flows whose
+/// packets pass both hooks give some, too: see [`HARDLY_FORWARDED`].
 const SAMPLES: u64 = 64;
 
 /// The share of packets that pass both hooks below which that is so: one in this many.
