@@ -436,14 +436,15 @@ impl Model {
         }
         let (number, other_window) = (segment.acknowledgement, window(own.window_shift.unwrap_or(0)));
         let Some(highest) = other.highest.filter(|_| segment.flags.ack()) else { return true };
-        let confirmed = other.outside.filter(|&end| is_near(unknown, end, number));
-        if let Some(end) = confirmed.filter(|_| is_newer(number, highest)) {
+        let comes_next =
+            own.highest.is_none_or(|highest| is_near((0x1_0000, 0x1_0000), highest, segment.sequence));
+        let is_confirmed = other.outside.is_some_and(|end| is_near(unknown, end, number));
+        let is_taken = is_near(other_window, highest, number) || is_confirmed && comes_next;
+        if is_taken && is_confirmed && is_newer(number, highest) {
             self.miss();
-            self.ends[1 - from].highest = Some(if is_newer(end, number) { end } else { number });
-        } else if confirmed.is_none() && !is_near(other_window, highest, number) {
-            return false;
+            self.ends[1 - from].highest = Some(number);
         }
-        true
+        is_taken
     }
 
     /// Begins and ends connections.

@@ -32,10 +32,11 @@ W1. A segment with neither SYN nor RST is refused if the other endpoint has sent
     where that is not known, no number is outside. If the latest SYNs of both endpoints had the window scale option (kind 3),
     it is 65,536, shifted by the receiver's shift (14 if it is more), ahead and behind; otherwise 2^24 ahead and 2^30 behind.
     A refused segment advances the clock, but nothing else: it does not count for rules 24 and 25, either.
-W2. The end of the latest segment that W1 refused is remembered for each direction, unless it is 0. A segment that is not
-    refused for its own number is taken if its ACK number is at most 2^24 ahead of the other's remembered end, and at most 2^30
-    behind. If the ACK number is newer than the other's highest end, packets were missed, with all that rule 25 says of it,
-    and the other's highest end is the newer of that ACK number and the remembered end.
+W2. The end of the latest segment that W1 refused is remembered for each direction, unless it is 0. An ACK number confirms that
+    end if it is at most 2^24 ahead of it, and at most 2^30 behind. A segment whose ACK number does is taken if its own number is
+    at most 65,536 from its sender's highest end, if that is known. If a segment that is taken has such an ACK number, and it is
+    newer than the other's highest end, packets were missed, with all that rule 25 says of it, and the ACK number is the other's
+    highest end.
 
 With or without timestamps
 T1. The kind of a flow is unknown at first, and again when a SYN begins a new connection. Each segment without RST may
@@ -90,6 +91,8 @@ SAME_NUMBER_AFTER = 10 * SECOND
 RST_WITHIN = 65_536
 # How far numbers may be ahead and behind, if windows are not known.
 WINDOW_UNKNOWN = (2**24, 2**30)
+# Rule W2: how far the number of a segment may be that confirms another.
+NEXT = (2**16, 2**16)
 MOST_SHIFT = 14
 # Rule T1a: by how many ticks a TSval may advance at any time, and in how many nanoseconds by one more.
 LEAP, NANOSECONDS_A_TICK = 2**21, 512
@@ -173,6 +176,10 @@ class Direction:
     def is_confirmed(self, number):
         """Whether an ACK number confirms what is outside of the window: rule W2."""
         return self.outside_end is not None and is_inside(WINDOW_UNKNOWN, self.outside_end, number)
+
+    def comes_next(self, segment):
+        """Whether a segment may confirm what the other end sent: rule W2."""
+        return self.ends.highest is None or is_inside(NEXT, self.ends.highest, segment.sequence)
 
     def end_handshake(self):
         """Ends a leg (H3), and forgets a refused SYN (8b)."""
@@ -267,7 +274,7 @@ class Connection(Flow):
             highest is None
             or not segment.is_ack()
             or is_inside(other.window(own), highest, number)
-            or other.is_confirmed(number)
+            or own.comes_next(segment) and other.is_confirmed(number)
         )
         if not is_inside_own or not is_inside_other:
             own.outside_end = segment.end() or None
@@ -282,8 +289,7 @@ class Connection(Flow):
             return
         if is_newer(number, highest) and other.is_confirmed(number):
             self.miss()
-            end = other.outside_end
-            other.ends.highest = end if is_newer(end, number) else number
+            other.ends.highest = number
 
     def is_over_with(self, packet, methods):
         """Whether a packet begins a new connection: rules 8 and 8a."""

@@ -68,8 +68,15 @@ def check_way_back():
     check_all("an ACK confirms it", confirmed, *MEASURED, ("tcp-seq", "b", far + 300, 9))
     forged = from_b(1010, ACK, 5001 + HALF, 0, far + 100)
     check_all("an ACK that does not fit does not", [*away, forged, *back[:1]], *MEASURED)
+    near = from_b(1010, ACK, 5001 + 65_537, 0, far + 100)
+    check_all("nor does one that would fit a large window only", [*away, near, *back[:1]], *MEASURED)
     other = from_b(1010, ACK, 5001, 0, (far + HALF) % 2**32)
     check_all("an ACK for something else does not", [*away, other, *back[:1]], *MEASURED)
+    # The answer to a segment that was missed, and a place that nobody reached.
+    forged, missed = from_a(1000, ACK, 1101 + 300 * 2**20, 10, 5001), from_b(1010, ACK, 5001, 0, 1201)
+    later = [from_a(1100, ACK, 1201 + 100 * number, 100, 5001) for number in range(3)]
+    answered = from_b(1120, ACK, 5001, 0, 1501)
+    check_all("the ACK decides", [*shake(), DATA, ECHO, forged, missed, *later, answered], *MEASURED, ("tcp-seq", "b", 1501, 20))
 
 
 def check_leaps():

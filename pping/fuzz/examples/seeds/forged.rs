@@ -8,6 +8,8 @@ const FORGED: u8 = 1;
 const HIGH: u8 = 2;
 /// A forged segment without timestamps.
 const BARE: u8 = 8;
+/// An honest segment that the observer misses.
+const MISSED: u8 = 4;
 
 const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
@@ -70,6 +72,7 @@ fn lies() -> Vec<(&'static str, Vec<Record>)> {
         ("nothing", Vec::new()),
         ("far", vec![forged(0, ACK, [FAR, 0, 1, 0]), forged(HIGH | BARE, ACK, [FAR, 0, 0, 0])]),
         ("clock", vec![forged(0, ACK, [0, FAR, 1 << 30, 0]), forged(0, ACK, [0, FAR, 3 << 30, 0])]),
+        ("missed", vec![forged(HIGH, ACK, [300 << 20, 0, 0, 0]), honest(HIGH | MISSED, 100, MS)]),
         ("rst", vec![forged(HIGH, RST, [FAR, FAR, 0, 0]), forged(HIGH, RST | ACK, [FAR, FAR, 0, 0])]),
         ("syn", vec![forged(HIGH, SYN, [FAR, 0, 1, 0]), forged(HIGH, SYN | ACK, [FAR, FAR, 1, 0])]),
     ]

@@ -1,4 +1,4 @@
-//! Two ends that talk as endpoints do: in order and without loss.
+//! Two ends that talk as endpoints do, in order and without loss. An observer may miss some of what they send.
 
 use pping_common::{
     flow::Endpoint,
@@ -10,6 +10,9 @@ use super::input::{ACK, PSH, SYN, empty};
 
 /// Nanoseconds in a tick of the ends' clocks.
 const TICK: u64 = 1_000_000;
+
+/// The most bytes that an observer may miss.
+pub(super) const MISSED: u32 = 1 << 15;
 
 /// What an end has sent and heard.
 #[derive(Clone, Copy)]
@@ -81,14 +84,19 @@ impl Connection {
     pub(super) fn fits(&self, from: Endpoint, segment: &Segment) -> bool {
         let (own, other) = (self.ends[from as usize], self.ends[from.other() as usize]);
         let flags = segment.flags;
+        let is_about = |next, number| is_within(next, number, RST_WITHIN + MISSED, RST_WITHIN + MISSED);
         if flags.rst() {
-            return is_within(own.next, segment.sequence, RST_WITHIN, RST_WITHIN)
-                || is_within(own.begin, segment.sequence, RST_WITHIN, RST_WITHIN)
-                || is_within(other.next, segment.acknowledgement, RST_WITHIN, RST_WITHIN);
+            return is_about(own.next, segment.sequence)
+                || is_about(own.begin, segment.sequence)
+                || is_about(other.next, segment.acknowledgement);
         }
         if flags.syn() {
-            let acknowledges = is_within(other.next, segment.acknowledgement, RST_WITHIN, RST_WITHIN);
+            let acknowledges = is_about(other.next, segment.acknowledgement);
             return segment.sequence == own.begin || flags.ack() && acknowledges;
+        }
+        // What comes next can confirm what is outside of the other end's window.
+        if is_about(own.next, segment.sequence) {
+            return true;
         }
         self.is_in_window(from, segment.sequence)
             && (!flags.ack() || self.is_in_window(from.other(), segment.acknowledgement))
@@ -102,7 +110,7 @@ impl Connection {
         } else {
             [1 << (15 + receiver.scale); 2]
         };
-        is_within(own.next, number, ahead, behind)
+        is_within(own.next, number, ahead + MISSED, behind + MISSED)
     }
 }
 

@@ -9,7 +9,7 @@ use pping_common::{
 
 use super::{
     Packet,
-    honest::{Connection, End},
+    honest::{Connection, End, MISSED},
 };
 
 /// Bytes before the packets: what is measured, the sides, the window scales, padding, and four numbers with which sequences
@@ -44,6 +44,8 @@ pub(super) struct Input<'a> {
 pub(super) struct Event {
     pub(super) packet: Packet,
     pub(super) is_forged: bool,
+    /// Whether the observer misses it.
+    pub(super) is_missed: bool,
 }
 
 impl<'a> Input<'a> {
@@ -72,15 +74,18 @@ impl<'a> Input<'a> {
     }
 
     pub(super) fn events(&self) -> impl Iterator<Item = Event> + use<'_> {
-        let mut now = SECOND;
+        let (mut now, mut missed) = (SECOND, 0);
         let mut connection = self.connection.clone();
         self.records.iter().filter_map(move |&[what, flags, size, step, numbers @ ..]| {
             now += u64::from(step & 31) * STEPS[usize::from(step >> 5)];
             let from = endpoint(what & 2 != 0);
             if what & 1 == 0 {
+                let is_missed =
+                    what & 4 != 0 && connection.has_numbers() && missed + u32::from(size) < MISSED;
+                missed += if is_missed { u32::from(size) } else { 0 };
                 let (from, transport) = connection.next(from, size.into(), now);
                 let packet = Packet { from, hook: hook(from), now, transport };
-                return Some(Event { packet, is_forged: false });
+                return Some(Event { packet, is_forged: false, is_missed });
             }
             let [own, other] = [connection.ends[from as usize], connection.ends[from.other() as usize]];
             let [sequence, acknowledgement, tsval, tsecr] = words(&numbers);
@@ -101,7 +106,7 @@ impl<'a> Input<'a> {
                 return None;
             }
             let packet = Packet { from, hook: self.attacker, now, transport };
-            Some(Event { packet, is_forged: true })
+            Some(Event { packet, is_forged: true, is_missed: false })
         })
     }
 }

@@ -114,6 +114,39 @@ fn one_end_alone_cannot_say_where_a_direction_continues() {
 }
 
 #[test]
+fn the_acknowledgement_says_where_a_direction_continues() {
+    for has_timestamps in BOTH {
+        let mut connection = Connection::with_scales(has_timestamps, [8, 8]);
+        connection.exchange();
+        let next = connection.next;
+        // A forged number, then an honest segment that is missed, but not its ACK.
+        let forged = bare(ACK | PSH, next.wrapping_add(300 << 20), 1, 9_001);
+        assert!(connection.talk.low(connection.ms, forged).is_refused);
+        connection.talk.high(connection.ms + 10, bare(ACK, 9_001, 0, next.wrapping_add(100)));
+        assert_eq!(connection.talk.flow.hot.direction(Endpoint::Low).sequence_end, next.wrapping_add(100));
+        connection.next = next.wrapping_add(100);
+        let outcomes = [connection.exchange(), connection.exchange()];
+        assert_eq!(rtts(&outcomes[1]), [(by_data(has_timestamps), 20)]);
+        assert_eq!(connection.talk.flow.events.map(|events| events.retransmissions), [0, 0]);
+    }
+}
+
+#[test]
+fn a_number_that_only_fits_a_large_window_does_not_confirm() {
+    for scales in [[0, 0], [9, 9]] {
+        let mut connection = Connection::with_scales(false, scales);
+        let far = 1_101 + (200 << 20);
+        for (number, is_refused) in
+            [(9_001 + 65_537, true), (9_001_u32.wrapping_sub(65_537), true), (9_001, false)]
+        {
+            assert!(connection.talk.low(200, bare(ACK | PSH, far, 100, 9_001)).is_refused);
+            let ack = bare(ACK, number, 0, far + 100);
+            assert_eq!(connection.talk.high(210, ack).is_refused, is_refused, "{scales:?} {number}");
+        }
+    }
+}
+
+#[test]
 fn refused_segments_leave_no_trace_but_where_they_ended() {
     let mut connection = Connection::with_scales(true, [8, 8]);
     let mut before = connection.talk.flow;
