@@ -177,14 +177,17 @@ impl<A: Flows> FlowRef<A> {
         traffic
     }
 
-    /// Notes a sweep for an endpoint. `has_counted` says whether any of its packets counted since the one before.
+    /// Notes a sweep. `have_counted` says of which endpoints packets counted since the one before.
     #[inline(always)]
-    pub(crate) fn sweep_hook(self, endpoint: Endpoint, has_counted: bool) {
-        let latest = self.hot().at(field!(Hot, latest)).of(endpoint);
-        let before = latest.read();
-        let (after, moves) = before.swept(has_counted);
-        if after != before {
-            latest.write(after);
+    pub(crate) fn sweep_hooks(self, have_counted: [bool; 2]) {
+        let latest = self.hot().at(field!(Hot, latest));
+        let before = [latest.of(Endpoint::Low).read(), latest.of(Endpoint::High).read()];
+        let have_sent = [Endpoint::Low, Endpoint::High].map(|endpoint| self.traffic(endpoint).read() != 0);
+        let (after, moves) = Latest::sweep(before, have_counted, have_sent);
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            if endpoint.of(&after) != endpoint.of(&before) {
+                latest.of(endpoint).write(*endpoint.of(&after));
+            }
         }
         if moves {
             // Packets that would have counted were left out before.

@@ -15,7 +15,7 @@ use crate::{
 /// Where an interface forwards to itself, as on a router with one arm or a trunk of VLANs, each packet passes both of its
 /// hooks. So an endpoint is bound to the hook that its first packet passed, and its packets at the other hook are copies:
 /// they change nothing. An endpoint may move to the other hook, as if a route changes: then its packets pass only that one
-/// (see [`Latest::swept`]).
+/// (see [`Latest::sweep`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Latest(pub u8);
@@ -27,7 +27,7 @@ impl Latest {
     pub const NONE: Self = Self(0);
 
     const DIRECTION: u8 = 1;
-    /// Set if packets passed the other hook since the last sweep.
+    /// Set if packets passed the other hook, until a sweep finds that others count.
     const ELSEWHERE: u8 = 2;
 
     /// Creates it for a packet with this traffic class byte that passed in `direction`, the number of a [`Direction`].
@@ -60,13 +60,23 @@ impl Latest {
         (self.0 ^ packet.0) & Self::DIRECTION != 0
     }
 
-    /// Returns what follows from a sweep, and whether the endpoint moves to the other hook: it does if all packets since
-    /// the sweep before passed that one. `has_counted` says whether any passed its own.
+    /// Returns what follows from a sweep for both endpoints of a flow, and whether any moves to the other hook. An endpoint
+    /// leaves its hook if packets passed only the other one: `have_counted` says whose packets passed their own since the
+    /// sweep before. But if the endpoints are at different hooks, they move only together. Else packets with a false
+    /// source would move one that is idle. `have_sent` says whose packets ever counted.
+    // Numbers instead of conditions: the verifier follows each branch.
     #[inline(always)]
-    pub fn swept(self, has_counted: bool) -> (Self, bool) {
-        let moves = self.0 & Self::ELSEWHERE != 0 && !has_counted;
-        let direction = if moves { Self::DIRECTION } else { 0 };
-        (Self((self.0 & !Self::ELSEWHERE) ^ direction), moves)
+    pub fn sweep(both: [Self; 2], have_counted: [bool; 2], have_sent: [bool; 2]) -> ([Self; 2], bool) {
+        let [low, high] = both.map(|latest| latest.0);
+        let leaves = |latest: u8, has_counted: bool| latest >> 1 & 1 & u8::from(!has_counted);
+        let (low_leaves, high_leaves) = (leaves(low, have_counted[0]), leaves(high, have_counted[1]));
+        let are_apart = (low ^ high) & u8::from(have_sent[0] & have_sent[1]);
+        let waits = are_apart & (low_leaves ^ high_leaves);
+        let after = |latest: u8, leaves: u8| {
+            Self((latest & !Self::ELSEWHERE | (leaves & waits) << 1) ^ leaves & !waits)
+        };
+        let moves = (low_leaves | high_leaves) & !waits & 1 != 0;
+        ([after(low, low_leaves), after(high, high_leaves)], moves)
     }
 
     /// The differentiated services codepoint (RFC 2474).
@@ -508,10 +518,11 @@ impl Hot {
         number == Segment::NUMBER && low != high && is_established
     }
 
-    /// Notes that a sweep came after packets of an endpoint. `has_counted` says whether any of them counted.
-    pub fn sweep_hook(&mut self, endpoint: Endpoint, has_counted: bool) {
-        let (latest, moves) = self.latest(endpoint).swept(has_counted);
-        *endpoint.of_mut(&mut self.latest) = latest;
+    /// Notes a sweep. `have_counted` says of which endpoints packets counted since the one before.
+    pub fn sweep_hooks(&mut self, have_counted: [bool; 2]) {
+        let moves;
+        (self.latest, moves) =
+            Latest::sweep(self.latest, have_counted, self.traffic.map(|traffic| traffic != 0));
         // Packets that would have counted were left out before.
         self.contended |= u8::from(moves);
     }

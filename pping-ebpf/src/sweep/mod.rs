@@ -321,8 +321,7 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     launder(scratch);
     // What was sent before an endpoint moves to another hook counts where it passed.
     flow.hot().load_to(&mut scratch.hot);
-    flow.sweep_hook(Endpoint::Low, scratch.low.packets != 0);
-    flow.sweep_hook(Endpoint::High, scratch.high.packets != 0);
+    flow.sweep_hooks([scratch.low.packets != 0, scratch.high.packets != 0]);
     launder(scratch);
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;

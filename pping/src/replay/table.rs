@@ -5,7 +5,7 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    flow::{Address, Endpoint, Facts, Flow, FlowKey, Ipv4, Ipv6},
+    flow::{Address, Facts, Flow, FlowKey, Ipv4, Ipv6},
     limits::SECOND,
 };
 
@@ -35,10 +35,7 @@ impl Entry {
     pub(super) fn touch(&mut self, number: u8, now: u64, second: u64) {
         if self.last_seen != second {
             // The kernel programs sweep once a second.
-            for endpoint in [Endpoint::Low, Endpoint::High] {
-                let has_counted = std::mem::take(&mut self.has_counted[endpoint as usize]);
-                self.flow.hot.sweep_hook(endpoint, has_counted);
-            }
+            self.flow.hot.sweep_hooks(std::mem::take(&mut self.has_counted));
         }
         self.last_seen = second;
         if self.newest.saturating_sub(now) > SETBACK {

@@ -22,8 +22,9 @@ Hooks
 24. A capture may say for each packet whether it came in or went out. The first such packet binds its sender to that
     direction in a flow. Later packets of that sender in the other direction are copies: they are packets of the flow
     and advance the clock, but nothing else. A packet that does not say ends the binding, and is no copy.
-25. If all packets that a sender had in a flow in one second of the clock (rule 13) were copies, it is bound to the other
-    direction from the next second on in which the flow has a packet. Then all pending recordings of the flow are
+25. A sender leaves its direction if it had copies in a flow, and no other packet in the last second of the clock (rule 13)
+    in which the flow had one, nor since a copy. From the next second on in which the flow has a packet, it is bound to the other
+    direction; but if both senders are bound, to different directions, this waits until both leave. Then all pending recordings of the flow are
     dropped, as after packets that were missed, and legs of handshakes end; the next TSval of a direction may not be the
     first of its tick (rule 15).
 26. With two arms, the ends of a flow are on different sides. A packet whose sender is bound to the same direction as the
@@ -126,16 +127,19 @@ class Hooks:
         self.bound = {}
         # The senders that ever had a copy.
         self.forwarded = set()
-        # The senders that had packets in this second, and those that had copies.
+        # The senders that had packets in this second, and those that had copies and may leave.
         self.counted, self.copied = set(), set()
 
     def move(self):
         """Begins a second. Returns whether any sender moves."""
-        moved = self.copied - self.counted
-        for source in moved:
-            self.bound[source] = not self.bound[source]
+        leaving = self.copied - self.counted
         self.counted, self.copied = set(), set()
-        return bool(moved)
+        if len(leaving) == 1 and len(set(self.bound.values())) == 2:
+            self.copied = leaving
+            return False
+        for source in leaving:
+            self.bound[source] = not self.bound[source]
+        return bool(leaving)
 
     def is_copy(self, packet):
         bound = self.bound.get(packet.source)

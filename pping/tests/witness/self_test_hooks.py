@@ -73,6 +73,14 @@ def check_moves():
         + [at(OUT, request(2_000, 1, 3)), at(IN, reply(2_020, 1, 3)), at(IN, reply(2_021, 1, 2))],
         ("icmp-echo", "b", 2, 1_020),
     )
+    apart = [at(OUT, request(0, 1, 0)), at(IN, reply(20, 1, 0))]
+    sample = ("icmp-echo", "b", 0, 20)
+    forged = [at(IN, request(1_000 * second, 1, 9)) for second in range(1, 5)]
+    later = [at(OUT, request(5_000, 1, 1)), at(IN, reply(5_030, 1, 1))]
+    check_all("one end alone does not move to the other's side", [*apart, *forged, *later], sample, ("icmp-echo", "b", 1, 30))
+    moved = [at(IN, request(1_000, 1, 1)), at(OUT, reply(2_020, 1, 1))]
+    there = [at(IN, request(3_000, 1, 2)), at(OUT, reply(3_040, 1, 2))]
+    check_all("both do, not in the same second", [*apart, *moved, *there], sample, ("icmp-echo", "b", 2, 40))
 
 
 def check_arms():

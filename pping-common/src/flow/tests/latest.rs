@@ -256,7 +256,7 @@ fn many_packets_may_pass_one_hook_before_their_copies_pass_the_other() {
 #[test]
 fn an_endpoint_moves_once_all_packets_of_a_second_pass_the_other_hook() {
     let mut flow = Flow::EMPTY;
-    let sweep = |flow: &mut Flow, has_counted| flow.hot.sweep_hook(Endpoint::Low, has_counted);
+    let sweep = |flow: &mut Flow, has_counted| flow.hot.sweep_hooks([has_counted, false]);
     flow.count(Endpoint::Low, &data(1_000, 1), 0, 0);
     // It was here as well in this second.
     flow.count(Endpoint::Low, &data(1_100, 2), 0, 1);
@@ -271,6 +271,46 @@ fn an_endpoint_moves_once_all_packets_of_a_second_pass_the_other_hook() {
     assert_eq!(flow.hot.contended, 1, "what is pending may have been echoed unseen");
     assert!(is_new(flow.count(Endpoint::Low, &data(1_300, 4), 0, 1)));
     assert_eq!(flow.count(Endpoint::Low, &data(1_300, 4), 0, 0).progress, Progress::Elsewhere);
+}
+
+#[test]
+fn endpoints_at_different_hooks_move_only_together() {
+    let start = || {
+        let mut flow = Flow::EMPTY;
+        flow.count(Endpoint::Low, &data(1_000, 1), 0, 0);
+        flow.count(Endpoint::High, &data(5_000, 1), 0, 1);
+        flow
+    };
+    let directions =
+        |flow: &Flow| [Endpoint::Low, Endpoint::High].map(|end| flow.hot.latest(end).direction());
+    let mut flow = start();
+    flow.hot.sweep_hooks([true; 2]);
+    for second in 0..10 {
+        // Somebody beside the high endpoint sends in the name of the low one, which is idle.
+        flow.count(Endpoint::Low, &data(1_100, 2), 0, 1);
+        flow.hot.sweep_hooks([false; 2]);
+        assert_eq!((directions(&flow), flow.hot.contended), ([0, 1], 0), "{second}");
+    }
+    assert!(is_new(flow.count(Endpoint::Low, &data(1_100, 3), 0, 0)));
+    flow.hot.sweep_hooks([true, false]);
+    // A route changes. The endpoints need not send in the same second.
+    for (from, hook) in [(Endpoint::Low, 1), (Endpoint::High, 0)] {
+        assert_eq!(directions(&flow), [0, 1]);
+        assert_eq!(flow.count(from, &data(1_200, 4), 0, hook).progress, Progress::Elsewhere);
+        flow.hot.sweep_hooks([false; 2]);
+    }
+    assert_eq!((directions(&flow), flow.hot.contended), ([1, 0], 1));
+}
+
+#[test]
+fn endpoints_at_one_hook_move_apart() {
+    let mut flow = Flow::EMPTY;
+    for from in [Endpoint::Low, Endpoint::High] {
+        flow.count(from, &data(1_000, 1), 0, 1);
+    }
+    flow.count(Endpoint::Low, &data(1_100, 1), 0, 0);
+    flow.hot.sweep_hooks([false, true]);
+    assert_eq!([Endpoint::Low, Endpoint::High].map(|end| flow.hot.latest(end).direction()), [0, 1]);
 }
 
 #[test]
