@@ -23,6 +23,14 @@ pub trait Bytes {
     fn frame_len(&self) -> usize;
 }
 
+/// Returns how many of `len` bytes at `offset` the whole frame has: a header may claim more.
+#[inline(always)]
+pub(crate) fn present<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> u32 {
+    // Without a branch, which the verifier would follow: the first is `len - left` if that is positive, else 0.
+    let missing = (offset + len).saturating_sub(bytes.frame_len());
+    len.saturating_sub(missing) as u32
+}
+
 /// Returns the `N` bytes of `bytes` that start at `at`.
 #[inline(always)]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {

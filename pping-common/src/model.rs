@@ -133,7 +133,8 @@ struct End {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Request {
     sender: usize,
-    sequence: u32,
+    /// Its sequence number, and the digest of its data.
+    number: (u16, u16),
     since: u64,
 }
 
@@ -246,16 +247,17 @@ impl Model {
     pub fn packet(&mut self, from: Endpoint, packet: &Transport, now: u64) -> Found {
         let from = from as usize;
         let mut found = Found::default();
-        let sequence = u32::from(packet.echo.sequence);
+        let (sequence, data) = (packet.echo.sequence, packet.echo.data);
+        let number = (sequence, data);
         match packet.kind {
             Kind::Tcp => self.segment(from, &packet.segment, now, &mut found),
             Kind::Echo if packet.echo.is_reply => {
-                if let Some(request) = self.take_request(1 - from, sequence) {
+                if let Some(request) = self.take_request(1 - from, number) {
                     found.answered += 1;
                     self.answer(request, now, &mut found);
                 }
             }
-            Kind::Echo if self.is_timed(from) => self.request(from, sequence, now, &mut found),
+            Kind::Echo if self.is_timed(from) => self.request(from, number, now, &mut found),
             Kind::Echo => found.to_this_host += 1,
             Kind::Dns | Kind::Quic => {}
         }
@@ -263,31 +265,30 @@ impl Model {
     }
 
     /// Removes a pending request.
-    fn take_request(&mut self, sender: usize, sequence: u32) -> Option<Request> {
-        let is_it = |request: &mut Request| (request.sender, request.sequence) == (sender, sequence);
+    fn take_request(&mut self, sender: usize, number: (u16, u16)) -> Option<Request> {
+        let is_it = |request: &mut Request| (request.sender, request.number) == (sender, number);
         self.latest.iter_mut().chain(&mut self.kept).find_map(|request| request.take_if(is_it))
     }
 
     /// Takes the sample of a request, unless its distance from the request of the latest sample is too short.
-    fn answer(&mut self, Request { sender, sequence, since }: Request, now: u64, found: &mut Found) {
+    fn answer(&mut self, Request { sender, number, since }: Request, now: u64, found: &mut Found) {
         let end = &mut self.ends[sender];
         let may_give = end
             .recorded_at
             .is_none_or(|sampled_at| end.is_apart(&self.rules, since.min(sampled_at), since.max(sampled_at)));
         if since <= now && may_give {
             end.recorded_at = end.recorded_at.max(Some(since));
-            end.sample(Method::IcmpEcho, sequence, since, now, found);
+            end.sample(Method::IcmpEcho, number.0.into(), since, now, found);
         }
     }
 
-    /// Records an echo request among the latest, unless a request with the same number is pending: then neither waits, unless
+    /// Records an echo request among the latest, unless a request with the same number and data is pending: then neither waits, unless
     /// the second is a copy. The oldest of the latest may have to make room, and is then kept, if there is room for it.
-    fn request(&mut self, sender: usize, sequence: u32, now: u64, found: &mut Found) {
+    fn request(&mut self, sender: usize, number: (u16, u16), now: u64, found: &mut Found) {
         let mut waiting = self.latest.iter().chain(&self.kept).flatten();
-        if let Some(before) = waiting.find(|request| (request.sender, request.sequence) == (sender, sequence))
-        {
+        if let Some(before) = waiting.find(|request| (request.sender, request.number) == (sender, number)) {
             if before.since <= now.saturating_sub(self.rules.copy_within) {
-                self.take_request(sender, sequence);
+                self.take_request(sender, number);
                 found.not_awaited += 1;
             }
             return;
@@ -298,7 +299,7 @@ impl Model {
             (0..PENDING_PER_DIRECTION).min_by_key(since).unwrap_or(0)
         };
         let place = oldest(&self.latest);
-        let Some(pushed) = self.latest[place].replace(Request { sender, sequence, since: now }) else {
+        let Some(pushed) = self.latest[place].replace(Request { sender, number, since: now }) else {
             return;
         };
         let sampled_at = [self.ends[0].recorded_at, self.ends[1].recorded_at];

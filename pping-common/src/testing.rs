@@ -11,7 +11,10 @@ pub(crate) use conversation::{
 };
 pub(crate) use frames::{Network, Tcp, echo, ethernet, extension};
 
-use crate::parse::{Decap, Frame, LinkType, Scope, Untracked, Vlan};
+use crate::{
+    bytes::Captured,
+    parse::{Decap, Frame, LinkType, Scope, Untracked, Vlan},
+};
 
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
@@ -37,6 +40,13 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Frame, Untracked> {
 pub(crate) fn parse_on(bytes: &[u8], link: LinkType) -> Result<Frame, Untracked> {
     let mut frame = Frame::EMPTY;
     frame.parse(bytes, link, Vlan::NONE, Decap::NONE, &Scope::ALL).map(|()| frame)
+}
+
+/// Parses a frame of which a capture has kept the first `len` bytes.
+pub(crate) fn parse_prefix(bytes: &[u8], len: usize, link: LinkType) -> Result<Frame, Untracked> {
+    let captured = Captured { bytes: &bytes[..len], frame_len: bytes.len() };
+    let mut frame = Frame::EMPTY;
+    frame.parse(&captured, link, Vlan::NONE, Decap::NONE, &Scope::ALL).map(|()| frame)
 }
 
 /// Parses a frame, and returns it even if it is not measured.

@@ -1,9 +1,11 @@
 //! Echo requests and replies of ICMP (RFC 792) and `ICMPv6` (RFC 4443, 4).
 
-use super::class::Untracked;
-use crate::bytes::Bytes;
+use super::{class::Untracked, digest::mix};
+use crate::bytes::{Bytes, present};
 
 const HEADER: usize = 8;
+/// Bytes of data that tell replies apart. The `ping` of Linux has the time of the request there.
+const COMPARED: usize = 16;
 
 /// An echo request or reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +16,14 @@ pub struct Echo {
     pub sequence: u16,
     /// Whether it is a reply.
     pub is_reply: bool,
-    /// Bytes of data after the header.
+    /// A digest (15 bits) of the first bytes of the data, which a reply must return (RFC 1122, 3.2.2.6); 0 if there are fewer.
+    pub data: u16,
+    /// Bytes of data after the header, by the IP header, but no more than the frame has.
     pub payload: u32,
 }
 
 impl Echo {
-    pub(super) const EMPTY: Self = Self { id: 0, sequence: 0, is_reply: false, payload: 0 };
+    pub(super) const EMPTY: Self = Self { id: 0, sequence: 0, is_reply: false, data: 0, payload: 0 };
 }
 
 #[inline(always)]
@@ -62,7 +66,15 @@ fn parse<O: Bytes + ?Sized>(
         id: u16::from_be_bytes([id_high, id_low]),
         sequence: u16::from_be_bytes([sequence_high, sequence_low]),
         is_reply: kind == reply,
-        payload: payload as u32,
+        data: if payload < COMPARED { 0 } else { bytes.read(offset + HEADER).map_or(0, digest) },
+        payload: present(bytes, offset + HEADER, payload),
     };
     Ok(())
+}
+
+/// Returns a digest of the data's first bytes.
+#[inline(always)]
+fn digest(data: [u8; COMPARED]) -> u16 {
+    let data = u128::from_be_bytes(data);
+    (mix(mix(0, (data >> 64) as u64), data as u64) >> 49) as u16
 }

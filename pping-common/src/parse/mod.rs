@@ -5,6 +5,7 @@
 
 mod address;
 mod class;
+mod digest;
 mod dns;
 mod fast_path;
 mod frame;

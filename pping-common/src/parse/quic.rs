@@ -1,6 +1,6 @@
 //! QUIC packets, as far as the invariants (RFC 8999) and the first byte describe them.
 
-use super::class::Untracked;
+use super::{class::Untracked, digest::mix};
 use crate::bytes::Bytes;
 
 /// Bytes of the shortest packet: one of header, and those that header protection needs for its sample (RFC 9001, 5.4.2).
@@ -231,15 +231,4 @@ fn digest(words: [u64; 3], len: usize) -> u32 {
     digest = mix(digest, words[2] & masks[2]);
     let digest = (digest >> 32) as u32 | 1;
     if len == 0 { 0 } else { digest }
-}
-
-/// Adds 64 bits to a digest. It needs no key: IDs are compared with those that the same two hosts sent, and an attacker who does
-/// not know such an ID does not know its digest.
-#[inline(always)]
-fn mix(digest: u64, bits: u64) -> u64 {
-    /// An odd number without a pattern: 2^64 divided by the golden ratio.
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let product = (digest ^ bits).wrapping_mul(FACTOR);
-    // The high half of a product is its best.
-    product ^ product >> 32
 }

@@ -6,7 +6,10 @@ use super::{
     quic::{self, Quic},
     scope::Scope,
 };
-use crate::{bytes::Bytes, method::Method};
+use crate::{
+    bytes::{Bytes, present},
+    method::Method,
+};
 
 const HEADER: usize = 8;
 
@@ -17,7 +20,7 @@ pub struct Datagram {
     pub source_port: u16,
     /// Destination port.
     pub destination_port: u16,
-    /// Bytes of payload, by the IP header.
+    /// Bytes of payload, by the IP header, but no more than the frame has.
     pub payload: u32,
     /// The DNS message, if it is one.
     pub dns: Dns,
@@ -51,7 +54,7 @@ pub(super) fn parse<O: Bytes + ?Sized>(
     let payload = len.checked_sub(HEADER).ok_or(Untracked::Malformed)?;
     datagram.source_port = u16::from_be_bytes([header[0], header[1]]);
     datagram.destination_port = u16::from_be_bytes([header[2], header[3]]);
-    datagram.payload = payload as u32;
+    datagram.payload = present(bytes, offset + HEADER, payload);
     let (from_server, to_server) =
         (scope.is_dns(datagram.source_port), scope.is_dns(datagram.destination_port));
     if methods.has(Method::Dns) && (from_server || to_server) {

@@ -1,4 +1,4 @@
-//! `icmp-echo`: an echo request, and the reply with the same identifier and sequence number.
+//! `icmp-echo`: an echo request, and the reply with the same identifier, sequence number and data.
 //!
 //! Many requests are never answered: those that `traceroute` sends to hosts on the way, or all of an outage. Replies may
 //! also take long, while many requests are under way. So a flow of echoes has two kinds of room, for the requests of both
@@ -23,18 +23,21 @@ use crate::{method::Method, parse::Echo};
 
 /// The position of the sender in an identifier, above the sequence number.
 const SENDER_SHIFT: u32 = 16;
+/// The position of the digest of the data.
+const DATA_SHIFT: u32 = 17;
 
 /// Plans an echo that endpoint number `from` sent. A reply matches the pending request of the other endpoint with its
-/// sequence number.
+/// sequence number and data: the next sequence number is easy to guess.
 #[inline(always)]
 pub(crate) fn plan(from: u32, echo: &Echo, plan: &mut MatchPlan) {
     plan.method = Method::IcmpEcho;
+    let number = u32::from(echo.sequence) | u32::from(echo.data) << DATA_SHIFT;
     if echo.is_reply {
-        plan.echoed = u32::from(echo.sequence) | (1 - from) << SENDER_SHIFT;
+        plan.echoed = number | (1 - from) << SENDER_SHIFT;
         plan.freed_below = 1;
         plan.sample_below = 1;
     } else {
-        plan.identifier = u32::from(echo.sequence) | from << SENDER_SHIFT;
+        plan.identifier = number | from << SENDER_SHIFT;
         plan.should_record = 1;
     }
 }
@@ -47,7 +50,7 @@ pub(crate) fn free_answered(entry: &mut PendingEntry, plan: &mut MatchPlan) {
     kept.free_echoed(PendingRange::WHOLE, plan);
     plan.answers = u8::from(plan.recorded_at != 0);
     // Only the sequence number is reported.
-    plan.matched &= (1 << SENDER_SHIFT) - 1;
+    plan.matched &= u32::from(u16::MAX);
 }
 
 /// Takes the sample back if the limits forbid it. `sampled_at` is when the sender's newest request of a sample was sent,
@@ -71,7 +74,7 @@ pub(crate) fn limit(
     }
 }
 
-/// Takes into account that a request with the number of this one may be pending. Then a reply may answer either, so none is
+/// Takes into account that a request with the number and the data of this one may be pending. Then a reply may answer either, so none is
 /// awaited any more; but if it was sent a moment ago, this one is its copy.
 #[inline(always)]
 pub(crate) fn free_repeated(

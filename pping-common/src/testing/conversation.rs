@@ -56,7 +56,7 @@ pub(crate) fn request(sequence: u16) -> Transport {
     // The parser leaves an earlier packet's segment in place: it must not matter.
     let mut transport = segment(0xff, 100, 7, 7);
     transport.kind = Kind::Echo;
-    transport.echo = Echo { id: 77, sequence, is_reply: false, payload: 56 };
+    transport.echo = Echo { id: 77, sequence, is_reply: false, data: 0, payload: 56 };
     transport
 }
 

@@ -1,7 +1,7 @@
 """icmp-echo
 
- 9. An echo reply matches the pending request with the same identifier and sequence number. If a request comes while one
-    with the same two is pending, neither is pending from then on; but one that comes less than 2^20 ns after the first is a
+ 9. An echo reply matches the pending request with the same identifier, sequence number and first 16 bytes of data. The data
+    counts as none if there is less, or if the capture has less. If a request comes while one with the same three is pending, neither is pending from then on; but one that comes less than 2^20 ns after the first is a
     copy, and changes nothing. Packets quoted in ICMP errors do not count, nor do echoes with a code other than 0.
 10. A flow begins with an echo request. After that, replies are packets of the flow too.
 E1. The latest eight requests of a flow, by either endpoint, are always pending. So the ninth pushes out the oldest.
@@ -27,6 +27,7 @@ class Echo(NamedTuple):
 
     sequence: int
     is_request: bool
+    data: object = None
 
 
 class Sender:
@@ -46,7 +47,7 @@ class EchoFlow(Flow):
     def __init__(self, packet, limits):
         super().__init__(packet, Sender)
         self.limits = limits
-        # The times of requests by their sender and sequence number, in the order in which they came.
+        # The times of requests by their sender, sequence number and data, in the order in which they came.
         self.latest, self.kept = {}, {}
 
     def idle_limit(self):
@@ -66,8 +67,8 @@ class EchoFlow(Flow):
         sampled = self.direction(request[0]).sampled
         return sampled is not None and sent < sampled or now - sent >= OVERWRITE_AFTER
 
-    def request(self, source, sequence, now):
-        request = (source, sequence)
+    def request(self, source, content, now):
+        request = (source, content.sequence, content.data)
         before = self.latest.get(request, self.kept.get(request))
         if before is not None:
             if now - before >= COPY_WITHIN:
@@ -95,9 +96,9 @@ class EchoFlow(Flow):
             del self.kept[oldest]
         self.kept[request] = sent
 
-    def reply(self, requester, sequence, now):
+    def reply(self, requester, content, now):
         """Returns when the request was sent that a reply answers, if that gives a sample."""
-        request, sender = (requester, sequence), self.direction(requester)
+        request, sender = (requester, content.sequence, content.data), self.direction(requester)
         sent = self.latest.pop(request, self.kept.pop(request, None))
         if sent is None or sent > now:
             return None
@@ -117,17 +118,17 @@ class Echoes:
     def visit(self, packet, second):
         if "icmp-echo" not in self.limits.methods:
             return []
-        sequence, is_request = packet.content
+        content = packet.content
         flow = live_flow(self.flows, packet, second)
         if flow is None:
-            if not is_request:
+            if not content.is_request:
                 return []
             flow = self.flows[packet.key()] = EchoFlow(packet, self.limits)
         if flow.passes_by(packet, second, self.limits):
             return []
         flow.see(packet.time, second)
-        if is_request:
-            flow.request(packet.source, sequence, packet.time)
+        if content.is_request:
+            flow.request(packet.source, content, packet.time)
             return []
-        sent = flow.reply(packet.target, sequence, packet.time)
-        return [] if sent is None else [Match("icmp-echo", sequence, sent)]
+        sent = flow.reply(packet.target, content, packet.time)
+        return [] if sent is None else [Match("icmp-echo", content.sequence, sent)]

@@ -13,12 +13,19 @@ def run():
         ("b", 1, 21),
     )
     check(
+        "and by their data",
+        [request(0, 1, 1, "first"), reply(10, 1, 1, "second"), reply(11, 1, 1), reply(20, 1, 1, "first")],
+        ("b", 1, 20),
+    )
+    check(
         "a repeated echo request makes both ambiguous",
         [request(0, 1, 1), request(5, 1, 1), reply(20, 1, 1), request(30, 1, 1), reply(50, 1, 1)],
         ("b", 1, 20),
     )
     copy = request(0, 1, 1)._replace(time=COPY_WITHIN - 1)
     check("a copy changes nothing", [request(0, 1, 1), copy, reply(20, 1, 1)], ("b", 1, 20))
+    both = [request(0, 1, 1, "first"), request(5, 1, 1, "second"), reply(20, 1, 1, "second"), reply(30, 1, 1, "first")]
+    check("with other data it is another one", both, ("b", 1, 15), ("b", 1, 30))
     check("a moment later it is none", [request(0, 1, 1), copy._replace(time=COPY_WITHIN), reply(20, 1, 1)])
     check(
         "a request is no reply to a request",

@@ -28,12 +28,12 @@ def from_b(time, flags, sequence, length=0, acknowledgment=0, **fields):
     return packet._replace(source=packet.target, target=packet.source)
 
 
-def request(time, identifier, sequence):
-    return Packet(time * MS, "", ("a", identifier), ("b", identifier), Echo(sequence, True))
+def request(time, identifier, sequence, data=None):
+    return Packet(time * MS, "", ("a", identifier), ("b", identifier), Echo(sequence, True, data))
 
 
-def reply(time, identifier, sequence):
-    return Packet(time * MS, "", ("b", identifier), ("a", identifier), Echo(sequence, False))
+def reply(time, identifier, sequence, data=None):
+    return Packet(time * MS, "", ("b", identifier), ("a", identifier), Echo(sequence, False, data))
 
 
 def check(rule, packets, *expected, rate=0, methods=("tcp-ts", "icmp-echo")):

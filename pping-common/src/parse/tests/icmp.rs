@@ -3,9 +3,9 @@
 use std::vec::Vec;
 
 use crate::{
-    parse::{Decap, Echo, Kind, Protocol, Scope, Untracked},
+    parse::{Decap, Echo, Kind, LinkType, Protocol, Scope, Untracked, Vlan},
     rtt::Methods,
-    testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, parse, parse_anyway},
+    testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, parse, parse_anyway, parse_prefix},
 };
 
 /// The network, the protocol number, and the types of request and reply of both families.
@@ -20,13 +20,52 @@ fn request_and_reply() {
             let bytes = network.frame(number, &echo(kind, 0, 0x1234, 0xabcd, &[0; 56]));
             let frame = parse(&bytes).unwrap();
             assert_eq!((frame.transport.kind, frame.protocol), (Kind::Echo, protocol));
-            let expected = Echo { id: 0x1234, sequence: 0xabcd, is_reply, payload: 56 };
+            let expected = Echo { id: 0x1234, sequence: 0xabcd, is_reply, data: 0, payload: 56 };
             assert_eq!(frame.transport.echo, expected);
             assert_eq!(frame.transport.ports(), (0x1234, 0x1234));
             assert_eq!(frame.transport.payload(), 56);
             let begins = if is_reply { Err(Untracked::NoFlow) } else { Ok(()) };
             assert_eq!(frame.transport.begins_flow(Methods::ALL), begins);
         }
+    }
+}
+
+#[test]
+fn data_tells_echoes_apart_by_its_first_16_bytes() {
+    for (network, number, request, reply, _) in families() {
+        let data = |kind, data: &[u8]| {
+            let bytes = network.frame(number, &echo(kind, 0, 1, 1, data));
+            parse(&bytes).unwrap().transport.echo.data
+        };
+        let sent: Vec<u8> = (1..=56).collect();
+        let expected = data(request, &sent);
+        assert_eq!((data(reply, &sent), expected >> 15), (expected, 0));
+        assert_eq!((data(reply, &sent[..16]), data(reply, &sent[..15]), data(reply, &[])), (expected, 0, 0));
+        for changed in 0..16 {
+            for bit in 0..8 {
+                let mut other = sent.clone();
+                other[changed] ^= 1 << bit;
+                assert_ne!(data(reply, &other), expected, "byte {changed}, bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_header_that_claims_more_than_the_frame_has_counts_no_more() {
+    for (network, number, request, ..) in families() {
+        let network = Network { len: Some(60_000), ..network };
+        let bytes = network.frame(number, &echo(request, 0, 1, 7, &[1; 56]));
+        assert_eq!(parse(&bytes).unwrap().transport.payload(), 56);
+    }
+}
+
+#[test]
+fn a_capture_without_the_data_has_echoes_all_the_same() {
+    for (network, number, request, ..) in families() {
+        let bytes = network.frame(number, &echo(request, 0, 1, 7, &[1; 56]));
+        let parsed = parse_prefix(&bytes, bytes.len() - 56, LinkType::Ethernet).unwrap().transport.echo;
+        assert_eq!((parsed.sequence, parsed.data, parsed.payload), (7, 0, 56));
     }
 }
 
@@ -69,13 +108,7 @@ fn message_shorter_than_its_header_is_malformed() {
 fn echo_after_a_segment_has_no_ports_of_it() {
     let mut frame = parse(&Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes())).unwrap();
     let bytes: Vec<u8> = Network::v4().frame(ICMP, &echo(8, 0, 7, 1, &[]));
-    let parsed = frame.parse(
-        &bytes[..],
-        crate::parse::LinkType::Ethernet,
-        crate::parse::Vlan::NONE,
-        Decap::NONE,
-        &Scope::ALL,
-    );
+    let parsed = frame.parse(&bytes[..], LinkType::Ethernet, Vlan::NONE, Decap::NONE, &Scope::ALL);
     assert_eq!(parsed, Ok(()));
     assert_eq!(frame.transport.ports(), (7, 7));
     assert_eq!((frame.transport.number(), frame.transport.payload()), (ICMP, 0));

@@ -4,7 +4,10 @@ use std::{string::String, vec, vec::Vec};
 
 use crate::{
     parse::{Decap, Frame, LinkType, Scope, Untracked, Vlan},
-    testing::{ICMP, ICMPV6, Network, SERVICE_VLAN, TCP, Tcp, VLAN, echo, ethernet, extension, parse_on},
+    testing::{
+        ICMP, ICMPV6, Network, SERVICE_VLAN, TCP, Tcp, VLAN, echo, ethernet, extension, parse_on,
+        parse_prefix,
+    },
 };
 
 /// A whole frame, and the number of bytes that are needed to find its flow.
@@ -67,11 +70,12 @@ fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_
     for Case { name, link, bytes, needed } in cases() {
         let whole = parse_on(&bytes, link).unwrap();
         for len in 0..bytes.len() {
-            match parse_on(&bytes[..len], link) {
+            match parse_prefix(&bytes, len, link) {
                 Ok(mut frame) => {
-                    // Options after the timestamps may be cut off.
+                    // Options after the timestamps may be cut off, and the data of echoes.
                     let (segment, original) = (&mut frame.transport.segment, &whole.transport.segment);
                     (segment.options, segment.window_scale) = (original.options, original.window_scale);
+                    frame.transport.echo.data = whole.transport.echo.data;
                     assert!(len >= needed, "{name}: {len} bytes are not enough");
                     assert_eq!(frame.transport, whole.transport, "{name}: {len} bytes");
                     assert_eq!(frame.vlan, whole.vlan, "{name}: {len} bytes");

@@ -5,6 +5,7 @@ use core::ops::RangeInclusive;
 use crate::{
     flow::Endpoint,
     limits::COPY_WITHIN,
+    parse::Transport,
     rtt::{Measured, Method, Sample},
     testing::{Conversation, MS, reply, request, rtt},
 };
@@ -25,6 +26,23 @@ fn reply_with_another_sequence_number_does_not_match() {
     assert_eq!(rtt(talk.high(30, reply(2))), None);
     assert_eq!(rtt(talk.high(30, reply(0x101))), None);
     assert_eq!(rtt(talk.high(31, reply(1))), Some((1, 21)));
+}
+
+#[test]
+fn reply_with_other_data_does_not_match() {
+    let with_data = |mut echo: Transport, data| {
+        echo.echo.data = data;
+        echo
+    };
+    let mut talk = Conversation::new();
+    talk.low(10, with_data(request(1), 0x1234));
+    for data in [0, 1, 0x1235, 0x5234] {
+        assert_eq!(rtt(talk.high(30, with_data(reply(1), data))), None);
+    }
+    // A request with other data is another one.
+    talk.low(31, with_data(request(1), 0x4321));
+    assert_eq!(rtt(talk.high(40, with_data(reply(1), 0x1234))), Some((1, 30)));
+    assert_eq!(rtt(talk.high(40, with_data(reply(1), 0x4321))), Some((1, 9)));
 }
 
 #[test]

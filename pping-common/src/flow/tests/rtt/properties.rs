@@ -305,6 +305,10 @@ fn echo_number() -> impl Strategy<Value = Option<u16>> {
     prop_oneof![4 => Just(None), 6 => (1..20_u16).prop_map(Some), 1 => (0..4_u16).prop_map(Some)]
 }
 
+fn echo_data() -> impl Strategy<Value = u16> {
+    prop_oneof![8 => Just(7), 1 => Just(0), 1 => 0..1_u16 << 15]
+}
+
 fn echo_wait() -> impl Strategy<Value = i64> {
     prop_oneof![12 => 1..40_i64, 6 => 40..300_i64, 1 => 2000..11_000_i64, 1 => -60..1_i64]
 }
@@ -312,12 +316,12 @@ fn echo_wait() -> impl Strategy<Value = i64> {
 proptest! {
     #[test]
     fn echoes_are_measured_as_the_model_does(
-        packets in vec((is_low(), prop::bool::weighted(0.3), echo_number(), echo_wait()), 1..200),
+        packets in vec((is_low(), prop::bool::weighted(0.3), echo_number(), echo_wait(), echo_data()), 1..200),
         rules in rules(prop_oneof![Just(Methods::ALL), Just(Methods::NONE.with(Method::IcmpEcho))]),
         local in local(),
     ) {
         let (mut now, mut next) = (0, 0_u16);
-        let echoes: Vec<_> = packets.iter().zip(0..).map(|(&(is_low, is_reply, number, wait_ms), position)| {
+        let echoes: Vec<_> = packets.iter().zip(0..).map(|(&(is_low, is_reply, number, wait_ms, data), position)| {
             now = (now + wait_ms).max(1);
             // Most requests have the next number, and most replies one of the latest.
             let sequence = match number {
@@ -328,7 +332,8 @@ proptest! {
             next = next.wrapping_add(u16::from(!is_reply));
             // Replies come from the other end.
             let endpoint = if is_low == is_reply { Endpoint::High } else { Endpoint::Low };
-            let echo = if is_reply { reply(sequence) } else { request(sequence) };
+            let mut echo = if is_reply { reply(sequence) } else { request(sequence) };
+            echo.echo.data = data;
             (endpoint, now as u64 * MS + position, echo)
         }).collect();
         assert_as_the_model(&echoes, &vec![Before::Nothing; echoes.len()], rules, local)?;
