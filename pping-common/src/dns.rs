@@ -5,8 +5,9 @@
 //! a ring ([`crate::rings`]), is counted as given up.
 
 use crate::{
+    arm::Arm,
     limits::{DNS_TIMEOUT_SECONDS, SECOND},
-    parse::{Address, Direction, Frame, Ipv4, Ipv6},
+    parse::{Address, Frame, Ipv4, Ipv6},
 };
 
 /// How long a query is pending, ns.
@@ -26,22 +27,30 @@ pub struct QueryKey<A> {
     pub server_port: u16,
     /// The ID that the client has given to the query.
     pub id: u16,
-    /// The interface id.
-    pub interface: u16,
+    /// The arm of the interface from which the query comes. A query from the other one is another query, and its response
+    /// would come from the other side, too: one of them is forged.
+    pub arm: Arm,
 }
 
 impl<A: Address> QueryKey<A> {
-    /// Returns the key of a packet of [`Kind::Dns`](crate::parse::Kind::Dns).
+    /// Returns the key of a packet of [`Kind::Dns`](crate::parse::Kind::Dns) that comes from `arm`.
     #[inline(always)]
-    pub fn new(interface: u16, frame: &Frame) -> Self {
+    pub fn new(arm: Arm, frame: &Frame) -> Self {
         let datagram = &frame.transport.datagram;
         let (source, destination) = (A::of(frame.source), A::of(frame.destination));
-        let (client, server, client_port, server_port) = if datagram.dns.is_response {
-            (destination, source, datagram.destination_port, datagram.source_port)
+        let (client, server, client_port, server_port, arm) = if datagram.dns.is_response {
+            (destination, source, datagram.destination_port, datagram.source_port, arm.opposite())
         } else {
-            (source, destination, datagram.source_port, datagram.destination_port)
+            (source, destination, datagram.source_port, datagram.destination_port, arm)
         };
-        Self { client, server, client_port, server_port, id: datagram.dns.id, interface }
+        Self { client, server, client_port, server_port, id: datagram.dns.id, arm }
+    }
+
+    /// Returns the key of the same query from the opposite arm.
+    #[inline(always)]
+    #[must_use]
+    pub fn opposite(&self) -> Self {
+        Self { arm: self.arm.opposite(), ..*self }
     }
 }
 
@@ -95,15 +104,15 @@ pub struct PendingQuery {
     /// Its place. A place may still have the key of a query that was answered, and that was asked again since: then the
     /// query has another place.
     pub place: u32,
-    /// The number of the direction in which it passed first.
-    pub hook: u32,
+    /// Without meaning.
+    pub unused: u32,
 }
 
 impl PendingQuery {
-    /// Creates a query that is sent at `now`, ns, and passes in `direction`.
+    /// Creates a query that is sent at `now`, ns.
     #[inline(always)]
-    pub fn sent(now: u64, place: u32, direction: Direction) -> Self {
-        Self { query: Query::sent(now), place, hook: direction as u32 }
+    pub fn sent(now: u64, place: u32) -> Self {
+        Self { query: Query::sent(now), place, unused: 0 }
     }
 }
 
@@ -116,8 +125,8 @@ pub fn is_unanswered(since: u64, now: u64) -> bool {
 const _: () = {
     assert!(size_of::<QueryKey<Ipv4>>() == 16);
     assert!(size_of::<QueryKey<Ipv6>>() == 40);
-    assert!(core::mem::offset_of!(QueryKey<Ipv4>, interface) == 14);
-    assert!(core::mem::offset_of!(QueryKey<Ipv6>, interface) == 38);
+    assert!(core::mem::offset_of!(QueryKey<Ipv4>, arm) == 14);
+    assert!(core::mem::offset_of!(QueryKey<Ipv6>, arm) == 38);
     assert!(size_of::<Query>() == 8);
     assert!(size_of::<PendingQuery>() == 16);
 };
@@ -156,19 +165,21 @@ mod tests {
 
     fn keys_meet<A: Address + Eq + core::fmt::Debug>(network: &Network) {
         let query = message(network, (4000, 53), 7, [1, 0]).unwrap();
-        let key = QueryKey::<A>::new(3, &query);
-        assert_eq!((key.client_port, key.server_port, key.id, key.interface), (4000, 53, 7, 3));
+        let only = Arm::new(3, 0, false);
+        let key = QueryKey::<A>::new(only, &query);
+        assert_eq!((key.client_port, key.server_port, key.id, key.arm.interface_id()), (4000, 53, 7, 3));
         for flags in [[0x81, 0x80], [0x83, 0x80], [0x81, 0x83]] {
             let response = message(&turned(network), (53, 4000), 7, flags).unwrap();
-            assert_eq!(QueryKey::<A>::new(3, &response), key);
+            assert_eq!(QueryKey::<A>::new(only, &response), key);
             assert_eq!(response.transport.datagram.dns.rcode, flags[1] & 15);
         }
         for (ports, id, interface_id) in [((53, 4001), 7, 3), ((53, 4000), 8, 3), ((53, 4000), 7, 4)] {
+            let arm = Arm::new(interface_id, 0, false);
             let response = message(&turned(network), ports, id, [0x80, 0]).unwrap();
-            assert_ne!(QueryKey::<A>::new(interface_id, &response), key);
+            assert_ne!(QueryKey::<A>::new(arm, &response), key);
         }
         let response = message(network, (53, 4000), 7, [0x80, 0]).unwrap();
-        assert_ne!(QueryKey::<A>::new(3, &response), key, "from the client itself");
+        assert_ne!(QueryKey::<A>::new(only, &response), key, "from the client itself");
     }
 
     #[test]
@@ -178,12 +189,25 @@ mod tests {
     }
 
     #[test]
+    fn between_two_arms_a_response_comes_from_the_opposite_one() {
+        let query = message(&Network::v4(), (4000, 53), 7, [1, 0]).unwrap();
+        let response = message(&turned(&Network::v4()), (53, 4000), 7, [0x80, 0]).unwrap();
+        for direction in [0, 1] {
+            let arm = Arm::new(3, direction, true);
+            let key = QueryKey::<Ipv4>::new(arm, &query);
+            assert_eq!(QueryKey::new(arm.opposite(), &response), key);
+            assert_eq!(QueryKey::new(arm, &response), key.opposite());
+            assert_ne!(key, key.opposite());
+        }
+    }
+
+    #[test]
     fn between_two_ports_of_servers_the_header_says_who_asks() {
         let query = message(&Network::v4(), (53, 53), 7, [1, 0]).unwrap();
         let response = message(&turned(&Network::v4()), (53, 53), 7, [0x81, 0]).unwrap();
-        assert_eq!(QueryKey::<Ipv4>::new(0, &query), QueryKey::new(0, &response));
+        assert_eq!(QueryKey::<Ipv4>::new(Arm::FIRST, &query), QueryKey::new(Arm::FIRST, &response));
         let other = message(&turned(&Network::v4()), (53, 53), 7, [1, 0]).unwrap();
-        assert_ne!(QueryKey::<Ipv4>::new(0, &query), QueryKey::new(0, &other));
+        assert_ne!(QueryKey::<Ipv4>::new(Arm::FIRST, &query), QueryKey::new(Arm::FIRST, &other));
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //!
 //! 1. [`limits`] has all numbers that both sides need, [`method`] the methods of measuring an RTT, [`bytes`] reads a
 //!    frame within its bounds, and [`hash`] has the hashes with secret keys.
-//! 2. [`parse`] finds the addresses and the transport header. [`rings`] bounds what a source can begin.
+//! 2. [`parse`] finds the addresses and the transport header. [`arm`] says from which side of an interface a packet comes, and
+//!    [`rings`] bound what a source can begin.
 //! 3. [`dns`] matches queries, which belong to no flow. [`rtt`] has the state of each other method and matches its
 //!    packets.
 //! 4. [`group`] says which samples are counted together, [`hist`] defines their bins, [`pool`] has the memory of the
@@ -26,6 +27,7 @@ compile_error!(
 extern crate std;
 
 pub mod abi;
+pub mod arm;
 pub mod bytes;
 pub mod dns;
 pub mod flow;

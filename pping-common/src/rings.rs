@@ -7,10 +7,12 @@
 //! 16,384 places in 176 ms, so every flow that is proved within that time stays. If the youngest went instead, the flood
 //! would take all places once, and each flow that begins later would be gone with the next packet of the flood.
 //!
-//! Each address family has several rings. The source of what begins decides which one is taken, by its prefix. So whoever
-//! has only one prefix to send from takes no more than the places of one ring.
+//! Each address family has several rings. The source of what begins decides which one is taken, by its prefix, and if the
+//! interface is in the path, by the arm from which it comes. So whoever has only one prefix to send from takes no more than the
+//! places of one ring, and who sends with the addresses of a prefix at another arm takes most likely those of another.
 
 use crate::{
+    arm::Arm,
     hash::TableKeys,
     parse::{Address, Family},
 };
@@ -31,16 +33,16 @@ const V6_LEN: u8 = 56;
 /// generators", OOPSLA 2014: the first of `SplittableRandom`).
 const MIXER: u64 = 0xbf58_476d_1ce4_e5b9;
 
-/// Returns the number of the ring for what `source` begins. `keys` are secret, so that nobody can choose prefixes that share
-/// a ring with others.
+/// Returns the number of the ring for what `source` begins from `arm`. `keys` are secret, so that nobody can choose prefixes
+/// that share a ring with others.
 #[inline(always)]
-pub fn of<A: Address>(source: A, keys: &TableKeys) -> u32 {
+pub fn of<A: Address>(source: A, arm: Arm, keys: &TableKeys) -> u32 {
     let address = source.to_address();
     let prefix = match A::FAMILY {
         Family::V4 => address.prefix(96 + V4_LEN).0[1],
         Family::V6 => address.prefix(V6_LEN).0[0],
     };
-    let digest = keys.digest([prefix]);
+    let digest = keys.digest([prefix, arm.number()]);
     // Digests of prefixes in a row are as far apart as each other. A few bits of a product hardly hide that.
     let [spread, ..] = keys.spread((digest ^ digest >> 32).wrapping_mul(MIXER));
     spread >> (u32::BITS - RINGS.ilog2())
@@ -87,8 +89,8 @@ mod tests {
             for start in (0..20 * IN_A_ROW).step_by(IN_A_ROW as usize) {
                 let mut found = [[0; RINGS as usize]; 2];
                 for prefix in start..start + IN_A_ROW {
-                    found[0][of(v4(0x0a00_0000 + (prefix << 8)), &keys) as usize] += 1;
-                    found[1][of(v6(0xfd << 56 | u64::from(prefix) << 8, 1), &keys) as usize] += 1;
+                    found[0][of(v4(0x0a00_0000 + (prefix << 8)), Arm::FIRST, &keys) as usize] += 1;
+                    found[1][of(v6(0xfd << 56 | u64::from(prefix) << 8, 1), Arm::FIRST, &keys) as usize] += 1;
                 }
                 let most = found.as_flattened().iter().max();
                 assert!(most < Some(&16), "seed {seed}: {most:?} of {IN_A_ROW} share a ring");
@@ -101,11 +103,14 @@ mod tests {
         for seed in 0..50 {
             let keys = keys(seed);
             for host in 0..256 {
-                assert_eq!(of(v4(0xc000_0200 + host), &keys), of(v4(0xc000_0200), &keys));
+                assert_eq!(
+                    of(v4(0xc000_0200 + host), Arm::FIRST, &keys),
+                    of(v4(0xc000_0200), Arm::FIRST, &keys)
+                );
                 let (subnet, host) = (u64::from(host), u64::from(host).rotate_right(9));
                 assert_eq!(
-                    of(v6(0x2001_0db8_0000_0100 + subnet, host), &keys),
-                    of(v6(0x2001_0db8_0000_0100, 1), &keys)
+                    of(v6(0x2001_0db8_0000_0100 + subnet, host), Arm::FIRST, &keys),
+                    of(v6(0x2001_0db8_0000_0100, 1), Arm::FIRST, &keys)
                 );
             }
         }
@@ -116,8 +121,10 @@ mod tests {
         for seed in 0..20 {
             let keys = keys(seed);
             let rings: [Vec<u32>; 2] = [
-                (0..4096).map(|number| of(v4(0x0a00_0000 + (number << 8)), &keys)).collect(),
-                (0..4096).map(|number| of(v6(0x2001_0db8_0000_0000 + (number << 8), 1), &keys)).collect(),
+                (0..4096).map(|number| of(v4(0x0a00_0000 + (number << 8)), Arm::FIRST, &keys)).collect(),
+                (0..4096)
+                    .map(|number| of(v6(0x2001_0db8_0000_0000 + (number << 8), 1), Arm::FIRST, &keys))
+                    .collect(),
             ];
             for (ring, rings) in (0..RINGS).flat_map(|ring| rings.iter().map(move |rings| (ring, rings))) {
                 let share = rings.iter().filter(|&&it| it == ring).count();
@@ -131,7 +138,17 @@ mod tests {
     fn two_prefixes_seldom_share_a_ring_for_long() {
         let shared = (0..4000).filter(|&seed| {
             let keys = keys(seed);
-            of(v4(0xc000_0200), &keys) == of(v4(0xc633_6400), &keys)
+            of(v4(0xc000_0200), Arm::FIRST, &keys) == of(v4(0xc633_6400), Arm::FIRST, &keys)
+        });
+        let shared = shared.count();
+        assert!((350..=650).contains(&shared), "with {shared} of 4,000 keys");
+    }
+
+    #[test]
+    fn a_prefix_seldom_has_the_same_ring_at_two_arms() {
+        let shared = (0..4000).filter(|&seed| {
+            let (keys, arm) = (keys(seed), Arm::new(1, 0, true));
+            of(v4(0xc000_0200), arm, &keys) == of(v4(0xc000_0200), arm.opposite(), &keys)
         });
         let shared = shared.count();
         assert!((350..=650).contains(&shared), "with {shared} of 4,000 keys");

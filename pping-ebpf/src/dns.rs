@@ -33,20 +33,19 @@ pub(crate) fn message<A: Flows>(
     if config::excludes() && (maps::is_excluded(frame.source) || maps::is_excluded(frame.destination)) {
         return Err(Untracked::Excluded);
     }
-    let key = QueryKey::<A>::new(interface_id, frame);
+    let key = QueryKey::<A>::new(scratch.arm(), frame);
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     if frame.transport.datagram.dns.is_response {
-        if scratch.has_two_arms != 0 && is_from_its_side(&key, direction) {
-            return Err(Untracked::SameHook);
-        }
         if let Some(query) = take_query(counters, &key, now) {
             report::<A>(direction, interface_id, counters, scratch, query, now);
+        } else if scratch.has_two_arms != 0 && pending(&key.opposite()).is_some() {
+            return Err(Untracked::SameHook);
         }
     } else {
         counters.at(field!(Counters, dns_queries)).element(direction as usize).count(1);
         if config::rules().include_local || !maps::is_local(frame.destination) {
-            record_query(direction, counters, &key, scratch, now);
+            record_query(counters, &key, scratch, now);
         } else {
             counters.at(field!(Counters, to_this_host)).count(1);
         }
@@ -56,13 +55,7 @@ pub(crate) fn message<A: Flows>(
 
 /// Records a query. If the same query is already pending, that one becomes void, unless this is a copy of it.
 #[inline(always)]
-fn record_query<A: Flows>(
-    direction: Direction,
-    counters: Shared<Counters>,
-    key: &QueryKey<A>,
-    scratch: &mut Scratch,
-    now: u64,
-) {
+fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch: &mut Scratch, now: u64) {
     if let Some(entry) = query(key) {
         let pending = entry.read();
         if !is_unanswered(pending.since(), now) {
@@ -75,7 +68,7 @@ fn record_query<A: Flows>(
         counters.at(field!(Counters, dns_unanswered)).count(u64::from(is_removed));
     }
     let given_up = counters.at(field!(Counters, dns_given_up));
-    let Some(ring) = SourceRing::of::<A>(Newcomers::Queries, &scratch.frame) else { return };
+    let Some(ring) = SourceRing::of::<A>(Newcomers::Queries, &scratch.frame, scratch.arm()) else { return };
     let Some(place) = ring.take() else {
         given_up.count(1);
         return;
@@ -86,7 +79,7 @@ fn record_query<A: Flows>(
         given_up.count(1);
     }
     launder(scratch);
-    let pending = PendingQuery::sent(now, scratch.place, direction);
+    let pending = PendingQuery::sent(now, scratch.place);
     if A::queries().insert(key, &pending, u64::from(BPF_NOEXIST)).is_ok() {
         return;
     }
@@ -141,12 +134,6 @@ fn query<A: Flows>(key: &QueryKey<A>) -> Option<Shared<Query>> {
 #[inline(always)]
 fn pending<A: Flows>(key: &QueryKey<A>) -> Option<Shared<PendingQuery>> {
     A::queries().shared(key)
-}
-
-/// Whether a response comes from the side of the interface from which its query came: then one of them is forged.
-#[inline(always)]
-fn is_from_its_side<A: Flows>(key: &QueryKey<A>, direction: Direction) -> bool {
-    pending(key).is_some_and(|pending| pending.at(field!(PendingQuery, hook)).read() == direction as u32)
 }
 
 /// Removes and returns the query that a response answers, if one is pending.

@@ -2,6 +2,7 @@
 //! the packets come to.
 
 use pping_common::{
+    arm::Arm,
     parse::Frame,
     rings::{self, AHEAD},
 };
@@ -23,8 +24,8 @@ pub(crate) struct SourceRing {
 
 impl SourceRing {
     #[inline(always)]
-    pub(crate) fn of<A: Flows>(newcomers: Newcomers, frame: &Frame) -> Option<Self> {
-        let number = rings::of(A::of(frame.source), config::table_keys());
+    pub(crate) fn of<A: Flows>(newcomers: Newcomers, frame: &Frame, arm: Arm) -> Option<Self> {
+        let number = rings::of(A::of(frame.source), arm, config::table_keys());
         let places = match newcomers {
             Newcomers::Flows => config::unproved_places(),
             Newcomers::Queries => config::query_places(),

@@ -114,7 +114,7 @@ fn insert_flow<A: Flows>(
 fn enter_ring<A: Flows>(counters: Shared<Counters>, new: RecentFlow, scratch: &mut Scratch) -> bool {
     // What has to go.
     scratch.recent = new;
-    let ring = SourceRing::of::<A>(Newcomers::Flows, &scratch.frame);
+    let ring = SourceRing::of::<A>(Newcomers::Flows, &scratch.frame, scratch.arm());
     let place = ring.and_then(SourceRing::take);
     if let (Some(ring), Some(place)) = (ring, place) {
         if let Some(recent) = A::recent(place) {

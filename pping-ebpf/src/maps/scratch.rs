@@ -3,6 +3,7 @@
 use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
     abi::{Direction, FlowState},
+    arm::Arm,
     flow::{Changes, Endpoint, Glance, Hot, HotDirection, SpinTimes},
     parse::{Frame, Untracked},
     rtt::{Effect, MatchPlan, Measured, Progress},
@@ -77,6 +78,14 @@ pub(crate) struct Scratch {
     pub(crate) ahead: u32,
     /// The occupant of that slot.
     pub(crate) occupant: Occupant,
+}
+
+impl Scratch {
+    /// The arm from which the packet comes.
+    #[inline(always)]
+    pub(crate) fn arm(&self) -> Arm {
+        Arm::new(self.interface_id, self.direction as u8, self.has_two_arms != 0)
+    }
 }
 
 /// Copies of what other CPUs look at while a flow is locked, for [`pping_common::flow::LockedFlow`].

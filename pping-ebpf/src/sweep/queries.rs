@@ -68,7 +68,7 @@ fn expire_query<A: Flows>(key: &QueryKey<A>, pending: Shared<PendingQuery>) {
     if cut_off == 0 && !is_unanswered(query.since(), sweep.at(field!(Sweep, now)).read()) {
         return;
     }
-    let Some(counters) = maps::counters(key.interface) else { return };
+    let Some(counters) = maps::counters(key.arm.interface_id()) else { return };
     // The entry may belong to another query by now, which then gives no sample.
     if A::queries().remove(key).is_ok() && cut_off == 0 {
         counters.at(field!(Counters, dns_unanswered)).add(1);

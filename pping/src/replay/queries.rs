@@ -7,7 +7,6 @@ use std::{
 
 use foldhash::fast::RandomState;
 use pping_common::{
-    abi::Direction,
     dns::{Query, QueryKey, is_unanswered},
     flow::{FlowKey, Ipv4, Ipv6},
     limits::{MAX_QUERIES, SECOND},
@@ -52,8 +51,6 @@ struct PendingQuery {
     number: u64,
     /// Its place in the rings.
     place: u32,
-    /// The direction in which it passed first, if the capture says so.
-    hook: Option<Direction>,
 }
 
 /// What became of other queries when one was sent.
@@ -89,7 +86,6 @@ impl<K: Copy + Eq + Hash> Queries<K> {
         key: K,
         ring: (u32, u32),
         (now, copy_within): (u64, u64),
-        hook: Option<Direction>,
         elapsed: Elapsed,
     ) -> Outcome {
         let elapsed = elapsed.elapsed;
@@ -101,16 +97,16 @@ impl<K: Copy + Eq + Hash> Queries<K> {
             return outcome;
         }
         let known = self.pending.get(&key).filter(|pending| !is_unanswered(pending.asked, elapsed));
-        let (place, hook, query) = if let Some(pending) = known {
-            (pending.place, pending.hook, Query::repeated(now))
+        let (place, query) = if let Some(pending) = known {
+            (pending.place, Query::repeated(now))
         } else {
             outcome.unanswered = u64::from(self.pending.remove(&key).is_some());
             let (place, given_up) = self.take_place(key, ring);
             outcome.given_up = u64::from(given_up);
-            (place, hook, Query::sent(now))
+            (place, Query::sent(now))
         };
         self.numbers += 1;
-        self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers, place, hook });
+        self.pending.insert(key, PendingQuery { query, asked: elapsed, number: self.numbers, place });
         self.asked.push_back((self.numbers, key));
         if self.asked.len() > 2 * MAX_QUERIES as usize {
             let pending = &self.pending;
@@ -133,9 +129,9 @@ impl<K: Copy + Eq + Hash> Queries<K> {
         (place, evicted.is_some_and(|old| self.pending.remove(&old).is_some()))
     }
 
-    /// Whether a response that passes at `hook` comes from the side of the interface from which its query came.
-    pub(super) fn is_from_its_side(&self, key: &K, hook: Option<Direction>) -> bool {
-        hook.is_some() && self.pending.get(key).is_some_and(|pending| pending.hook == hook)
+    /// Whether a query is pending.
+    pub(super) fn has(&self, key: &K) -> bool {
+        self.pending.contains_key(key)
     }
 
     /// Removes the query that a response answers. Returns it, and whether it has waited too long.
@@ -169,8 +165,8 @@ impl<K: Copy + Eq + Hash> Queries<K> {
     }
 }
 
-/// An echo request: its flow, the endpoint that sent it, and its sequence number.
-pub(super) type EchoKey<A> = (FlowKey<A>, u8, u16);
+/// An echo request: its flow, the endpoint that sent it, its sequence number and the digest of its data.
+pub(super) type EchoKey<A> = (FlowKey<A>, u8, (u16, u16));
 
 /// What is pending of an address family.
 pub(super) struct Asked<A> {
@@ -219,7 +215,10 @@ impl BothAsked {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::limits::{COPY_WITHIN, DNS_TIMEOUT_SECONDS};
+    use pping_common::{
+        arm::Arm,
+        limits::{COPY_WITHIN, DNS_TIMEOUT_SECONDS},
+    };
 
     use super::*;
 
@@ -228,7 +227,7 @@ mod tests {
     fn key(number: u32) -> QueryKey<Ipv4> {
         let [server_port, client_port] = [53, (number >> 16) as u16];
         let (client, server) = (Ipv4::ZERO, Ipv4::ZERO);
-        QueryKey { client, server, client_port, server_port, id: number as u16, interface: 0 }
+        QueryKey { client, server, client_port, server_port, id: number as u16, arm: Arm::FIRST }
     }
 
     fn at(elapsed: u64) -> Elapsed {
@@ -257,7 +256,7 @@ mod tests {
     fn what_was_just_asked_is_not_left_unanswered() {
         let mut queries = Queries::default();
         for number in 0..3 {
-            queries.insert(key(number), RING, (0, COPY_WITHIN), None, at(u64::from(number) * SECOND));
+            queries.insert(key(number), RING, (0, COPY_WITHIN), at(u64::from(number) * SECOND));
         }
         assert_eq!(
             [SECOND, 2 * SECOND, 3 * SECOND].map(|elapsed| queries.left(at(elapsed))),
@@ -278,44 +277,33 @@ mod tests {
     #[test]
     fn the_oldest_of_a_ring_makes_room_and_is_counted() {
         let mut queries = Queries::default();
-        queries.insert(key(1 << 30), (2, PLACES), (1, COPY_WITHIN), None, at(0));
+        queries.insert(key(1 << 30), (2, PLACES), (1, COPY_WITHIN), at(0));
         for number in 0..PLACES {
-            assert_eq!(
-                queries.insert(key(number), RING, (1, COPY_WITHIN), None, at(u64::from(number))),
-                NONE
-            );
+            assert_eq!(queries.insert(key(number), RING, (1, COPY_WITHIN), at(u64::from(number))), NONE);
         }
-        assert_eq!(
-            queries.insert(key(0), RING, (2, COPY_WITHIN), None, at(50_000)),
-            NONE,
-            "it keeps its place"
-        );
+        assert_eq!(queries.insert(key(0), RING, (2, COPY_WITHIN), at(50_000)), NONE, "it keeps its place");
         queries.take(&key(10), at(50_000)).unwrap();
         queries.take(&key(11), at(50_000)).unwrap();
         assert_eq!(
-            queries.insert(key(100_000), RING, (3, COPY_WITHIN), None, at(60_000)),
+            queries.insert(key(100_000), RING, (3, COPY_WITHIN), at(60_000)),
             ONE_GIVEN_UP,
             "that was 0"
         );
-        assert_eq!(
-            queries.insert(key(11), RING, (3, COPY_WITHIN), None, at(60_000)),
-            ONE_GIVEN_UP,
-            "that was 1"
-        );
+        assert_eq!(queries.insert(key(11), RING, (3, COPY_WITHIN), at(60_000)), ONE_GIVEN_UP, "that was 1");
         for number in 2..6 {
             assert_eq!(
-                queries.insert(key(200_000 + number), RING, (3, COPY_WITHIN), None, at(60_000)),
+                queries.insert(key(200_000 + number), RING, (3, COPY_WITHIN), at(60_000)),
                 ONE_GIVEN_UP,
                 "{number}"
             );
         }
         assert_eq!(
-            queries.insert(key(100_001), RING, (3, COPY_WITHIN), None, at(60_000)),
+            queries.insert(key(100_001), RING, (3, COPY_WITHIN), at(60_000)),
             NONE,
             "6 takes the place of 10"
         );
         assert_eq!(
-            queries.insert(key(100_002), RING, (3, COPY_WITHIN), None, at(60_000)),
+            queries.insert(key(100_002), RING, (3, COPY_WITHIN), at(60_000)),
             NONE,
             "11 has another place than before"
         );
@@ -328,9 +316,9 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_however_much_is_asked_and_answered() {
         let mut queries = Queries::default();
-        queries.insert(key(1 << 31), (2, PLACES), (0, COPY_WITHIN), None, at(0));
+        queries.insert(key(1 << 31), (2, PLACES), (0, COPY_WITHIN), at(0));
         for number in 0..5 * MAX_QUERIES {
-            queries.insert(key(number), RING, (1, COPY_WITHIN), None, at(1));
+            queries.insert(key(number), RING, (1, COPY_WITHIN), at(1));
             queries.take(&key(number), at(1)).unwrap();
         }
         assert_eq!(queries.pending.len(), 1);
@@ -343,19 +331,16 @@ mod tests {
     fn each_query_is_given_up_once() {
         let mut queries = Queries::default();
         for number in 0..4 {
-            assert_eq!(
-                queries.insert(key(number), RING, (0, COPY_WITHIN), None, at(u64::from(number))),
-                NONE
-            );
+            assert_eq!(queries.insert(key(number), RING, (0, COPY_WITHIN), at(u64::from(number))), NONE);
         }
         assert_eq!(queries.expire(at(TIMEOUT - 1)), 0);
         assert_eq!(
-            queries.insert(key(0), RING, (0, COPY_WITHIN), None, at(TIMEOUT)),
+            queries.insert(key(0), RING, (0, COPY_WITHIN), at(TIMEOUT)),
             ONE_UNANSWERED,
             "it is pending again"
         );
         assert_eq!(
-            queries.insert(key(2), RING, (COPY_WITHIN, COPY_WITHIN), None, at(TIMEOUT + 1)),
+            queries.insert(key(2), RING, (COPY_WITHIN, COPY_WITHIN), at(TIMEOUT + 1)),
             NONE,
             "it is void, and waits from then"
         );

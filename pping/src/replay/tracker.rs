@@ -5,6 +5,7 @@ use std::{collections::HashSet, hash::Hash};
 
 use pping_common::{
     abi::{Contender, Direction, Endpoints, SeriesKey, Tally},
+    arm::Arm,
     dns::QueryKey,
     flow::{Address, Endpoint, Facts, Flow, FlowKey, Noted},
     limits::MAX_QUERIES,
@@ -268,15 +269,14 @@ impl Tracked<'_> {
         if self.is_excluded() {
             return Err(Untracked::Excluded);
         }
-        let (frame, PacketMetadata { direction, interface_id, now, .. }) = (self.frame, self.metadata);
+        let (frame, PacketMetadata { direction, now, .. }) = (self.frame, self.metadata);
         let dns = frame.transport.datagram.dns;
-        let key = QueryKey::<A>::new(interface_id, frame);
+        let key = QueryKey::<A>::new(self.arm(), frame);
         if !dns.is_response {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
                 let ring = self.ring::<A>(self.settings.max_queries);
-                let others =
-                    queries.insert(key, ring, (now, self.settings.rules.copy_within), direction, elapsed);
+                let others = queries.insert(key, ring, (now, self.settings.rules.copy_within), elapsed);
                 self.report.counters.dns_unanswered += others.unanswered;
                 self.report.counters.dns_given_up += others.given_up;
             } else {
@@ -284,10 +284,10 @@ impl Tracked<'_> {
             }
             return Ok(());
         }
-        if self.settings.has_two_arms && queries.is_from_its_side(&key, direction) {
-            return Err(Untracked::SameHook);
-        }
-        let Some((query, is_late)) = queries.take(&key, elapsed) else { return Ok(()) };
+        let Some((query, is_late)) = queries.take(&key, elapsed) else {
+            let is_forged = self.settings.has_two_arms && queries.has(&key.opposite());
+            return if is_forged { Err(Untracked::SameHook) } else { Ok(()) };
+        };
         let counters = &mut self.report.counters;
         if is_late {
             counters.dns_unanswered += 1;
@@ -310,19 +310,14 @@ impl Tracked<'_> {
         let (echo, ring) = (self.frame.transport.echo, self.ring::<A>(MAX_QUERIES));
         let count = &mut self.report.echoes;
         if echo.is_reply {
-            let request: EchoKey<A> = (key, from.other() as u8, echo.sequence);
+            let request: EchoKey<A> = (key, from.other() as u8, (echo.sequence, echo.data));
             let is_late = asked.echoes.take(&request, elapsed).is_some_and(|(_, is_late)| is_late);
             count.unanswered += u64::from(is_late);
         } else {
-            let request: EchoKey<A> = (key, from as u8, echo.sequence);
+            let request: EchoKey<A> = (key, from as u8, (echo.sequence, echo.data));
             count.requests += 1;
-            let others = asked.echoes.insert(
-                request,
-                ring,
-                (self.metadata.now, self.settings.rules.copy_within),
-                self.metadata.direction,
-                elapsed,
-            );
+            let now = (self.metadata.now, self.settings.rules.copy_within);
+            let others = asked.echoes.insert(request, ring, now, elapsed);
             count.unanswered += others.unanswered;
             count.given_up += others.given_up;
         }
@@ -330,7 +325,14 @@ impl Tracked<'_> {
 
     /// The ring for what the packet's source begins, and its places if all rings have room for `newcomers`.
     fn ring<A: Address>(&self, newcomers: u32) -> (u32, u32) {
-        (rings::of(A::of(self.frame.source), &self.settings.ring_keys), rings::places(newcomers))
+        let source = A::of(self.frame.source);
+        (rings::of(source, self.arm(), &self.settings.ring_keys), rings::places(newcomers))
+    }
+
+    /// The arm from which the packet comes.
+    fn arm(&self) -> Arm {
+        let direction = self.metadata.direction.unwrap_or(Direction::Ingress);
+        Arm::new(self.metadata.interface_id, direction as u8, self.settings.has_two_arms)
     }
 
     fn is_excluded(&self) -> bool {

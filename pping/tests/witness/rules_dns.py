@@ -5,7 +5,7 @@ D1. A UDP datagram with at least 12 bytes of payload is a query if it goes to a 
 D2. A query is pending under interface, client, server (each with its port) and ID. If the query was pending already, it
     becomes void, and its waiting time starts again; but one that comes less than 2^20 ns after the latest of them is a copy,
     and only counts.
-D2a. With two arms, a response that passes in the direction of the first of its queries changes nothing.
+D2a. With two arms, the direction is one more of these values: that of the query, or the opposite one of the response.
 D3. A response removes the pending query with the same values, whatever its code and whether it is truncated or not. If
     that query is not void, and not later than the response, the response yields a sample.
 D4. A query that has been pending for 10 s is removed, and counts as unanswered. The clock is the newest packet of the
@@ -37,8 +37,6 @@ class Waiting(NamedTuple):
     seen: int
     asked: int
     is_void: bool
-    # Whether the first of them went out; None if the capture does not say.
-    is_outgoing: bool | None
 
 
 class Queries:
@@ -66,22 +64,20 @@ class Queries:
             return []
         message = packet.content
         ends = (packet.target, packet.source) if message.is_response else (packet.source, packet.target)
-        key = (packet.interface, *ends, message.identifier)
+        key = (packet.interface, *ends, message.identifier, self.side(packet))
         if not message.is_response:
             self.counts["queries"] += 1
             before = self.waiting.get(key)
             if before is None or packet.time - before.seen >= COPY_WITHIN:
-                first = packet if before is None else before
-                self.waiting[key] = Waiting(packet.time, self.elapsed, before is not None, first.is_outgoing)
+                self.waiting[key] = Waiting(packet.time, self.elapsed, before is not None)
             return []
-        query = self.waiting.get(key)
-        if query is None or self.is_on_one_side(query, packet):
+        query = self.waiting.pop(key, None)
+        if query is None:
             return []
-        del self.waiting[key]
         responses = self.counts["responses"]
         responses[message.code] = responses.get(message.code, 0) + 1
         return [] if query.is_void else [Match("dns", message.identifier, query.seen)]
 
-    def is_on_one_side(self, query, packet):
+    def side(self, packet):
         """Rule D2a."""
-        return self.limits.arms == "two" and packet.is_outgoing is not None and packet.is_outgoing == query.is_outgoing
+        return self.limits.arms == "two" and packet.is_outgoing != packet.content.is_response

@@ -52,6 +52,9 @@ def check_matching():
     ])
     check("a response from the side of its query is forged", [sent, forged, right], (1, 20), arms="two")
     check("that is right with one arm", [sent, forged, right], (1, 5))
+    asked = query(5, 1)._replace(is_outgoing=False)
+    check("a query from the other side is another one", [sent, asked, right], (1, 20), arms="two")
+    check("with one arm it is the same", [sent, asked, right], answered=1)
     check("a repeated query voids", [query(0, 1), query(5, 1), response(20, 1), response(25, 1)], answered=1)
     check(
         "an ID can be used again once it is answered",

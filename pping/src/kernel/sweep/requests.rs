@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aya::programs::ProgramFd;
 use pping_common::{
     abi::{Bar, SweepRequest},
+    arm::Arm,
     dns::QueryKey,
     flow::{Ipv4, Ipv6},
 };
@@ -113,7 +114,7 @@ pub(super) const NOTHING: SweepRequest = SweepRequest {
         client_port: 0,
         server_port: 0,
         id: 0,
-        interface: 0,
+        arm: Arm::FIRST,
     },
     query_v6: QueryKey {
         client: Ipv6::ZERO,
@@ -121,6 +122,6 @@ pub(super) const NOTHING: SweepRequest = SweepRequest {
         client_port: 0,
         server_port: 0,
         id: 0,
-        interface: 0,
+        arm: Arm::FIRST,
     },
 };

@@ -147,6 +147,27 @@ fn a_response_from_the_side_of_its_query_changes_nothing_between_two_arms() {
 }
 
 #[test]
+fn a_query_from_the_other_side_is_another_one_between_two_arms() {
+    for settings in kernels() {
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        for pair in Pair::both() {
+            for [asked, forged] in [[Program::Egress, Program::Ingress], [Program::Ingress, Program::Egress]]
+            {
+                for (has_two_arms, expected) in [(true, &[7][..]), (false, &[])] {
+                    rig.start_over();
+                    rig.set_two_arms(has_two_arms);
+                    rig.send(asked, &pair.message(0, 7, QUERY, 30));
+                    thread::sleep(Duration::from_millis(2));
+                    rig.send(forged, &pair.message(0, 7, QUERY, 30));
+                    rig.send(forged, &pair.message(1, 7, RESPONSE, 60));
+                    assert_eq!(ids(&mut rig, "asked from both sides"), expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_repeated_query_gives_no_sample() {
     let mut rig = Rig::new();
     for pair in Pair::both() {

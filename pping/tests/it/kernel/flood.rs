@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use pping::kernel::load::LoadOptions;
 use pping_common::{
     abi::RttEvent,
+    arm::Arm,
     hash::{TableKeys, siphash},
     parse::{Address, IpAddress, Ipv4, Ipv6, LinkType, Untracked},
     rings::{self, RINGS},
@@ -46,8 +47,8 @@ pub(super) fn keys() -> TableKeys {
 /// The ring for what a host begins.
 pub(super) fn ring(host: IpAddr) -> u32 {
     match host {
-        IpAddr::V4(host) => rings::of(Ipv4::of(IpAddress::mapped(host.octets())), &keys()),
-        IpAddr::V6(host) => rings::of(Ipv6::of(IpAddress::from_bytes(host.octets())), &keys()),
+        IpAddr::V4(host) => rings::of(Ipv4::of(IpAddress::mapped(host.octets())), Arm::FIRST, &keys()),
+        IpAddr::V6(host) => rings::of(Ipv6::of(IpAddress::from_bytes(host.octets())), Arm::FIRST, &keys()),
     }
 }
 
