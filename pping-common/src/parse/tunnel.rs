@@ -17,6 +17,8 @@ const VXLAN_PORT: u16 = 4789;
 const VXLAN_LINUX_PORT: u16 = 8472;
 const GENEVE_PORT: u16 = 6081;
 const GTP_U_PORT: u16 = 2152;
+/// The first port that is no service's (RFC 6335, 6).
+const FIRST_OF_CLIENTS: u16 = 1024;
 
 /// Ethernet inside a tunnel (Transparent Ethernet Bridging, RFC 7637, 3.2).
 const ETHERTYPE_ETHERNET: u16 = 0x6558;
@@ -124,9 +126,13 @@ fn tunnel<O: Bytes + ?Sized>(bytes: &O, frame: &Frame, decap: Decap) -> Result<T
     if frame.protocol != Protocol::Udp || decap.0 & !Decap::IPIP.with(Decap::GRE).0 == 0 {
         return Ok(Tunnel::None);
     }
-    // Packets of both directions go to the well-known port. The source port only spreads flows.
+    // Packets of both directions go to the well-known port. The source port only spreads flows. If it is that of a service such
+    // as DNS, somebody had it answer to the port of a tunnel, with what he wants inside.
     let offset = frame.transport_offset::<O>();
-    let [_, _, high, low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
+    let [source_high, source_low, high, low] = bytes.read(offset).ok_or(Untracked::Truncated)?;
+    if u16::from_be_bytes([source_high, source_low]) < FIRST_OF_CLIENTS {
+        return Ok(Tunnel::None);
+    }
     Ok(match u16::from_be_bytes([high, low]) {
         VXLAN_PORT | VXLAN_LINUX_PORT if decap.has(Decap::VXLAN) => Tunnel::Vxlan,
         GENEVE_PORT if decap.has(Decap::GENEVE) => Tunnel::Geneve,

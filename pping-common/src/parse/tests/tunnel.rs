@@ -110,6 +110,17 @@ fn assert_unmeasured(frame: &Frame, parsed: Result<(), Untracked>) {
 }
 
 #[test]
+fn what_a_service_answers_is_no_tunnel() {
+    let inside = Network::v4().frame(TCP, &Tcp::usual(1, 2).bytes());
+    for (port, is_entered) in [(53_u16, false), (123, false), (1_023, false), (1_024, true), (2_152, true)] {
+        let mut datagram = vxlan(&inside);
+        datagram[..2].copy_from_slice(&port.to_be_bytes());
+        let (frame, _) = parse(&Network::v6().frame(UDP, &datagram), Decap::ALL);
+        assert_eq!(frame.protocol == Protocol::Tcp, is_entered, "{port}");
+    }
+}
+
+#[test]
 fn a_tunnel_that_is_off_is_a_packet_of_its_own() {
     let network = Network::v6();
     for tunnel in tunnels(&network, &network.packet(TCP, &Tcp::usual(1, 2).bytes())) {
