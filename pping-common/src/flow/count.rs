@@ -84,15 +84,16 @@ pub fn count(
     if glance.latest != latest {
         counts.set_latest(latest);
     }
-    counts.add_traffic(Sent::one(transport.payload()));
-    // The packet counts, so that the endpoint stays bound to this hook although copies pass the other one.
     if !glance.reverse_latest.is_elsewhere(packet)
         && counts.has_two_arms()
         && counts.has_other_counted()
         && !(glance.forward.state.is_forwarded() && glance.reverse.is_forwarded())
     {
+        // The packet counts, so that the endpoint stays bound to this hook although copies pass the other one.
+        counts.add_traffic(Sent::one(0));
         return Progress::SameHook;
     }
+    counts.add_traffic(Sent::one(transport.payload()));
     if is_marked(traffic_class) {
         counts.add_ce();
     }
