@@ -8,6 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use pping_common::{
     abi::Counters,
+    method::Method,
     parse::{Direction, Untracked},
 };
 
@@ -25,12 +26,8 @@ const RARE: u64 = 64;
 /// The share of packets that pass both hooks from which on an interface has one arm: one in this many.
 const FORWARDED: u64 = 8;
 
-/// Samples between two arms that show that an interface is in the path. They cannot be forged from one side, but flows whose
-/// packets pass both hooks give some, too: see [`HARDLY_FORWARDED`].
+/// Samples between two arms that show that an interface is in the path. They cannot be forged from one side.
 const SAMPLES: u64 = 64;
-
-/// The share of packets that pass both hooks below which that is so: one in this many.
-const HARDLY_FORWARDED: u64 = 64;
 
 /// What the interfaces have shown so far, by their names.
 #[derive(Debug, Default)]
@@ -41,9 +38,9 @@ pub(super) struct Evidence(HashMap<Arc<str>, Shown>);
 struct Shown {
     /// Whether it counts as one with two arms.
     has_two: bool,
-    /// The samples that it had at the last look.
-    samples: u64,
-    /// The samples that it had while it counted as one with two arms.
+    /// The samples of flows that it had at the last look, and the packets that passed both hooks.
+    seen: (u64, u64),
+    /// The samples between two arms that it had while it counted as one with two arms.
     between_arms: u64,
     /// Whether these have shown that it is in the path.
     is_in_path: bool,
@@ -71,16 +68,23 @@ impl Shown {
     /// Looks at the counters of the interface. Returns whether it has two arms. Once it has shown that it is in the path, that
     /// stays so: otherwise a flood from one side could make it look like a mirror port or a router with one arm.
     fn look(&mut self, counters: &Counters) -> bool {
-        let samples: u64 = counters.samples.iter().flatten().sum();
+        let seen = (samples_of_flows(counters), copies(counters));
         if self.has_two {
-            self.between_arms += samples.saturating_sub(self.samples);
+            let (samples, copies) = (seen.0.saturating_sub(self.seen.0), seen.1.saturating_sub(self.seen.1));
+            // Flows that a router with one arm forwards give samples, too. For each, two packets passed both hooks.
+            self.between_arms += samples.saturating_sub(copies);
         }
-        self.samples = samples;
-        self.is_in_path |=
-            self.between_arms >= SAMPLES && copies(counters) * HARDLY_FORWARDED < counters.all_packets();
+        self.seen = seen;
+        self.is_in_path |= self.between_arms >= SAMPLES;
         self.has_two = self.is_in_path || has_two_arms(counters);
         self.has_two
     }
+}
+
+/// The samples, without those of DNS: copies of its messages are not counted.
+fn samples_of_flows(counters: &Counters) -> u64 {
+    let methods = Method::ALL.into_iter().filter(|&method| method != Method::Dns);
+    methods.flat_map(|method| counters.samples.iter().map(move |samples| samples[method as usize])).sum()
 }
 
 /// The packets that passed both hooks.
@@ -133,8 +137,8 @@ mod tests {
         assert!(shown.look(&sampled(63, counters(100, 90, 1))));
         let flood = counters(100_000, 100, 30_000);
         assert!(!shown.clone().look(&sampled(63, flood)), "too little was seen before");
-        assert!(shown.look(&sampled(64, counters(110, 95, 1))));
-        assert!(shown.look(&sampled(64, flood)));
+        assert!(shown.look(&sampled(65, counters(110, 95, 1))));
+        assert!(shown.look(&sampled(65, flood)));
     }
 
     #[test]
@@ -146,6 +150,30 @@ mod tests {
             assert!(!shown.look(&sampled(2_000, one_arm)));
             assert!(shown.look(&sampled(2_000, counters(90_000, 9_000, 500))));
         }
+    }
+
+    #[test]
+    fn a_flood_to_a_router_with_one_arm_shows_nothing() {
+        let mut shown = Shown::default();
+        let (mut packets, mut samples) = (1_000, 100);
+        assert!(!shown.look(&sampled(samples, counters(packets, packets, packets as u64))));
+        let flood = 50 * packets;
+        for _ in 0..20 {
+            assert!(shown.look(&sampled(samples, counters(packets + flood, packets, packets as u64))));
+            (packets, samples) = (packets + 100, samples + 50);
+        }
+        assert!(!shown.look(&sampled(samples, counters(packets, packets, packets as u64))));
+    }
+
+    #[test]
+    fn samples_of_dns_show_nothing() {
+        let mut shown = Shown::default();
+        for asked in 1..10 {
+            let mut counters = counters(1_000, 1_000, 0);
+            counters.samples[0][Method::Dns as usize] = 1_000 * asked;
+            shown.look(&counters);
+        }
+        assert!(!shown.look(&counters(1_000, 1_000, 1_900)));
     }
 
     #[test]
