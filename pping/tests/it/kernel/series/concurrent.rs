@@ -84,12 +84,14 @@ fn run_on_all_cpus(
 
 #[test]
 fn millions_of_samples_over_hundreds_of_intervals_add_up() {
-    for (object, settings) in [BASELINE, BASELINE_ADD_ONLY].into_iter().zip(kernels()) {
-        assert_millions_add_up(object, settings);
+    // Without an addition that returns the old value, CPUs that take a block at once may all fail. That is counted.
+    let objects = [(BASELINE, 0), (BASELINE_ADD_ONLY, 10)];
+    for ((object, most_unaggregated), settings) in objects.into_iter().zip(kernels()) {
+        assert_millions_add_up(object, settings, most_unaggregated);
     }
 }
 
-fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
+fn assert_millions_add_up(object: &[u8], settings: LoadOptions, most_unaggregated: u64) {
     const INTERVALS: u32 = 250;
     let mut kernel =
         load::open(object, &LoadOptions { emit: Emit::NOTHING, ..by_timestamps(settings) }).unwrap();
@@ -106,9 +108,10 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions) {
     let samples: u64 = counted.samples.iter().flatten().sum();
     // The first TSval of each flow is not recorded: it may not be the first of its tick.
     assert_eq!(samples, runs.iter().map(|runs| runs - 1).sum::<u64>());
-    assert_eq!(sums.total(), samples, "in {intervals} intervals");
+    assert_eq!(sums.total() + counted.unaggregated, samples, "in {intervals} intervals");
     assert!(samples > 1_000_000, "{samples} in {intervals} intervals");
-    assert_eq!((counted.unaggregated, counted.contended), (0, 0));
+    assert!(counted.unaggregated <= most_unaggregated, "{} unaggregated", counted.unaggregated);
+    assert_eq!(counted.contended, 0);
     let mut events = 0;
     drain(&mut kernel.events, |_| events += 1);
     assert_eq!(events, 0, "no event is emitted for a sample");
