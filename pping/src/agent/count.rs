@@ -52,20 +52,16 @@ impl Agent {
             self.losses.are_slots_logged = true;
         }
         self.resolve_refused_groups(total.groups_refused)?;
-        if total.unaggregated > self.losses.unaggregated {
-            let samples = total.unaggregated - self.losses.unaggregated;
+        let now = Instant::now();
+        if let Some(samples) = self.losses.unaggregated.more(total.unaggregated, now) {
             tracing::warn!(
                 "{samples} samples are in no histogram: too many series had samples within a second; raise --max-groups"
             );
-            self.losses.unaggregated = total.unaggregated;
         }
-        let flows = total.untracked[Untracked::MapFull as usize];
-        if flows > self.losses.flows {
-            let packets = flows - self.losses.flows;
+        if let Some(packets) = self.losses.flows.more(total.untracked[Untracked::MapFull as usize], now) {
             tracing::warn!(
                 "a flow table is full: {packets} packets of new flows were not measured; raise --max-flows"
             );
-            self.losses.flows = flows;
         }
         if total.no_pending > 0 && !self.losses.is_pool_logged {
             tracing::warn!(
@@ -77,19 +73,15 @@ impl Agent {
         }
         // The writer has logged itself why it dropped lines.
         let records = total.lost.iter().sum::<u64>() + self.output.lines_refused();
-        if records > self.losses.records {
-            let more = records - self.losses.records;
+        if let Some(more) = self.losses.records.more(records, now) {
             tracing::warn!(
                 "{more} records were lost: they come faster than they can be read or written; \
                  raise --rate-limit"
             );
-            self.losses.records = records;
         }
         let lines = self.reporter.log_lines_refused();
-        if lines > self.losses.log_lines {
-            let more = lines - self.losses.log_lines;
+        if let Some(more) = self.losses.log_lines.more(lines, now) {
             tracing::warn!("{more} lines of --hdr-log were lost: its file is too slow, or does not answer");
-            self.losses.log_lines = lines;
         }
         Ok(())
     }

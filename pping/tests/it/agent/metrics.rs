@@ -302,7 +302,7 @@ fn many_clients_can_scrape_at_once() {
 }
 
 #[test]
-fn a_full_map_is_counted_and_warned_of_at_most_once_a_second() {
+fn a_full_map_is_counted_and_warned_of_at_most_once_a_minute() {
     let topology = topology();
     let start = Instant::now();
     let mut pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --max-flows 1"));
@@ -311,9 +311,9 @@ fn a_full_map_is_counted_and_warned_of_at_most_once_a_second() {
         // Each ping process has its own identifier, so each is a flow of its own.
         ping(topology.client(), Topology::SERVER_IPV4, "-c1");
     }
-    wait_until("a second warning", || {
+    wait_until("a warning", || {
         ping(topology.client(), Topology::SERVER_IPV4, "-c1");
-        warnings(&ok(pping.stderr()).clone()) >= 2
+        warnings(&ok(pping.stderr())) >= 1
     });
     let full = [INTERFACE, ("reason", "map_full")];
     let metrics = scrape_when(&topology, "the refusals are counted", |metrics| {
@@ -323,7 +323,7 @@ fn a_full_map_is_counted_and_warned_of_at_most_once_a_second() {
     ok(pping.stop(Signal::SIGINT, ENDING));
     let stderr = ok(pping.stderr());
     let warned = warnings(&stderr) as u64;
-    assert!(warned <= start.elapsed().as_secs() + 1, "{stderr}");
+    assert!(warned <= start.elapsed().as_secs() / 60 + 1, "{stderr}");
     assert!(stderr.contains("raise --max-flows"), "{stderr}");
 }
 
