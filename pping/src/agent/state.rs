@@ -112,7 +112,7 @@ pub(super) struct Logged {
 }
 
 impl Logged {
-    const INTERVAL: Duration = Duration::from_secs(60);
+    const INTERVAL: Duration = Duration::from_mins(1);
 
     /// Returns how much more is lost at `now`, if that is to be logged.
     pub(super) fn more(&mut self, lost: u64, now: Instant) -> Option<u64> {
