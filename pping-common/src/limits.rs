@@ -155,6 +155,10 @@ pub const AHEAD_WITHOUT_WINDOW: u32 = 1 << 24;
 /// How far they may be behind, if windows are not known: the largest window (RFC 7323, 2.3).
 pub const BEHIND_WITHOUT_WINDOW: u32 = 1 << 30;
 
+/// How far the acknowledgement of a segment may be behind what the other end has sent, if it shows that its sender knows that:
+/// what is under way in most connections.
+pub const UNDER_WAY: u32 = 1 << 20;
+
 /// The ticks by which a clock may advance at any time: two seconds of the fastest one, with a tick of 1 us.
 pub const TSVAL_SLACK: u32 = 1 << 21;
 

@@ -10,7 +10,7 @@ use crate::{
     flow::{Endpoint, Flow, Outcome},
     limits::{
         AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, PENDING_LIFETIME, PENDING_PER_DIRECTION, RST_WITHIN,
-        SAME_SYN, TSVAL_SLACK,
+        SAME_SYN, TSVAL_SLACK, UNDER_WAY,
     },
     method::Method,
     parse::{Kind, Segment, Timestamps, Transport},
@@ -145,6 +145,8 @@ type Requests = [Option<Request>; PENDING_PER_DIRECTION];
 pub struct Model {
     options: TimestampUse,
     ends: [End; 2],
+    /// Whether an acknowledgement has shown that the ends know each other's numbers.
+    is_confirmed: bool,
     /// When the connection began, as far as it was seen.
     began_at: Option<u64>,
     /// How many connections took the place of an earlier one.
@@ -198,6 +200,7 @@ impl Model {
         Self {
             options,
             ends,
+            is_confirmed: false,
             began_at: None,
             replaced: 0,
             rules,
@@ -340,6 +343,7 @@ impl Model {
             return;
         }
         let reach = self.ends[from].reach(segment, standing == Standing::Repeated);
+        self.note_knowledge(from, segment);
         // A copy of a SYN has no reach.
         if !flags.rst() && (!flags.syn() || reach != Reach::Nothing) {
             self.note_options(from, segment, reach, now);
@@ -417,7 +421,21 @@ impl Model {
     /// numbers continue there.
     fn is_inside(&mut self, from: usize, segment: &Segment) -> bool {
         let [own, other] = [&self.ends[from], &self.ends[1 - from]];
-        if segment.flags.syn() || segment.flags.rst() || other.first_at.is_none() && !other.is_closed {
+        if segment.flags.syn() || segment.flags.rst() {
+            return true;
+        }
+        if !self.is_confirmed {
+            let sequence = segment.sequence;
+            let is_seen = other.first_at.is_some() || other.is_closed;
+            let most = if is_seen { 0x1_0000 } else { AHEAD_WITHOUT_WINDOW };
+            let is_far = |highest: u32| sequence.wrapping_sub(highest).cast_signed().unsigned_abs() > most;
+            if own.highest.is_some_and(is_far) {
+                self.forget_unconfirmed();
+                self.ends[from].highest = (!consumes(segment)).then_some(sequence);
+            }
+            return true;
+        }
+        if other.first_at.is_none() && !other.is_closed {
             return true;
         }
         let unknown = (i64::from(AHEAD_WITHOUT_WINDOW), i64::from(BEHIND_WITHOUT_WINDOW));
@@ -446,6 +464,24 @@ impl Model {
             self.ends[1 - from].highest = Some(number);
         }
         is_taken
+    }
+
+    /// Forgets what a segment contradicts, and nobody has confirmed.
+    fn forget_unconfirmed(&mut self) {
+        self.options = TimestampUse::Unknown(0);
+        for end in &mut self.ends {
+            end.end_leg();
+            (end.pending, end.recorded_at, end.newest, end.window_shift) = Default::default();
+            (end.has_moved, end.lacking, end.is_invalidated) = Default::default();
+        }
+    }
+
+    /// Notes that the sender of a segment knows what the other end has sent.
+    fn note_knowledge(&mut self, from: usize, segment: &Segment) {
+        let Some(highest) = self.ends[1 - from].highest else { return };
+        let ahead = i64::from(segment.acknowledgement.wrapping_sub(highest).cast_signed());
+        let is_near = (-i64::from(UNDER_WAY)..=0x1_0000).contains(&ahead);
+        self.is_confirmed |= segment.flags.ack() && !segment.flags.rst() && is_near;
     }
 
     /// Begins and ends connections.
@@ -511,7 +547,7 @@ impl Model {
         for end in &mut self.ends {
             *end = End { is_local: end.is_local, outside: end.outside, ..End::default() };
         }
-        (self.options, self.began_at) = (TimestampUse::Unknown(0), None);
+        (self.options, self.began_at, self.is_confirmed) = (TimestampUse::Unknown(0), None, false);
         self.replaced += 1;
     }
 
@@ -519,9 +555,6 @@ impl Model {
     fn takes_reset(&self, from: usize, segment: &Segment) -> bool {
         let acknowledged = segment.flags.ack().then_some(segment.acknowledgement);
         match (self.ends[from].highest, self.ends[1 - from].highest, acknowledged) {
-            (Some(own), Some(other), Some(number)) => {
-                is_about(own, segment.sequence) || is_about(other, number)
-            }
             (Some(own), _, _) => is_about(own, segment.sequence),
             (None, Some(other), Some(number)) => is_about(other, number),
             (None, _, _) => true,

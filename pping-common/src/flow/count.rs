@@ -3,6 +3,7 @@
 use super::{
     hot::{Glance, Latest},
     traffic::Sent,
+    window::Fit,
 };
 use crate::{
     parse::{Kind, Transport},
@@ -76,7 +77,11 @@ pub fn count(
         return Progress::Elsewhere;
     }
     let segment = &transport.segment;
-    if transport.kind == Kind::Tcp && !glance.takes(segment, || counts.other_outside_end()) {
+    let fit = match transport.kind {
+        Kind::Tcp => glance.fit(segment, || counts.other_outside_end()),
+        Kind::Echo | Kind::Dns | Kind::Quic => Fit::Taken,
+    };
+    if fit == Fit::Refused {
         counts.set_outside_end(segment.sequence_end());
         return Progress::Refused;
     }
@@ -100,6 +105,10 @@ pub fn count(
     if transport.kind != Kind::Tcp {
         return Progress::None;
     }
+    if fit == Fit::Replaces {
+        counts.set_sequence_end(segment.sequence_end());
+        return Progress::Replaces;
+    }
     let progress = glance.forward.progress(segment);
     match progress {
         // A SYN may be a copy of an earlier one: the step decides.
@@ -108,7 +117,11 @@ pub fn count(
             counts.set_sequence_end(segment.sequence_end());
         }
         Progress::Behind => counts.add_behind(glance.forward.behind(segment)),
-        Progress::None | Progress::Elsewhere | Progress::Refused | Progress::SameHook => {}
+        Progress::None
+        | Progress::Replaces
+        | Progress::Elsewhere
+        | Progress::Refused
+        | Progress::SameHook => {}
     }
     progress
 }

@@ -111,7 +111,8 @@ impl DirectionState {
     const SCALE_SHIFT: u32 = 8;
     const SCALE: u32 = 15;
     const IS_FORWARDED: u32 = 1 << 12;
-    const RECORDED_SHIFT: u32 = 13;
+    const IS_CONFIRMED: u32 = 1 << 13;
+    const RECORDED_SHIFT: u32 = 14;
 
     #[inline(always)]
     fn has(self, flag: u32) -> bool {
@@ -229,6 +230,17 @@ impl DirectionState {
         self.set(Self::IS_FORWARDED, Self::IS_FORWARDED);
     }
 
+    /// Whether an acknowledgement has shown that the ends know each other's numbers. Both directions have the same.
+    #[inline(always)]
+    pub(super) fn is_confirmed(self) -> bool {
+        self.has(Self::IS_CONFIRMED)
+    }
+
+    #[inline(always)]
+    pub(super) fn set_confirmed(&mut self, is_confirmed: bool) {
+        self.set(Self::IS_CONFIRMED, u32::from(is_confirmed) << Self::IS_CONFIRMED.trailing_zeros());
+    }
+
     /// Whether anything of this direction is pending.
     #[inline(always)]
     pub fn has_pending(self) -> bool {
@@ -257,7 +269,7 @@ impl DirectionState {
         self.set(!0 << Self::RECORDED_SHIFT, units(recorded_at) << Self::RECORDED_SHIFT);
     }
 
-    /// Whether the direction has recorded anything: false once in nine minutes although it has.
+    /// Whether the direction has recorded anything: false once in four minutes although it has.
     #[inline(always)]
     pub(super) fn has_recorded(self) -> bool {
         self.0 >> Self::RECORDED_SHIFT != 0
@@ -279,7 +291,7 @@ impl DirectionState {
 /// The bits of a time in ns that lie below a unit of [`DirectionState::set_recorded_at`].
 const UNIT_SHIFT: u32 = 20;
 
-/// The nanoseconds after which these units wrap: nine minutes.
+/// The nanoseconds after which these units wrap: four and a half minutes.
 const WRAPS_AFTER: u64 = 1 << (UNIT_SHIFT + u32::BITS - DirectionState::RECORDED_SHIFT);
 
 #[inline(always)]

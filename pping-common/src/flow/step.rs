@@ -1,7 +1,7 @@
 //! The steps of a packet in its flow: effect, lifecycle, plan, find, record.
 
 use super::{
-    hot::Glance,
+    hot::{Glance, ProtocolState},
     key::Endpoint,
     lifecycle::Changes,
     locked::{LockedFlow, PendingLookup},
@@ -14,7 +14,7 @@ use crate::{
     parse::{Datagram, Kind, Transport},
     rtt::{
         self, Effect, MatchPlan, Measured, Pass, PendingIdentifiers, PendingRange, Progress, RttSummary,
-        Rules, icmp_echo,
+        Rules, TsvalState, icmp_echo,
     },
 };
 
@@ -61,7 +61,10 @@ impl Glance {
             return if is_first_copy { Effect::Anything } else { Effect::Nothing };
         }
         if transitions::has_effect(self.forward.state, self.reverse, transport)
-            || transport.kind == Kind::Tcp && self.confirms_outside(&transport.segment, outside_end)
+            || transport.kind == Kind::Tcp
+                && (progress == Progress::Replaces
+                    || self.may_confirm(&transport.segment)
+                    || self.confirms_outside(&transport.segment, outside_end))
         {
             return Effect::Anything;
         }
@@ -253,6 +256,20 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         });
     }
 
+    /// Forgets what was learned of a TCP flow that is not confirmed: it may be forged.
+    #[inline(always)]
+    pub(super) fn forget_unconfirmed(&mut self) {
+        Endpoint::each(|endpoint| {
+            self.give_up_leg(endpoint);
+            self.clear_pending(endpoint);
+            self.set_recorded_at(endpoint, 0);
+            let state = &mut self.hot.direction_mut(endpoint).state;
+            state.set_tsval_state(TsvalState::UNKNOWN);
+            state.set_window_scale(0);
+        });
+        self.hot.protocol_state = ProtocolState::UNKNOWN;
+    }
+
     /// Runs the fifth part of [`LockedFlow::step`]: notes what a segment says of the timestamps of its flow, and that its
     /// direction has sent it.
     #[inline(always)]
@@ -265,6 +282,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         rules: &Rules,
     ) {
         tcp::note_options(self, from, &transport.segment, progress, now, rules);
+        window::note_knowledge(self.hot, from, &transport.segment);
         let state = &mut self.hot.direction_mut(from).state;
         if progress == Progress::First {
             state.set_has_sequence();

@@ -23,7 +23,11 @@ impl HotDirection {
     #[inline(always)]
     fn repeats(&self, segment: &Segment, progress: Progress) -> bool {
         match progress {
-            Progress::Advance | Progress::Elsewhere | Progress::Refused | Progress::SameHook => false,
+            Progress::Advance
+            | Progress::Replaces
+            | Progress::Elsewhere
+            | Progress::Refused
+            | Progress::SameHook => false,
             Progress::First | Progress::Overlap | Progress::Behind => true,
             Progress::None => is_newer(self.sequence_end, segment.sequence),
         }
@@ -34,7 +38,11 @@ impl HotDirection {
     #[inline(always)]
     fn lacks_timestamps(&self, segment: &Segment, progress: Progress) -> bool {
         match progress {
-            Progress::Behind | Progress::Elsewhere | Progress::Refused | Progress::SameHook => false,
+            Progress::Behind
+            | Progress::Replaces
+            | Progress::Elsewhere
+            | Progress::Refused
+            | Progress::SameHook => false,
             Progress::First | Progress::Advance | Progress::Overlap => true,
             Progress::None => !self.state.has_sequence() || !is_newer(self.sequence_end, segment.sequence),
         }

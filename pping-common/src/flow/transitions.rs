@@ -28,7 +28,7 @@ pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, trans
         }
 }
 
-/// Refuses a RST or SYN that the other end would not take, begins another connection with a SYN or SYN-ACK that it takes, and
+/// Forgets what a segment contradicts, refuses a RST or SYN that the other end would not take, begins another connection with a SYN or SYN-ACK that it takes, and
 /// corrects the progress of a SYN.
 #[inline(always)]
 pub(super) fn settle<P: PendingLookup>(
@@ -41,6 +41,11 @@ pub(super) fn settle<P: PendingLookup>(
     let flags = transport.segment.flags;
     if transport.kind != Kind::Tcp {
         return;
+    }
+    if *progress == Progress::Replaces {
+        flow.forget_unconfirmed();
+        let consumes = transport.segment.consumes_sequence_space();
+        *progress = if consumes { Progress::First } else { Progress::None };
     }
     if flags.rst() {
         if !takes_reset(flow, from, &transport.segment) {
@@ -91,16 +96,17 @@ pub(super) fn step<P: PendingLookup>(
     changes
 }
 
-/// Whether a RST of `from` may end the connection: its number is about that of what `from` has sent, or it acknowledges what
-/// the other end has sent. Anybody can send another one (RFC 5961, 3).
+/// Whether a RST of `from` may end the connection: its number is about that of what `from` has sent or, if that is not known, it
+/// acknowledges what the other end has sent. Anybody can send another one (RFC 5961, 3).
 #[inline(always)]
 fn takes_reset<P: PendingLookup>(flow: &LockedFlow<'_, P>, from: Endpoint, segment: &Segment) -> bool {
     let (own, other) = (flow.hot.direction(from), flow.hot.direction(from.other()));
     let (knows_own, knows_other) = (own.state.has_sequence(), other.state.has_sequence());
-    let is_own = knows_own && is_near(own.sequence_end, segment.sequence);
+    if knows_own {
+        return is_near(own.sequence_end, segment.sequence);
+    }
     // A host that refuses a connection sends the number 0 (RFC 9293, 3.10.7.1).
-    let acknowledges = segment.flags.ack() && is_near(other.sequence_end, segment.acknowledgement);
-    is_own || knows_other && acknowledges || !(knows_own || knows_other && segment.flags.ack())
+    !(knows_other && segment.flags.ack()) || is_near(other.sequence_end, segment.acknowledgement)
 }
 
 /// Tells a SYN or SYN-ACK that begins something from one that passed before, which does not advance its direction, and from
@@ -254,6 +260,7 @@ fn forget<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, endpoint: Endpoint) {
     state.unset_established();
     state.unset_has_sequence();
     state.set_window_scale(0);
+    state.set_confirmed(false);
     state.set_tsval_state(TsvalState::UNKNOWN);
 }
 

@@ -5,16 +5,20 @@
 //! acknowledgement near what the other end has sent: within a window (RFC 9293, 3.10.7.4; RFC 5961, 5). pping knows how large
 //! a window can be if it has seen the handshake.
 //!
+//! Who sends first in the names of the ends must not decide which numbers fit. So this holds once the flow is confirmed: the
+//! acknowledgement of a segment was near what the other end had sent, so its sender knows that. Before, a segment that lies
+//! far from what its sender has sent replaces that.
+//!
 //! pping may miss more than a window, for instance while packets take another path. Then all segments of a direction lie
 //! outside, and where the latest of them ended is noted. Once the other end acknowledges about as much, in a segment that
 //! comes next in its own direction, the direction continues at the acknowledgement: what was noted may be forged.
 
 use super::{
-    hot::{Glance, Hot},
+    hot::{DirectionState, Glance, Hot},
     key::Endpoint,
 };
 use crate::{
-    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
+    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, UNDER_WAY},
     parse::Segment,
 };
 
@@ -30,6 +34,12 @@ impl Window {
     const SMALLEST: Self = Self { ahead: 1 << 16, behind: 1 << 16 };
 
     const UNKNOWN: Self = Self { ahead: AHEAD_WITHOUT_WINDOW, behind: BEHIND_WITHOUT_WINDOW };
+
+    /// Where the numbers of an end may be that alone has sent something: gaps and retransmissions are within.
+    const ALONE: Self = Self { ahead: AHEAD_WITHOUT_WINDOW, behind: AHEAD_WITHOUT_WINDOW };
+
+    /// How near an acknowledgement must be to confirm a flow.
+    const CONFIRMING: Self = Self { ahead: Self::SMALLEST.ahead, behind: UNDER_WAY };
 
     /// The largest window that the receiver may offer. The arguments are the window scales of the sender and the receiver:
     /// neither scales if the other does not (RFC 7323, 2.2).
@@ -50,22 +60,40 @@ impl Window {
     }
 }
 
+/// How the numbers of a segment fit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// It belongs to the connection.
+    Taken,
+    /// It contradicts what its sender has sent, and nobody has confirmed that.
+    Replaces,
+    /// It does not belong to the connection.
+    Refused,
+}
+
 // Conditions are numbers, 1 or 0: with a branch for each, the verifier would follow all that comes after once for each of
 // them.
 impl Glance {
-    /// Whether a segment may belong to the connection. `outside_end` returns where the latest segment of the other direction
+    /// Returns how a segment fits into the connection. `outside_end` returns where the latest segment of the other direction
     /// ended that lies outside.
     #[inline(always)]
-    pub(super) fn takes(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> bool {
+    pub(super) fn fit(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> Fit {
         let (own, other) = (self.forward.sequence_end, self.reverse_end);
         let (sequence, acknowledgement) = (segment.sequence, segment.acknowledgement);
         // So it is for nearly all segments.
-        if Window::SMALLEST.excludes(own, sequence) | Window::SMALLEST.excludes(other, acknowledgement) == 0 {
-            return true;
+        let is_far = Window::SMALLEST.excludes(own, sequence);
+        if is_far | Window::SMALLEST.excludes(other, acknowledgement) == 0 {
+            return Fit::Taken;
         }
         // A SYN and a RST have rules of their own. If the other end is not seen, nobody could confirm what is missed.
         let flags = u32::from(segment.flags.0);
-        let is_checked = !(flags >> 1 | flags >> 2) & self.reverse.is_seen();
+        let has_rules = flags >> 1 | flags >> 2;
+        let is_checked = !has_rules & self.reverse.is_seen();
+        if !self.forward.state.is_confirmed() {
+            let is_contradicted = is_far & self.reverse.is_seen() | Window::ALONE.excludes(own, sequence);
+            let replaces = !has_rules & is_contradicted & self.forward.state.has_sequence_bit() != 0;
+            return if replaces { Fit::Replaces } else { Fit::Taken };
+        }
         let (own_scale, other_scale) = (self.forward.state.window_scale(), self.reverse.window_scale());
         let is_outside = Window::of_scales(own_scale, other_scale).excludes(own, sequence)
             & self.forward.state.has_sequence_bit();
@@ -73,9 +101,16 @@ impl Glance {
             & self.reverse.has_sequence_bit()
             & flags >> 4;
         if is_checked & (is_outside | acknowledges_outside) == 0 {
-            return true;
+            return Fit::Taken;
         }
-        self.comes_next(sequence) && confirms(outside_end(), acknowledgement)
+        let is_confirmed = self.comes_next(sequence) && confirms(outside_end(), acknowledgement);
+        if is_confirmed { Fit::Taken } else { Fit::Refused }
+    }
+
+    /// Whether a segment of a flow that is not confirmed yet confirms it.
+    #[inline(always)]
+    pub(super) fn may_confirm(&self, segment: &Segment) -> bool {
+        !self.forward.state.is_confirmed() && shows_knowledge(self.reverse, self.reverse_end, segment)
     }
 
     /// Whether a sequence number is about the next one of its sender. Without an attacker it is, unless packets of both
@@ -86,7 +121,7 @@ impl Glance {
         is_far & self.forward.state.has_sequence_bit() == 0
     }
 
-    /// Whether a segment that [`Glance::takes`] confirms what the other end sent outside of the window. `outside_end` returns
+    /// Whether a segment that fits confirms what the other end sent outside of the window. `outside_end` returns
     /// where the latest of that ended.
     #[inline(always)]
     pub(super) fn confirms_outside(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> bool {
@@ -94,9 +129,27 @@ impl Glance {
         let more = u64::from(segment.acknowledgement.wrapping_sub(self.reverse_end).wrapping_sub(1));
         let acknowledges_more = (more.wrapping_sub((1 << 31) - 1) >> 63) as u32;
         let is_ack = u32::from(segment.flags.0) >> 4;
-        acknowledges_more & is_ack & self.reverse.has_sequence_bit() != 0
+        let is_confirmed = u32::from(self.forward.state.is_confirmed());
+        acknowledges_more & is_ack & is_confirmed & self.reverse.has_sequence_bit() != 0
             && confirms(outside_end(), segment.acknowledgement)
     }
+}
+
+/// Notes that a flow is confirmed, if a segment shows that its sender knows what the other end has sent.
+#[inline(always)]
+pub(super) fn note_knowledge(hot: &mut Hot, from: Endpoint, segment: &Segment) {
+    let other = hot.direction(from.other());
+    if shows_knowledge(other.state, other.sequence_end, segment) {
+        Endpoint::each(|endpoint| hot.direction_mut(endpoint).state.set_confirmed(true));
+    }
+}
+
+/// Whether a segment acknowledges about what the other end has sent, whose state and highest number these are.
+#[inline(always)]
+fn shows_knowledge(other: DirectionState, other_end: u32, segment: &Segment) -> bool {
+    let flags = u32::from(segment.flags.0);
+    let is_far = Window::CONFIRMING.excludes(other_end, segment.acknowledgement);
+    !is_far & flags >> 4 & !(flags >> 2) & other.has_sequence_bit() & 1 != 0
 }
 
 /// Lets the other direction continue outside of the window, if a segment confirms it. Then packets were missed.

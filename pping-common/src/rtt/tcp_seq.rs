@@ -31,6 +31,8 @@ pub enum Progress {
     Overlap,
     /// The segment does not go beyond them.
     Behind,
+    /// The segment contradicts those before it, of which nobody has confirmed any: they may be forged.
+    Replaces,
     /// The packet passed the other hook than those of its endpoint that count: it changes nothing.
     Elsewhere,
     /// The other end would not take the packet: it changes nothing.
@@ -47,7 +49,7 @@ impl Progress {
             Self::Elsewhere => Some(Untracked::OtherHook),
             Self::Refused => Some(Untracked::OutOfWindow),
             Self::SameHook => Some(Untracked::SameHook),
-            Self::None | Self::First | Self::Advance | Self::Overlap | Self::Behind => None,
+            Self::None | Self::First | Self::Advance | Self::Overlap | Self::Behind | Self::Replaces => None,
         }
     }
 }
@@ -99,8 +101,11 @@ pub(crate) fn is_first_sent(progress: Progress, flags: TcpFlags) -> bool {
         Progress::Advance | Progress::Overlap => true,
         // In mid-stream, the segment may have been sent before.
         Progress::First => flags.syn(),
-        Progress::Behind | Progress::None | Progress::Elsewhere | Progress::Refused | Progress::SameHook => {
-            false
-        }
+        Progress::Behind
+        | Progress::None
+        | Progress::Replaces
+        | Progress::Elsewhere
+        | Progress::Refused
+        | Progress::SameHook => false,
     }
 }

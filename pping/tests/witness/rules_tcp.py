@@ -17,9 +17,8 @@ Beginning and end
     time. A refused SYN of an endpoint whose SYN-ACK waits for its ACK (H1) is forgotten. Refused segments are neither matched nor
     recorded, and change neither phase, kind, number nor end. A RST that ends a direction, and what ends a leg of a
     handshake (H3), end the wait for the SYN-ACK; then the number of the refused SYN is forgotten, too.
-8c. A RST is refused if its number is more than 65,536 from its sender's highest end (S1), and its ACK number, if it has
-    ACK, as much from the other's. An end that is not known is left out. If its sender's is not known, the ACK number
-    decides; if that cannot, it is taken.
+8c. A RST is refused if its number is more than 65,536 from its sender's highest end (S1). If that is not known, the ACK number
+    decides, by the other's; if that cannot, it is taken.
 8d. A SYN-ACK is not asked for if its ACK number is more than 65,536 from the highest end (S1) of the other endpoint, if
     that is known. Unless rule 8b has it begin a new connection, it does so if the other is closed and no direction is open;
     otherwise it is refused.
@@ -27,6 +26,12 @@ Beginning and end
     comes the other way after that, and closed after its own FIN or a RST of either.
 
 Windows
+W0. A connection is confirmed by a segment without RST whose ACK number is at most 65,536 ahead of the highest end (S1) of the
+    other endpoint, if that is known, and at most 2^20 behind. Until then, W1 does not hold. Instead, a segment with neither SYN
+    nor RST whose number is more than 65,536 from its sender's highest end (2^24 if the other endpoint has sent nothing), if that
+    is known, replaces what is known: kind, recordings with their rate limits, TSvals and window shifts of both endpoints are
+    forgotten, legs of handshakes end (H3), and it is the first segment of its sender. If it consumes nothing, its number is the
+    highest end.
 W1. A segment with neither SYN nor RST is refused if the other endpoint has sent a segment, and its number lies outside of
     its sender's window, or, if it has ACK, its ACK number outside of the other's. A window is around the highest end (S1);
     where that is not known, no number is outside. If the latest SYNs of both endpoints had the window scale option (kind 3),
@@ -91,8 +96,12 @@ SAME_NUMBER_AFTER = 10 * SECOND
 RST_WITHIN = 65_536
 # How far numbers may be ahead and behind, if windows are not known.
 WINDOW_UNKNOWN = (2**24, 2**30)
+# Rule W0: how far an ACK number may be that confirms a connection.
+CONFIRMING = (2**16, 2**20)
 # Rule W2: how far the number of a segment may be that confirms another.
 NEXT = (2**16, 2**16)
+# Rule W0: the same of an endpoint that alone has sent something.
+ALONE = (2**24, 2**24)
 MOST_SHIFT = 14
 # Rule T1a: by how many ticks a TSval may advance at any time, and in how many nanoseconds by one more.
 LEAP, NANOSECONDS_A_TICK = 2**21, 512
@@ -235,6 +244,13 @@ class Direction:
             return WINDOW_UNKNOWN
         return (65_536 << other.window_shift,) * 2
 
+    def forget(self):
+        """Rule W0."""
+        self.stamps.forget_all()
+        self.ends.pending.set_back()
+        self.end_handshake()
+        self.window_shift = None
+
     def set_back(self):
         self.stamps.set_back()
         self.ends.pending.set_back()
@@ -251,6 +267,7 @@ class Connection(Flow):
 
     kind = UNKNOWN
     segments_without = 0
+    is_confirmed = False
 
     def idle_limit(self):
         phases = {direction.phase for direction in self.directions.values()}
@@ -266,7 +283,7 @@ class Connection(Flow):
         """Rules W1 and W2."""
         segment = packet.content
         own, other = self.direction(packet.source), self.direction(packet.target)
-        if segment.is_syn() or segment.is_rst() or other.phase == UNSEEN:
+        if segment.is_syn() or segment.is_rst() or other.phase == UNSEEN or not self.is_confirmed:
             return False
         highest, number = other.ends.highest, segment.acknowledgment
         is_inside_own = own.ends.highest is None or is_inside(own.window(other), own.ends.highest, segment.sequence)
@@ -281,11 +298,31 @@ class Connection(Flow):
             return True
         return False
 
+    def replace(self, packet):
+        """Rule W0, second half."""
+        segment = packet.content
+        own, other = self.direction(packet.source), self.direction(packet.target)
+        if segment.is_syn() or segment.is_rst() or self.is_confirmed or own.ends.highest is None:
+            return
+        if is_inside(ALONE if other.phase == UNSEEN else NEXT, own.ends.highest, segment.sequence):
+            return
+        self.kind, self.segments_without = UNKNOWN, 0
+        for direction in (own, other):
+            direction.forget()
+        own.ends.highest = None if segment.consumed() else segment.sequence
+
+    def note_knowledge(self, packet):
+        """Rule W0, first half."""
+        segment, highest = packet.content, self.direction(packet.target).ends.highest
+        if segment.is_ack() and highest is not None:
+            self.is_confirmed |= is_inside(CONFIRMING, highest, segment.acknowledgment)
+
     def confirm(self, packet):
         """Rule W2."""
         segment, other = packet.content, self.direction(packet.target)
         highest, number = other.ends.highest, segment.acknowledgment
-        if segment.is_syn() or segment.is_rst() or not segment.is_ack() or other.phase == UNSEEN or highest is None:
+        is_exempt = segment.is_syn() or segment.is_rst() or not segment.is_ack() or not self.is_confirmed
+        if is_exempt or other.phase == UNSEEN or highest is None:
             return
         if is_newer(number, highest) and other.is_confirmed(number):
             self.miss()
@@ -383,6 +420,7 @@ class Connections:
         flow.see(now, second)
         if flow.refuses(packet, self.methods):
             return []
+        flow.replace(packet)
         flow.confirm(packet)
         own, other = flow.direction(packet.source), flow.direction(packet.target)
         if own.phase == UNSEEN:
@@ -393,6 +431,7 @@ class Connections:
             other.end_handshake()
             return []
         flow.settle_kind(own, packet, self.methods)
+        flow.note_knowledge(packet)
         own.is_past_syn |= not segment.is_syn()
         matches = self.match(other, segment, now)
         self.record(flow, own, packet)
@@ -469,11 +508,9 @@ def may_be_asked_for(segment, other):
 
 def takes_reset(own, other, segment):
     """Rule 8c. `own` and `other` are the highest ends, or None."""
-    if own is not None and is_near(own, segment.sequence):
-        return True
-    if other is not None and segment.is_ack():
-        return is_near(other, segment.acknowledgment)
-    return own is None
+    if own is not None:
+        return is_near(own, segment.sequence)
+    return other is None or not segment.is_ack() or is_near(other, segment.acknowledgment)
 
 
 def advance_phases(own, other, flags):

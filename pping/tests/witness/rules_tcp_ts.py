@@ -57,6 +57,10 @@ class Stamps:
         freed = self.pending.free(lambda tsval: tsval == tsecr or is_newer(tsecr, tsval))
         return Match("tcp-ts", tsecr, freed[tsecr]) if tsecr in freed else None
 
+    def forget_all(self):
+        self.pending.set_back()
+        self.newest, self.is_next_lost, self.has_moved, self.lacking = None, False, False, 0
+
     def set_back(self):
         self.pending.set_back()
         self.miss()

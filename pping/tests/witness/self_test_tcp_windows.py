@@ -32,6 +32,7 @@ def acknowledging(number):
 def run():
     check_refused()
     check_way_back()
+    check_confirmation()
     check_leaps()
 
 
@@ -56,7 +57,9 @@ def check_refused():
     many = [numbered(number * 2**26) for number in range(1, 63)]
     check_all("many of them", [*shake(), DATA, *many, ECHO], *MEASURED)
     one_way = [from_a(20 + number, ACK, number * 2**28, 100) for number in range(9)]
-    check_all("nobody to confirm it", [*one_way, from_b(40, ACK, 5001, 0, 8 * 2**28 + 100)], ("tcp-seq", "b", 8 * 2**28 + 100, 12))
+    check_all("nobody to confirm it", [*one_way, from_b(40, ACK, 5001, 0, 8 * 2**28 + 100)])
+    gaps = [from_a(20 + number, ACK, number * 2**23, 100) for number in range(9)]
+    check_all("gaps", [*gaps, from_b(40, ACK, 5001, 0, 8 * 2**23 + 100)], ("tcp-seq", "b", 8 * 2**23 + 100, 12))
 
 
 def check_way_back():
@@ -77,6 +80,21 @@ def check_way_back():
     later = [from_a(1100, ACK, 1201 + 100 * number, 100, 5001) for number in range(3)]
     answered = from_b(1120, ACK, 5001, 0, 1501)
     check_all("the ACK decides", [*shake(), DATA, ECHO, forged, missed, *later, answered], *MEASURED, ("tcp-seq", "b", 1501, 20))
+
+
+def check_confirmation():
+    def seen(start, acknowledgment=1101):
+        return [from_a(10, ACK, 1001, 100, 5001), from_b(20, ACK, 5001, 50, acknowledgment), from_a(30, ACK, *start)]
+
+    later = [from_b(45, ACK, 5051, 0, 1201), from_a(50, ACK, 1201, 100, 5051), from_b(65, ACK, 5051, 0, 1301)]
+    next_one, far = (1101, 100, 5051), (1101 + HALF, 100, 5051)
+    check_all("an ACK confirms a connection in the middle", [*seen(far), *later[:1]])
+    samples = [("tcp-seq", "b", 1201, 15), ("tcp-seq", "b", 1301, 15)]
+    check_all("which is measured from there on", [*seen(next_one), *later], *samples)
+    forged = from_a(5, ACK, 1001 + HALF, 10, 77)
+    check_all("what came first is replaced", [forged, *seen(next_one), *later], *samples)
+    forged = from_b(5, ACK, 5001 + HALF, 10, 77)
+    check_all("from either end", [forged, *seen(next_one), *later], *samples[1:])
 
 
 def check_leaps():

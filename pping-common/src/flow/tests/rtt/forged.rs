@@ -182,6 +182,8 @@ fn a_rst_far_off_changes_nothing() {
                 (Endpoint::Low, bare(RST | ACK, number, 0, 9_001_u32.wrapping_add(distance))),
                 (Endpoint::High, bare(RST, 9_001_u32.wrapping_add(distance), 0, 0)),
                 (Endpoint::High, bare(RST | PSH, 9_001_u32.wrapping_add(distance), 1_000, 0)),
+                // The acknowledgement is right, but easier to guess.
+                (Endpoint::High, bare(RST | ACK, 9_001_u32.wrapping_add(distance), 0, connection.next)),
             ];
             let before = snapshot(&connection.talk);
             for (from, transport) in &forged {
@@ -204,7 +206,6 @@ fn a_rst_of_an_endpoint_closes_the_flow() {
         ("at that of the other end", high, bare(RST, 9_001, 0, 0)),
         ("in reply to data that it does not want", low, bare(RST, 1_001, 0, 0)),
         ("after data that passed elsewhere", low, bare(RST | ACK, 1_101 + 60_000, 0, 9_001)),
-        ("by a host that lost the connection", high, bare(RST | ACK, 0x9000_0000, 0, 1_101)),
     ] {
         let mut connection = Connection::new(true);
         let changes = connection.talk.packet(from, 200 * MS, &transport).changes;

@@ -1,12 +1,14 @@
 //! Numbers that do not fit: they change nothing, and where packets were missed, both ends say where the connection continues.
 
+use std::vec::Vec;
+
 use super::forged::{BOTH, Connection, by_data, has_changes, rtts, stamped};
 use crate::{
     flow::Endpoint,
     limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
-    parse::Transport,
+    parse::{Timestamps, Transport},
     rtt::Methods,
-    testing::{ACK, Conversation, FIN, PSH, bare, snapshot},
+    testing::{ACK, Conversation, FIN, MS, PSH, bare, snapshot},
 };
 
 /// Window scales of the low and of the high end, and how far the low end's numbers may be ahead and behind.
@@ -60,6 +62,58 @@ fn numbers_outside_of_the_window_change_nothing() {
             assert_eq!(events.map(|events| (events.retransmissions, events.reordered)), [(0, 0); 2]);
             assert!(connection.is_open());
         }
+    }
+}
+
+/// Segments that are in no order, as of somebody who knows no numbers.
+const GUESSES: [u32; 5] = [0x4000_0000, 0x8000_0000, 0xc000_0000, 1_101 + (4 << 20), 0xff00_0000];
+
+#[test]
+fn what_somebody_sent_before_the_ends_is_forgotten() {
+    let from = |is_low: bool| if is_low { Endpoint::Low } else { Endpoint::High };
+    for (guess, is_low) in GUESSES.into_iter().flat_map(|guess| [(guess, true), (guess, false)]) {
+        for has_timestamps in BOTH {
+            let stamped = |tsval, tsecr, mut transport: Transport| {
+                transport.segment.has_timestamps = has_timestamps;
+                transport.segment.timestamps = Timestamps { tsval, tsecr };
+                transport
+            };
+            let mut talk = Conversation::by(Methods::ALL);
+            talk.packet(from(is_low), 5 * MS, &stamped(guess, 1, bare(ACK | PSH, guess, 10, !guess)));
+            let mut found = Vec::new();
+            for round in 0..10_u32 {
+                let (ms, low, high) = (u64::from(100 * round), 1_001 + 100 * round, 9_001 + 50 * round);
+                let (tsval, tsecr) = (7_000 + 100 * round, 500 + 100 * round);
+                talk.low(10 + ms, stamped(tsval, tsecr - 50, bare(ACK | PSH, low, 100, high)));
+                let answer = stamped(tsecr, tsval, bare(ACK | PSH, high, 50, low + 100));
+                found.push(talk.high(30 + ms, answer));
+            }
+            // Without the forged one the first samples come in the second round.
+            let rtts = rtts(&found);
+            assert!(rtts.len() >= 5, "{guess:#x}: {rtts:?}");
+            assert!(rtts.iter().all(|&(method, rtt)| method == by_data(has_timestamps) && rtt == 20));
+            let retransmissions = talk.flow.events.map(|events| events.retransmissions);
+            // One that is near may be a retransmission, as long as the other end has sent nothing.
+            let most = u32::from(guess < 1 << 24);
+            assert!(retransmissions.iter().sum::<u32>() <= most, "{guess:#x}: {retransmissions:?}");
+        }
+    }
+}
+
+#[test]
+fn who_acknowledges_what_the_other_end_sent_confirms_the_flow() {
+    let far = bare(ACK | PSH, 0x8000_0000, 100, 9_001);
+    for (acknowledged, confirms) in [
+        (1_101, true),
+        (1_101 - 1_000, true),
+        (1_101 + 60_000, true),
+        (1_101 + 70_000, false),
+        (1 << 31, false),
+    ] {
+        let mut talk = Conversation::by(Methods::ALL);
+        talk.low(10, bare(ACK | PSH, 1_001, 100, 9_001));
+        talk.high(20, bare(ACK | PSH, 9_001, 100, acknowledged));
+        assert_eq!(talk.low(30, far).is_refused, confirms, "{acknowledged}");
     }
 }
 
