@@ -1,4 +1,4 @@
-"""Measures what records take in ClickHouse's engine (chDB), and how fast they are loaded: docs/scale.md, "Records".
+"""Measures what records take in ClickHouse's engine (chDB), and how fast they are loaded: docs/lab/scale.md, "Records".
 
     cargo build --release -p pping && cargo xtask setup --tests
     target/python/bin/python3 benches/clickhouse.py target/release/pping

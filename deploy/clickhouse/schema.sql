@@ -267,7 +267,7 @@ CREATE TABLE IF NOT EXISTS pping.worst
     method LowCardinality(String),
     match_on_egress Nullable(Bool),
     -- The RTT that ranks the row, and the RTT that it is compared with. For a flow: its smoothed and its lowest RTT.
-    -- For a group: its ranked_rtt and its baseline (docs/worst.md).
+    -- For a group: its ranked_rtt and its baseline (docs/groups.md).
     rtt UInt64 CODEC(T64, ZSTD),
     baseline UInt64 CODEC(T64, ZSTD),
     inflation UInt64 CODEC(T64, ZSTD),

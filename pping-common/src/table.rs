@@ -14,7 +14,7 @@ pub const WAYS: usize = 6;
 
 /// Flows per bucket: fewer than a bucket has slots, because some buckets fill before others. With 4, the first flow is
 /// refused when 88 to 100 % of `max_flows` are in the table; with 5, at 70 to 84 % (131,072 of them;
-/// docs/performance.md).
+/// docs/lab/performance.md).
 const FLOWS_PER_BUCKET: u32 = 4;
 
 /// Buckets in addition: without them small tables would fill unevenly.

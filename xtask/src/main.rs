@@ -133,7 +133,7 @@ enum Chore {
     Vm(vm::Arguments),
     /// Measure what pping costs
     Bench(bench::Arguments),
-    /// Count the instructions of what is done for each packet in user space, and compare with docs/performance.md
+    /// Count the instructions of what is done for each packet in user space, and compare with docs/lab/performance.md
     Instructions {
         /// Write them down there
         #[arg(long)]

@@ -23,7 +23,7 @@ mod calls {
     pub(in super::super) fn fence() {
         // SAFETY: it takes no arguments.
         let cpu = unsafe { bpf_get_smp_processor_id() };
-        // Eight bytes: see docs/kernels.md, what the verifier takes.
+        // Eight bytes: see docs/lab/kernels.md, what the verifier takes.
         let cpu = u64::from(cpu);
         // Both return that there is no such entry.
         let _ = FENCE.remove(&cpu);

@@ -2,7 +2,7 @@
 //!
 //! Each metric is written once, to an [`Exposition`]. One implementation writes text, the other protobuf. The client
 //! library is not used: it takes several times as long for a page of many groups, and its protobuf takes a dozen times
-//! the memory of the page (see docs/scale.md).
+//! the memory of the page (see docs/lab/scale.md).
 
 use super::{histogram::RttHistogram, labels::Labels, page::Page};
 

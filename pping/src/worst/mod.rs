@@ -1,4 +1,4 @@
-//! The worst flows and groups: see docs/worst.md.
+//! The worst flows and groups: see docs/groups.md.
 
 mod by;
 mod flow;

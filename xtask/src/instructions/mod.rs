@@ -1,5 +1,5 @@
 //! `cargo xtask instructions`: counts the instructions of the work for each packet, and compares them with
-//! docs/performance.md.
+//! docs/lab/performance.md.
 //!
 //! Unlike times, the counts do not depend on what else the machine does, so the gate can detect a few percent.
 
@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use self::counts::Counts;
 use crate::{command, document, environment, setup};
 
-const DOCUMENT: &str = "docs/performance.md";
+const DOCUMENT: &str = "docs/lab/performance.md";
 const MARKER: &str = "instructions";
 
 /// Its program does each case a thousand times.

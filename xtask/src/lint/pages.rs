@@ -164,7 +164,7 @@ mod tests {
             ("arse/mod.rs", false),
             ("docs/MATCHING.md", false),
         ] {
-            assert_eq!(is_there(cited, "docs/kernels.md", &known), is_known, "{cited}");
+            assert_eq!(is_there(cited, "docs/lab/kernels.md", &known), is_known, "{cited}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The verifier's work for each program and the size of the program, kernel by kernel, as in `docs/kernels.md`.
+//! The verifier's work for each program and the size of the program, kernel by kernel, as in `docs/lab/kernels.md`.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -125,7 +125,7 @@ impl Costs {
                 complaints.push(format!("{what}; at most {} instructions are allowed", thousands(BUDGET)));
             }
             match before.of.get(key) {
-                None => complaints.push(format!("{what}, which docs/kernels.md does not list")),
+                None => complaints.push(format!("{what}, which docs/lab/kernels.md does not list")),
                 Some(before) if cost.has_outgrown(*before) => {
                     complaints.push(format!("{what}, more than {LEEWAY} % above {}", before.text()));
                 }

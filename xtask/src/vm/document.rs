@@ -1,4 +1,4 @@
-//! Writes the tables in docs/kernels.md: costs, and kernels.
+//! Writes the tables in docs/lab/kernels.md: costs, and kernels.
 
 use std::{fmt::Write as _, process::Command};
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::{console::Verdict, cost::Costs, line::Line, outcome::Outcome};
 use crate::{arch::Arch, document};
 
-const KERNELS: &str = "docs/kernels.md";
+const KERNELS: &str = "docs/lab/kernels.md";
 const COSTS_MARKER: &str = "costs";
 
 /// Returns the marker of an architecture's table.

@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     /// For how long one may run
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = soak::duration)]
     patience: Duration,
-    /// Write what programs cost into docs/kernels.md and, after a run of all tests, the results of each kernel
+    /// Write what programs cost into docs/lab/kernels.md and, after a run of all tests, the results of each kernel
     #[arg(long)]
     write: bool,
     /// Only the tests whose names contain one of these

@@ -130,7 +130,7 @@ fn median(rtts: &mut [u64]) -> u64 {
     rtts[rtts.len() / 2]
 }
 
-/// docs/accuracy.md promises this.
+/// docs/lab/accuracy.md promises this.
 #[test]
 fn timestamps_and_sequence_numbers_agree_within_a_tick() {
     let mut directions = 0;
