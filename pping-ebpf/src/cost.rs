@@ -6,7 +6,7 @@
 //! often. The first of the two warms the caches: it runs all of the timing code, but is not counted. Without it, the
 //! timed packet would have to fetch code and data that run once in 65,536 packets, which takes longer than most packets
 //! do. All other packets read one word when they begin and again when they end. The word hardly ever changes, so it
-//! stays in the cache of every CPU. See docs/architecture.md, what a packet takes.
+//! stays in the cache of every CPU. See docs/lab/performance.md, how programs time themselves.
 
 use core::cell::UnsafeCell;
 

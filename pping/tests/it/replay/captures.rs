@@ -10,9 +10,9 @@ use std::{
 use super::samples::{Sample, agree, expected, measured};
 
 /// The page with a line for each capture: the number of its samples, and why it is not higher.
-const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/captures.md");
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/lab/captures.md");
 
-/// The heading over the table. The page has other tables before it.
+/// The heading over the table.
 const HEADING: &str = "\n## Captures that the tests read\n";
 
 /// The values of `--decap`.
