@@ -1,7 +1,7 @@
 //! Quality of Outcome (draft-ietf-ippm-qoo-11): scores a network by the needs of an application.
 //!
 //! A profile has the requirements for optimal performance and the conditions at the point of unacceptable performance. The
-//! score is 100 at the former, 0 at the latter, and proportional in between. docs/quality.md says which inputs are exact here
+//! score is 100 at the former, 0 at the latter, and proportional in between. docs/groups.md says which inputs are exact here
 //! and which are proxies.
 
 mod file;
