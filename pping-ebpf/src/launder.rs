@@ -3,7 +3,7 @@
 //! The verifier follows every path through a program. Where paths meet, it checks what follows once for each state that
 //! differs. A value in a register carries all that the verifier found out about it; a value that is read back from a
 //! map carries nothing. So a program writes what it found to [`crate::maps::Scratch`] and launders that, and the
-//! verifier checks what follows once instead of once per path. See docs/architecture.md, what the verifier needs.
+//! verifier checks what follows once instead of once per path. See docs/lab/kernels.md, what the verifier needs.
 
 use core::arch::asm;
 
