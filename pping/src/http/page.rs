@@ -1,5 +1,5 @@
 //! The web page, at `/`, and its files. They are part of the binary, so the page loads nothing from elsewhere;
-//! docs/top.md says how uPlot gets into the binary.
+//! CONTRIBUTING.md says how uPlot gets into the binary.
 
 use axum::{
     Router,

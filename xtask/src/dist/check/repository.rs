@@ -101,7 +101,7 @@ impl Repositories {
     }
 }
 
-/// Installs as docs/install.md says.
+/// Installs as deploy/README.md says.
 fn with_apt(repositories: &Repositories, packages: &Path) -> Result<()> {
     let root = Root::new()?;
     // The system has all dependencies, and other repositories may be out of reach.
@@ -147,7 +147,7 @@ fn with_apt(repositories: &Repositories, packages: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs as docs/install.md says, and checks that rpm knows the signature.
+/// Installs as deploy/README.md says, and checks that rpm knows the signature.
 fn with_dnf(repositories: &Repositories, packages: &Path) -> Result<()> {
     let host = Arch::of_host()?;
     let file = package(packages, &format!(".{}.rpm", host.name()))?;
