@@ -10,7 +10,8 @@
 //!    packets.
 //! 4. [`group`] says which samples are counted together, [`hist`] defines their bins, [`pool`] has the memory of the
 //!    bins, and [`series`] what is counted.
-//! 5. [`flow`] has the key and the state of a flow, and applies packets to it. [`table`] finds flows.
+//! 5. [`flow`] has the key and the state of a flow, and applies packets to it. [`table`] finds flows, and [`shared`] is
+//!    memory that several CPUs use.
 //! 6. [`abi`] is what kernel programs and agent exchange.
 //!
 //! Nothing here allocates, panics, or reads a clock, so the same code runs under the BPF verifier, in
@@ -46,6 +47,7 @@ pub mod pool;
 pub mod rings;
 pub mod rtt;
 pub mod series;
+pub mod shared;
 pub mod table;
 #[cfg(test)]
 mod testing;

@@ -14,7 +14,7 @@ use crate::{
     bins, config,
     launder::launder,
     maps::{self, Target},
-    shared::{Shared, field},
+    shared::prelude::*,
     sync,
 };
 

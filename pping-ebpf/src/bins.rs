@@ -8,7 +8,7 @@ use pping_common::{
 use crate::{
     launder::launder,
     maps::{self, Target},
-    shared::{Shared, field},
+    shared::prelude::*,
     sync,
 };
 

@@ -24,8 +24,11 @@ pub struct Linear {
 
 impl Linear {
     /// The linear part of a packet at XDP.
+    ///
+    /// # Safety
+    /// `ctx` is the context of the program.
     #[inline(always)]
-    pub(crate) fn of_md(ctx: *const xdp_md) -> Self {
+    pub(crate) unsafe fn of_md(ctx: *const xdp_md) -> Self {
         // SAFETY: the context is valid, and the verifier knows these fields as readable.
         let (start, end) = unsafe { ((*ctx).data as usize, (*ctx).data_end as usize) };
         Self { start, end, frame_len: end - start }
@@ -34,12 +37,17 @@ impl Linear {
     /// The linear part of a packet at tc.
     #[inline(always)]
     pub fn of_skb(ctx: &TcContext) -> Self {
-        Self::of_sk_buff(ctx.skb.skb)
+        // SAFETY: the context of the program.
+        unsafe { Self::of_sk_buff(ctx.skb.skb) }
     }
 
+    /// The same.
+    ///
+    /// # Safety
+    /// `skb` is the context of the program.
     #[inline(always)]
-    pub(crate) fn of_sk_buff(skb: *const __sk_buff) -> Self {
-        // SAFETY: as above.
+    pub(crate) unsafe fn of_sk_buff(skb: *const __sk_buff) -> Self {
+        // SAFETY: the context is valid, and the verifier knows these fields as readable.
         let (start, end, len) = unsafe { ((*skb).data, (*skb).data_end, (*skb).len) };
         Self { start: start as usize, end: end as usize, frame_len: len as usize }
     }
@@ -132,7 +140,8 @@ impl Scattered<'_> {
     /// read in place and for copied bytes.
     #[inline(always)]
     fn linear(&self) -> Linear {
-        Linear::of_sk_buff(launder_ptr(self.0.skb.skb))
+        // SAFETY: the context of the program.
+        unsafe { Linear::of_sk_buff(launder_ptr(self.0.skb.skb)) }
     }
 }
 

@@ -13,10 +13,7 @@ use core::cell::UnsafeCell;
 use aya_ebpf::helpers::{bpf_get_smp_processor_id, bpf_ktime_get_ns};
 use pping_common::abi::{Counters, PacketProgram};
 
-use crate::{
-    maps,
-    shared::{Shared, field},
-};
+use crate::{maps, shared::prelude::*};
 
 /// The CPU whose next packet is timed, by [`PacketProgram`]: [`NONE`], or [`scheduled_on_this_cpu`] with the [`STATE`].
 /// On a cache line of its own. If two CPUs schedule packets at the same time, one of them loses its own.

@@ -5,16 +5,28 @@ use pping_common::{
     parse::{Protocol, Untracked},
 };
 
-use crate::{
-    cost,
-    shared::{Shared, field},
-};
+use crate::{cost, shared::prelude::*};
 
-impl Shared<Counters> {
+/// Counting packets.
+pub(crate) trait CountPacket {
     /// Counts a packet on this CPU, as [`Counters::packet`] does. Each packet is counted here once, so the count also
     /// decides which packets are timed.
+    fn packet(
+        self,
+        program: PacketProgram,
+        direction: Direction,
+        protocol: Protocol,
+        len: usize,
+        traffic_class: u8,
+    );
+
+    /// Counts why a packet is not measured.
+    fn untracked(self, reason: Untracked);
+}
+
+impl CountPacket for Shared<Counters> {
     #[inline(always)]
-    pub(crate) fn packet(
+    fn packet(
         self,
         program: PacketProgram,
         direction: Direction,
@@ -34,9 +46,8 @@ impl Shared<Counters> {
         }
     }
 
-    /// Counts why a packet is not measured.
     #[inline(always)]
-    pub(crate) fn untracked(self, reason: Untracked) {
+    fn untracked(self, reason: Untracked) {
         self.at(field!(Counters, untracked)).element(reason as usize).count(1);
     }
 }

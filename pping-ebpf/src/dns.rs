@@ -18,7 +18,7 @@ use crate::{
     launder::launder,
     maps::{self, Flows, Newcomers, Scratch},
     rings::SourceRing,
-    shared::{Shared, SharedMap as _, field},
+    shared::prelude::*,
 };
 
 /// Counts a message, and records a query or matches a response. An error says why it is not measured.

@@ -9,11 +9,7 @@ use pping_common::{
     rtt::Sample,
 };
 
-use crate::{
-    config,
-    maps::EVENTS,
-    shared::{Shared, field},
-};
+use crate::{config, maps::EVENTS, shared::prelude::*};
 
 /// The bytes that the largest event takes on the ring, header included. An event that passes [`RING_WAKE_BYTES`] ends
 /// less than this beyond it.

@@ -16,8 +16,9 @@ use pping_common::{
 use crate::{
     bytes::Linear,
     config,
+    count::CountPacket as _,
     maps::{self, Flows},
-    shared::{Shared, field},
+    shared::prelude::*,
     table, track,
 };
 
@@ -147,7 +148,8 @@ fn count_family<A: Flows>(
     {
         return Handled::Done;
     }
-    let Some(scratch) = maps::scratch() else { return Handled::Done };
+    // SAFETY: the caller asks for it only after this.
+    let Some(scratch) = (unsafe { maps::scratch() }) else { return Handled::Done };
     // Looks the flow up again, to learn its slot.
     if table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant).is_none() {
         return Handled::Done;

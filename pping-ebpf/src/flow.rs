@@ -18,7 +18,7 @@ use crate::{
     launder::{launder, launder_ptr},
     maps::{self, Copies, Flows, SweepScratch},
     numbers,
-    shared::{Shared, field},
+    shared::prelude::*,
     sync,
 };
 

@@ -7,10 +7,7 @@
 use aya_ebpf::helpers::bpf_jiffies64;
 use pping_common::abi::{Control, Interface};
 
-use crate::{
-    config,
-    shared::{Shared, field},
-};
+use crate::{config, shared::prelude::*};
 
 /// A lease counts as run out if less than 1/`MARGIN` of it is left at its renewal, because it might run out meanwhile.
 const MARGIN: u64 = 16;

@@ -3,10 +3,7 @@
 use aya_ebpf::maps::Stack;
 use pping_common::table::Numbers;
 
-use crate::{
-    shared::{Shared, field},
-    sync,
-};
+use crate::{shared::prelude::*, sync};
 
 /// Takes a free number: the last one given back, or else one that was never used. `None` if all are taken, or if other
 /// CPUs hold the locks.

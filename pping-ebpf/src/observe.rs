@@ -9,13 +9,15 @@ use pping_common::{
 };
 
 use crate::{
-    config, cost, dns,
+    config, cost,
+    count::CountPacket as _,
+    dns,
     fast_path::{self, Handled},
     launder::launder,
     lease,
     maps::{self, Flows, Scratch},
     packet_context::PacketContext,
-    shared::{Shared, field},
+    shared::prelude::*,
     track::{self, track},
 };
 
@@ -44,7 +46,8 @@ fn handle(
     if let Handled::Done = handled {
         return;
     }
-    let Some(scratch) = maps::scratch() else { return };
+    // SAFETY: the only reference to it in this stage.
+    let Some(scratch) = (unsafe { maps::scratch() }) else { return };
     scratch.direction = direction;
     scratch.interface_id = interface.at(field!(Interface, id)).read();
     scratch.frame.vlan = context.vlan();
@@ -67,7 +70,8 @@ fn handle(
 /// The stage [`Stage::Slow`].
 #[inline(always)]
 pub fn slow(context: &impl PacketContext) {
-    let Some(scratch) = maps::scratch() else { return };
+    // SAFETY: the only reference to it in this stage.
+    let Some(scratch) = (unsafe { maps::scratch() }) else { return };
     let vlan = scratch.frame.vlan;
     let link = Interface::link_type_of(scratch.link_type);
     scratch.parsed = parse(&context.bytes(), link, vlan, &mut scratch.frame);
@@ -94,7 +98,8 @@ pub fn step_v6(context: &impl PacketContext) {
 
 #[inline(always)]
 fn step<A: Flows>(context: &impl PacketContext) {
-    let Some(scratch) = maps::scratch() else { return };
+    // SAFETY: the only reference to it in this stage.
+    let Some(scratch) = (unsafe { maps::scratch() }) else { return };
     let direction = context.direction(scratch.direction);
     let interface_id = scratch.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
@@ -122,7 +127,8 @@ pub fn report_v6(context: &impl PacketContext) {
 
 #[inline(always)]
 fn report<A: Flows>(context: &impl PacketContext) {
-    let Some(scratch) = maps::scratch() else { return };
+    // SAFETY: the only reference to it in this stage.
+    let Some(scratch) = (unsafe { maps::scratch() }) else { return };
     let direction = context.direction(scratch.direction);
     let interface_id = scratch.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };

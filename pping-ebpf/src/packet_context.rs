@@ -58,7 +58,8 @@ impl PacketContext for XdpContext {
 
     #[inline(always)]
     fn linear(&self) -> Linear {
-        Linear::of_md(launder_ptr(self.ctx))
+        // SAFETY: the context of the program.
+        unsafe { Linear::of_md(launder_ptr(self.ctx)) }
     }
 
     #[inline(always)]
@@ -97,7 +98,8 @@ impl PacketContext for TcContext {
 
     #[inline(always)]
     fn linear(&self) -> Linear {
-        Linear::of_sk_buff(launder_ptr(self.skb.skb))
+        // SAFETY: the context of the program.
+        unsafe { Linear::of_sk_buff(launder_ptr(self.skb.skb)) }
     }
 
     #[inline(always)]
@@ -131,7 +133,7 @@ impl PacketContext for TcContext {
 
     #[inline(always)]
     fn call(&self, stage: Stage) {
-        // SAFETY: as above.
+        // SAFETY: nothing here needs to be dropped, and the other program gets the context that it expects.
         unsafe { TC_STAGES.tail_call(self, stage as u32) };
     }
 }

@@ -10,7 +10,7 @@ use pping_common::{
 use crate::{
     config,
     maps::{self, Flows, Newcomers, Ring},
-    shared::{Shared, field},
+    shared::prelude::*,
     sync,
 };
 

@@ -1,182 +1,106 @@
-//! Memory that several CPUs use at once: the values of maps.
-//!
-//! A reference would promise the compiler that the memory does not change meanwhile, or that nothing else looks at it. So
-//! no references are made: a [`Shared`] reads and writes words, each by one instruction, and [`field!`] leads to the
-//! fields of a structure. Memory that belongs to one CPU at a time is behind a lock instead, whose holder gets references.
+//! [`Shared`] memory as kernel programs use it: the values of maps, arrays with bounds that the verifier sees, and counters.
 
-use core::{intrinsics::is_val_statically_known, marker::PhantomData, mem::MaybeUninit};
+use core::intrinsics::{AtomicOrdering, atomic_xadd, is_val_statically_known};
 
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
-use pping_common::flow::Endpoint;
+use pping_common::shared;
 
 use crate::{
     bounds::within,
     launder::{launder_index, launder_ptr},
 };
 
-/// A value of a map, or a part of one.
-pub(crate) struct Shared<T>(*mut T);
+/// What all files that use shared memory need.
+pub(crate) mod prelude {
+    pub(crate) use pping_common::field;
 
-impl<T> Clone for Shared<T> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
+    pub(crate) use super::{Add as _, Count as _, Laundered as _, Shared, SharedArray as _, SharedMap as _};
 }
 
-impl<T> Copy for Shared<T> {}
+/// A value of a map, or a part of one. Values stay valid for the program's run.
+pub(crate) type Shared<T> = shared::Shared<'static, T>;
 
-impl<T> Shared<T> {
-    /// # Safety
-    /// `value` is, or is part of, a value of a map that is valid for the program's run.
-    #[inline(always)]
-    pub(crate) const unsafe fn new(value: *mut T) -> Self {
-        Self(value)
-    }
-
-    /// The address, for instructions of [`crate::sync`] and for locks that hand out references.
-    #[inline(always)]
-    pub(crate) fn as_ptr(self) -> *mut T {
-        self.0
-    }
-
-    /// A field of the value: `value.at(field!(Type, name))`.
-    #[inline(always)]
-    pub(crate) fn at<F>(self, field: Field<T, F>) -> Shared<F> {
-        // SAFETY: the field lies inside the value: `field!` has its offset from the compiler.
-        Shared(unsafe { self.0.cast::<u8>().add(field.offset).cast() })
-    }
-
-    /// Reads a word by one instruction: never half of one value and half of another.
-    #[inline(always)]
-    pub(crate) fn read(self) -> T
-    where
-        T: Copy,
-    {
-        const { assert!(is_word::<T>()) };
-        // SAFETY: valid and aligned, as `new` requires. Programs and agent write only values of this type.
-        unsafe { self.0.read_volatile() }
-    }
-
-    /// Writes a word by one instruction.
-    #[inline(always)]
-    pub(crate) fn write(self, value: T)
-    where
-        T: Copy,
-    {
-        const { assert!(is_word::<T>()) };
-        // SAFETY: as above.
-        unsafe { self.0.write_volatile(value) };
-    }
-
-    /// Writes a word only if that changes it. Otherwise other CPUs keep the cache line.
-    #[inline(always)]
-    pub(crate) fn update(self, value: T)
-    where
-        T: Copy + PartialEq,
-    {
-        if self.read() != value {
-            self.write(value);
-        }
-    }
-}
-
-impl<T: Copy> Shared<T> {
-    /// Reads the whole value, word by word. Each word is one that was there at some time.
-    #[inline(always)]
-    pub(crate) fn load(self) -> T {
-        let mut value = MaybeUninit::<T>::uninit();
-        // SAFETY: both are valid, aligned, and of this size.
-        unsafe { copy(self.0, value.as_mut_ptr()) };
-        // SAFETY: all of it was written, from words of a value of this type.
-        unsafe { value.assume_init() }
-    }
-
-    /// Reads the whole value into memory outside the stack, which is small.
-    #[inline(always)]
-    pub(crate) fn load_to(self, value: &mut T) {
-        // SAFETY: both are valid, aligned, and of this size.
-        unsafe { copy(self.0, value) };
-    }
-
-    /// Writes the whole value, word by word.
-    #[inline(always)]
-    pub(crate) fn store(self, value: &T) {
-        // SAFETY: both are valid, aligned, and of this size.
-        unsafe { copy(value, self.0) };
-    }
-
-    /// Reads one word of 64 bits of the value.
-    #[inline(always)]
-    pub(crate) fn word(self, number: usize) -> u64 {
-        let number = if number < size_of::<T>() / size_of::<u64>() { number } else { 0 };
-        const { assert!(align_of::<T>() == align_of::<u64>()) };
-        // SAFETY: inside the value, and aligned.
-        unsafe { self.0.cast::<u64>().add(number).read_volatile() }
-    }
-
+/// Memory whose pointer can be laundered.
+pub(crate) trait Laundered {
     /// Returns the same value with its pointer laundered.
+    fn laundered(self) -> Self;
+}
+
+impl<T> Laundered for Shared<T> {
     #[inline(always)]
-    pub(crate) fn laundered(self) -> Self {
-        Self(launder_ptr(self.0).cast_mut())
+    fn laundered(self) -> Self {
+        // SAFETY: the same pointer.
+        unsafe { Self::new(launder_ptr(self.as_ptr()).cast_mut()) }
     }
 }
 
-impl<T> Shared<[T; 2]> {
-    /// The element of an endpoint.
-    #[inline(always)]
-    pub(crate) fn of(self, endpoint: Endpoint) -> Shared<T> {
-        // SAFETY: inside the array: there are two endpoints. (An endpoint that is read from memory is masked there, for
-        // the verifier.)
-        Shared(unsafe { self.0.cast::<T>().add(endpoint as usize) })
-    }
+/// Arrays, with bounds that the verifier sees.
+pub(crate) trait SharedArray {
+    /// The elements.
+    type Element;
+
+    /// The element at an index modulo the length, a power of two.
+    fn element(self, index: usize) -> Shared<Self::Element>;
+
+    /// The element at an index, if there is one.
+    fn get(self, index: usize) -> Option<Shared<Self::Element>>;
 }
 
-impl<T, const N: usize> Shared<[T; N]> {
-    /// The element at an index modulo `N`, a power of two.
+impl<T, const N: usize> SharedArray for Shared<[T; N]> {
+    type Element = T;
+
     #[inline(always)]
-    pub(crate) fn element(self, index: usize) -> Shared<T> {
+    fn element(self, index: usize) -> Shared<T> {
         // A constant index becomes part of an instruction's offset.
         let index = if is_val_statically_known(index) { index % N } else { within::<N>(index) };
         // SAFETY: inside the array.
-        Shared(unsafe { self.0.cast::<T>().add(index) })
+        unsafe { Shared::new(self.as_ptr().cast::<T>().add(index)) }
     }
 
-    /// The elements, one after the other.
     #[inline(always)]
-    pub(crate) fn iter(self) -> impl Iterator<Item = Shared<T>> {
-        // SAFETY: inside the array.
-        (0..N).map(move |index| Shared(unsafe { self.0.cast::<T>().add(index) }))
-    }
-
-    /// The element at an index, if there is one.
-    #[inline(always)]
-    pub(crate) fn get(self, index: usize) -> Option<Shared<T>> {
+    fn get(self, index: usize) -> Option<Shared<T>> {
         let index = launder_index(index);
         // SAFETY: inside the array, which the verifier sees by this comparison.
-        (index < N).then(|| Shared(unsafe { self.0.cast::<T>().add(index) }))
+        (index < N).then(|| unsafe { Shared::new(self.as_ptr().cast::<T>().add(index)) })
     }
 }
 
-impl<T: Copy> Shared<T> {
-    /// Whether this value equals `value`, word by word.
+/// Counters of several CPUs.
+pub(crate) trait Add<T> {
+    /// Adds to a counter by the one atomic instruction that every kernel has: other CPUs, or a softirq on this one, may add to
+    /// it at the same time.
+    fn add(self, more: T);
+}
+
+impl Add<u64> for Shared<u64> {
     #[inline(always)]
-    pub(crate) fn has_words(self, value: &T) -> bool {
-        const { assert!(size_of::<T>().is_multiple_of(8) && align_of::<T>() == 8) };
-        let (other, own) = ((&raw const *value).cast::<u64>(), self.0.cast::<u64>());
-        let mut difference = 0;
-        for word in 0..size_of::<T>() / 8 {
-            // SAFETY: both have this many words, which are valid and aligned, as `new` requires.
-            difference |= unsafe { own.add(word).read_volatile() ^ other.add(word).read() };
+    fn add(self, more: u64) {
+        // SAFETY: valid and aligned, as `Shared::new` requires.
+        unsafe {
+            atomic_xadd::<u64, u64, { AtomicOrdering::Relaxed }>(self.as_ptr(), more);
         }
-        difference == 0
     }
 }
 
-impl Shared<u64> {
-    /// Adds to a counter of this CPU, which others only read. The sweep adds to the same counters by [`Shared::add`].
+impl Add<u32> for Shared<u32> {
     #[inline(always)]
-    pub(crate) fn count(self, more: u64) {
+    fn add(self, more: u32) {
+        // SAFETY: valid and aligned, as `Shared::new` requires.
+        unsafe {
+            atomic_xadd::<u32, u32, { AtomicOrdering::Relaxed }>(self.as_ptr(), more);
+        }
+    }
+}
+
+/// Counters of one CPU.
+pub(crate) trait Count {
+    /// Adds to a counter of this CPU, which others only read. The sweep adds to the same counters by [`Add`].
+    fn count(self, more: u64);
+}
+
+impl Count for Shared<u64> {
+    #[inline(always)]
+    fn count(self, more: u64) {
         self.write(self.read().wrapping_add(more));
     }
 }
@@ -219,67 +143,3 @@ impl<K, V> SharedMap<&K> for HashMap<K, V> {
         self.get_ptr_mut(key).map(|value| unsafe { Shared::new(value) })
     }
 }
-
-/// Copies a value word by word, by the largest words that its alignment allows.
-///
-/// # Safety
-/// Both are valid, and aligned for `T`.
-#[inline(always)]
-unsafe fn copy<T>(from: *const T, to: *mut T) {
-    macro_rules! copy {
-        ($word:ty) => {
-            for word in 0..size_of::<T>() / size_of::<$word>() {
-                // SAFETY: as this function requires, and inside the values.
-                unsafe {
-                    to.cast::<$word>()
-                        .add(word)
-                        .write_volatile(from.cast::<$word>().add(word).read_volatile())
-                };
-            }
-        };
-    }
-    if align_of::<T>() >= align_of::<u64>() {
-        copy!(u64);
-    } else if align_of::<T>() >= align_of::<u32>() {
-        copy!(u32);
-    } else {
-        copy!(u8);
-    }
-}
-
-const fn is_word<T>() -> bool {
-    matches!(size_of::<T>(), 1 | 2 | 4 | 8) && align_of::<T>() == size_of::<T>()
-}
-
-/// A field of type `F` in a structure `T`. Made by [`field!`].
-pub(crate) struct Field<T, F> {
-    offset: usize,
-    of: PhantomData<fn(&T) -> &F>,
-}
-
-impl<T, F> Clone for Field<T, F> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T, F> Copy for Field<T, F> {}
-
-impl<T, F> Field<T, F> {
-    /// `field` says what type is at `offset`.
-    pub(crate) const fn new(offset: usize, field: fn(&T) -> &F) -> Self {
-        let _ = field;
-        Self { offset, of: PhantomData }
-    }
-}
-
-/// A field of a structure, for [`Shared::at`]: `field!(Bucket, busy)`.
-macro_rules! field {
-    ($type:ty, $($name:tt).+) => {
-        const {
-            $crate::shared::Field::new(core::mem::offset_of!($type, $($name).+), |value: &$type| &value.$($name).+)
-        }
-    };
-}
-pub(crate) use field;

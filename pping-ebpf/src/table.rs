@@ -10,7 +10,7 @@ use crate::{
     launder::{launder, launder_index},
     maps::{self, Flows, Occupant},
     numbers,
-    shared::{Shared, field},
+    shared::prelude::*,
     sync,
 };
 

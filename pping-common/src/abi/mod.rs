@@ -42,7 +42,10 @@ pub use crate::{
 /// Marks types that the agent may read from and write to maps and globals byte by byte.
 #[cfg(feature = "aya")]
 mod pod {
-    use super::{Control, Counters, Emit, Interface, InterfaceName, LedgerEntry, Offsets, Residence};
+    use super::{
+        Control, Counters, Emit, EndEvent, FlowEvent, Interface, InterfaceName, LedgerEntry, Offsets,
+        Residence, RttEvent,
+    };
     use crate::{
         dns::{PendingQuery, QueryKey},
         flow::FlowKey,
@@ -64,6 +67,7 @@ mod pod {
     }
 
     pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
+    pod!(EndEvent, FlowEvent, RttEvent);
     pod!(LedgerEntry, Offsets, PendingQuery, Residence, Rules, Scope, Table, TableKeys);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);
 }

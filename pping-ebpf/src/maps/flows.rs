@@ -13,7 +13,7 @@ use pping_common::{
     table::{Bucket, Slot, Table},
 };
 
-use crate::shared::{Shared, SharedMap as _};
+use crate::shared::prelude::*;
 
 /// The maps of an address family.
 macro_rules! family {

@@ -13,7 +13,7 @@ use pping_common::{
     parse::IpAddress,
 };
 
-use crate::shared::{Shared, SharedMap as _, field};
+use crate::shared::prelude::*;
 
 /// The watched interfaces. Maps that can be mapped to user space begin at a page, so that their elements are aligned to cache lines.
 #[map]

@@ -7,7 +7,7 @@ use aya_ebpf::{
 use pping_common::abi::{Followed, Passing, Residence};
 
 use super::series::Target;
-use crate::shared::{Shared, SharedMap as _};
+use crate::shared::prelude::*;
 
 /// The times, by [`pping_common::abi::Part::index`].
 #[map]
@@ -54,8 +54,12 @@ pub(crate) fn until_followed() -> Option<Shared<u32>> {
 }
 
 /// The memory for the series of a queued packet.
+///
+/// # Safety
+/// No other reference to it may be used for as long as this one.
 #[inline(always)]
-pub(crate) fn queue_target() -> Option<&'static mut Target> {
-    // SAFETY: this CPU's own, and queues are filled and emptied one packet at a time there: neither interrupts the other.
+pub(crate) unsafe fn queue_target() -> Option<&'static mut Target> {
+    // SAFETY: this CPU's own, and queues are filled and emptied one packet at a time there: neither interrupts the other, so
+    // there is one user: the caller.
     QUEUE_TARGET.get_ptr_mut(0).map(|target| unsafe { &mut *target })
 }

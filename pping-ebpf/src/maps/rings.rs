@@ -3,7 +3,7 @@
 use aya_ebpf::{macros::map, maps::Array};
 use pping_common::{parse::Family, rings::RINGS};
 
-use crate::shared::{Shared, SharedMap as _};
+use crate::shared::prelude::*;
 
 /// What a ring has places for.
 #[derive(Clone, Copy)]

@@ -14,7 +14,7 @@ use super::{
     flows::{Occupant, RecentFlow},
     series::Target,
 };
-use crate::shared::{Shared, SharedMap as _, field};
+use crate::shared::prelude::*;
 
 #[map]
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
@@ -104,9 +104,12 @@ pub(crate) fn began() -> Option<Shared<u64>> {
     Some(SCRATCH.shared(0)?.at(field!(Scratch, began)))
 }
 
-/// The scratch space of this CPU.
+/// The scratch space of this CPU. Each stage asks for it once, and passes it on.
+///
+/// # Safety
+/// No other reference to it may be used for as long as this one.
 #[inline(always)]
-pub(crate) fn scratch() -> Option<&'static mut Scratch> {
-    // SAFETY: this CPU's own, and softirqs are off while a packet is handled, so there is one user.
+pub(crate) unsafe fn scratch() -> Option<&'static mut Scratch> {
+    // SAFETY: this CPU's own, and softirqs are off while a packet is handled, so there is one user: the caller.
     SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
 }

@@ -13,7 +13,7 @@ use pping_common::{
     parse::IpAddress,
 };
 
-use crate::shared::{Shared, SharedMap as _, field};
+use crate::shared::prelude::*;
 
 /// The agent's control of running programs. The agent maps this and the series into its memory, and writes to them without system
 /// calls.

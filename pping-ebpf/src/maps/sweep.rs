@@ -12,7 +12,7 @@ use pping_common::{
 };
 
 use super::series::Target;
-use crate::shared::{Shared, SharedMap as _};
+use crate::shared::prelude::*;
 
 /// The scratch space of the sweep. Packets have their own, because a packet may interrupt the sweep.
 #[map]
@@ -70,17 +70,24 @@ pub(crate) struct Sweep {
 }
 
 /// The scratch space of the sweep.
+///
+/// # Safety
+/// No other reference to it may be used for as long as this one.
 #[inline(always)]
-pub(crate) fn sweep_scratch() -> Option<&'static mut SweepScratch> {
-    // SAFETY: this CPU's own. Only the sweep uses it, and the agent runs one at a time.
+pub(crate) unsafe fn sweep_scratch() -> Option<&'static mut SweepScratch> {
+    // SAFETY: this CPU's own. Only the sweep uses it, and the agent runs one at a time, so there is one user: the caller.
     SWEEP_SCRATCH.get_ptr_mut(0).map(|scratch| unsafe { &mut *scratch })
 }
 
 /// The memory for the key of the flow or query that the sweep visits.
+///
+/// # Safety
+/// No other reference to it may be used for as long as this one.
 #[inline(always)]
-pub(crate) fn sweep_key<K>() -> Option<&'static mut K> {
+pub(crate) unsafe fn sweep_key<K>() -> Option<&'static mut K> {
     const { assert!(size_of::<K>() <= size_of::<[u64; 5]>() && align_of::<K>() <= 8) };
-    // SAFETY: this CPU's own, and written before it is read. Only the sweep uses it, and the agent runs one at a time.
+    // SAFETY: this CPU's own, and any bytes are a key. Only the sweep uses it, and the agent runs one at a time, so there is
+    // one user: the caller.
     SWEEP_KEY.get_ptr_mut(0).map(|key| unsafe { &mut *key.cast::<K>() })
 }
 

@@ -11,10 +11,7 @@ use pping_common::{
 };
 
 use super::{count, mix};
-use crate::{
-    maps,
-    shared::{Shared, field},
-};
+use crate::{maps, shared::prelude::*};
 
 /// The longest forwarding time, ns; resolving a neighbour's address takes less. After a longer time, this host dropped the
 /// segment that came in, and the segment that leaves is a retransmission that carries the same.

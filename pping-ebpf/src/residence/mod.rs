@@ -10,7 +10,7 @@ use pping_common::{
     hist,
 };
 
-use crate::{maps, shared::field};
+use crate::{maps, shared::prelude::*};
 
 /// A multiplier that spreads a factor over the high bits of the product: 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -16,6 +16,7 @@ use aya_ebpf::{
 use pping_common::{
     abi::{Followed, Interface, Owner, Part, Residence, SeriesSelector},
     limits::{FOLLOWED_PAIRS, MAX_BULK, SECOND},
+    shared::Field,
 };
 
 use super::{
@@ -23,10 +24,7 @@ use super::{
     content::{Content, read},
     count,
 };
-use crate::{
-    aggregate, config, maps,
-    shared::{Field, Shared, field},
-};
+use crate::{aggregate, config, maps, shared::prelude::*};
 
 /// How long a super-packet is looked for by what it carries, ns.
 const AWAITED_FOR: u64 = SECOND;
@@ -70,7 +68,8 @@ fn owner(interface_id: u16, content: &Content) -> Owner {
     if !config::grouping().is_on() {
         return owner;
     }
-    let Some(target) = maps::queue_target() else { return owner };
+    // SAFETY: the only reference to it in this program.
+    let Some(target) = (unsafe { maps::queue_target() }) else { return owner };
     let selector = SeriesSelector::of_queue(interface_id, content.from, content.to, content.dscp);
     match aggregate::of_queue(&selector, target) {
         Some((index, life)) => owner.with_series(index, life),
@@ -143,7 +142,8 @@ fn take_time(packet: Packet) {
     if config::grouping().is_on()
         && owner.has_series()
         && let Some(counters) = maps::counters(owner.interface_id())
-        && let Some(target) = maps::queue_target()
+        // SAFETY: the only reference to it until the next packet of the program.
+        && let Some(target) = (unsafe { maps::queue_target() })
     {
         aggregate::add_to(owner.series(), counters, target, time);
     }
@@ -281,13 +281,13 @@ impl Entry {
         // An `sk_buff` begins at a cache line.
         let hash = (skb >> 6).wrapping_mul(SPREAD);
         let pair = maps::followed((hash >> (u64::BITS - FOLLOWED_PAIRS.ilog2())) as u32)?;
-        Some([Self(pair.element(0)), Self(pair.element(1))])
+        Some([Self(pair.nth(0)), Self(pair.nth(1))])
     }
 
     /// Returns the entry of the super-packet that is looked for by what it carries.
     #[inline(always)]
     fn super_packet() -> Option<Self> {
-        Some(Self(maps::followed(FOLLOWED_PAIRS)?.element(0)))
+        Some(Self(maps::followed(FOLLOWED_PAIRS)?.nth(0)))
     }
 
     /// Writes a packet into the entry.

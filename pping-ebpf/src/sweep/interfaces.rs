@@ -13,13 +13,14 @@ use pping_common::{
 use super::walk::{CONTINUE, END, walk};
 use crate::{
     maps::{self, DUE, Sweep},
-    shared::field,
+    shared::prelude::*,
 };
 
 /// Updates the entries of all watched interfaces.
 #[inline(never)]
 pub(super) fn walk_through() {
-    walk((&raw const DUE).cast(), update_next);
+    // SAFETY: the callback is for the keys and values of this map.
+    unsafe { walk((&raw const DUE).cast(), update_next) };
 }
 
 /// Updates the entry of one interface. [`DUE`] lists the entries of all watched interfaces.

@@ -29,7 +29,7 @@ use crate::{
     launder::launder,
     lease,
     maps::{self, DUE, Flows, Occupant, Sweep},
-    shared::{Shared, field},
+    shared::prelude::*,
     table,
 };
 
@@ -98,9 +98,11 @@ fn visit_v6() {
 #[inline(always)]
 fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
     let due = (&raw const DUE).cast();
-    walk(due, fold);
+    // SAFETY: callbacks of this type are for the keys and values of the map.
+    unsafe { walk(due, fold) };
     if maps::sweep().is_some_and(|sweep| sweep.at(field!(Sweep, needs_second_walk)).read() != 0) {
-        walk(due, end);
+        // SAFETY: callbacks of this type are for the keys and values of the map.
+        unsafe { walk(due, end) };
     }
 }
 
@@ -169,7 +171,7 @@ unsafe extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _
 #[inline(always)]
 unsafe fn due_slot(index: *const u32, slot: *const u64) -> Option<Slot> {
     let due = maps::sweep()?.at(field!(Sweep, due)).read();
-    // SAFETY: as above.
+    // SAFETY: an element, as this function requires.
     let (index, slot) = unsafe { (*index, *slot) };
     (index < due).then_some(Slot(slot as u32))
 }
@@ -183,7 +185,8 @@ fn fold<A: Flows>(slot: Slot) {
     {
         sweep.at(field!(Sweep, needs_second_walk)).write(1);
     }
-    let Some(key) = maps::sweep_key::<FlowKey<A>>() else { return };
+    // SAFETY: the only reference to it in this visit.
+    let Some(key) = (unsafe { maps::sweep_key::<FlowKey<A>>() }) else { return };
     visit.flow.key_to(key);
     if let Some(counters) = counters(key) {
         add_up(key, visit.flow, counters);
@@ -202,13 +205,14 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         return CONTINUE;
     }
     let Visited { action, occupant, flow, idle } = visit;
-    let Some(key) = maps::sweep_key::<FlowKey<A>>() else { return CONTINUE };
+    // SAFETY: the only reference to it in this visit.
+    let Some(key) = (unsafe { maps::sweep_key::<FlowKey<A>>() }) else { return CONTINUE };
     flow.key_to(key);
-    let (Some(counters), Some(sweep), Some(cold), Some(scratch)) =
-        (counters(key), maps::sweep(), flow.cold(), maps::sweep_scratch())
-    else {
+    let (Some(counters), Some(sweep), Some(cold)) = (counters(key), maps::sweep(), flow.cold()) else {
         return CONTINUE;
     };
+    // SAFETY: the only reference to it in this visit.
+    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return CONTINUE };
     // If another CPU has the lock, the next sweep tries again.
     let Some(bucket) = table::lock::<A>(slot, occupant) else { return CONTINUE };
     flow.hot().load_to(&mut scratch.hot);
@@ -314,7 +318,9 @@ impl<A: Flows> Visited<A> {
 /// Adds what a flow sent since it was last folded to its series.
 #[inline(always)]
 fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counters>) {
-    let (Some(scratch), Some(cold)) = (maps::sweep_scratch(), flow.cold()) else { return };
+    let Some(cold) = flow.cold() else { return };
+    // SAFETY: the only reference to it until `add_up_direction`, after which this one is not used.
+    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return };
     let has_segments = key.protocol == Segment::NUMBER;
     scratch.low = flow.fold(cold, Endpoint::Low, has_segments);
     scratch.high = flow.fold(cold, Endpoint::High, has_segments);
@@ -346,7 +352,8 @@ fn add_up_direction<A: Flows>(
     counters: Shared<Counters>,
     timed: Endpoint,
 ) -> u64 {
-    let Some(scratch) = maps::sweep_scratch() else { return 0 };
+    // SAFETY: the caller does not use its own any more. As an argument it would be a pointer of which the verifier knows less.
+    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return 0 };
     let has_reply = flow::packets(cold, timed.other()) != 0;
     let state = (&scratch.hot, &scratch.locked);
     let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
@@ -366,7 +373,8 @@ fn add_up_direction<A: Flows>(
 /// Takes the pool entry back from an idle flow, if nothing is pending.
 #[inline(always)]
 fn reclaim<A: Flows>(slot: Slot, visit: &Visited<A>) {
-    let Some(scratch) = maps::sweep_scratch() else { return };
+    // SAFETY: the only reference to it in this visit.
+    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return };
     let Some(mut guard) = visit.flow.lock_briefly() else { return };
     if table::is_present::<A>(slot, visit.occupant) {
         // SAFETY: this helper only reads a clock.

@@ -11,12 +11,13 @@ use pping_common::{
 use super::walk::{CONTINUE, walk};
 use crate::{
     maps::{self, Flows, QUERIES_V4, QUERIES_V6, Sweep},
-    shared::{Shared, SharedMap as _, field},
+    shared::prelude::*,
 };
 
 #[inline(always)]
 pub(super) fn visit_query<A: Flows>(asked_for: Shared<QueryKey<A>>) {
-    let Some(key) = maps::sweep_key::<QueryKey<A>>() else { return };
+    // SAFETY: the only reference to it in this visit.
+    let Some(key) = (unsafe { maps::sweep_key::<QueryKey<A>>() }) else { return };
     asked_for.load_to(key);
     if let Some(pending) = A::queries().shared(key) {
         expire_query(key, pending);
@@ -25,12 +26,14 @@ pub(super) fn visit_query<A: Flows>(asked_for: Shared<QueryKey<A>>) {
 
 #[inline(never)]
 pub(super) fn walk_through_v4() {
-    walk((&raw const QUERIES_V4).cast(), expire_query_v4);
+    // SAFETY: the callback is for the keys and values of this map.
+    unsafe { walk((&raw const QUERIES_V4).cast(), expire_query_v4) };
 }
 
 #[inline(never)]
 pub(super) fn walk_through_v6() {
-    walk((&raw const QUERIES_V6).cast(), expire_query_v6);
+    // SAFETY: the callback is for the keys and values of this map.
+    unsafe { walk((&raw const QUERIES_V6).cast(), expire_query_v6) };
 }
 
 /// # Safety

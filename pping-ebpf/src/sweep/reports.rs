@@ -8,7 +8,7 @@ use pping_common::{
 use crate::{
     config, emit,
     maps::{Flows, Sweep},
-    shared::{Shared, field},
+    shared::prelude::*,
 };
 
 /// A flow that is removed.

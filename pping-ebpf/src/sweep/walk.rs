@@ -15,9 +15,12 @@ pub(super) type Visit<K, V> = unsafe extern "C" fn(*mut c_void, *const K, *mut V
 ///
 /// Only functions that are not inlined may contain walks, and each only walks through one map: LLVM merges the tails of
 /// several loops, and Linux before 6.10 rejects an iteration whose map is not known statically.
+///
+/// # Safety
+/// `map` is a map with the keys and values of `visit`.
 #[inline(always)]
-pub(super) fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
-    // SAFETY: `map` has the keys and values of `visit`. The verifier checks the callback against them.
+pub(super) unsafe fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
+    // SAFETY: as this function requires. The verifier checks the callback against the map.
     unsafe {
         bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, ptr::null_mut(), 0);
     }

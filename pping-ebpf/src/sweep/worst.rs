@@ -11,7 +11,7 @@ use pping_common::{
 use crate::{
     flow,
     maps::{self, Flows},
-    shared::{Shared, field},
+    shared::prelude::*,
 };
 
 /// Reports a flow direction to the agent, if it may be among the worst. `IS_HIGH` says which endpoint sends: an
@@ -21,7 +21,9 @@ use crate::{
 #[inline(never)]
 pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Shared<Cold>) -> u64 {
     let timed = if IS_HIGH { Endpoint::High } else { Endpoint::Low };
-    let (Some(request), Some(scratch)) = (maps::request(), maps::sweep_scratch()) else { return 0 };
+    let Some(request) = maps::request() else { return 0 };
+    // SAFETY: the caller does not use its own any more.
+    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return 0 };
     let bar = request.at(field!(SweepRequest, bar)).load();
     if bar.packets == 0 {
         return 0;

@@ -14,7 +14,7 @@ use core::arch::asm;
 use pping_common::abi::BinTag;
 
 use super::fence::fence;
-use crate::shared::Shared;
+use crate::shared::prelude::*;
 
 /// Whether [`replace`] is one instruction.
 pub(crate) const HAS_REPLACE: bool = false;

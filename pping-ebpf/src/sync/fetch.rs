@@ -4,7 +4,7 @@ use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_or, atomic_xadd, ato
 
 use pping_common::abi::BinTag;
 
-use crate::shared::Shared;
+use crate::shared::prelude::*;
 
 /// Whether [`replace`] is one instruction.
 pub(crate) const HAS_REPLACE: bool = true;
@@ -25,14 +25,14 @@ const RAISES: u32 = 4;
 #[inline(always)]
 #[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
 pub(crate) fn fetch_add_1(counter: Shared<u32>) -> Option<u32> {
-    // SAFETY: a field of a map value, which is valid and aligned for the program's run.
+    // SAFETY: valid and aligned, as `Shared::new` requires.
     Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter.as_ptr(), 1) })
 }
 
 /// Writes a word after all earlier writes.
 #[inline(always)]
 pub(crate) fn publish(word: Shared<u32>, value: u32) {
-    // SAFETY: as above.
+    // SAFETY: valid and aligned, as `Shared::new` requires.
     unsafe { atomic_xchg::<u32, { AtomicOrdering::AcqRel }>(word.as_ptr(), value) };
 }
 
@@ -49,14 +49,14 @@ pub(crate) fn claim_next(counter: Shared<u32>, tag: impl Fn(u32) -> Option<Share
 #[inline(always)]
 #[expect(clippy::unnecessary_wraps, reason = "not every kernel can")]
 pub(crate) fn claim(counter: Shared<u32>, _busy: Shared<u32>, numbers: u32) -> Option<u32> {
-    // SAFETY: as above.
+    // SAFETY: valid and aligned, as `Shared::new` requires.
     Some(unsafe { atomic_xadd::<u32, u32, { AtomicOrdering::AcqRel }>(counter.as_ptr(), numbers) })
 }
 
 /// Replaces a number, and returns the old one.
 #[inline(always)]
 pub(crate) fn exchange(number: Shared<u64>, new: u64) -> u64 {
-    // SAFETY: a field of a map value, which is valid and aligned for the program's run.
+    // SAFETY: valid and aligned, as `Shared::new` requires.
     unsafe { atomic_xchg::<u64, { AtomicOrdering::AcqRel }>(number.as_ptr(), new) }
 }
 
@@ -75,7 +75,7 @@ fn raise_one(number: Shared<u64>, value: u64) {
         if seen >= value {
             return;
         }
-        // SAFETY: a field of a map value, which is valid and aligned for the program's run.
+        // SAFETY: valid and aligned, as `Shared::new` requires.
         let (_, is_done) = unsafe {
             atomic_cxchg::<u64, { AtomicOrdering::Relaxed }, { AtomicOrdering::Relaxed }>(
                 number.as_ptr(),
@@ -92,7 +92,7 @@ fn raise_one(number: Shared<u64>, value: u64) {
 /// Replaces a number; `false` if another CPU changed it first.
 #[inline(always)]
 pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
-    // SAFETY: as above.
+    // SAFETY: valid and aligned, as `Shared::new` requires.
     unsafe {
         atomic_cxchg::<u32, { AtomicOrdering::AcqRel }, { AtomicOrdering::Acquire }>(
             number.as_ptr(),
@@ -106,7 +106,7 @@ pub(crate) fn replace(number: Shared<u32>, old: u32, new: u32) -> bool {
 /// Sets bits.
 #[inline(always)]
 pub(crate) fn set_bits(word: Shared<u64>, bits: u64) {
-    // SAFETY: as above.
+    // SAFETY: valid and aligned, as `Shared::new` requires.
     unsafe { atomic_or::<u64, u64, { AtomicOrdering::Relaxed }>(word.as_ptr(), bits) };
 }
 

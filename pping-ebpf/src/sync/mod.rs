@@ -4,7 +4,6 @@
 //! +=`). Before Linux 5.12 only an addition that returns nothing exists, and the verifier rejects the other instructions
 //! even in code that never runs. So functions that need those are here twice, with the feature `add-only` and without.
 
-mod add;
 #[cfg(feature = "add-only")]
 mod add_only;
 #[cfg(feature = "add-only")]
@@ -20,7 +19,7 @@ pub(crate) use with::{
     HAS_REPLACE, claim, claim_next, exchange, fetch_add_1, publish, raise, replace, set_bits, unlock,
 };
 
-use crate::shared::Shared;
+use crate::shared::prelude::*;
 
 /// Takes the lock of a flow; `false` when another CPU has it and keeps it.
 #[inline(always)]

@@ -3,7 +3,7 @@
 use std::{fs, io};
 
 use aya::maps::MapData;
-use pping_common::{abi::Counters, limits::MAX_INTERFACES};
+use pping_common::{abi::Counters, limits::MAX_INTERFACES, shared::Shared};
 
 use super::memory::Elements;
 use crate::kernel::Error;
@@ -25,14 +25,8 @@ impl CounterMap {
 
     /// Returns the counters of an interface, one set for each CPU.
     pub fn of_cpus(&self, id: u16) -> impl Iterator<Item = Counters> {
-        self.of(id).map(|counters| {
-            let mut copy = Counters::ZERO;
-            for (at, word) in words(&raw mut copy).enumerate() {
-                // SAFETY: inside the mapping, and inside the copy. Programs add to counters meanwhile, word by word.
-                unsafe { word.write(counters.cast::<u64>().add(at).read_volatile()) };
-            }
-            copy
-        })
+        // Programs add to counters meanwhile, word by word.
+        self.of(id).map(Shared::load)
     }
 
     /// The counters of an interface, all CPUs added up.
@@ -44,20 +38,14 @@ impl CounterMap {
 
     /// Sets the counters of an interface to zero, while no packet passes it.
     pub fn clear(&mut self, id: u16) {
-        for word in self.of(id).flat_map(words) {
-            // SAFETY: inside the mapping.
-            unsafe { word.write_volatile(0) };
+        for counters in self.of(id) {
+            counters.store(&Counters::ZERO);
         }
     }
 
-    fn of(&self, id: u16) -> impl Iterator<Item = *mut Counters> {
+    fn of(&self, id: u16) -> impl Iterator<Item = Shared<'_, Counters>> {
         self.elements.iter().skip(id.into()).step_by(MAX_INTERFACES as usize)
     }
-}
-
-/// Returns pointers to the words of the counters.
-fn words(counters: *mut Counters) -> impl Iterator<Item = *mut u64> {
-    (0..size_of::<Counters>() / size_of::<u64>()).map(move |at| counters.cast::<u64>().wrapping_add(at))
 }
 
 /// Returns the number of elements that the map needs: [`MAX_INTERFACES`] for each number that a CPU can have.

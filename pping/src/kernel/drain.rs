@@ -1,7 +1,10 @@
 //! Reading events off the ring buffer.
 
-use aya::maps::{MapData, RingBuf};
-use pping_common::abi::{EndEvent, EventKind, FlowEvent, RttEvent};
+use aya::{
+    Pod,
+    maps::{MapData, RingBuf},
+};
+use pping_common::abi::EventKind;
 
 pub use crate::event::Event;
 
@@ -10,21 +13,17 @@ const BATCH: usize = 65_536;
 
 /// Decodes an event. `None` if its kind or length is unknown.
 fn decode(bytes: &[u8]) -> Option<Event> {
-    match EventKind::from_number(*bytes.first()?)? {
-        EventKind::Rtt if bytes.len() >= size_of::<RttEvent>() => {
-            // SAFETY: long enough, and every pattern of its integers is a valid value.
-            Some(Event::Rtt(unsafe { bytes.as_ptr().cast::<RttEvent>().read_unaligned() }))
-        }
-        EventKind::Flow if bytes.len() >= size_of::<FlowEvent>() => {
-            // SAFETY: as above.
-            Some(Event::Flow(unsafe { bytes.as_ptr().cast::<FlowEvent>().read_unaligned() }))
-        }
-        EventKind::End if bytes.len() >= size_of::<EndEvent>() => {
-            // SAFETY: as above.
-            Some(Event::End(unsafe { bytes.as_ptr().cast::<EndEvent>().read_unaligned() }))
-        }
-        EventKind::Rtt | EventKind::Flow | EventKind::End => None,
-    }
+    Some(match EventKind::from_number(*bytes.first()?)? {
+        EventKind::Rtt => Event::Rtt(read(bytes)?),
+        EventKind::Flow => Event::Flow(read(bytes)?),
+        EventKind::End => Event::End(read(bytes)?),
+    })
+}
+
+/// Returns the value at the beginning of `bytes`; `None` if there are too few.
+fn read<T: Pod>(bytes: &[u8]) -> Option<T> {
+    // SAFETY: there are enough bytes, and any are a valid value.
+    (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
 /// Passes the events in the ring to `take`, at most [`BATCH`] of them. Returns true if the ring is empty now.
@@ -44,6 +43,8 @@ pub fn drain(ring: &mut RingBuf<MapData>, mut take: impl FnMut(Event)) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use pping_common::abi::RttEvent;
+
     use super::*;
 
     #[test]

@@ -17,13 +17,14 @@ use std::{
 use aya::maps::{Array, MapData, MapError};
 use pping_common::{
     abi::{Interface, InterfaceName, entry},
+    field,
     limits::{IDLE_SECONDS, INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
     table::Table,
 };
 
 use super::{
     interface_names::{escape, unescape},
-    memory::Elements,
+    memory::{Elements, atomic},
 };
 use crate::kernel::Error;
 
@@ -148,16 +149,14 @@ impl InterfaceIds {
     fn write(&mut self, entry: u32, interface: Interface) {
         let Some(there) = self.table.get(entry as usize) else { return };
         let Interface { ifindex, id, link_type, lease_end, sweep, .. } = interface;
-        // SAFETY: inside the mapping. If the entry is in use already, programs read it meanwhile, one number at a time.
-        // The sweep writes to it only while the agent runs the sweep.
-        unsafe {
-            (&raw mut (*there).id).write_volatile(id);
-            (&raw mut (*there).link_type).write_volatile(link_type);
-            (&raw mut (*there).lease_end).write_volatile(lease_end);
-            (&raw mut (*there).sweep).write_volatile(sweep);
-            (&raw mut (*there).buckets).write_volatile(self.buckets);
-            (&raw mut (*there).has_two_arms).write_volatile(interface.has_two_arms);
-        }
+        // If the entry is in use already, programs read it meanwhile, one number at a time. The sweep writes to it only
+        // while the agent runs the sweep.
+        there.at(field!(Interface, id)).write(id);
+        there.at(field!(Interface, link_type)).write(link_type);
+        there.at(field!(Interface, lease_end)).write(lease_end);
+        there.at(field!(Interface, sweep)).write(sweep);
+        there.at(field!(Interface, buckets)).store(&self.buckets);
+        there.at(field!(Interface, has_two_arms)).write(interface.has_two_arms);
         self.set_ifindex(entry, ifindex);
     }
 
@@ -165,8 +164,7 @@ impl InterfaceIds {
     pub fn set_two_arms(&self, id: u16, has_two_arms: bool) {
         for entry in self.entries().filter(|&entry| self.id(entry) == Some(id)) {
             let Some(there) = self.table.get(entry as usize) else { continue };
-            // SAFETY: inside the mapping. Programs read the number meanwhile.
-            unsafe { (&raw mut (*there).has_two_arms).write_volatile(has_two_arms.into()) };
+            there.at(field!(Interface, has_two_arms)).write(has_two_arms.into());
         }
     }
 
@@ -210,9 +208,7 @@ impl InterfaceIds {
 
     /// The interface id in an entry.
     fn id(&self, entry: u32) -> Option<u16> {
-        let there = self.table.get(entry as usize)?;
-        // SAFETY: inside the mapping, and the programs do not write there.
-        Some(unsafe { (&raw const (*there).id).read_volatile() })
+        Some(self.table.get(entry as usize)?.at(field!(Interface, id)).read())
     }
 
     fn set_ifindex(&mut self, entry: u32, ifindex: u32) {
@@ -222,9 +218,7 @@ impl InterfaceIds {
     }
 
     fn ifindex_of(&self, entry: u32) -> Option<&AtomicU32> {
-        let there = self.table.get(entry as usize)?;
-        // SAFETY: inside the mapping, which lives as long as `self`, aligned, and only accessed as an atomic.
-        Some(unsafe { AtomicU32::from_ptr(&raw mut (*there).ifindex) })
+        Some(atomic(self.table.get(entry as usize)?.at(field!(Interface, ifindex))))
     }
 }
 

@@ -9,9 +9,11 @@ use std::{
     ops::Range,
     os::fd::{AsFd as _, AsRawFd as _, RawFd},
     ptr::{self, NonNull},
+    sync::atomic::AtomicU32,
 };
 
 use aya::maps::{MapData, MapError};
+use pping_common::shared::Shared;
 
 /// An array map that can be mapped into memory (`BPF_F_MMAPABLE`, Linux 5.5). It keeps the map open, because programs
 /// that are loaded later refer to it by its descriptor.
@@ -63,8 +65,8 @@ impl<T, const LEN: usize> Parts<T, LEN> {
         self.array.len()
     }
 
-    /// Returns a pointer to an element, valid as long as `self`; `None` beyond the end.
-    pub(super) fn get(&self, index: usize) -> io::Result<Option<*mut T>> {
+    /// Returns an element; `None` beyond the end.
+    pub(super) fn get(&self, index: usize) -> io::Result<Option<Shared<'_, T>>> {
         let (part, within) = (index / LEN, index % LEN);
         let Some(cell) = self.parts.get(part) else { return Ok(None) };
         if let Some(elements) = cell.get() {
@@ -78,7 +80,7 @@ impl<T, const LEN: usize> Parts<T, LEN> {
 
 /// The mapped elements of an array.
 ///
-/// The kernel programs write to them at any time, so elements are accessed through pointers, never through references.
+/// The kernel programs write to them at any time, so elements are [`Shared`].
 pub(super) struct Elements<T> {
     first: NonNull<T>,
     len: usize,
@@ -88,7 +90,7 @@ pub(super) struct Elements<T> {
     _map: Option<MapData>,
 }
 
-// SAFETY: a shared mapping belongs to no thread, and is only accessed through pointers; a map may be sent.
+// SAFETY: a shared mapping belongs to no thread, and its elements are `Shared`; a map may be sent.
 unsafe impl<T> Send for Elements<T> {}
 
 impl<T> Elements<T> {
@@ -126,21 +128,28 @@ impl<T> Elements<T> {
         self.len
     }
 
-    /// The first element. It is valid as long as `self`.
-    pub(super) fn first(&self) -> *mut T {
-        self.first.as_ptr()
+    /// The first element.
+    pub(super) fn first(&self) -> Shared<'_, T> {
+        // SAFETY: an element in the mapping, which lives as long as `self`. Programs and agent have the same type for it.
+        unsafe { Shared::new(self.first.as_ptr()) }
     }
 
-    /// Returns pointers to all elements in order, valid as long as `self`.
-    pub(super) fn iter(&self) -> impl Iterator<Item = *mut T> {
+    /// Returns all elements in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Shared<'_, T>> {
         (0..self.len).filter_map(|index| self.get(index))
     }
 
-    /// Returns a pointer to an element, valid as long as `self`.
-    pub(super) fn get(&self, index: usize) -> Option<*mut T> {
-        // SAFETY: inside the mapping.
-        (index < self.len).then(|| unsafe { self.first.as_ptr().add(index) })
+    /// Returns an element; `None` beyond the end.
+    pub(super) fn get(&self, index: usize) -> Option<Shared<'_, T>> {
+        // SAFETY: an element in the mapping, which lives as long as `self`. Programs and agent have the same type for it.
+        (index < self.len).then(|| unsafe { Shared::new(self.first.as_ptr().add(index)) })
     }
+}
+
+/// A word that agent and programs change at the same time, or in a certain order.
+pub(super) fn atomic(word: Shared<'_, u32>) -> &AtomicU32 {
+    // SAFETY: valid and aligned for as long, as `Shared::new` requires. It is only read and written by single instructions.
+    unsafe { AtomicU32::from_ptr(word.as_ptr()) }
 }
 
 impl<T> Drop for Elements<T> {

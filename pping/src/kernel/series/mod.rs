@@ -14,16 +14,11 @@
 //! A series is emptied only after the caller has committed its tally. With pinned maps, an agent may be killed at any
 //! time in between. The next agent finds the epoch in them if it is not committed, and empties it if it is.
 
+mod access;
 mod bins;
 mod control;
-mod shared;
 
-use std::{
-    collections::HashMap as StdHashMap,
-    io,
-    mem::{self, offset_of},
-    sync::atomic::Ordering,
-};
+use std::{collections::HashMap as StdHashMap, io, mem, sync::atomic::Ordering};
 
 use aya::{
     Ebpf,
@@ -31,14 +26,15 @@ use aya::{
 };
 use pping_common::{
     abi::{Control, Direction, RttEvent, Series, SeriesKey, Tally},
+    field,
     group::{GroupKey, Grouping},
     limits::MAX_INTERFACES,
     rtt::Method,
 };
 
 use self::{
+    access::{empty, key, life, tally, used, wait_for_programs},
     bins::Bins,
-    shared::{empty, key, life, tally, used, wait_for_programs},
 };
 use super::{
     lookup::{array, take_map},
@@ -157,7 +153,7 @@ impl SeriesTable {
 
     /// Returns how many indexes are, or were, in use.
     fn used_indexes(&self) -> usize {
-        let count = self.number(offset_of!(Control, unused)).load(Ordering::Relaxed);
+        let count = self.number(field!(Control, unused)).load(Ordering::Relaxed);
         self.series.len().min(count as usize)
     }
 
@@ -188,8 +184,8 @@ impl SeriesTable {
             return Ok(());
         };
         if known.is_none() {
-            // SAFETY: inside the mapping, and no program finds it yet.
-            unsafe { (&raw mut (*series).key).write_volatile(key) };
+            // No program finds it yet.
+            series.at(field!(Series, key)).store(&key);
             self.index.insert(hash, index, 0)?;
         }
         // An earlier run may have been killed before it got here.
@@ -217,7 +213,7 @@ impl SeriesTable {
 
     /// Exchanges sums and bins, which ends an epoch. [`SeriesTable::take`] has to follow.
     pub fn rotate(&mut self) {
-        self.number(offset_of!(Control, phase)).fetch_add(1, Ordering::SeqCst);
+        self.number(field!(Control, phase)).fetch_add(1, Ordering::SeqCst);
         wait_for_programs();
     }
 
@@ -269,7 +265,7 @@ impl SeriesTable {
     /// # Errors
     /// If a map cannot be written, or the memory of a series cannot be mapped.
     pub fn commit(&mut self) -> Result<Vec<SeriesKey>, Error> {
-        self.number(offset_of!(Control, committed)).store(self.rotations(), Ordering::SeqCst);
+        self.number(field!(Control, committed)).store(self.rotations(), Ordering::SeqCst);
         let taken = mem::take(&mut self.taken);
         self.empty(taken)?;
         let mut left = Vec::new();
@@ -287,7 +283,7 @@ impl SeriesTable {
     /// come before any sweep, whose additions would be removed, too.
     fn empty_committed(&mut self) -> io::Result<()> {
         let committed = self.committed();
-        let is_left = committed != self.number(offset_of!(Control, emptied)).load(Ordering::Relaxed);
+        let is_left = committed != self.number(field!(Control, emptied)).load(Ordering::Relaxed);
         if is_left && committed == self.rotations() { self.empty(0..self.used_indexes()) } else { Ok(()) }
     }
 
@@ -301,7 +297,7 @@ impl SeriesTable {
             }
         }
         self.bins.empty(ended)?;
-        self.number(offset_of!(Control, emptied)).store(rotations, Ordering::SeqCst);
+        self.number(field!(Control, emptied)).store(rotations, Ordering::SeqCst);
         Ok(())
     }
 
@@ -339,8 +335,7 @@ impl SeriesTable {
     /// If the kernel does not accept them.
     pub(super) fn hand_out_indexes(&mut self) -> Result<(), Error> {
         let max_series = self.series.len() as u32;
-        for index in self.number(offset_of!(Control, unused)).swap(max_series, Ordering::Relaxed)..max_series
-        {
+        for index in self.number(field!(Control, unused)).swap(max_series, Ordering::Relaxed)..max_series {
             self.free.push(index, 0)?;
         }
         Ok(())
@@ -367,7 +362,7 @@ impl SeriesTable {
     /// Returns a free index, else the next one that was never used. The latter may be beyond the end of the array.
     fn new_index(&mut self) -> u32 {
         let free = self.free.pop(0);
-        free.unwrap_or_else(|_| self.number(offset_of!(Control, unused)).fetch_add(1, Ordering::Relaxed))
+        free.unwrap_or_else(|_| self.number(field!(Control, unused)).fetch_add(1, Ordering::Relaxed))
     }
 
     fn occupy(&mut self, index: usize, state: SeriesState) {

@@ -11,7 +11,7 @@ use std::{
 
 use pping_common::limits::LEASE_SECONDS;
 
-use super::requests::Shared;
+use super::requests::SharedRequests;
 use crate::capabilities;
 
 /// The interval between two renewals: several fit into a lease, in case one is late.
@@ -29,7 +29,7 @@ impl Keeper {
     ///
     /// # Errors
     /// If there can be no more threads.
-    pub(super) fn start(requests: Shared) -> io::Result<Self> {
+    pub(super) fn start(requests: SharedRequests) -> io::Result<Self> {
         let (alive, ended) = mpsc::channel::<Infallible>();
         let keep = move || {
             if let Err(error) = capabilities::restrict_to(&capabilities::FOR_RUNS) {

@@ -7,6 +7,7 @@ use pping_common::{
     abi::{Bar, SweepRequest},
     arm::Arm,
     dns::QueryKey,
+    field,
     flow::{Ipv4, Ipv6},
 };
 
@@ -14,9 +15,9 @@ use crate::kernel::{Error, bpf, lookup::refused, memory::Elements};
 
 /// The requests, shared by the threads that make them.
 #[derive(Clone)]
-pub(super) struct Shared(Arc<Mutex<Requests>>);
+pub(super) struct SharedRequests(Arc<Mutex<Requests>>);
 
-impl Shared {
+impl SharedRequests {
     pub(super) fn new(requests: Requests) -> Self {
         Self(Arc::new(Mutex::new(requests)))
     }
@@ -75,8 +76,7 @@ impl Requests {
     /// Notes what the next run visits, as the number `index` of what is due.
     pub(super) fn note(&self, index: usize, due: u32) {
         if let Some(element) = self.due.get(index) {
-            // SAFETY: inside the mapping, which the program reads only while it is run here.
-            unsafe { element.write_volatile(u64::from(due)) };
+            element.write(u64::from(due));
         }
     }
 
@@ -84,21 +84,19 @@ impl Requests {
     pub(super) fn run(&self, request: SweepRequest) -> Result<(), Error> {
         let what = "a run of the sweep";
         let program = self.program.as_ref().ok_or_else(|| refused(what, "it is not loaded"))?;
-        // SAFETY: the mapping of one `SweepRequest`, which the program reads only while it is run here.
-        unsafe { self.request.first().write_volatile(request) };
+        // The program reads it, and writes to it, only while it is run here.
+        self.request.first().store(&request);
         bpf::run(program).map_err(|error| refused(what, error))
     }
 
     /// The number of the sweep of the last run.
     pub(super) fn sweep(&self) -> u32 {
-        // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
-        unsafe { (&raw const (*self.request.first()).sweep).read_volatile() }
+        self.request.first().at(field!(SweepRequest, sweep)).read()
     }
 
     /// How many contenders the last run found.
     pub(super) fn found(&self) -> u32 {
-        // SAFETY: the mapping of one `SweepRequest`, which the program writes to only while it is run here.
-        unsafe { (&raw const (*self.request.first()).found).read_volatile() }
+        self.request.first().at(field!(SweepRequest, found)).read()
     }
 }
 

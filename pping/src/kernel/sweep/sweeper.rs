@@ -8,17 +8,19 @@ use aya::{
 use pping_common::{
     abi::{Bar, Contender, SweepRequest},
     dns::{PendingQuery, QueryKey, is_unanswered},
+    field,
     limits::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, MAX_DUE, MAX_QUERIES, QUIC_IDLE_SECONDS, SWEEP_INTERVAL_SECONDS,
         UNANSWERED_IDLE_SECONDS,
     },
+    shared::Shared,
     table::{Bucket, Slot, WAYS, idle_sweeps},
 };
 
 use super::{
     keeper::Keeper,
     lap::Lap,
-    requests::{NOTHING, Requests, Shared},
+    requests::{NOTHING, Requests, SharedRequests},
 };
 use crate::kernel::{
     Error, clock,
@@ -55,7 +57,7 @@ pub(super) enum Scope {
 pub struct Sweeper {
     pub(in crate::kernel) walks: bool,
     has_dns: bool,
-    requests: Shared,
+    requests: SharedRequests,
     /// Renews the lease of the programs, if they have one.
     keeper: Option<Keeper>,
     contenders: Elements<Contender>,
@@ -94,7 +96,7 @@ impl Sweeper {
             tables: [table(SweepRequest::V4, "INDEX_V4")?, table(SweepRequest::V6, "INDEX_V6")?],
             walks,
             has_dns,
-            requests: Shared::new(Requests::new(
+            requests: SharedRequests::new(Requests::new(
                 Elements::new(array(programs, "SWEEP_REQUEST")?, 1)?,
                 Elements::new(array(programs, "DUE")?, MAX_DUE as usize)?,
             )),
@@ -213,8 +215,7 @@ impl Sweeper {
                 if may_fold {
                     next = number + 1;
                 }
-                // SAFETY: inside the mapping.
-                let Some((tags, seen)) = (unsafe { flows(bucket) }) else { continue };
+                let Some((tags, seen)) = flows(bucket) else { continue };
                 for (way, (tag, seen)) in tags.into_iter().zip(seen).enumerate() {
                     let idle = idle_sweeps(sweep, seen);
                     let is_fresh = may_fold && idle <= max_idle;
@@ -253,8 +254,7 @@ impl Sweeper {
         requests.run(SweepRequest { kind, due, bar, ..NOTHING })?;
         let Some((ranking, _)) = &mut self.ranking else { return Ok(()) };
         for contender in self.contenders.iter().take(requests.found() as usize) {
-            // SAFETY: inside the mapping, and written by that run.
-            ranking.add(&unsafe { contender.read_volatile() });
+            ranking.add(&contender.load());
         }
         Ok(())
     }
@@ -276,17 +276,10 @@ where
 }
 
 /// Returns the tags of a bucket's flows, and when each was last seen; `None` if it has no flows, as most buckets of a
-/// large table.
-///
-/// # Safety
-/// `bucket` must be a bucket in a mapping. Programs may write to it meanwhile, word by word; they check again what they
-/// are asked for.
-unsafe fn flows(bucket: *const Bucket) -> Option<([u32; WAYS], [u16; WAYS])> {
-    // SAFETY: a mapped bucket, as the caller guarantees.
-    unsafe {
-        let tags = (&raw const (*bucket).tags).read_volatile();
-        (tags != [0; WAYS]).then(|| (tags, (&raw const (*bucket).seen).read_volatile()))
-    }
+/// large table. Programs may write to it meanwhile; they check again what they are asked for.
+fn flows(bucket: Shared<'_, Bucket>) -> Option<([u32; WAYS], [u16; WAYS])> {
+    let tags = bucket.at(field!(Bucket, tags)).load();
+    (tags != [0; WAYS]).then(|| (tags, bucket.at(field!(Bucket, seen)).load()))
 }
 
 /// True if a flow that has been idle for this many sweeps may have reached a deletion timeout. Each timeout is checked
