@@ -1,8 +1,9 @@
-//! `cargo xtask lint`: formatting, words and links, dependencies, circles of modules, and clippy for user space and
+//! `cargo xtask lint`: formatting, words and links, dependencies, pointers, circles of modules, and clippy for user space and
 //! kernel.
 
 mod dependencies;
 mod pages;
+mod pointers;
 
 use std::env;
 
@@ -22,6 +23,7 @@ pub(crate) fn run() -> Result<()> {
     command::run(environment::cargo().args(["fmt", "--all", "--check"]))?;
     pages::check()?;
     dependencies::check()?;
+    pointers::check()?;
     modules::run(false)?;
     // `--all-targets` leaves out the tests of virtual machines, since `cargo test` leaves them out.
     for targets in [&["--all-targets"][..], &["--test", "vm"]] {
