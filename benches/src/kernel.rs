@@ -16,7 +16,9 @@ use pping::{
         drain,
         features::{DisabledFeatures, Feature},
         interfaces::Link,
-        load::{self, Hook, Kernel, LoadOptions},
+        load::{self, Hook},
+        load_options::LoadOptions,
+        loaded::Kernel,
     },
     records,
 };

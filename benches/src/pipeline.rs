@@ -15,7 +15,8 @@ use pping::{
     kernel::{
         clock::{WallClock, wall},
         drain::drain,
-        load::{Kernel, LoadOptions},
+        load_options::LoadOptions,
+        loaded::Kernel,
     },
     output::Batch,
     records::{Reporter, format},

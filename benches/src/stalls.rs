@@ -17,10 +17,10 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use pping::kernel::{
-    attach::{AttachPoint, Attachment, Owner, attach},
+    attach::{Attachment, Owner, attach},
+    attach_point::AttachPoint,
     interfaces::Link,
-    load::Kernel,
-    sweep::{sweep, sweep_all},
+    loaded::Kernel,
 };
 use pping_common::{abi::Direction, parse::Protocol};
 use pping_lab::{
@@ -79,10 +79,10 @@ impl Work {
             Self::Clock => while began.elapsed() < ROUND {},
             Self::Shares => {
                 while began.elapsed() < ROUND {
-                    sweep(kernel)?;
+                    kernel.sweep()?;
                 }
             }
-            Self::All => sweep_all(kernel)?,
+            Self::All => kernel.sweep_all()?,
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let (client, host) = (Namespace::new("client")?, Namespace::new("host")?);
     let mut kernel = with_room()?;
     send(&kernel, true)?;
-    sweep_all(&mut kernel)?;
+    kernel.sweep_all()?;
     let (_attachment, interface_id) = watch(&mut kernel, &client, &host, cpus - 1)?;
     client.sysctl("net.ipv4.ping_group_range", "0 0")?;
     let socket = client.enter(open)??;

@@ -6,10 +6,7 @@
 
 use anyhow::{Result, ensure};
 use pping::{
-    kernel::{
-        load::{Kernel, LoadOptions},
-        sweep::{MAX_FOLDED, sweep, sweep_all},
-    },
+    kernel::{load_options::LoadOptions, loaded::Kernel, sweep::MAX_FOLDED},
     worst::MAX_SHOWN,
 };
 use pping_common::{abi::Emit, parse::Untracked, rtt::Rules};
@@ -35,28 +32,28 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     );
     println!("{:<52} {:>7} {:>7} {:>7}", "", "median", "min", "max");
     // The first sweep allocates the pages of the mapping.
-    timed(&mut kernel, sweep)?;
-    let empty = (0..ROUNDS).map(|_| timed(&mut kernel, sweep)).collect::<Result<Vec<_>>>()?;
+    timed(&mut kernel, Kernel::sweep)?;
+    let empty = (0..ROUNDS).map(|_| timed(&mut kernel, Kernel::sweep)).collect::<Result<Vec<_>>>()?;
     report.print_as("no flows", "ms", &Figure::of(empty)?);
     send(&kernel, true)?;
     // Flows that have just opened are not like established ones.
-    sweep_all(&mut kernel)?;
+    kernel.sweep_all()?;
     let (mut sent, mut ranked, mut all, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         send(&kernel, false)?;
-        all.push(timed(&mut kernel, sweep_all)?);
+        all.push(timed(&mut kernel, Kernel::sweep_all)?);
         send(&kernel, false)?;
-        sent.push(timed(&mut kernel, sweep)?);
+        sent.push(timed(&mut kernel, Kernel::sweep)?);
         // This sweep folds the next share of the flows.
         kernel.sweeper.rank(MAX_SHOWN, 1);
-        ranked.push(timed(&mut kernel, sweep)?);
+        ranked.push(timed(&mut kernel, Kernel::sweep)?);
         ensure!(kernel.sweeper.worst().is_some_and(|it| it.all().count() >= MAX_SHOWN), "nothing was ranked");
         kernel.sweeper.rank(0, 1);
         // Two rounds through the table, after which nothing is left to do.
         for _ in 0..2 * (FLOWS as usize).div_ceil(MAX_FOLDED) {
-            sweep(&mut kernel)?;
+            kernel.sweep()?;
         }
-        idle.push(timed(&mut kernel, sweep)?);
+        idle.push(timed(&mut kernel, Kernel::sweep)?);
     }
     let (made, refused) = counted(&kernel);
     ensure!(

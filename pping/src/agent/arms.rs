@@ -14,7 +14,7 @@ use pping_common::{
 
 use crate::{
     config::Arms,
-    kernel::{counters::Watched, load::Kernel},
+    kernel::{counters::Watched, loaded::Kernel},
 };
 
 /// Packets from which on an interface may count as one where nothing goes out, or comes in.

@@ -21,7 +21,6 @@ use crate::{
         interfaces::set_local_addresses,
         netlink::{self, Change},
         series::SeriesTable,
-        sweep::sweep,
     },
     output::Batch,
     records::Record,
@@ -82,7 +81,7 @@ impl Agent {
             self.rank();
             self.interfaces.put_filters_back(&mut self.kernel)?;
             self.arms.tell(&self.kernel, &self.interfaces.watched, self.config.arms);
-            sweep(&mut self.kernel)?;
+            self.kernel.sweep()?;
             self.take_worst(now.wall);
         }
         let epoch = self.rotate()?;

@@ -7,7 +7,7 @@ use crate::{
     Error,
     event::Event,
     groups::Names,
-    kernel::{clock::WallClock, drain::drain, load::Kernel},
+    kernel::{clock::WallClock, drain::drain, loaded::Kernel},
     output::Batch,
     records::{Record, Reporter},
 };

@@ -12,7 +12,7 @@ use crate::{
     groups::{self, Directory, Labels},
     kernel::{
         labels::{self, Prefixes},
-        load::Kernel,
+        loaded::Kernel,
         series::SeriesTable,
     },
 };

@@ -12,14 +12,15 @@ use crate::{
     capabilities,
     kernel::{
         self,
-        attach::{self, AttachPoint, AttachPoints, Attachment, Owner},
+        attach::{self, Attachment, Owner},
+        attach_point::{AttachPoint, AttachPoints},
         counters::Watched,
         interfaces::Link,
-        load::{self, Kernel},
+        load,
+        loaded::Kernel,
         netlink::Listing,
         pins::Pins,
         selection::Selection,
-        sweep,
     },
 };
 
@@ -221,7 +222,7 @@ impl Interfaces {
             return Ok(());
         }
         // Otherwise what was recorded before would be matched with what passes from here on.
-        sweep::pause(kernel)?;
+        kernel.pause()?;
         for ifindex in lost {
             let Some(Attached { link, attachment }) = self.attached.get_mut(&ifindex) else { continue };
             match attachment.put_filters_back(kernel, link) {
@@ -237,7 +238,7 @@ impl Interfaces {
                 }
             }
         }
-        sweep::start_over(kernel)
+        kernel.start_over()
     }
 
     /// Returns the interfaces from which another program removed filters, by ifindex, as far as that is known yet.

@@ -9,7 +9,7 @@ use crate::{
     Error,
     config::Aggregation,
     groups::{QueueName, SeriesName},
-    kernel::{clock, counters, load::Kernel},
+    kernel::{clock, counters, loaded::Kernel},
 };
 
 /// What was measured in an epoch.

@@ -7,7 +7,7 @@ use crate::{
     Error, Summary,
     kernel::{
         clock::{self, Moment},
-        counters, sweep,
+        counters,
     },
 };
 
@@ -35,7 +35,7 @@ impl Agent {
         self.interfaces.detach_all();
         let duration = self.started.elapsed();
         self.rank();
-        sweep::sweep_all(&mut self.kernel)?;
+        self.kernel.sweep_all()?;
         self.take_worst(clock::wall()?);
         if self.pins.is_none() {
             self.end_open_flows()?;
@@ -68,7 +68,7 @@ impl Agent {
         loop {
             // Each sweep reports as many flows as the ring has room for.
             self.drain()?;
-            sweep::sweep(&mut self.kernel)?;
+            self.kernel.sweep()?;
             let total = counters::read(&self.kernel, &self.interfaces.watched).total();
             let made: u64 = total.entries_made.iter().sum();
             let still = made.saturating_sub(total.entries_deleted.iter().sum());

@@ -14,7 +14,7 @@ use crate::{
     config::{Config, Loader},
     groups::Names,
     http::{Readiness, Server},
-    kernel::{clock::Moment, load::Kernel, netlink::Notices, pins::Pins},
+    kernel::{clock::Moment, loaded::Kernel, netlink::Notices, pins::Pins},
     metrics::Metrics,
     notify::Notify,
     otlp::Exporter,

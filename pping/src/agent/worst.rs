@@ -2,7 +2,7 @@
 
 use super::state::Agent;
 use crate::{
-    kernel::load::Kernel,
+    kernel::loaded::Kernel,
     worst::{MAX_SHOWN, WorstFlow},
 };
 

@@ -9,7 +9,7 @@ use super::{privileges, report::Check};
 use crate::{
     config::Ingress,
     kernel::{
-        attach::AttachPoint,
+        attach_point::AttachPoint,
         bpf,
         features::{Feature, Features},
         inspect::{links::Interface, programs::Names, xdp::Drivers},

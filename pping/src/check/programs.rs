@@ -10,7 +10,9 @@ use crate::{
         Error,
         features::{DisabledFeatures, Feature, Features},
         inspect::maps,
-        load::{self, Kernel, LoadOptions},
+        load,
+        load_options::LoadOptions,
+        loaded::Kernel,
     },
 };
 

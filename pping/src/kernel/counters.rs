@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pping_common::abi::Direction;
 
-use super::{attach::AttachPoints, load::Kernel};
+use super::{attach_point::AttachPoints, loaded::Kernel};
 use crate::{
     kernel::Error,
     residence::InterfaceTimes,

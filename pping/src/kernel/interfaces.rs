@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pping_common::{abi::Interface, parse::LinkType};
 
-use super::{interface_ids::Taken, load::Kernel};
+use super::{interface_ids::Taken, loaded::Kernel};
 use crate::kernel::Error;
 
 /// A network interface.

@@ -1,6 +1,7 @@
 //! Everything that talks to the kernel.
 
 pub mod attach;
+pub mod attach_point;
 pub(crate) mod bpf;
 pub mod clock;
 pub mod counter_map;
@@ -16,6 +17,8 @@ pub mod interfaces;
 pub mod labels;
 pub mod ledger;
 pub mod load;
+pub mod load_options;
+pub mod loaded;
 pub mod lookup;
 mod memory;
 pub mod netlink;

@@ -28,7 +28,7 @@ use rustix::{
     process::geteuid,
 };
 
-use super::{attach::AttachPoint, load::LoadOptions};
+use super::{attach_point::AttachPoint, load_options::LoadOptions};
 use crate::kernel::Error;
 
 /// `BPF_FS_MAGIC` of linux/magic.h.

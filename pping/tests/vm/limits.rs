@@ -7,7 +7,8 @@ use pping::kernel::{
     drain::{Event, drain},
     features::{DisabledFeatures, Feature},
     interfaces::Link,
-    load::{self, Hook, LoadOptions},
+    load::{self, Hook},
+    load_options::LoadOptions,
 };
 use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
 use pping_common::{abi::Lost, limits::UNANSWERED_IDLE_SECONDS};

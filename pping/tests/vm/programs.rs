@@ -1,7 +1,7 @@
 //! The verifier of this kernel accepts the programs with every setting.
 
 use aya::programs::{Program, ProgramInfo};
-use pping::kernel::load::{self, LoadOptions};
+use pping::kernel::{load, load_options::LoadOptions};
 use pping_common::{
     abi::Emit,
     group::Grouping,

@@ -16,7 +16,7 @@ use super::{
     clsact::{self, FilterPlace},
     target::refused_at_tc,
 };
-use crate::kernel::{Error, bpf, detach, interfaces::Link, load::Kernel, lookup, pins};
+use crate::kernel::{Error, bpf, detach, interfaces::Link, loaded::Kernel, lookup, pins};
 
 /// The attached programs of an interface. Dropping it detaches them, except pinned ones.
 pub struct Attachment {

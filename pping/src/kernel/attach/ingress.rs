@@ -11,7 +11,7 @@ use super::{
     tc::{adopt_tc, attach_tc},
     xdp::{Refused, attach_xdp, describe_occupant, describe_refusal, is_busy},
 };
-use crate::kernel::{Error, load::Kernel, lookup};
+use crate::kernel::{Error, loaded::Kernel, lookup};
 
 /// Continues with a pinned link at one of these attach points, if there is one. Other pinned links at ingress are
 /// removed, because packets would be counted twice.

@@ -1,7 +1,6 @@
 //! Attaching the programs to interfaces. Unless pinned, they detach however the process ends. Clsact filters, on
 //! kernels without TCX, may stay: the next run removes those of a killed one.
 
-mod attach_point;
 mod attachment;
 mod clsact;
 mod ingress;
@@ -14,7 +13,6 @@ use pping_common::abi::Direction;
 
 use self::target::Target;
 pub use self::{
-    attach_point::{AttachPoint, AttachPoints},
     attachment::Attachment,
     clsact::{
         FilterPlace,
@@ -23,7 +21,13 @@ pub use self::{
         run::Owner,
     },
 };
-use super::{features::Feature, interfaces::Link, load::Kernel, pins::Pins};
+use super::{
+    attach_point::{AttachPoint, AttachPoints},
+    features::Feature,
+    interfaces::Link,
+    loaded::Kernel,
+    pins::Pins,
+};
 use crate::kernel::Error;
 
 /// Attaches to an interface: at ingress to the first attach point in `ingress` that works. [`AttachPoint::Tcx`] there

@@ -16,7 +16,7 @@ use super::{
     pinned::{adopt, pin_descriptor},
     target::{Target, refused_at_tc},
 };
-use crate::kernel::{Error, bpf, features::Feature, load::Kernel, lookup};
+use crate::kernel::{Error, bpf, features::Feature, loaded::Kernel, lookup};
 
 pub(super) fn attach_tc(
     kernel: &mut Kernel,

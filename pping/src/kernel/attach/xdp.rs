@@ -9,7 +9,7 @@ use crate::kernel::{
     Error, bpf,
     inspect::{links, programs, xdp::Drivers},
     interfaces::Link,
-    load::Kernel,
+    loaded::Kernel,
     lookup,
 };
 

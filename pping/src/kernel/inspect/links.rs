@@ -10,7 +10,7 @@ use rtnetlink::{
 
 use crate::kernel::{
     Error,
-    attach::AttachPoint,
+    attach_point::AttachPoint,
     interfaces::Link,
     netlink::{self, LinkAnswer},
     rtnetlink::{Rtnetlink, attribute},

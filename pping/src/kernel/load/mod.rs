@@ -1,7 +1,5 @@
 //! Loading the kernel programs.
 
-mod loaded;
-mod options;
 mod stages;
 
 use std::{panic, thread};
@@ -23,17 +21,15 @@ use pping_common::{
     table::{self, Table},
 };
 
-pub use self::{
-    loaded::Kernel,
-    options::LoadOptions,
-    stages::{Hook, pinned as pinned_stages, unpin as unpin_stages},
-};
+pub use self::stages::{Hook, pinned as pinned_stages, unpin as unpin_stages};
 use super::{
     clock,
     counter_map::{self, CounterMap},
     features::{Feature, Features},
     interface_ids::InterfaceIds,
     ledger::LedgerMap,
+    load_options::LoadOptions,
+    loaded::Kernel,
     lookup::{array, refused, sweep_program, take_map},
     objects,
     pins::{self, Pins},
@@ -42,7 +38,7 @@ use super::{
     retry_interrupted::retry_interrupted,
     series::SeriesTable,
     signals,
-    sweep::{self, Sweeper},
+    sweep::Sweeper,
 };
 use crate::kernel::Error;
 
@@ -79,7 +75,7 @@ pub fn load_entry_programs(
     if kernel.has_lease() {
         // The programs must have the lease before they are attached.
         load_sweep(&mut kernel)?;
-        sweep::sweep(&mut kernel)?;
+        kernel.sweep()?;
         kernel.sweeper.keep_lease()?;
     }
     Ok(kernel)
@@ -99,7 +95,7 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
     } else {
         load_sweep(kernel)?;
     }
-    sweep::sweep(kernel)?;
+    kernel.sweep()?;
     stages::fill(&mut kernel.programs, hooks)?;
     if let Some(pins) = pins {
         pin(kernel, pins)?;

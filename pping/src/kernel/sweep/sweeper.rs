@@ -43,7 +43,7 @@ const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
 
 /// The flows and queries to visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(in crate::kernel) enum Scope {
     /// Flows that sent something, up to [`MAX_FOLDED`] of them, flows that may have been idle too long, and queries
     /// that have waited too long.
     Due,
@@ -145,7 +145,7 @@ impl Sweeper {
     }
 
     /// Ends the lease of the programs, if they have one. The next request makes them stop.
-    pub(super) fn end_lease(&self, series: &SeriesTable) {
+    pub(in crate::kernel) fn end_lease(&self, series: &SeriesTable) {
         let _locked = self.requests.lock();
         series.end_lease();
     }
@@ -161,7 +161,7 @@ impl Sweeper {
         self.ranking.as_ref().map(|(ranking, _)| ranking)
     }
 
-    pub(super) fn sweep(
+    pub(in crate::kernel) fn sweep(
         &mut self,
         programs: &Ebpf,
         series: &SeriesTable,

@@ -9,7 +9,7 @@ use aya::{
     },
     sys::{Stats, enable_stats},
 };
-use pping::kernel::load::{self, Kernel, LoadOptions};
+use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel};
 use pping_bench_programs::BASELINE;
 use pping_lab::Topology;
 

@@ -6,7 +6,7 @@ use aya::{
     programs::{LinkOrder, SchedClassifier, TcAttachType, tc::TcAttachOptions},
     sys::{Stats, enable_stats},
 };
-use pping::kernel::load::{self, LoadOptions};
+use pping::kernel::{load, load_options::LoadOptions};
 use pping_bench_programs::BASELINE;
 use pping_common::limits::TIMED_EVERY;
 use pping_lab::{Namespace, PacketSocket, Signal, Topology, run, stay_on};

@@ -6,10 +6,7 @@ use aya::programs::{XdpMode, xdp::XdpLinkId};
 use clap::Parser as _;
 use pping::{
     config::{Arguments, Config},
-    kernel::{
-        load::{self, Kernel, LoadOptions},
-        lookup,
-    },
+    kernel::{load, load_options::LoadOptions, loaded::Kernel, lookup},
 };
 use pping_lab::{Process, Topology, run};
 use serde_json::Value;

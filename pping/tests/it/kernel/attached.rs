@@ -8,7 +8,8 @@ use std::{
 };
 
 use pping::kernel::{
-    attach::{AttachPoint, Owner, attach},
+    attach::{Owner, attach},
+    attach_point::AttachPoint,
     interfaces::Link,
     load,
 };

@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf};
 use pping::{
     capture::{self, Capture},
     event::Event,
-    kernel::load::LoadOptions,
+    kernel::load_options::LoadOptions,
     replay::{self, Engine},
 };
 use pping_common::{

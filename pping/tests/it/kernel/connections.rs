@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use pping::kernel::load::LoadOptions;
+use pping::kernel::load_options::LoadOptions;
 use pping_common::{
     parse::{LinkType, Untracked},
     rtt::{Method, Methods, Rules},

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::kernel::{drain::Event, load::LoadOptions};
+use pping::kernel::{drain::Event, load_options::LoadOptions};
 use pping_common::{
     abi::{Emit, Endpoints, RttEvent},
     group::Grouping,

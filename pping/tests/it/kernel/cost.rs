@@ -8,7 +8,7 @@ use aya::{
     sys::{Stats, enable_stats},
 };
 use nix::sys::signal::SigSet;
-use pping::kernel::load::{self, Kernel, LoadOptions};
+use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel};
 use pping_bench_programs::BASELINE;
 use pping_common::{
     abi::{PacketProgram, Stage, Timed},

@@ -6,11 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::kernel::{
-    labels,
-    load::{self, LoadOptions},
-    sweep,
-};
+use pping::kernel::{labels, load, load_options::LoadOptions};
 use pping_common::{
     abi::{Direction, RttEvent},
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
@@ -407,7 +403,7 @@ fn a_query_waits_for_its_timeout_and_no_longer() {
         }
         assert_eq!(ids(rig, "the repeated one waits from then"), NOTHING);
         assert_eq!(rig.twin.counters.dns_responses[0], 6);
-        sweep::sweep(&mut rig.kernel).unwrap();
+        rig.kernel.sweep().unwrap();
         rig.agree_on_counters("nothing is left");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use pping::kernel::load::LoadOptions;
+use pping::kernel::load_options::LoadOptions;
 use pping_common::{
     abi::RttEvent,
     arm::Arm,

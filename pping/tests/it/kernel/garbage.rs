@@ -1,6 +1,6 @@
 //! Frames of random bytes pass unchanged, and the kernel counts them as user space does.
 
-use pping::kernel::load::LoadOptions;
+use pping::kernel::load_options::LoadOptions;
 use pping_common::{
     parse::LinkType,
     rtt::{Method, Methods, Rules},

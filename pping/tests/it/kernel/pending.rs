@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use pping::kernel::load::LoadOptions;
+use pping::kernel::load_options::LoadOptions;
 use pping_common::{
     limits::{CLOSED_IDLE_SECONDS, max_unproved},
     parse::LinkType,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::kernel::load::LoadOptions;
+use pping::kernel::load_options::LoadOptions;
 use pping_common::{parse::LinkType, rtt::Rules};
 
 use super::{

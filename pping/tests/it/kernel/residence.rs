@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::kernel::load::{self, Kernel, LoadOptions};
+use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel};
 use pping_common::{
     abi::{Part, Residence},
     hist,

@@ -13,8 +13,10 @@ use pping::kernel::{
     drain::{Event, drain},
     features::{DisabledFeatures, Feature},
     interfaces::Link,
-    load::{self, Hook, Kernel, LoadOptions},
-    lookup, sweep,
+    load::{self, Hook},
+    load_options::LoadOptions,
+    loaded::Kernel,
+    lookup,
 };
 use pping_common::{
     abi::{Control, Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesKey, Tally},
@@ -257,7 +259,7 @@ impl Rig {
         for address in local_addresses.keys().collect::<Result<Vec<_>, _>>().unwrap() {
             local_addresses.remove(&address).unwrap();
         }
-        sweep::sweep(&mut self.kernel).unwrap();
+        self.kernel.sweep().unwrap();
         let Kernel { series, counters, .. } = &mut self.kernel;
         series.set_cut_off(0);
         // A series has two sets of sums and bins.
@@ -296,7 +298,7 @@ impl Rig {
 
     /// Sweeps both.
     pub(super) fn sweep(&mut self) {
-        sweep::sweep(&mut self.kernel).unwrap();
+        self.kernel.sweep().unwrap();
         self.twin.sweep(self.began.0.elapsed().as_nanos() as u64);
     }
 

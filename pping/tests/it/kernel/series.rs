@@ -9,7 +9,7 @@ mod shares;
 
 use std::collections::HashMap;
 
-use pping::{aggregate::Distribution, groups::Names, kernel::load::Kernel};
+use pping::{aggregate::Distribution, groups::Names, kernel::loaded::Kernel};
 use pping_common::abi::SeriesKey;
 
 use super::{
@@ -24,7 +24,7 @@ struct Sums(HashMap<SeriesKey, Distribution>);
 impl Sums {
     /// Sweeps, then rotates.
     fn sweep_and_rotate(&mut self, kernel: &mut Kernel) {
-        pping::kernel::sweep::sweep(kernel).unwrap();
+        kernel.sweep().unwrap();
         self.rotate(kernel);
     }
 

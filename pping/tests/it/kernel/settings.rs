@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use pping::kernel::{
     features::{DisabledFeatures, Feature},
-    load::{self, Kernel, LoadOptions},
+    load,
+    load_options::LoadOptions,
+    loaded::Kernel,
 };
 use pping_common::{
     abi::Emit,

@@ -4,7 +4,7 @@ mod catalogue;
 mod quic;
 mod tunnels;
 
-use pping::kernel::load::LoadOptions;
+use pping::kernel::load_options::LoadOptions;
 use pping_common::{
     parse::{Decap, Frame, Kind, LinkType, Scope, Untracked, Vlan},
     rtt::Methods,

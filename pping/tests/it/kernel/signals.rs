@@ -12,7 +12,7 @@ use nix::{
         signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction},
     },
 };
-use pping::kernel::load::{self, LoadOptions};
+use pping::kernel::{load, load_options::LoadOptions};
 
 extern "C" fn ignore(_: c_int) {}
 

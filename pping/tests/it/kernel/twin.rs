@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use pping::{
     capture::Packet,
     event::Event,
-    kernel::load::LoadOptions,
+    kernel::load_options::LoadOptions,
     replay::{self, Report, Tracker},
 };
 use pping_common::{

@@ -3,8 +3,10 @@
 use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration};
 
 use pping::kernel::{
-    attach::{AttachPoint, Owner, attach},
-    load::{self, LoadOptions},
+    attach::{Owner, attach},
+    attach_point::AttachPoint,
+    load,
+    load_options::LoadOptions,
 };
 use pping_common::{
     abi::{Part, Residence},

@@ -2,8 +2,9 @@
 
 use aya::maps::{Array, Map, MapData};
 use pping::kernel::{
-    load::{self, Hook, Kernel, LoadOptions},
-    sweep,
+    load::{self, Hook},
+    load_options::LoadOptions,
+    loaded::Kernel,
 };
 use pping_common::{
     abi::{Control, LAYOUT},
@@ -100,7 +101,7 @@ fn what_a_killed_agent_took_is_counted_once_whether_it_came_to_empty_it_or_not()
         for sequence in 0..3 {
             ping(&mut kernel, 2, sequence);
         }
-        sweep::sweep(&mut kernel).unwrap();
+        kernel.sweep().unwrap();
         kernel.series.rotate();
         drop((kernel, pins));
         if is_committed {

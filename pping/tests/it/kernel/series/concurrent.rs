@@ -10,7 +10,9 @@ use pping::{
     aggregate::Distribution,
     kernel::{
         drain::{Event, drain},
-        load::{self, Hook, LoadOptions},
+        load::{self, Hook},
+        load_options::LoadOptions,
+        loaded::Kernel,
     },
 };
 use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
@@ -38,9 +40,9 @@ fn by_timestamps(settings: LoadOptions) -> LoadOptions {
 /// Makes samples on each CPU, `runs` at a time while there is `room`. Meanwhile calls `meanwhile` until it returns
 /// true, and once more at the end. Returns the number of runs on each CPU.
 fn run_on_all_cpus(
-    kernel: &mut load::Kernel,
+    kernel: &mut Kernel,
     (runs, room): (u32, &AtomicI64),
-    mut meanwhile: impl FnMut(&mut load::Kernel) -> bool,
+    mut meanwhile: impl FnMut(&mut Kernel) -> bool,
 ) -> Vec<u64> {
     load::load_packet_programs(&mut kernel.programs, &[Hook::Tc]).unwrap();
     let program: &SchedClassifier = kernel.programs.program("bench_echo").unwrap().try_into().unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pping::kernel::load::{self, Kernel, LoadOptions};
+use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel};
 use pping_common::{
     abi::{Counters, Direction},
     group::Grouping,

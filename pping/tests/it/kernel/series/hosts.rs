@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use pping::{kernel::load::LoadOptions, worst::Hosts};
+use pping::{kernel::load_options::LoadOptions, worst::Hosts};
 use pping_common::{
     abi::{Emit, Tally},
     group::Grouping,

@@ -1,9 +1,6 @@
 //! Labels of prefixes, and excluded prefixes.
 
-use pping::kernel::{
-    labels,
-    load::{self, Kernel, LoadOptions},
-};
+use pping::kernel::{labels, load, load_options::LoadOptions, loaded::Kernel};
 use pping_common::{
     abi::Emit,
     group::{End, Grouping},

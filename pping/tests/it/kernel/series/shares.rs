@@ -1,9 +1,6 @@
 //! Traffic of more flows than one sweep folds.
 
-use pping::kernel::{
-    load::{self, Kernel, LoadOptions},
-    sweep::{self, MAX_FOLDED},
-};
+use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel, sweep::MAX_FOLDED};
 use pping_common::{abi::Emit, parse::LinkType};
 
 use super::{Program, SETTINGS, Sums, echo, run, v4};
@@ -59,7 +56,7 @@ fn the_last_sweep_leaves_no_flow_out() {
     let mut kernel = kernel();
     let mut sums = Sums::default();
     ping(&mut kernel, 1);
-    sweep::sweep_all(&mut kernel).unwrap();
+    kernel.sweep_all().unwrap();
     sums.rotate(&mut kernel);
     assert_eq!(sent(&sums), FLOWS as u64);
 }
