@@ -82,6 +82,40 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
+/// Defines an enum that crosses the boundary: its numbers, its layout, and the way back from a number. So a variant cannot be
+/// left out of any of them.
+macro_rules! numbered {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis enum $type:ident {
+            $($(#[$of_variant:meta])* $variant:ident $(= $number:literal)?),+ $(,)?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        $visibility enum $type {
+            $($(#[$of_variant])* $variant $(= $number)?),+
+        }
+
+        $crate::layout::layout!(enum $type { $($variant),+ });
+
+        impl $type {
+            /// All variants, in the order of their numbers.
+            pub const ALL: [Self; { [$(stringify!($variant)),+].len() }] = [$(Self::$variant),+];
+
+            /// The length of an array indexed by variant: a power of two, at least the number of variants.
+            pub const COUNT: usize = Self::ALL.len().next_power_of_two();
+
+            /// Returns the variant with this number, if there is one.
+            pub fn from_number(number: u8) -> Option<Self> {
+                Self::ALL.into_iter().find(|&variant| variant as u8 == number)
+            }
+        }
+    };
+}
+pub(crate) use numbered;
+
 /// Defines a state: a number with names. It is no enum, because reading an enum from a few bits would cost the kernel
 /// programs a comparison per value.
 macro_rules! states {

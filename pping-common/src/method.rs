@@ -1,53 +1,26 @@
 //! The methods of measuring round-trip times, and sets of them.
 
-use crate::layout::layout;
+use crate::layout::numbered;
 
-/// A method of measuring round-trip times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Method {
-    /// TCP timestamps: `TSval` and `TSecr`.
-    TcpTs,
-    /// Echo request and reply.
-    IcmpEcho,
-    /// TCP sequence numbers, and the acknowledgements that cover them.
-    TcpSeq,
-    /// SYN and SYN-ACK; SYN-ACK and the ACK that completes the handshake.
-    TcpHandshake,
-    /// DNS query and response.
-    Dns,
-    /// The spin bit of QUIC.
-    QuicSpin,
-    /// The first Initial of a QUIC client, and the server's first packet.
-    QuicHandshake,
-}
-
-layout!(
-    enum Method {
+numbered! {
+    /// A method of measuring round-trip times.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Method {
+        /// TCP timestamps: `TSval` and `TSecr`.
         TcpTs,
+        /// Echo request and reply.
         IcmpEcho,
+        /// TCP sequence numbers, and the acknowledgements that cover them.
         TcpSeq,
+        /// SYN and SYN-ACK; SYN-ACK and the ACK that completes the handshake.
         TcpHandshake,
+        /// DNS query and response.
         Dns,
+        /// The spin bit of QUIC.
         QuicSpin,
+        /// The first Initial of a QUIC client, and the server's first packet.
         QuicHandshake,
     }
-);
-
-impl Method {
-    /// The length of an array indexed by method: a power of two, at least the number of methods.
-    pub const COUNT: usize = 8;
-
-    /// All methods, in the order of their numbers.
-    pub const ALL: [Self; 7] = [
-        Self::TcpTs,
-        Self::IcmpEcho,
-        Self::TcpSeq,
-        Self::TcpHandshake,
-        Self::Dns,
-        Self::QuicSpin,
-        Self::QuicHandshake,
-    ];
 }
 
 /// A set of methods to measure by.

@@ -3,37 +3,21 @@
 use super::timed::{PacketProgram, Timed};
 use crate::{
     flow::Reason,
-    layout::layout,
+    layout::{layout, numbered},
     method::Method,
     parse::{Direction, Protocol, Untracked},
 };
 
-/// The kinds of events that the ring can lose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Lost {
-    /// RTT events.
-    Rtt,
-    /// Flow events.
-    Flow,
-    /// Events at the end of flows.
-    End,
-}
-
-layout!(
-    enum Lost {
+numbered! {
+    /// The kinds of events that the ring can lose.
+    pub enum Lost {
+        /// RTT events.
         Rtt,
+        /// Flow events.
         Flow,
+        /// Events at the end of flows.
         End,
     }
-);
-
-impl Lost {
-    /// The length of an array indexed by kind: a power of two, at least the number of kinds.
-    pub const COUNT: usize = 4;
-
-    /// All kinds, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Rtt, Self::Flow, Self::End];
 }
 
 /// A counter, or an array of counters.

@@ -1,31 +1,21 @@
 //! Events on the ring buffer. Each begins with its kind.
 
 use crate::{
-    flow::Reason,
-    layout::layout,
-    method::Method,
-    parse::{Direction, Protocol, Vlan},
+    layout::{layout, numbered},
+    parse::Vlan,
 };
 
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum EventKind {
-    /// An [`RttEvent`].
-    Rtt = 1,
-    /// A [`FlowEvent`].
-    Flow = 2,
-    /// An [`EndEvent`].
-    End = 3,
-}
-
-layout!(
-    enum EventKind {
-        Rtt,
-        Flow,
-        End,
+numbered! {
+    /// The kind of an event.
+    pub enum EventKind {
+        /// An [`RttEvent`].
+        Rtt = 1,
+        /// A [`FlowEvent`].
+        Flow = 2,
+        /// An [`EndEvent`].
+        End = 3,
     }
-);
+}
 
 /// Which events are wanted. Fixed when the programs are loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,42 +45,27 @@ impl Emit {
     }
 }
 
-/// A change in the life of a flow direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum FlowEventKind {
-    /// It opened.
-    Opening,
-    /// It closed.
-    Closing,
-}
-
-layout!(
-    enum FlowEventKind {
+numbered! {
+    /// A change in the life of a flow direction.
+    pub enum FlowEventKind {
+        /// It opened.
         Opening,
+        /// It closed.
         Closing,
     }
-);
-
-/// What caused the change, in terms of the record's source and destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum TriggeredBy {
-    /// The host in `source`.
-    Source,
-    /// The host in `destination`.
-    Destination,
-    /// The sweep.
-    GarbageCollection,
 }
 
-layout!(
-    enum TriggeredBy {
+numbered! {
+    /// What caused the change, in terms of the record's source and destination.
+    pub enum TriggeredBy {
+        /// The host in `source`.
         Source,
+        /// The host in `destination`.
         Destination,
+        /// The sweep.
         GarbageCollection,
     }
-);
+}
 
 /// The two ends of a flow. `source` is the host that replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,28 +241,6 @@ layout!(EndEvent { kind, reason, reserved, began, ended, endpoints, sent, receiv
 impl EndEvent {
     /// In place of a [`Reason`]: the flow was open when pping stopped.
     pub const STILL_OPEN: u8 = u8::MAX;
-}
-
-/// Converts numbers back to names; `None` for a number without a name.
-macro_rules! from_number {
-    ($($name:ident: $($variant:ident),+;)+) => {$(
-        impl $name {
-            /// Returns the variant with this number, if there is one.
-            pub fn from_number(number: u8) -> Option<Self> {
-                [$(Self::$variant),+].into_iter().find(|&variant| variant as u8 == number)
-            }
-        }
-    )+};
-}
-
-from_number! {
-    EventKind: Rtt, Flow, End;
-    FlowEventKind: Opening, Closing;
-    TriggeredBy: Source, Destination, GarbageCollection;
-    Direction: Ingress, Egress;
-    Protocol: NonIp, Other, Tcp, Udp, Icmp, Icmpv6;
-    Method: TcpTs, IcmpEcho, TcpSeq, TcpHandshake, Dns, QuicSpin, QuicHandshake;
-    Reason: FirstObserved, Syn, SynAck, Fin, Rst, Timeout;
 }
 
 const _: () = {

@@ -1,34 +1,20 @@
 //! What pping itself costs: one packet in [`TIMED_EVERY`] of each program is timed.
 
-use crate::{layout::layout, limits::TIMED_EVERY, parse::Direction};
+use crate::{layout::numbered, limits::TIMED_EVERY, parse::Direction};
 
-/// An attached program, with the stages that it calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PacketProgram {
-    /// `pping_ingress`, at tc.
-    Ingress,
-    /// `pping_egress`, at tc.
-    Egress,
-    /// `pping_xdp`.
-    Xdp,
-}
-
-layout!(
-    enum PacketProgram {
+numbered! {
+    /// An attached program, with the stages that it calls.
+    pub enum PacketProgram {
+        /// `pping_ingress`, at tc.
         Ingress,
+        /// `pping_egress`, at tc.
         Egress,
+        /// `pping_xdp`.
         Xdp,
     }
-);
+}
 
 impl PacketProgram {
-    /// The length of an array indexed by program: a power of two, at least the number of programs.
-    pub const COUNT: usize = 4;
-
-    /// All programs, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Ingress, Self::Egress, Self::Xdp];
-
     /// Returns the program of this direction at tc. The numbers are those of [`Direction`].
     #[inline(always)]
     pub const fn at_tc(direction: Direction) -> Self {

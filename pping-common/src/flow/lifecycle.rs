@@ -1,7 +1,7 @@
 //! The life of a flow: each direction opens when its first packet is answered, and closes by FIN, by RST, or when the
 //! flow has been idle too long.
 
-use crate::layout::{layout, states};
+use crate::layout::{numbered, states};
 
 states! {
     /// The stage of a flow direction's life.
@@ -17,39 +17,25 @@ states! {
     }
 }
 
-/// The reason why a flow direction opened or closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Reason {
-    /// Opened in mid-stream, or by a protocol without connections.
-    FirstObserved,
-    /// Opened by a SYN.
-    Syn,
-    /// Opened by a SYN-ACK.
-    SynAck,
-    /// Closed by a FIN.
-    Fin,
-    /// Closed by a RST.
-    Rst,
-    /// Closed because the flow was idle too long.
-    Timeout,
-}
-
-layout!(
-    enum Reason {
+numbered! {
+    /// The reason why a flow direction opened or closed.
+    pub enum Reason {
+        /// Opened in mid-stream, or by a protocol without connections.
         FirstObserved,
+        /// Opened by a SYN.
         Syn,
+        /// Opened by a SYN-ACK.
         SynAck,
+        /// Closed by a FIN.
         Fin,
+        /// Closed by a RST.
         Rst,
+        /// Closed because the flow was idle too long.
         Timeout,
     }
-);
+}
 
 impl Reason {
-    /// The length of an array indexed by reason: a power of two, at least the number of reasons.
-    pub const COUNT: usize = 8;
-
     /// The reasons for opening.
     pub const OPENING: [Self; 3] = [Self::FirstObserved, Self::Syn, Self::SynAck];
 

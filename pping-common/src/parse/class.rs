@@ -1,6 +1,6 @@
 //! The classes of packets: kinds, protocols, and reasons not to measure.
 
-use crate::layout::layout;
+use crate::layout::numbered;
 
 /// IP protocol numbers.
 pub(super) const ICMP: u8 = 1;
@@ -22,27 +22,18 @@ pub enum Kind {
     Quic,
 }
 
-/// The direction of a packet at an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Direction {
-    /// Coming in, on XDP or tc.
-    Ingress,
-    /// Going out, on tc.
-    Egress,
-}
-
-layout!(
-    enum Direction {
+numbered! {
+    /// The direction of a packet at an interface.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Direction {
+        /// Coming in, on XDP or tc.
         Ingress,
+        /// Going out, on tc.
         Egress,
     }
-);
+}
 
 impl Direction {
-    /// Both directions, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::Ingress, Self::Egress];
-
     /// The name in labels, records and file names.
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,120 +43,57 @@ impl Direction {
     }
 }
 
-/// The protocol that a packet is counted under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Protocol {
-    /// Not IPv4 and not IPv6: ARP, LLDP, an unknown ethertype.
-    NonIp,
-    /// IP with any other payload.
-    Other,
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-    /// ICMP.
-    Icmp,
-    /// `ICMPv6`.
-    Icmpv6,
-}
-
-layout!(
-    enum Protocol {
+numbered! {
+    /// The protocol that a packet is counted under.
+    pub enum Protocol {
+        /// Not IPv4 and not IPv6: ARP, LLDP, an unknown ethertype.
         NonIp,
+        /// IP with any other payload.
         Other,
+        /// TCP.
         Tcp,
+        /// UDP.
         Udp,
+        /// ICMP.
         Icmp,
+        /// `ICMPv6`.
         Icmpv6,
     }
-);
-
-impl Protocol {
-    /// The length of an array indexed by protocol: a power of two, at least the number of protocols.
-    pub const COUNT: usize = 8;
-
-    /// All protocols, in the order of their numbers.
-    pub const ALL: [Self; 6] = [Self::NonIp, Self::Other, Self::Tcp, Self::Udp, Self::Icmp, Self::Icmpv6];
 }
 
-/// The reason why a packet's flow is not measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Untracked {
-    /// The packet is not IP.
-    NonIp,
-    /// A fragment other than the first, which has no ports.
-    Fragment,
-    /// The frame ends inside a header.
-    Truncated,
-    /// A header contradicts itself: it has an impossible version, header length or data offset.
-    Malformed,
-    /// No method measures it: another protocol, an ICMP message other than echo, or more VLAN tags, MPLS labels or
-    /// extension headers than are parsed.
-    Unsupported,
-    /// A TCP segment without timestamps, of a new flow that no other method would measure.
-    NoTimestamp,
-    /// A segment of an end whose timestamps stand still or are zero, of a flow that no other method would measure.
-    UnusableTimestamp,
-    /// A packet of no known flow that begins none: an echo reply, a RST.
-    NoFlow,
-    /// The packet would begin a flow, but the flow table is full.
-    MapFull,
-    /// A tunnel is inside a tunnel.
-    NestedTunnel,
-    /// One of the packet's hosts is excluded.
-    Excluded,
-    /// The program of the next stage is not loaded (yet, or any more).
-    NotLoaded,
-    /// The packet passed the other hook of its interface than those of its sender that count: it is a copy.
-    OtherHook,
-    /// A TCP segment that the other end would not take: its numbers are not those of the connection.
-    OutOfWindow,
-    /// Both hosts of the flow send by the same hook of an interface that leads to one of them only.
-    SameHook,
-}
-
-layout!(
-    enum Untracked {
+numbered! {
+    /// The reason why a packet's flow is not measured.
+    pub enum Untracked {
+        /// The packet is not IP.
         NonIp,
+        /// A fragment other than the first, which has no ports.
         Fragment,
+        /// The frame ends inside a header.
         Truncated,
+        /// A header contradicts itself: it has an impossible version, header length or data offset.
         Malformed,
+        /// No method measures it: another protocol, an ICMP message other than echo, or more VLAN tags, MPLS labels or
+        /// extension headers than are parsed.
         Unsupported,
+        /// A TCP segment without timestamps, of a new flow that no other method would measure.
         NoTimestamp,
+        /// A segment of an end whose timestamps stand still or are zero, of a flow that no other method would measure.
         UnusableTimestamp,
+        /// A packet of no known flow that begins none: an echo reply, a RST.
         NoFlow,
+        /// The packet would begin a flow, but the flow table is full.
         MapFull,
+        /// A tunnel is inside a tunnel.
         NestedTunnel,
+        /// One of the packet's hosts is excluded.
         Excluded,
+        /// The program of the next stage is not loaded (yet, or any more).
         NotLoaded,
+        /// The packet passed the other hook of its interface than those of its sender that count: it is a copy.
         OtherHook,
+        /// A TCP segment that the other end would not take: its numbers are not those of the connection.
         OutOfWindow,
+        /// Both hosts of the flow send by the same hook of an interface that leads to one of them only.
         SameHook,
     }
-);
-
-impl Untracked {
-    /// The length of an array indexed by reason: a power of two, at least the number of reasons.
-    pub const COUNT: usize = 16;
-
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
-        Self::NonIp,
-        Self::Fragment,
-        Self::Truncated,
-        Self::Malformed,
-        Self::Unsupported,
-        Self::NoTimestamp,
-        Self::UnusableTimestamp,
-        Self::NoFlow,
-        Self::MapFull,
-        Self::NestedTunnel,
-        Self::Excluded,
-        Self::NotLoaded,
-        Self::OtherHook,
-        Self::OutOfWindow,
-        Self::SameHook,
-    ];
 }
