@@ -1,10 +1,6 @@
 //! Counting packets for their flow.
 
-use super::{
-    hot::{Glance, Latest},
-    traffic::Sent,
-    window::Fit,
-};
+use super::{hot::Glance, latest::Latest, traffic::Sent, window::Fit};
 use crate::{
     parse::{Kind, Transport},
     rtt::Progress,

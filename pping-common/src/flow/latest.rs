@@ -1,49 +1,79 @@
-//! How a segment relates to those before it in its flow direction. Every segment is compared, without a lock: if several
-//! CPUs handle segments of one direction, a retransmission may be missed or counted by mistake.
+//! The latest packet of an endpoint, and the hook that it is bound to.
 
-use super::{count::Behind, hot::HotDirection};
-use crate::{
-    parse::Segment,
-    rtt::{Progress, TsvalState, is_newer},
-};
+use crate::layout::layout;
 
-impl HotDirection {
-    /// Returns how a segment advances the direction.
+/// The hook at which the packets of an endpoint count, and the class of service of the latest of them, in one byte.
+///
+/// Where an interface forwards to itself, as on a router with one arm or a trunk of VLANs, each packet passes both of its
+/// hooks. So an endpoint is bound to the hook that its first packet passed, and its packets at the other hook are copies:
+/// they change nothing. An endpoint may move to the other hook, as if a route changes: then its packets pass only that one
+/// (see [`Latest::sweep`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Latest(pub u8);
+
+layout!(Latest { 0 });
+
+impl Latest {
+    /// Nothing was sent yet.
+    pub const NONE: Self = Self(0);
+
+    const DIRECTION: u8 = 1;
+    /// Set if packets passed the other hook, until a sweep finds that others count.
+    const ELSEWHERE: u8 = 2;
+
+    /// Creates it for a packet with this traffic class byte that passed in `direction`, the number of a [`Direction`].
     #[inline(always)]
-    pub(super) fn progress(&self, segment: &Segment) -> Progress {
-        // A RST need not carry a sequence number of the connection.
-        if !segment.consumes_sequence_space() || segment.flags.rst() {
-            return Progress::None;
-        }
-        let end = segment.sequence_end();
-        // A SYN with another sequence number begins another connection.
-        if !self.state.has_sequence() || segment.flags.syn() && end != self.sequence_end {
-            Progress::First
-        } else if is_newer(end, self.sequence_end) {
-            if is_newer(self.sequence_end, segment.sequence) { Progress::Overlap } else { Progress::Advance }
-        } else {
-            Progress::Behind
-        }
+    pub fn new(direction: u8, traffic_class: u8) -> Self {
+        Self(traffic_class & !(Self::DIRECTION | Self::ELSEWHERE) | direction & Self::DIRECTION)
     }
 
-    /// Classifies a segment that does not advance the direction. All its bytes were sent before, so it is a
-    /// retransmission, unless it is
-    /// - a keep-alive: it has at most one byte, the one before the next to be sent (RFC 9293, 3.8.4);
-    /// - reordered: its timestamp is older than the newest one. Without timestamps, or within one tick of the sender's
-    ///   clock, a reordered segment counts as a retransmission.
+    /// The number of the direction in which the packets that count pass.
     #[inline(always)]
-    pub(super) fn behind(&self, segment: &Segment) -> Behind {
-        let is_keep_alive = segment.payload <= 1
-            && segment.sequence_end() == self.sequence_end
-            && !segment.flags.syn()
-            && !segment.flags.fin();
-        let is_late = segment.has_timestamps
-            && self.state.tsval_state() != TsvalState::UNKNOWN
-            && is_newer(self.newest_tsval, segment.timestamps.tsval);
-        match (is_keep_alive, is_late) {
-            (true, _) => Behind::KeepAlive,
-            (false, true) => Behind::Reordered,
-            (false, false) => Behind::Retransmitted,
-        }
+    pub fn direction(self) -> u8 {
+        self.0 & Self::DIRECTION
+    }
+
+    /// Returns what follows from a packet at the same hook: what is known of the other hook stays.
+    #[inline(always)]
+    pub(super) fn followed_by(self, packet: Self) -> Self {
+        Self(packet.0 | self.0 & Self::ELSEWHERE)
+    }
+
+    /// Returns what follows from a packet at the other hook.
+    #[inline(always)]
+    pub(super) fn passed_elsewhere(self) -> Self {
+        Self(self.0 | Self::ELSEWHERE)
+    }
+
+    /// Whether a packet passed the other hook.
+    #[inline(always)]
+    pub(super) fn is_elsewhere(self, packet: Self) -> bool {
+        (self.0 ^ packet.0) & Self::DIRECTION != 0
+    }
+
+    /// Returns what follows from a sweep for both endpoints of a flow, and whether any moves to the other hook. An endpoint
+    /// leaves its hook if packets passed only the other one: `have_counted` says whose packets passed their own since the
+    /// sweep before. But if the endpoints are at different hooks, they move only together. Else packets with a false
+    /// source would move one that is idle. `have_sent` says whose packets ever counted.
+    // Numbers instead of conditions: the verifier follows each branch.
+    #[inline(always)]
+    pub fn sweep(both: [Self; 2], have_counted: [bool; 2], have_sent: [bool; 2]) -> ([Self; 2], bool) {
+        let [low, high] = both.map(|latest| latest.0);
+        let leaves = |latest: u8, has_counted: bool| latest >> 1 & 1 & u8::from(!has_counted);
+        let (low_leaves, high_leaves) = (leaves(low, have_counted[0]), leaves(high, have_counted[1]));
+        let are_apart = (low ^ high) & u8::from(have_sent[0] & have_sent[1]);
+        let waits = are_apart & (low_leaves ^ high_leaves);
+        let after = |latest: u8, leaves: u8| {
+            Self((latest & !Self::ELSEWHERE | (leaves & waits) << 1) ^ leaves & !waits)
+        };
+        let moves = (low_leaves | high_leaves) & !waits & 1 != 0;
+        ([after(low, low_leaves), after(high, high_leaves)], moves)
+    }
+
+    /// The differentiated services codepoint (RFC 2474).
+    #[inline(always)]
+    pub fn dscp(self) -> u8 {
+        self.0 >> 2
     }
 }

@@ -7,6 +7,7 @@ mod key;
 mod latest;
 mod lifecycle;
 mod locked;
+mod order;
 mod quic;
 mod state;
 mod step;
@@ -19,8 +20,9 @@ mod window;
 
 pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, fold};
 pub use count::{Behind, DirectionCounts, count};
-pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, Latest, ProtocolState, is_proved};
+pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, ProtocolState, is_proved};
 pub use key::{Endpoint, FlowKey};
+pub use latest::Latest;
 pub use lifecycle::{Changes, Lifecycle, Reason};
 pub use locked::{LockedFlow, PendingLookup};
 pub use state::{Flow, Noted, is_expired, is_pending_idle, last_known};

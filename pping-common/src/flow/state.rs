@@ -3,8 +3,9 @@
 use super::{
     cold::{Events, Facts, Locked, SpinTimes, Totals, fold},
     count::{self, Behind, DirectionCounts},
-    hot::{DirectionState, Hot, Latest},
+    hot::{DirectionState, Hot},
     key::Endpoint,
+    latest::Latest,
     locked::{LockedFlow, quic_recorded_at},
     traffic::Sent,
     transitions,

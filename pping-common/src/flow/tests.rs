@@ -1,8 +1,8 @@
 //! Tests of flow keys, and of the life of a flow.
 
+mod count;
 mod idle;
 mod key;
-mod latest;
 mod lifecycle;
 mod properties;
 mod rtt;

@@ -28,8 +28,8 @@ pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, trans
         }
 }
 
-/// Forgets what a segment contradicts, refuses a RST or SYN that the other end would not take, begins another connection with a SYN or SYN-ACK that it takes, and
-/// corrects the progress of a SYN.
+/// Forgets what a segment contradicts, refuses a RST or SYN that the other end would not take, begins another connection with a
+/// SYN or SYN-ACK that it takes, and corrects the progress of a SYN.
 #[inline(always)]
 pub(super) fn settle<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,

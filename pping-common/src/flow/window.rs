@@ -87,11 +87,11 @@ impl Glance {
         }
         // A SYN and a RST have rules of their own. If the other end is not seen, nobody could confirm what is missed.
         let flags = u32::from(segment.flags.0);
-        let has_rules = flags >> 1 | flags >> 2;
-        let is_checked = !has_rules & self.reverse.is_seen();
+        let is_syn_or_rst = flags >> 1 | flags >> 2;
+        let is_checked = !is_syn_or_rst & self.reverse.is_seen();
         if !self.forward.state.is_confirmed() {
             let is_contradicted = is_far & self.reverse.is_seen() | Window::ALONE.excludes(own, sequence);
-            let replaces = !has_rules & is_contradicted & self.forward.state.has_sequence_bit() != 0;
+            let replaces = !is_syn_or_rst & is_contradicted & self.forward.state.has_sequence_bit() != 0;
             return if replaces { Fit::Replaces } else { Fit::Taken };
         }
         let (own_scale, other_scale) = (self.forward.state.window_scale(), self.reverse.window_scale());

@@ -1,4 +1,4 @@
-//! Which segments count as retransmitted, and which packets as marked for congestion.
+//! Which segments count as retransmitted, which packets as marked for congestion, and which as copies.
 
 use crate::{
     flow::{Behind, Changes, Endpoint, Flow, Latest, Noted, Progress, Sent},
