@@ -7,7 +7,7 @@ use pping_common::{
     parse::Untracked,
 };
 
-use super::state::{Agent, Losses};
+use super::{losses::Losses, state::Agent};
 use crate::{
     Error,
     kernel::{clock, counters, ledger::LedgerMap, runs::runs},

@@ -9,6 +9,7 @@ mod cycle;
 pub mod events;
 mod groups;
 mod interfaces;
+mod losses;
 mod reload;
 mod rotation;
 mod setup;

@@ -20,8 +20,9 @@ use super::{
     arms::Evidence,
     groups::GroupsFile,
     interfaces::Interfaces,
+    losses::Losses,
     slow_start::SlowStart,
-    state::{Agent, Inputs, Losses},
+    state::{Agent, Inputs},
 };
 use crate::{
     Error, capabilities,
