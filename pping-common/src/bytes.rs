@@ -26,7 +26,6 @@ pub trait Bytes {
 /// Returns how many of `len` bytes at `offset` the whole frame has: a header may claim more.
 #[inline(always)]
 pub(crate) fn present<O: Bytes + ?Sized>(bytes: &O, offset: usize, len: usize) -> u32 {
-    // Without a branch, which the verifier would follow: the first is `len - left` if that is positive, else 0.
     let missing = (offset + len).saturating_sub(bytes.frame_len());
     len.saturating_sub(missing) as u32
 }

@@ -104,7 +104,7 @@ pub struct PendingQuery {
     /// Its place. A place may still have the key of a query that was answered, and that was asked again since: then the
     /// query has another place.
     pub place: u32,
-    /// Without meaning.
+    /// Fills up to a multiple of 8: the kernel refuses to store bytes that were never written.
     pub unused: u32,
 }
 

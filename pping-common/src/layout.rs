@@ -104,8 +104,8 @@ macro_rules! numbered {
             /// All variants, in the order of their numbers.
             pub const ALL: [Self; { [$(stringify!($variant)),+].len() }] = [$(Self::$variant),+];
 
-            /// The length of an array indexed by variant: a power of two, at least the number of variants.
-            pub const COUNT: usize = Self::ALL.len().next_power_of_two();
+            /// The length of an array indexed by variant: a power of two, above the highest number.
+            pub const COUNT: usize = (Self::ALL[Self::ALL.len() - 1] as usize + 1).next_power_of_two();
 
             /// Returns the variant with this number, if there is one.
             pub fn from_number(number: u8) -> Option<Self> {

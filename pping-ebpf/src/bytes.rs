@@ -41,7 +41,7 @@ impl Linear {
         unsafe { Self::of_sk_buff(ctx.skb.skb) }
     }
 
-    /// The same.
+    /// The linear part of the packet that a context at tc has.
     ///
     /// # Safety
     /// `skb` is the context of the program.

@@ -15,8 +15,7 @@ use pping_common::{
 
 use crate::{
     bytes::Linear,
-    config,
-    count::CountPacket as _,
+    config, count,
     maps::{self, Flows},
     shared::prelude::*,
     table, track,
@@ -57,8 +56,8 @@ pub(crate) fn count_datagram(
     let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(id(interface))) else {
         return false;
     };
-    counters.packet(program, direction, Protocol::Udp, packet.frame_len(), traffic_class);
-    counters.untracked(Untracked::Unsupported);
+    count::packet(counters, program, direction, Protocol::Udp, packet.frame_len(), traffic_class);
+    count::untracked(counters, Untracked::Unsupported);
     true
 }
 
@@ -78,15 +77,15 @@ pub(crate) fn count_not_loaded(
 ) {
     let Some(counters) = maps::counters(id(interface)) else { return };
     let (protocol, traffic_class) = Frame::peek_protocol(packet, link_type(interface));
-    counters.packet(program, direction, protocol, packet.frame_len(), traffic_class);
-    counters.untracked(Untracked::NotLoaded);
+    count::packet(counters, program, direction, protocol, packet.frame_len(), traffic_class);
+    count::untracked(counters, Untracked::NotLoaded);
 }
 
 /// Counts that a packet was not matched, because the stage for it is not loaded. The packet itself is already counted.
 #[inline(always)]
 pub(crate) fn count_unmatched(interface_id: u16) {
     if let Some(counters) = maps::counters(interface_id) {
-        counters.untracked(Untracked::NotLoaded);
+        count::untracked(counters, Untracked::NotLoaded);
     }
 }
 
@@ -132,7 +131,7 @@ fn count_family<A: Flows>(
     let sweep = interface.at(field!(Interface, sweep)).read();
     let Some(flow) = table::lookup_and_touch(&key, &candidates, sweep) else { return Handled::No };
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
-    counters.packet(program, direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
+    count::packet(counters, program, direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
     let has_two_arms = interface.at(field!(Interface, has_two_arms)).read();
     let (glance, progress) = track::count(flow, from, direction, &frame, counters, has_two_arms);
     track::count_unusable(&glance, from, transport, progress, counters);
@@ -140,7 +139,7 @@ fn count_family<A: Flows>(
     if let Some(reason) = progress.untracked()
         && effect == Effect::Nothing
     {
-        counters.untracked(reason);
+        count::untracked(counters, reason);
         return Handled::Done;
     }
     if effect == Effect::Nothing

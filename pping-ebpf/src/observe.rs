@@ -9,9 +9,7 @@ use pping_common::{
 };
 
 use crate::{
-    config, cost,
-    count::CountPacket as _,
-    dns,
+    config, cost, count, dns,
     fast_path::{self, Handled},
     launder::launder,
     lease,
@@ -175,7 +173,7 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
 fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
     let interface_id = scratch.interface_id;
     let counters = maps::counters(interface_id)?;
-    counters.packet(program, direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
+    count::packet(counters, program, direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
     launder(scratch);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
@@ -190,7 +188,7 @@ fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {
-        counters.untracked(reason);
+        count::untracked(counters, reason);
         None
     })
 }

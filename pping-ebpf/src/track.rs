@@ -12,8 +12,7 @@ use pping_common::{
 use crate::{
     aggregate,
     bounds::within,
-    config,
-    count::CountPacket as _,
+    config, count,
     emit::{self, Context},
     flow::{self, DirectionCounter, FlowGuard, FlowRef},
     launder::launder,
@@ -66,7 +65,7 @@ pub(crate) fn track<A: Flows>(
     if scratch.progress != Progress::Elsewhere
         && scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp)
     {
-        counters.untracked(Untracked::NoTimestamp);
+        count::untracked(counters, Untracked::NoTimestamp);
     }
     if is_done {
         return Ok(None);
@@ -195,7 +194,7 @@ pub(crate) fn count_unusable(
     counters: Shared<Counters>,
 ) {
     if progress.untracked().is_none() && glance.is_without_method(from, transport, config::rules()) {
-        counters.untracked(Untracked::UnusableTimestamp);
+        count::untracked(counters, Untracked::UnusableTimestamp);
     }
 }
 
@@ -290,7 +289,7 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
         // The first copy: it changes nothing else.
         guard.note_forwarded(from);
         drop(guard);
-        counters.untracked(Untracked::OtherHook);
+        count::untracked(counters, Untracked::OtherHook);
         return false;
     }
     // Reloaded for each use: with the value in a register, the verifier would check all that follows once for each value.
@@ -330,7 +329,7 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     drop(guard);
     launder(scratch);
     if scratch.progress == Progress::Refused {
-        counters.untracked(Untracked::OutOfWindow);
+        count::untracked(counters, Untracked::OutOfWindow);
         return false;
     }
     count_measured(counters, scratch);

@@ -74,8 +74,8 @@ pub(crate) fn limit(
     }
 }
 
-/// Takes into account that a request with the number and the data of this one may be pending. Then a reply may answer either, so none is
-/// awaited any more; but if it was sent a moment ago, this one is its copy.
+/// Takes into account that a request with the number and the data of this one may be pending. Then a reply may answer either,
+/// so none is awaited any more; but if it was sent a moment ago, this one is its copy.
 #[inline(always)]
 pub(crate) fn free_repeated(
     entry: &mut PendingEntry,

@@ -281,13 +281,13 @@ impl Entry {
         // An `sk_buff` begins at a cache line.
         let hash = (skb >> 6).wrapping_mul(SPREAD);
         let pair = maps::followed((hash >> (u64::BITS - FOLLOWED_PAIRS.ilog2())) as u32)?;
-        Some([Self(pair.nth(0)), Self(pair.nth(1))])
+        Some([Self(pair.element(0)), Self(pair.element(1))])
     }
 
     /// Returns the entry of the super-packet that is looked for by what it carries.
     #[inline(always)]
     fn super_packet() -> Option<Self> {
-        Some(Self(maps::followed(FOLLOWED_PAIRS)?.nth(0)))
+        Some(Self(maps::followed(FOLLOWED_PAIRS)?.element(0)))
     }
 
     /// Writes a packet into the entry.

@@ -4,7 +4,6 @@ use aya::{
     Ebpf,
     maps::{HashMap, MapData, RingBuf},
 };
-
 use pping_common::{abi::Control, limits::LEASE_SECONDS};
 
 use super::{

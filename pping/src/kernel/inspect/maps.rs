@@ -5,7 +5,7 @@ use std::{cmp::Reverse, fs};
 use aya::maps::MapInfo;
 use pping_common::{pool::block_count, table::bucket_count};
 
-use super::super::load_options::LoadOptions;
+use crate::kernel::load_options::LoadOptions;
 
 /// `BPF_F_NO_PREALLOC` of linux/bpf.h.
 const NO_PREALLOC: u32 = 1;
