@@ -37,7 +37,10 @@ pub(crate) fn message<A: Flows>(
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     if frame.transport.datagram.dns.is_response {
-        if let Some(query) = take_query(counters, &key, now) {
+        // Queries that wait while an interface shows how many arms it has are under the key of before.
+        let query = take_query(counters, &key, now)
+            .or_else(|| take_query(counters, &QueryKey::<A>::new(scratch.former_arm(), &scratch.frame), now));
+        if let Some(query) = query {
             report::<A>(direction, interface_id, counters, scratch, query, now);
         } else if scratch.has_two_arms != 0 && pending(&key.opposite()).is_some() {
             return Err(Untracked::SameHook);

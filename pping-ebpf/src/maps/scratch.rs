@@ -86,6 +86,11 @@ impl Scratch {
     pub(crate) fn arm(&self) -> Arm {
         Arm::new(self.interface_id, self.direction as u8, self.has_two_arms != 0)
     }
+
+    /// The arm from which the packet would come if the interface had not shown meanwhile how many it has.
+    pub(crate) fn former_arm(&self) -> Arm {
+        Arm::new(self.interface_id, self.direction as u8, self.has_two_arms == 0)
+    }
 }
 
 /// Copies of what other CPUs look at while a flow is locked, for [`pping_common::flow::LockedFlow`].

@@ -271,7 +271,7 @@ impl Tracked<'_> {
         }
         let (frame, PacketMetadata { direction, now, .. }) = (self.frame, self.metadata);
         let dns = frame.transport.datagram.dns;
-        let key = QueryKey::<A>::new(self.arm(), frame);
+        let key = QueryKey::<A>::new(self.arm(self.settings.has_two_arms), frame);
         if !dns.is_response {
             self.report.counters.dns_queries[direction.unwrap_or(Direction::Ingress) as usize] += 1;
             if self.settings.rules.include_local || !self.is_local(frame.destination) {
@@ -284,7 +284,10 @@ impl Tracked<'_> {
             }
             return Ok(());
         }
-        let Some((query, is_late)) = queries.take(&key, elapsed) else {
+        // As in the kernel: an interface may have shown meanwhile how many arms it has.
+        let former = || QueryKey::<A>::new(self.arm(!self.settings.has_two_arms), frame);
+        let Some((query, is_late)) = queries.take(&key, elapsed).or_else(|| queries.take(&former(), elapsed))
+        else {
             let is_forged = self.settings.has_two_arms && queries.has(&key.opposite());
             return if is_forged { Err(Untracked::SameHook) } else { Ok(()) };
         };
@@ -326,13 +329,13 @@ impl Tracked<'_> {
     /// The ring for what the packet's source begins, and its places if all rings have room for `newcomers`.
     fn ring<A: Address>(&self, newcomers: u32) -> (u32, u32) {
         let source = A::of(self.frame.source);
-        (rings::of(source, self.arm(), &self.settings.ring_keys), rings::places(newcomers))
+        (rings::of(source, self.arm(self.settings.has_two_arms), &self.settings.ring_keys), rings::places(newcomers))
     }
 
-    /// The arm from which the packet comes.
-    fn arm(&self) -> Arm {
+    /// The arm from which the packet comes, if the interface has two, or one.
+    fn arm(&self, has_two_arms: bool) -> Arm {
         let direction = self.metadata.direction.unwrap_or(Direction::Ingress);
-        Arm::new(self.metadata.interface_id, direction as u8, self.settings.has_two_arms)
+        Arm::new(self.metadata.interface_id, direction as u8, has_two_arms)
     }
 
     fn is_excluded(&self) -> bool {

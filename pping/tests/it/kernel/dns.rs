@@ -142,6 +142,25 @@ fn a_response_from_the_side_of_its_query_changes_nothing_between_two_arms() {
     }
 }
 
+/// An interface shows with its first packets how many arms it has, and queries may wait then.
+#[test]
+fn a_query_is_answered_although_its_interface_shows_how_many_arms_it_has() {
+    for settings in kernels() {
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        for (pair, has_two_arms) in Pair::both().into_iter().flat_map(|pair| [(pair, true), (pair, false)]) {
+            rig.start_over();
+            rig.set_two_arms(!has_two_arms);
+            (1..=20).for_each(|id| pair.ask(&mut rig, id));
+            rig.set_two_arms(has_two_arms);
+            (11..=20).for_each(|id| pair.answer(&mut rig, id, RESPONSE));
+            (21..=30).for_each(|id| pair.ask(&mut rig, id));
+            (21..=30).chain(1..=10).for_each(|id| pair.answer(&mut rig, id, RESPONSE));
+            let answered: Vec<u32> = (11..=30).chain(1..=10).collect();
+            assert_eq!(ids(&mut rig, "answered"), answered, "{has_two_arms}");
+        }
+    }
+}
+
 #[test]
 fn a_query_from_the_other_side_is_another_one_between_two_arms() {
     for settings in kernels() {
