@@ -184,15 +184,29 @@ impl<A: Flows> FlowRef<A> {
         let before = [latest.of(Endpoint::Low).read(), latest.of(Endpoint::High).read()];
         let have_sent = [Endpoint::Low, Endpoint::High].map(|endpoint| self.traffic(endpoint).read() != 0);
         let (after, moves) = Latest::sweep(before, have_counted, have_sent);
+        if moves && !self.start_elsewhere() {
+            return;
+        }
         for endpoint in [Endpoint::Low, Endpoint::High] {
             if endpoint.of(&after) != endpoint.of(&before) {
                 latest.of(endpoint).write(*endpoint.of(&after));
             }
         }
-        if moves {
-            // Packets that would have counted were left out before.
-            self.set_contended();
+    }
+
+    /// Notes that an endpoint leaves its hook. If another CPU has the lock, returns `false`: the next sweep tries again.
+    #[inline(always)]
+    fn start_elsewhere(self) -> bool {
+        let Some(_guard) = self.lock_briefly() else { return false };
+        // Packets that would have counted were left out before, and those that counted may be forged.
+        self.set_contended();
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            let state = self.hot().at(field!(Hot, directions)).of(endpoint).at(field!(HotDirection, state));
+            let mut unconfirmed = state.read();
+            unconfirmed.set_confirmed(false);
+            state.write(unconfirmed);
         }
+        true
     }
 
     /// Notes a packet that did not get the lock.

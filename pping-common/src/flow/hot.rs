@@ -161,8 +161,9 @@ impl DirectionState {
         self.has(Self::IS_CONFIRMED)
     }
 
+    /// Replaces that.
     #[inline(always)]
-    pub(super) fn set_confirmed(&mut self, is_confirmed: bool) {
+    pub fn set_confirmed(&mut self, is_confirmed: bool) {
         self.set(Self::IS_CONFIRMED, u32::from(is_confirmed) << Self::IS_CONFIRMED.trailing_zeros());
     }
 
@@ -460,8 +461,11 @@ impl Hot {
         let moves;
         (self.latest, moves) =
             Latest::sweep(self.latest, have_counted, self.traffic.map(|traffic| traffic != 0));
-        // Packets that would have counted were left out before.
-        self.contended |= u8::from(moves);
+        if moves {
+            // Packets that would have counted were left out before, and those that counted may be forged.
+            self.contended = 1;
+            self.directions.iter_mut().for_each(|direction| direction.state.set_confirmed(false));
+        }
     }
 
     /// Returns the number of the [`Direction`] in which samples of `timed` match: the direction in which packets of the

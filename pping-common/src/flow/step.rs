@@ -261,11 +261,18 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
     pub(super) fn forget_unconfirmed(&mut self) {
         Endpoint::each(|endpoint| {
             self.give_up_leg(endpoint);
-            self.clear_pending(endpoint);
             self.set_recorded_at(endpoint, 0);
-            let state = &mut self.hot.direction_mut(endpoint).state;
-            state.set_tsval_state(TsvalState::UNKNOWN);
-            state.set_window_scale(0);
+            self.hot.direction_mut(endpoint).state.set_window_scale(0);
+        });
+        self.forget_timestamps();
+    }
+
+    /// Forgets what was learned of the timestamps of a TCP flow, and what is pending.
+    #[inline(always)]
+    pub(super) fn forget_timestamps(&mut self) {
+        Endpoint::each(|endpoint| {
+            self.clear_pending(endpoint);
+            self.hot.direction_mut(endpoint).state.set_tsval_state(TsvalState::UNKNOWN);
         });
         self.hot.protocol_state = ProtocolState::UNKNOWN;
     }
@@ -281,8 +288,8 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         now: u64,
         rules: &Rules,
     ) {
+        window::note_knowledge(self, from, &transport.segment);
         tcp::note_options(self, from, &transport.segment, progress, now, rules);
-        window::note_knowledge(self.hot, from, &transport.segment);
         let state = &mut self.hot.direction_mut(from).state;
         if progress == Progress::First {
             state.set_has_sequence();

@@ -224,8 +224,9 @@ fn is_unusable<P: PendingLookup>(
         if segment.flags.syn() && segment.flags.ack() && segment.timestamps == Timestamps::ZERO {
             return true;
         }
-        let elapsed = now.saturating_sub(opened_at.max(recorded_at));
-        let leaps = has_moved && is_open && tcp_ts::leaps(newest, tsval, elapsed);
+        let began_at = if is_open { opened_at } else { flow.locked.beginning().1 };
+        let elapsed = now.saturating_sub(began_at.max(recorded_at));
+        let leaps = has_moved && tcp_ts::leaps(newest, tsval, elapsed);
         if !leaps {
             state.set_moved(from, has_moved && tsval != 0);
         }

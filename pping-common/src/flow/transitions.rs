@@ -96,17 +96,18 @@ pub(super) fn step<P: PendingLookup>(
     changes
 }
 
-/// Whether a RST of `from` may end the connection: its number is about that of what `from` has sent or, if that is not known, it
-/// acknowledges what the other end has sent. Anybody can send another one (RFC 5961, 3).
+/// Whether a RST of `from` may end the connection: its number is about that of what `from` has sent or, if that is not known or not
+/// confirmed, it acknowledges what the other end has sent. Anybody can send another one (RFC 5961, 3; RFC 9293, 3.10.7.3).
 #[inline(always)]
 fn takes_reset<P: PendingLookup>(flow: &LockedFlow<'_, P>, from: Endpoint, segment: &Segment) -> bool {
     let (own, other) = (flow.hot.direction(from), flow.hot.direction(from.other()));
     let (knows_own, knows_other) = (own.state.has_sequence(), other.state.has_sequence());
-    if knows_own {
-        return is_near(own.sequence_end, segment.sequence);
+    if knows_own && (own.state.is_confirmed() || !knows_other) {
+        is_near(own.sequence_end, segment.sequence)
+    } else {
+        // A host that refuses a connection sends the number 0 (RFC 9293, 3.10.7.1).
+        !knows_other || segment.flags.ack() && is_near(other.sequence_end, segment.acknowledgement)
     }
-    // A host that refuses a connection sends the number 0 (RFC 9293, 3.10.7.1).
-    !(knows_other && segment.flags.ack()) || is_near(other.sequence_end, segment.acknowledgement)
 }
 
 /// Tells a SYN or SYN-ACK that begins something from one that passed before, which does not advance its direction, and from

@@ -14,12 +14,14 @@
 //! comes next in its own direction, the direction continues at the acknowledgement: what was noted may be forged.
 
 use super::{
-    hot::{DirectionState, Glance, Hot},
+    hot::{DirectionState, Glance, Hot, HotDirection},
     key::Endpoint,
+    locked::{LockedFlow, PendingLookup},
 };
 use crate::{
     limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, UNDER_WAY},
-    parse::Segment,
+    parse::{Segment, Timestamps},
+    rtt::{TimestampOption, TsvalState, tcp_ts},
 };
 
 /// How far a number may be ahead of the highest that is known, and how far behind.
@@ -80,10 +82,14 @@ impl Glance {
     pub(super) fn fit(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> Fit {
         let (own, other) = (self.forward.sequence_end, self.reverse_end);
         let (sequence, acknowledgement) = (segment.sequence, segment.acknowledgement);
+        let has_no_connection = u32::from(segment.is_of_no_connection());
         // So it is for nearly all segments.
         let is_far = Window::SMALLEST.excludes(own, sequence);
-        if is_far | Window::SMALLEST.excludes(other, acknowledgement) == 0 {
+        if is_far | Window::SMALLEST.excludes(other, acknowledgement) | has_no_connection == 0 {
             return Fit::Taken;
+        }
+        if has_no_connection != 0 {
+            return Fit::Refused;
         }
         // A SYN and a RST have rules of their own. If the other end is not seen, nobody could confirm what is missed.
         let flags = u32::from(segment.flags.0);
@@ -135,13 +141,28 @@ impl Glance {
     }
 }
 
-/// Notes that a flow is confirmed, if a segment shows that its sender knows what the other end has sent.
+/// Notes that a flow is confirmed, if a segment shows that its sender knows what the other end has sent. Timestamps that do
+/// not go with those of the segment were forged, and are forgotten.
 #[inline(always)]
-pub(super) fn note_knowledge(hot: &mut Hot, from: Endpoint, segment: &Segment) {
-    let other = hot.direction(from.other());
-    if shows_knowledge(other.state, other.sequence_end, segment) {
-        Endpoint::each(|endpoint| hot.direction_mut(endpoint).state.set_confirmed(true));
+pub(super) fn note_knowledge<P: PendingLookup>(
+    flow: &mut LockedFlow<'_, P>,
+    from: Endpoint,
+    segment: &Segment,
+) {
+    let (own, other) = (*flow.hot.direction(from), *flow.hot.direction(from.other()));
+    if own.state.is_confirmed() || !shows_knowledge(other.state, other.sequence_end, segment) {
+        return;
     }
+    if let Some(Timestamps { tsval, tsecr }) = segment.timestamps() {
+        let differs = |known: HotDirection, tsval: u32| {
+            known.state.tsval_state() != TsvalState::UNKNOWN && !tcp_ts::is_about(known.newest_tsval, tsval)
+        };
+        let is_unusable = flow.hot.protocol_state.timestamps() == TimestampOption::UNUSABLE;
+        if differs(own, tsval) || differs(other, tsecr) || is_unusable {
+            flow.forget_timestamps();
+        }
+    }
+    Endpoint::each(|endpoint| flow.hot.direction_mut(endpoint).state.set_confirmed(true));
 }
 
 /// Whether a segment acknowledges about what the other end has sent, whose state and highest number these are.

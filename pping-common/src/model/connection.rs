@@ -5,8 +5,8 @@ use super::{
     end::{consumes, is_about, is_newer},
 };
 use crate::{
-    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, SAME_SYN, UNDER_WAY},
-    parse::Segment,
+    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, SAME_SYN, TSVAL_SLACK, UNDER_WAY},
+    parse::{Segment, Timestamps},
 };
 
 impl Model {
@@ -16,6 +16,9 @@ impl Model {
         let [own, other] = [&self.ends[from], &self.ends[1 - from]];
         if segment.flags.syn() || segment.flags.rst() {
             return true;
+        }
+        if !segment.flags.ack() {
+            return false;
         }
         if !self.is_confirmed {
             let sequence = segment.sequence;
@@ -47,7 +50,7 @@ impl Model {
             return false;
         }
         let (number, other_window) = (segment.acknowledgement, window(own.window_shift.unwrap_or(0)));
-        let Some(highest) = other.highest.filter(|_| segment.flags.ack()) else { return true };
+        let Some(highest) = other.highest else { return true };
         let comes_next =
             own.highest.is_none_or(|highest| is_near((0x1_0000, 0x1_0000), highest, segment.sequence));
         let is_confirmed = other.outside.is_some_and(|end| is_near(unknown, end, number));
@@ -61,11 +64,18 @@ impl Model {
 
     /// Forgets what a segment contradicts, and nobody has confirmed.
     pub(super) fn forget_unconfirmed(&mut self) {
-        self.options = TimestampUse::Unknown(0);
         for end in &mut self.ends {
             end.end_leg();
-            (end.pending, end.recorded_at, end.newest, end.window_shift) = Default::default();
-            (end.has_moved, end.lacking, end.is_invalidated) = Default::default();
+            (end.recorded_at, end.window_shift) = Default::default();
+        }
+        self.forget_timestamps();
+    }
+
+    fn forget_timestamps(&mut self) {
+        self.options = TimestampUse::Unknown(0);
+        for end in &mut self.ends {
+            (end.pending, end.newest, end.is_invalidated) = Default::default();
+            (end.has_moved, end.lacking) = Default::default();
         }
     }
 
@@ -74,7 +84,19 @@ impl Model {
         let Some(highest) = self.ends[1 - from].highest else { return };
         let ahead = i64::from(segment.acknowledgement.wrapping_sub(highest).cast_signed());
         let is_near = (-i64::from(UNDER_WAY)..=0x1_0000).contains(&ahead);
-        self.is_confirmed |= segment.flags.ack() && !segment.flags.rst() && is_near;
+        if self.is_confirmed || !segment.flags.ack() || segment.flags.rst() || !is_near {
+            return;
+        }
+        self.is_confirmed = true;
+        let Some(Timestamps { tsval, tsecr }) = segment.timestamps() else { return };
+        let differs = |end: &End, tsval: u32| {
+            end.newest
+                .is_some_and(|newest| tsval.wrapping_sub(newest).cast_signed().unsigned_abs() > TSVAL_SLACK)
+        };
+        let is_unusable = self.options == TimestampUse::Unusable;
+        if is_unusable || differs(&self.ends[from], tsval) || differs(&self.ends[1 - from], tsecr) {
+            self.forget_timestamps();
+        }
     }
 
     /// Begins and ends connections.
@@ -146,11 +168,11 @@ impl Model {
 
     /// Whether a RST may end the connection.
     pub(super) fn takes_reset(&self, from: usize, segment: &Segment) -> bool {
-        let acknowledged = segment.flags.ack().then_some(segment.acknowledgement);
-        match (self.ends[from].highest, self.ends[1 - from].highest, acknowledged) {
-            (Some(own), _, _) => is_about(own, segment.sequence),
-            (None, Some(other), Some(number)) => is_about(other, number),
-            (None, _, _) => true,
+        match (self.ends[from].highest, self.ends[1 - from].highest) {
+            (Some(own), Some(_)) if self.is_confirmed => is_about(own, segment.sequence),
+            (Some(own), None) => is_about(own, segment.sequence),
+            (_, Some(other)) => segment.flags.ack() && is_about(other, segment.acknowledgement),
+            (None, None) => true,
         }
     }
 

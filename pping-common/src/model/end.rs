@@ -91,11 +91,12 @@ impl End {
         }
     }
 
-    /// Notes a segment of a flow with timestamps, and returns whether those of this end have failed.
+    /// Notes a segment of a flow with timestamps that began at `began_at`, and returns whether those of this end have failed.
     pub(super) fn fails_timestamps(
         &mut self,
         segment: &Segment,
         reach: Reach,
+        began_at: Option<u64>,
         now: u64,
         still_clock: u64,
     ) -> bool {
@@ -110,7 +111,7 @@ impl End {
                 return true;
             }
             let has_moved = self.newest.is_some() && self.is_past_syn;
-            if has_moved && !self.is_closed && self.leaps(tsval, now) {
+            if has_moved && self.leaps(tsval, began_at, now) {
                 self.lacking += 1;
                 return self.lacking == 3;
             }
@@ -130,8 +131,9 @@ impl End {
     }
 
     /// Whether a newer `TSval` is further ahead than a clock can have advanced.
-    pub(super) fn leaps(&self, tsval: u32, now: u64) -> bool {
-        let elapsed = now.saturating_sub(self.first_at.max(self.recorded_at).unwrap_or(0));
+    pub(super) fn leaps(&self, tsval: u32, began_at: Option<u64>, now: u64) -> bool {
+        let began_at = if self.is_closed { began_at } else { self.first_at };
+        let elapsed = now.saturating_sub(began_at.max(self.recorded_at).unwrap_or(0));
         let ahead = tsval.wrapping_sub(self.newest.unwrap_or(0));
         u64::from(ahead) > u64::from(TSVAL_SLACK) + elapsed / 512
     }

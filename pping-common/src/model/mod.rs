@@ -359,8 +359,9 @@ impl Model {
             TimestampUse::Unusable => return,
             TimestampUse::With if segment.has_timestamps || !segment.flags.syn() => {
                 let is_noted = self.rules.methods.has(Method::TcpTs);
-                let still_clock = self.rules.still_clock;
-                if !is_noted || !self.ends[from].fails_timestamps(segment, reach, now, still_clock) {
+                let (began_at, still_clock) = (self.began_at, self.rules.still_clock);
+                let end = &mut self.ends[from];
+                if !is_noted || !end.fails_timestamps(segment, reach, began_at, now, still_clock) {
                     return;
                 }
                 TimestampUse::Unusable

@@ -124,7 +124,7 @@ impl Segment {
         } else {
             methods.has(Method::TcpSeq)
         };
-        if self.flags.rst() {
+        if self.flags.rst() || self.is_of_no_connection() {
             Err(Untracked::NoFlow)
         } else if has_method || self.flags.syn() && methods.has(Method::TcpHandshake) {
             Ok(())
@@ -133,6 +133,13 @@ impl Segment {
         } else {
             Err(Untracked::NoTimestamp)
         }
+    }
+
+    /// Whether every end drops this segment: without SYN and RST it must have ACK (RFC 9293, 3.10.7).
+    #[inline(always)]
+    pub fn is_of_no_connection(&self) -> bool {
+        const SYN_RST_ACK: u8 = 0x02 | 0x04 | 0x10;
+        self.flags.0 & SYN_RST_ACK == 0
     }
 
     /// Whether the other end must acknowledge this segment: it has payload, SYN or FIN.

@@ -70,6 +70,12 @@ pub(crate) fn leaps(newest: u32, tsval: u32, elapsed: u64) -> bool {
     is_far_ahead(newest, tsval) && u64::from(tsval.wrapping_sub(newest) - TSVAL_SLACK) > elapsed >> 9
 }
 
+/// Whether two timestamps of a clock may be of about the same time: at most [`TSVAL_SLACK`] apart.
+#[inline(always)]
+pub(crate) fn is_about(newest: u32, tsval: u32) -> bool {
+    tsval.wrapping_sub(newest).wrapping_add(TSVAL_SLACK) <= 2 * TSVAL_SLACK
+}
+
 #[inline(always)]
 fn is_first_seen(newest: u32, state: TsvalState, tsval: u32) -> bool {
     state == TsvalState::UNKNOWN || is_newer(tsval, newest)

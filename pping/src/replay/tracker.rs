@@ -329,7 +329,10 @@ impl Tracked<'_> {
     /// The ring for what the packet's source begins, and its places if all rings have room for `newcomers`.
     fn ring<A: Address>(&self, newcomers: u32) -> (u32, u32) {
         let source = A::of(self.frame.source);
-        (rings::of(source, self.arm(self.settings.has_two_arms), &self.settings.ring_keys), rings::places(newcomers))
+        (
+            rings::of(source, self.arm(self.settings.has_two_arms), &self.settings.ring_keys),
+            rings::places(newcomers),
+        )
     }
 
     /// The arm from which the packet comes, if the interface has two, or one.

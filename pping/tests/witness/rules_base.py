@@ -186,7 +186,7 @@ class Flow:
     def passes_by(self, packet, second, limits):
         """Rules 24 to 26. Whether a packet is a copy, or refused. Notes that it passes."""
         if second != self.last_second and self.hooks.move():
-            self.miss()
+            self.follow_hooks()
         if self.hooks.is_copy(packet) or self.is_outside(packet):
             self.see(packet.time, second)
             return True
@@ -199,6 +199,10 @@ class Flow:
     def is_outside(self, packet):
         """Whether a packet cannot belong to the flow."""
         return False
+
+    def follow_hooks(self):
+        """Notes that an endpoint leaves its hook: rule 25."""
+        self.miss()
 
     def miss(self):
         """Drops what is pending, because packets were missed."""

@@ -17,8 +17,9 @@ Beginning and end
     time. A refused SYN of an endpoint whose SYN-ACK waits for its ACK (H1) is forgotten. Refused segments are neither matched nor
     recorded, and change neither phase, kind, number nor end. A RST that ends a direction, and what ends a leg of a
     handshake (H3), end the wait for the SYN-ACK; then the number of the refused SYN is forgotten, too.
-8c. A RST is refused if its number is more than 65,536 from its sender's highest end (S1). If that is not known, the ACK number
-    decides, by the other's; if that cannot, it is taken.
+8c. A RST is refused if its number is more than 65,536 from its sender's highest end (S1). If that is not known, or the
+    connection is not confirmed (W0), and the other's highest end is known, the ACK number decides instead, by that; without ACK
+    the RST is refused. If neither is known, it is taken.
 8d. A SYN-ACK is not asked for if its ACK number is more than 65,536 from the highest end (S1) of the other endpoint, if
     that is known. Unless rule 8b has it begin a new connection, it does so if the other is closed and no direction is open;
     otherwise it is refused.
@@ -32,8 +33,13 @@ W0. A connection is confirmed by a segment without RST whose ACK number is at mo
     is known, replaces what is known: kind, recordings with their rate limits, TSvals and window shifts of both endpoints are
     forgotten, legs of handshakes end (H3), and it is the first segment of its sender. If it consumes nothing, its number is the
     highest end.
+W0a. If the segment that confirms has the timestamps option, its TSval and TSecr are those of its sender and of the other
+    endpoint. If either has a newest TSval that is more than 2^21 from that, or the kind is "unusable", then kind, TSvals and
+    recordings of both endpoints are forgotten before the segment is matched.
+W0b. A segment with neither SYN, RST nor ACK begins no flow, and is refused as by W1.
+W0c. If an endpoint leaves its hook (rule 25), the connection is not confirmed any more.
 W1. A segment with neither SYN nor RST is refused if the other endpoint has sent a segment, and its number lies outside of
-    its sender's window, or, if it has ACK, its ACK number outside of the other's. A window is around the highest end (S1);
+    its sender's window, or its ACK number outside of the other's. A window is around the highest end (S1);
     where that is not known, no number is outside. If the latest SYNs of both endpoints had the window scale option (kind 3),
     it is 65,536, shifted by the receiver's shift (14 if it is more), ahead and behind; otherwise 2^24 ahead and 2^30 behind.
     A refused segment advances the clock, but nothing else: it does not count for rules 24 and 25, either.
@@ -55,8 +61,8 @@ T1a. With tcp-ts, a segment can make a flow "with" into one whose timestamps are
     - by the third segment in a row of one direction that lacks the option, has new data and a TSval older than the newest
       of its direction, or has a TSval that leaps. A segment with another newer TSval, or with new data and the same TSval,
       ends the row. A TSval leaps if it is ahead of the newest by more than 2^21 and one for each 512 ns since the latest
-      recording of its direction by tcp-ts or tcp-seq, or since its first segment. Only a direction that is past SYN and not
-      closed leaps. What leaps is not the newest, and is not recorded.  Keep-alives
+      recording of its direction by tcp-ts or tcp-seq, or since its first segment; since the first of the connection, if
+      it is closed. Only a direction that is past SYN leaps. What leaps is not the newest, and is not recorded.  Keep-alives
       and what was sent before do not count: segments without payload that begin before the highest end, and segments that
       do not move it.
     - by new data 2 s or more after the first segment of its direction, if its TSval is not newer, and none was ever newer
@@ -128,6 +134,10 @@ class Segment(NamedTuple):
     def is_rst(self):
         return bool(self.flags & RST)
 
+    def is_of_no_connection(self):
+        """Rule W0b."""
+        return not self.flags & (SYN | RST | ACK)
+
     def consumed(self):
         """Returns how many sequence numbers the segment consumes."""
         return self.length + bool(self.flags & SYN) + bool(self.flags & FIN)
@@ -151,7 +161,7 @@ class Methods:
 
     def begin_flow(self, segment):
         """Rule T3."""
-        if segment.is_rst():
+        if segment.is_rst() or segment.is_of_no_connection():
             return False
         has_option = segment.tsval is not None
         if has_option and self.ts or self.handshake and segment.is_syn():
@@ -203,7 +213,7 @@ class Direction:
     def is_copy(self, segment):
         return self.is_repeated(segment) and self.is_past_syn
 
-    def has_failed(self, segment, now):
+    def has_failed(self, segment, began, now):
         """Notes a segment of a flow with timestamps. Returns whether they are unusable from now on: rule T1a."""
         stamps, ends = self.stamps, self.ends
         has_new_data = ends.has_new_data(segment)
@@ -211,7 +221,7 @@ class Direction:
             if ends.is_probe(segment):
                 return False
             is_lacking = True
-        elif self.leaps(segment, now):
+        elif self.leaps(segment, began, now):
             is_lacking = True
         elif stamps.newest is None or is_newer(segment.tsval, stamps.newest):
             if segment.flags & (SYN | ACK) == SYN | ACK and segment.tsval == segment.tsecr == 0:
@@ -228,13 +238,14 @@ class Direction:
         stamps.lacking = stamps.lacking + 1 if is_lacking else 0
         return stamps.lacking == WITHOUT_AFTER
 
-    def leaps(self, segment, now):
+    def leaps(self, segment, began, now):
         """Rule T1a."""
         newest = self.stamps.newest
-        if newest is None or not self.is_past_syn or self.phase == CLOSED or not is_newer(segment.tsval, newest):
+        if newest is None or not self.is_past_syn or not is_newer(segment.tsval, newest):
             return False
+        first = began if self.phase == CLOSED else self.first_seen
         recordings = (self.stamps.pending.last_recording, self.ends.pending.last_recording)
-        since = max(time for time in (self.first_seen, *recordings) if time is not None)
+        since = max(time for time in (first, *recordings) if time is not None)
         ticks = LEAP + max(now - since, 0) // NANOSECONDS_A_TICK
         return (segment.tsval - newest) % 2**32 > ticks
 
@@ -246,7 +257,7 @@ class Direction:
 
     def forget(self):
         """Rule W0."""
-        self.stamps.forget_all()
+        self.stamps.pending.set_back()
         self.ends.pending.set_back()
         self.end_handshake()
         self.window_shift = None
@@ -283,13 +294,15 @@ class Connection(Flow):
         """Rules W1 and W2."""
         segment = packet.content
         own, other = self.direction(packet.source), self.direction(packet.target)
+        if segment.is_of_no_connection():
+            own.outside_end = segment.end() or None
+            return True
         if segment.is_syn() or segment.is_rst() or other.phase == UNSEEN or not self.is_confirmed:
             return False
         highest, number = other.ends.highest, segment.acknowledgment
         is_inside_own = own.ends.highest is None or is_inside(own.window(other), own.ends.highest, segment.sequence)
         is_inside_other = (
             highest is None
-            or not segment.is_ack()
             or is_inside(other.window(own), highest, number)
             or own.comes_next(segment) and other.is_confirmed(number)
         )
@@ -306,16 +319,35 @@ class Connection(Flow):
             return
         if is_inside(ALONE if other.phase == UNSEEN else NEXT, own.ends.highest, segment.sequence):
             return
-        self.kind, self.segments_without = UNKNOWN, 0
+        self.forget_timestamps()
         for direction in (own, other):
             direction.forget()
         own.ends.highest = None if segment.consumed() else segment.sequence
 
+    def follow_hooks(self):
+        """Rule W0c."""
+        self.miss()
+        self.is_confirmed = False
+
     def note_knowledge(self, packet):
         """Rule W0, first half."""
-        segment, highest = packet.content, self.direction(packet.target).ends.highest
-        if segment.is_ack() and highest is not None:
-            self.is_confirmed |= is_inside(CONFIRMING, highest, segment.acknowledgment)
+        segment = packet.content
+        own, other = self.direction(packet.source), self.direction(packet.target)
+        highest = other.ends.highest
+        if self.is_confirmed or not segment.is_ack() or highest is None:
+            return
+        self.is_confirmed = is_inside(CONFIRMING, highest, segment.acknowledgment)
+        if self.is_confirmed and segment.tsval is not None:
+            differ = own.stamps.differ(segment.tsval) or other.stamps.differ(segment.tsecr)
+            if differ or self.kind == UNUSABLE:
+                self.forget_timestamps()
+
+    def forget_timestamps(self):
+        """Rules W0 and W0a."""
+        self.kind, self.segments_without = UNKNOWN, 0
+        for direction in self.directions.values():
+            direction.stamps.forget_all()
+            direction.ends.pending.waiting.clear()
 
     def confirm(self, packet):
         """Rule W2."""
@@ -364,7 +396,7 @@ class Connection(Flow):
         segment = packet.content
         own, other = self.direction(packet.source), self.direction(packet.target)
         if segment.is_rst():
-            return not takes_reset(own.ends.highest, other.ends.highest, segment)
+            return not takes_reset(own.ends.highest, other.ends.highest, self.is_confirmed, segment)
         is_reply = segment.flags & (SYN | ACK) == SYN | ACK
         is_unasked = is_reply and not self.is_proposed(packet)
         if is_unasked and not may_be_asked_for(segment, other) and (other.phase != CLOSED or self.is_open()):
@@ -386,7 +418,7 @@ class Connection(Flow):
         if before == UNUSABLE or own.is_copy(segment):
             return
         if before == WITH and (segment.tsval is not None or not segment.is_syn()):
-            if methods.ts and own.has_failed(segment, packet.time):
+            if methods.ts and own.has_failed(segment, self.began, packet.time):
                 self.kind = UNUSABLE
         elif segment.tsval is not None:
             self.kind = WITH
@@ -430,8 +462,8 @@ class Connections:
             own.end_handshake()
             other.end_handshake()
             return []
-        flow.settle_kind(own, packet, self.methods)
         flow.note_knowledge(packet)
+        flow.settle_kind(own, packet, self.methods)
         own.is_past_syn |= not segment.is_syn()
         matches = self.match(other, segment, now)
         self.record(flow, own, packet)
@@ -506,11 +538,11 @@ def may_be_asked_for(segment, other):
     return other.ends.highest is None or is_near(other.ends.highest, segment.acknowledgment)
 
 
-def takes_reset(own, other, segment):
+def takes_reset(own, other, is_confirmed, segment):
     """Rule 8c. `own` and `other` are the highest ends, or None."""
-    if own is not None:
+    if own is not None and (is_confirmed or other is None):
         return is_near(own, segment.sequence)
-    return other is None or not segment.is_ack() or is_near(other, segment.acknowledgment)
+    return other is None or segment.is_ack() and is_near(other, segment.acknowledgment)
 
 
 def advance_phases(own, other, flags):

@@ -15,8 +15,10 @@
     may be the TSval of the packet that went back.
 """
 
-from rules_base import COPY_WITHIN, Match, Pending, is_newer
+from rules_base import COPY_WITHIN, Match, Pending, is_inside, is_newer
 
+# Rule W0a: how far TSvals of about the same time may be apart.
+DIFFERENCE = 2**21
 
 class Stamps:
     """The TSvals of one direction."""
@@ -57,8 +59,12 @@ class Stamps:
         freed = self.pending.free(lambda tsval: tsval == tsecr or is_newer(tsecr, tsval))
         return Match("tcp-ts", tsecr, freed[tsecr]) if tsecr in freed else None
 
+    def differ(self, tsval):
+        """Whether the newest TSval is far from another: rule W0a."""
+        return None not in (self.newest, tsval) and not is_inside((DIFFERENCE, DIFFERENCE), self.newest, tsval)
+
     def forget_all(self):
-        self.pending.set_back()
+        self.pending.waiting.clear()
         self.newest, self.is_next_lost, self.has_moved, self.lacking = None, False, False, 0
 
     def set_back(self):

@@ -90,6 +90,10 @@ def check_resets():
     check_all("a RST that refuses a SYN", refused, *SHAKEN)
     forged = [SHAKE[0], from_b(1, RST | ACK, 0, 0, 10_001_001), *SHAKE[1:]]
     check_all("and one that refuses another", forged, *SHAKEN)
+    forged = [SHAKE[0], from_b(1, RST, 0x9000_0000), *SHAKE[1:]]
+    check_all("one that acknowledges no SYN", forged, *SHAKEN)
+    lies = [from_b(1, ACK, 0x9000_0000, 9, 0x7000_0000), from_b(2, RST, 0x9000_0009)]
+    check_all("one whose number its sender has just made known", [SHAKE[0], *lies, *SHAKE[1:]], *SHAKEN)
     fins = [
         from_a(40, FIN | ACK, 1101, 0, 5001, tsval=140, tsecr=528),
         from_b(41, FIN | ACK, 5001, 0, 1102, tsval=541, tsecr=140),

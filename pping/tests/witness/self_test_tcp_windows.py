@@ -1,6 +1,6 @@
-"""Rules W1 and W2: numbers that do not fit, and the way back after packets were missed. And TSvals that leap (T1a)."""
+"""Rules W0 to W2: numbers that do not fit, and the way back after packets were missed. And TSvals that leap (T1a)."""
 
-from rules_tcp import ACK, SYN
+from rules_tcp import ACK, FIN, SYN
 from self_test_packets import check_all, from_a, from_b
 
 HALF = 2**31
@@ -33,6 +33,7 @@ def run():
     check_refused()
     check_way_back()
     check_confirmation()
+    check_stamps()
     check_leaps()
 
 
@@ -95,6 +96,28 @@ def check_confirmation():
     check_all("what came first is replaced", [forged, *seen(next_one), *later], *samples)
     forged = from_b(5, ACK, 5001 + HALF, 10, 77)
     check_all("from either end", [forged, *seen(next_one), *later], *samples[1:])
+    for flags in (0, FIN):
+        strangers = [from_a(5, flags, 1001 + HALF, 10, 0), from_a(35, flags, 1101, 10, 0)]
+        check_all("without ACK nothing belongs to a connection", [*strangers, *seen(next_one), *later], *samples)
+
+
+def check_stamps():
+    """Rule W0a."""
+    syn = from_a(0, SYN, 1000, tsval=100, tsecr=0)
+    answers = [
+        from_b(3, SYN | ACK, 5000, 0, 1001, tsval=500, tsecr=100),
+        from_a(4, ACK, 1001, 0, 5001, tsval=101, tsecr=500),
+        from_a(20, ACK, 1001, 100, 5001, tsval=120, tsecr=500),
+        from_b(28, ACK, 5001, 50, 1101, tsval=528, tsecr=120),
+        from_a(29, ACK, 1101, 0, 5051, tsval=130, tsecr=528),
+    ]
+    measured = [*SHAKEN, ("tcp-ts", "b", 120, 8), ("tcp-ts", "a", 528, 1)]
+    for tsval in (2**21 + 501, 2**30, 3 * 2**30):
+        for flags in (ACK, FIN | ACK, SYN | ACK):
+            forged = from_b(1, flags, 0x7000_0000, 0, 0x5000_0000, tsval=tsval, tsecr=7)
+            check_all("a forged timestamp", [syn, forged, *answers], *measured)
+        lies = [from_b(1, ACK, 0x7000_0000, 0, 0x5000_0000, tsval=tsval + turn * 2**23, tsecr=7) for turn in range(9)]
+        check_all("many of them", [syn, *lies, *answers], *measured)
 
 
 def check_leaps():
@@ -113,6 +136,8 @@ def check_leaps():
     ]
     shaken = [*SHAKEN, ("tcp-ts", "b", 120, 8)]
     measured = [*shaken, ("tcp-ts", "b", 160, 9)]
+    closing = from_a(40, FIN | ACK, 1101, 0, 5001, tsval=0x4000_0000, tsecr=528)
+    check_all("a FIN that leaps", [*syn, *first, closing, *then], *measured)
     for what, stamps in (("one", [0x4000_0000]), ("two", [0x4000_0000, 0xC000_0000]), ("two ticks", [2**21 + 10**6] * 2)):
         forged = [from_a(40 + number, ACK, 1101, 0, 5001, tsval=tsval, tsecr=528) for number, tsval in enumerate(stamps)]
         # A TSval of more than half of the numbers ahead is old, and says nothing.

@@ -50,11 +50,11 @@ def check_idle_flows():
     check_limit("reset", [*HANDSHAKE, data, back(31, RST, 0, None)], late, 10)
     check_limit("reset, then data", [*HANDSHAKE, data, back(31, RST, 0, 9), there(5_000, ACK, 9, 9)], late, 10)
     check_limit("an unanswered SYN", [there(0, SYN, 0, 10)], back(0, SYN | ACK, 0, 500, 10), 30)
-    check_limit("an unanswered FIN", [there(0, SYN, 0, 10), there(9, FIN, 0, 11)], back(0, ACK, 0, 5, 11), 10)
+    check_limit("an unanswered FIN", [there(0, SYN, 0, 10), there(9, FIN | ACK, 0, 11)], back(0, ACK, 0, 5, 11), 10)
     check_limit("in the middle, one way", [there(0, ACK, 9, 39), data], late, 30)
     check_limit("in the middle, answered", [there(0, ACK, 9, 39), back(9, ACK, 0, 500, 1), data], late, 300)
     check_limit("answered without timestamps", [there(0, SYN, 0, 40), back(9, ACK, 0, None)], late, 300)
-    check_limit("closed without timestamps", [there(0, SYN, 0, 40), there(9, FIN, 0, None)], late, 10)
+    check_limit("closed without timestamps", [there(0, SYN, 0, 40), there(9, FIN | ACK, 0, None)], late, 10)
     check_limit("echoes", [request(0, 1, 1), reply(9, 1, 1), request(10, 1, 2)], reply(0, 1, 2), 30)
     check(
         "any packet of a flow keeps it",

@@ -5,7 +5,7 @@ use crate::{
     parse::Transport,
     rtt::{Effect, Measured, Rules},
     series::SeriesKey,
-    testing::{ACK, FIN, PSH, SYN, pure_ack, request, segment},
+    testing::{ACK, FIN, PSH, SYN, bare, pure_ack, request, segment},
 };
 
 const DIRECTION: u8 = 1;
@@ -300,6 +300,26 @@ fn endpoints_at_different_hooks_move_only_together() {
         flow.hot.sweep_hooks([false; 2]);
     }
     assert_eq!((directions(&flow), flow.hot.contended), ([1, 0], 1));
+}
+
+/// Somebody was both ends, from his side, before the connection that he expected began.
+#[test]
+fn numbers_of_the_hook_that_was_left_do_not_decide_what_fits() {
+    let mut flow = Flow::EMPTY;
+    for (from, sequence, acknowledged) in
+        [(Endpoint::Low, 7 << 28, 5 << 28), (Endpoint::High, 5 << 28, 7 << 28)]
+    {
+        let forged = bare(ACK | PSH, sequence, 1, acknowledged);
+        let progress = flow.count(from, &forged, 0, 0).progress;
+        flow.step(from, &forged, progress, 1, &Rules::UNLIMITED);
+    }
+    let honest = bare(ACK | PSH, 1_001, 100, 5_001);
+    assert_eq!(flow.count(Endpoint::High, &honest, 0, 0).progress, Progress::Refused);
+    assert_eq!(flow.count(Endpoint::Low, &honest, 0, 1).progress, Progress::Elsewhere);
+    flow.hot.sweep_hooks([true; 2]);
+    assert_eq!(flow.count(Endpoint::Low, &honest, 0, 1).progress, Progress::Elsewhere);
+    flow.hot.sweep_hooks([false, true]);
+    assert_eq!(flow.count(Endpoint::Low, &honest, 0, 1).progress, Progress::Replaces);
 }
 
 #[test]

@@ -75,7 +75,7 @@ fn conversations_match_as_in_user_space() {
                 rig.start_over();
                 let reported = talk(&mut rig, seed, temper, ingress);
                 let samples = samples(&reported);
-                assert!(samples.len() > PACKETS / 6, "only {} samples", samples.len());
+                assert!(samples.len() > PACKETS / 7, "only {} samples", samples.len());
                 for method in 0..2 {
                     for direction in 0..2 {
                         let count =

@@ -129,7 +129,7 @@ fn a_flow_that_is_removed_gives_its_room_back_whatever_is_pending() {
                 let port = 1_000 + round * ROOM + number;
                 segment(&mut rig, true, port, ACK, (1, 0));
                 segment(&mut rig, true, port, ACK | PSH, (2, 0));
-                segment(&mut rig, false, port, RST, (0, 0));
+                segment(&mut rig, false, port, RST | ACK, (0, 0));
             }
             assert_eq!(unrecorded(&rig), 0, "round {round}");
             for _ in 0..=CLOSED_IDLE_SECONDS + 1 {

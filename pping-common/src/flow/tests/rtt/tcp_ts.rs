@@ -49,11 +49,14 @@ fn newest_advances_on_pure_acks() {
 }
 
 #[test]
-fn newest_advances_on_segments_without_ack() {
+fn segments_of_no_connection_change_nothing() {
     let mut talk = Conversation::in_progress();
-    talk.low(10, segment(0, 0, 101, 0));
+    for flags in [0, FIN, PSH, FIN | PSH] {
+        talk.low(10, segment(flags, 0, 101, 0));
+        talk.high(10, segment(flags, 0, 501, 100));
+    }
     talk.low(15, data(101, 500));
-    assert_eq!(talk.pending_count(), 0);
+    assert_eq!(rtt(talk.high(30, pure_ack(501, 101))), Some((101, 15)));
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! Numbers that do not fit: they change nothing, and where packets were missed, both ends say where the connection continues.
 
-use std::vec::Vec;
+use std::{vec, vec::Vec};
 
 use super::forged::{BOTH, Connection, by_data, has_changes, rtts, stamped};
 use crate::{
     flow::Endpoint,
     limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
+    method::Method,
     parse::{Timestamps, Transport},
     rtt::Methods,
-    testing::{ACK, Conversation, FIN, MS, PSH, bare, snapshot},
+    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, snapshot},
 };
 
 /// Window scales of the low and of the high end, and how far the low end's numbers may be ahead and behind.
@@ -70,16 +71,20 @@ const GUESSES: [u32; 5] = [0x4000_0000, 0x8000_0000, 0xc000_0000, 1_101 + (4 << 
 
 #[test]
 fn what_somebody_sent_before_the_ends_is_forgotten() {
-    let from = |is_low: bool| if is_low { Endpoint::Low } else { Endpoint::High };
-    for (guess, is_low) in GUESSES.into_iter().flat_map(|guess| [(guess, true), (guess, false)]) {
-        for has_timestamps in BOTH {
+    let cases =
+        GUESSES.into_iter().flat_map(|guess| [Endpoint::Low, Endpoint::High].map(|from| (guess, from)));
+    for ((guess, from), has_timestamps) in cases.flat_map(|case| BOTH.map(|has| (case, has))) {
+        let data = bare(ACK | PSH, guess, 10, !guess);
+        let forged =
+            [data, bare(ACK, guess, 0, !guess), bare(SYN, guess, 0, 0), bare(SYN | ACK, guess, 0, !guess)];
+        for forged in forged {
             let stamped = |tsval, tsecr, mut transport: Transport| {
                 transport.segment.has_timestamps = has_timestamps;
                 transport.segment.timestamps = Timestamps { tsval, tsecr };
                 transport
             };
             let mut talk = Conversation::by(Methods::ALL);
-            talk.packet(from(is_low), 5 * MS, &stamped(guess, 1, bare(ACK | PSH, guess, 10, !guess)));
+            talk.packet(from, 5 * MS, &stamped(guess, 1, forged));
             let mut found = Vec::new();
             for round in 0..10_u32 {
                 let (ms, low, high) = (u64::from(100 * round), 1_001 + 100 * round, 9_001 + 50 * round);
@@ -98,6 +103,71 @@ fn what_somebody_sent_before_the_ends_is_forgotten() {
             assert!(retransmissions.iter().sum::<u32>() <= most, "{guess:#x}: {retransmissions:?}");
         }
     }
+}
+
+/// What was sent between a SYN and its SYN-ACK does not decide by what their connection is measured.
+#[test]
+fn what_somebody_sent_in_a_handshake_is_forgotten() {
+    let stamped = |tsval, tsecr, mut transport: Transport| {
+        transport.segment.has_timestamps = true;
+        transport.segment.timestamps = Timestamps { tsval, tsecr };
+        transport
+    };
+    let flags = [ACK, ACK | PSH, ACK | FIN, SYN, SYN | ACK];
+    for (guess, flags) in GUESSES.into_iter().flat_map(|guess| flags.map(|flags| (guess, flags))) {
+        for tsval in [guess, 0] {
+            let mut talk = Conversation::by(Methods::ALL);
+            talk.low(10, stamped(100, 0, bare(SYN, 1_000, 0, 0)));
+            let acknowledgement = if flags == SYN { 0 } else { !guess };
+            talk.high(12, stamped(tsval, 0, bare(flags, guess, 0, acknowledgement)));
+            let mut found = vec![talk.high(30, stamped(500, 100, bare(SYN | ACK, 9_000, 0, 1_001)))];
+            found.push(talk.low(31, stamped(121, 500, bare(ACK, 1_001, 0, 9_001))));
+            found.push(talk.low(40, stamped(130, 500, bare(ACK | PSH, 1_001, 100, 9_001))));
+            found.push(talk.high(60, stamped(530, 130, bare(ACK | PSH, 9_001, 50, 1_101))));
+            found.push(talk.low(70, stamped(160, 530, bare(ACK, 1_101, 0, 9_051))));
+            let rtts = rtts(&found);
+            let expected = [
+                (Method::TcpHandshake, 20),
+                (Method::TcpHandshake, 1),
+                (Method::TcpTs, 20),
+                (Method::TcpTs, 10),
+            ];
+            assert_eq!(rtts, expected, "{guess:#x}, {tsval:#x}, {flags:#x}");
+        }
+    }
+}
+
+#[test]
+fn an_end_that_is_not_confirmed_resets_only_what_it_has_seen() {
+    for is_begun in BOTH {
+        let mut talk = Conversation::by(Methods::ALL);
+        if is_begun {
+            talk.low(10, bare(SYN, 1_000, 0, 0));
+        } else {
+            talk.low(10, bare(ACK | PSH, 901, 100, 9_001));
+        }
+        assert!(talk.high(15, bare(RST, 0x4000_0000, 0, 0)).is_refused);
+        // Who sends the number first that the RST has is not believed, either.
+        talk.high(16, bare(ACK | PSH, 0x4000_0000, 10, 0x7000_0000));
+        talk.high(17, bare(RST, 0x4000_000a, 0, 0));
+        talk.high(18, bare(RST | ACK, 0x4000_000a, 0, 0x7000_0000));
+        assert!(talk.flow.hot.is_open());
+        assert!(talk.high(20, bare(RST | ACK, 0, 0, 1_001)).changes.closed_last);
+    }
+}
+
+#[test]
+fn a_fin_that_leaps_changes_no_timestamps() {
+    let mut connection = Connection::with_scales(true, [0, 0]);
+    connection.exchange_around(&[]);
+    let newest = connection.talk.flow.hot.direction(Endpoint::Low).newest_tsval;
+    let number = connection.talk.flow.hot.direction(Endpoint::Low).sequence_end;
+    let mut fin = bare(FIN | ACK, number, 0, 9_001);
+    fin.segment.has_timestamps = true;
+    fin.segment.timestamps = Timestamps { tsval: newest.wrapping_add(0x4000_0000), tsecr: 0 };
+    connection.exchange_around(&[(Endpoint::Low, fin)]);
+    let after = connection.talk.flow.hot.direction(Endpoint::Low).newest_tsval;
+    assert!(after.wrapping_sub(newest) < 1 << 20, "{newest} {after}");
 }
 
 #[test]
