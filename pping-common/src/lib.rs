@@ -24,7 +24,7 @@ compile_error!(
     "pping needs a little-endian processor with 64 bits, such as x86-64 or arm64: build it for one of those"
 );
 
-#[cfg(any(test, feature = "model"))]
+#[cfg(any(test, feature = "model", feature = "std"))]
 extern crate std;
 
 pub mod abi;
@@ -37,6 +37,8 @@ pub mod hash;
 pub mod hist;
 mod layout;
 pub mod limits;
+#[cfg(feature = "std")]
+pub mod matcher;
 #[cfg(test)]
 mod memory_order;
 pub mod method;

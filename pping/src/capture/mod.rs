@@ -17,7 +17,8 @@ use std::{io::Read, sync::Arc};
 
 pub use compression::decompress;
 pub use error::{Error, FileError};
-use pping_common::{abi::Direction, bytes::Captured, parse::LinkType};
+pub use pping_common::matcher::Packet;
+use pping_common::{bytes::Captured, parse::LinkType};
 
 use self::{
     buffer::Buffer,
@@ -29,21 +30,6 @@ use self::{
 
 /// The length of the magic of a format, bytes.
 const MAGIC: usize = 4;
-
-/// A packet of a capture.
-#[derive(Clone, Copy, Debug)]
-pub struct Packet<'a> {
-    /// The time of the capture, ns since 1970.
-    pub time: u64,
-    /// The id of its interface.
-    pub interface: u16,
-    /// The link type.
-    pub link: LinkType,
-    /// The direction, if the capture has it.
-    pub direction: Option<Direction>,
-    /// The bytes that were captured.
-    pub bytes: Captured<'a>,
-}
 
 /// Numbers of packets that were skipped, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

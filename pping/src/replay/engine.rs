@@ -1,11 +1,9 @@
 //! The tracker, driven by the time of the packets.
 
-use super::{clock::IdleClock, settings::Settings, tracker::Tracker};
-use crate::capture::Packet;
+use pping_common::matcher::Clock;
 
-/// A sweep visits all flows, so it waits until at least one packet per this many flows has come since the last sweep: a capture of
-/// months may have only a packet a second.
-const FLOWS_SWEPT_PER_PACKET: u64 = 8;
+use super::{settings::Settings, tracker::Tracker};
+use crate::capture::Packet;
 
 /// Measures the packets of a capture, whose timestamps are the clock:
 ///
@@ -18,9 +16,7 @@ const FLOWS_SWEPT_PER_PACKET: u64 = 8;
 pub struct Engine {
     /// The tracker of flows, with its report.
     pub tracker: Tracker,
-    clock: IdleClock,
-    swept: u64,
-    packets_since_sweep: u64,
+    clock: Clock,
     /// The times of the oldest and the newest packet.
     span: Option<(u64, u64)>,
 }
@@ -30,13 +26,7 @@ impl Engine {
     /// taken as set.
     pub fn new(mut settings: Settings) -> Self {
         settings.rules.include_local = true;
-        Self {
-            tracker: Tracker::new(settings),
-            clock: IdleClock::default(),
-            swept: 0,
-            packets_since_sweep: 0,
-            span: None,
-        }
+        Self { tracker: Tracker::new(settings), clock: Clock::default(), span: None }
     }
 
     /// Takes the next packet.
@@ -44,14 +34,9 @@ impl Engine {
     pub fn packet(&mut self, packet: &Packet<'_>) {
         let (oldest, newest) = self.span.unwrap_or((packet.time, packet.time));
         self.span = Some((oldest.min(packet.time), newest.max(packet.time)));
-        let second = self.clock.advance(packet.time);
-        self.packets_since_sweep += 1;
-        if second != self.swept
-            && self.packets_since_sweep * FLOWS_SWEPT_PER_PACKET >= self.tracker.flows() as u64
-        {
+        let (second, is_due) = self.clock.packet(packet.time, self.tracker.flows());
+        if is_due {
             self.tracker.sweep(packet.time, second);
-            self.swept = second;
-            self.packets_since_sweep = 0;
         }
         self.tracker.packet(packet, second);
     }
@@ -59,9 +44,8 @@ impl Engine {
     /// Brings the series up to date at the end of an interval. Expired flows are removed first, so the time that this takes
     /// depends only on the flows of the last minutes.
     pub fn fold(&mut self, time: u64) {
-        let second = self.clock.advance(time);
+        let second = self.clock.sweep(time);
         self.tracker.sweep(time, second);
-        (self.swept, self.packets_since_sweep) = (second, 0);
         self.tracker.fold();
     }
 

@@ -1,19 +1,15 @@
 //! Replay: measures the packets of a capture, without the kernel programs.
 
-mod clock;
 mod engine;
 mod input;
 mod intervals;
 #[cfg(feature = "live")]
 mod player;
 mod progress;
-mod queries;
 mod report;
-mod rings;
 mod series;
 mod settings;
 mod survey;
-mod table;
 mod tracker;
 
 use std::{

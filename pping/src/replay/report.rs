@@ -7,31 +7,14 @@ use pping_common::{
         Contender, Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState,
         RttEvent, SeriesKey, SeriesRef, SeriesSelector, Traffic, Volume,
     },
-    flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Reason, has_still_timestamps},
+    flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Outcome, Reason, has_still_timestamps},
+    matcher::{DnsMessage, Observer, PacketMetadata},
     parse::{Decap, Frame, Segment, Untracked},
     rtt::{Method, RttSummary, Rules, Sample},
 };
 
 use super::{series::Series, settings::Settings};
-use crate::{event::Event, worst::Ranking};
-
-/// The facts about a packet beside its bytes.
-#[derive(Clone, Copy)]
-pub(super) struct PacketMetadata {
-    pub(super) direction: Option<Direction>,
-    pub(super) interface_id: u16,
-    /// Its time plus 1, ns: to a flow, 0 means no time.
-    pub(super) now: u64,
-    /// The second by which idle time is measured.
-    pub(super) second: u64,
-}
-
-impl PacketMetadata {
-    /// The number of its direction, or [`SeriesKey::NO_DIRECTION`].
-    pub(super) fn direction_number(self) -> u8 {
-        self.direction.map_or(SeriesKey::NO_DIRECTION, |direction| direction as u8)
-    }
-}
+use crate::{event::Event, groups::Lookup, worst::Ranking};
 
 /// The TCP flows that have ended, and how many of them gave no sample for which reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +81,8 @@ pub struct Report {
     worst: Option<(Ranking<Contender>, u64)>,
     emit: Emit,
     rules: Rules,
+    /// Networks whose flows are not measured.
+    excluded: Lookup,
 }
 
 impl Report {
@@ -113,26 +98,19 @@ impl Report {
             worst: worst.map(|(limit, packets)| (Ranking::new(limit), packets)),
             emit: *emit,
             rules: *rules,
+            excluded: Lookup::new(settings.exclude.iter().map(|&prefix| (prefix, 1))),
         }
-    }
-
-    /// Counts a segment that was retransmitted or reordered.
-    pub(super) fn noted(&mut self, noted: Noted, metadata: PacketMetadata) {
-        let direction = metadata.direction.unwrap_or(Direction::Ingress) as usize;
-        let counters = &mut self.counters;
-        counters.retransmissions[direction] += u64::from(noted.behind == Some(Behind::Retransmitted));
-        counters.reordered[direction] += u64::from(noted.behind == Some(Behind::Reordered));
     }
 
     /// Reports the flow directions that a packet closed. To keep the order of time, its sample is reported before this and after
     /// [`Report::opened`].
-    pub(super) fn closed(&mut self, changes: &Changes, endpoints: Endpoints, now: u64) {
+    fn closed(&mut self, changes: &Changes, endpoints: Endpoints, now: u64) {
         self.counters.closed[changes.closed_by as usize] += u64::from(changes.closed_last);
         FlowEvent::closings(changes, || endpoints, now, self);
     }
 
     /// Reports the flow direction that a packet opened by answering.
-    pub(super) fn opened(&mut self, changes: &Changes, endpoints: Endpoints) {
+    fn opened(&mut self, changes: &Changes, endpoints: Endpoints) {
         if changes.opened {
             self.counters.opened[changes.opened_by as usize] += u64::from(changes.opened_first);
             FlowReporter::report(self, || FlowEvent::opening(changes, endpoints));
@@ -140,7 +118,7 @@ impl Report {
     }
 
     /// Reports a sample of a packet that `from` sent.
-    pub(super) fn sample<A: Address>(
+    fn sample<A: Address>(
         &mut self,
         sample: &Sample,
         (flow, from): (&mut Flow, Endpoint),
@@ -156,12 +134,7 @@ impl Report {
     }
 
     /// Reports a sample of a packet that belongs to no flow.
-    pub(super) fn sample_without_flow<A: Address>(
-        &mut self,
-        sample: &Sample,
-        frame: &Frame,
-        metadata: PacketMetadata,
-    ) {
+    fn sample_without_flow<A: Address>(&mut self, sample: &Sample, frame: &Frame, metadata: PacketMetadata) {
         let series = self.count(sample, (&mut { SeriesRef::NONE }, true), frame, metadata);
         self.rtt::<A>(sample, &FlowState::without_flow(sample.rtt), frame, metadata, series);
     }
@@ -201,18 +174,6 @@ impl Report {
         }
     }
 
-    /// Adds the traffic of a flow since the last call to its series, and ranks its directions.
-    pub(super) fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
-        let Self { series, worst, rules, counters, .. } = self;
-        series.fold(key, flow, rules, counters, |flow, timed, selector, since| {
-            if let Some((ranking, packets)) = worst
-                && let Some(contender) = contender((key, timed), flow, selector, since, *packets)
-            {
-                ranking.add(&contender);
-            }
-        });
-    }
-
     /// Takes the worst flow directions since the last call, each with its series.
     pub(super) fn take_worst(&mut self) -> Vec<(Contender, Option<SeriesKey>)> {
         let Some((ranking, _)) = &mut self.worst else { return Vec::new() };
@@ -220,23 +181,6 @@ impl Report {
         let taken = ranking.all().map(|contender| (*contender, series(contender))).collect();
         ranking.clear();
         taken
-    }
-
-    /// Reports a flow that is removed because it has been idle too long. Its newest packet came at `newest`.
-    pub(super) fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
-        self.fold(key, flow);
-        self.count_ended(key, flow);
-        self.counters.entries_deleted[A::FAMILY as usize] += 1;
-        self.counters.closed[Reason::Timeout as usize] += u64::from(flow.hot.is_open());
-        FlowEvent::timeouts(key, &flow.hot, now, self);
-        self.end(key, flow, newest, Reason::Timeout as u8);
-    }
-
-    /// Reports a flow that is still open at the end of the capture.
-    pub(super) fn still_open<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
-        self.fold(key, flow);
-        self.count_ended(key, flow);
-        self.end(key, flow, newest, EndEvent::STILL_OPEN);
     }
 
     /// Counts a flow that has ended.
@@ -277,6 +221,109 @@ impl Report {
             event.ended = event.ended.saturating_sub(1);
             self.events.push(Event::End(event));
         }
+    }
+}
+
+impl Observer for Report {
+    fn is_excluded(&self, frame: &Frame) -> bool {
+        [frame.source, frame.destination].into_iter().any(|end| self.excluded.contains(end))
+    }
+
+    fn began<A: Address>(&mut self) {
+        self.counters.entries_made[A::FAMILY as usize] += 1;
+    }
+
+    fn evicted<A: Address>(&mut self) {
+        self.counters.entries_deleted[A::FAMILY as usize] += 1;
+        self.counters.evicted += 1;
+    }
+
+    /// Counts a segment that was retransmitted or reordered.
+    #[inline]
+    fn counted(&mut self, noted: Noted, metadata: PacketMetadata) {
+        let direction = metadata.direction.unwrap_or(Direction::Ingress) as usize;
+        let counters = &mut self.counters;
+        counters.retransmissions[direction] += u64::from(noted.behind == Some(Behind::Retransmitted));
+        counters.reordered[direction] += u64::from(noted.behind == Some(Behind::Reordered));
+    }
+
+    /// Adds the traffic of a flow since the last call to its series, and ranks its directions.
+    fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
+        let Self { series, worst, rules, counters, .. } = self;
+        series.fold(key, flow, rules, counters, |flow, timed, selector, since| {
+            if let Some((ranking, packets)) = worst
+                && let Some(contender) = contender((key, timed), flow, selector, since, *packets)
+            {
+                ranking.add(&contender);
+            }
+        });
+    }
+
+    /// Reports what a packet matched, opened and closed.
+    fn stepped<A: Address>(
+        &mut self,
+        outcome: &Outcome,
+        (flow, from): (&mut Flow, Endpoint),
+        frame: &Frame,
+        metadata: PacketMetadata,
+    ) {
+        self.counters.untracked[Untracked::OutOfWindow as usize] += u64::from(outcome.is_refused);
+        let endpoints = Endpoints::of_packet::<A>(metadata.interface_id, frame);
+        self.opened(&outcome.changes, endpoints);
+        let is_to_this_host = outcome.measured.to_this_host || outcome.second.to_this_host;
+        self.counters.to_this_host += u64::from(is_to_this_host);
+        for measured in [outcome.measured, outcome.second] {
+            let counters = &mut self.counters;
+            counters.pending_full += u64::from(measured.pending_full);
+            counters.gave_way += u64::from(measured.gave_way);
+            counters.echo_requests += u64::from(measured.asked);
+            counters.echo_replies += u64::from(measured.answered);
+            counters.echo_not_awaited += u64::from(measured.not_awaited);
+            if let Some(sample) = measured.sample() {
+                self.sample::<A>(&sample, (flow, from), frame, metadata);
+            }
+        }
+        self.closed(&outcome.changes, endpoints, metadata.now);
+    }
+
+    fn dns<A: Address>(&mut self, message: DnsMessage, frame: &Frame, metadata: PacketMetadata) {
+        let direction = metadata.direction.unwrap_or(Direction::Ingress) as usize;
+        let counters = &mut self.counters;
+        match message {
+            DnsMessage::Query(others) => {
+                counters.dns_queries[direction] += 1;
+                counters.dns_unanswered += others.unanswered;
+                counters.dns_given_up += others.given_up;
+            }
+            DnsMessage::QueryToThisHost => {
+                counters.dns_queries[direction] += 1;
+                counters.to_this_host += 1;
+            }
+            DnsMessage::Late => counters.dns_unanswered += 1,
+            DnsMessage::Response { rcode, sample } => {
+                counters.dns_responses[usize::from(rcode)] += 1;
+                if let Some(sample) = sample {
+                    self.sample_without_flow::<A>(&sample, frame, metadata);
+                }
+            }
+        }
+    }
+
+    /// Reports a flow that is removed because it has been idle too long. Its newest packet came at `newest`.
+    fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
+        self.fold(key, flow);
+        self.count_ended(key, flow);
+        self.counters.entries_deleted[A::FAMILY as usize] += 1;
+        self.counters.closed[Reason::Timeout as usize] += u64::from(flow.hot.is_open());
+        FlowEvent::timeouts(key, &flow.hot, now, self);
+        self.end(key, flow, newest, Reason::Timeout as u8);
+    }
+
+    /// Reports a flow that is still open at the end of the capture.
+    fn still_open<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
+        self.fold(key, flow);
+        self.count_ended(key, flow);
+        self.end(key, flow, newest, EndEvent::STILL_OPEN);
     }
 }
 

@@ -8,6 +8,7 @@ use pping_common::{
     group::Grouping,
     hash::{TableKeys, siphash},
     limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, MAX_QUERIES, max_unproved},
+    matcher,
     parse::{Decap, Scope},
     rtt::Rules,
 };
@@ -65,6 +66,31 @@ impl Settings {
             exclude: Vec::new(),
             emit: Emit::SAMPLES.with(Emit::FLOWS),
             worst: None,
+        }
+    }
+
+    /// The part for the matcher.
+    pub(super) fn matcher(&self) -> matcher::Settings {
+        let Self {
+            rules,
+            has_two_arms,
+            dns_ports,
+            max_flows,
+            max_unproved,
+            max_queries,
+            ring_keys,
+            decap,
+            ..
+        } = *self;
+        matcher::Settings {
+            rules,
+            dns_ports,
+            decap,
+            has_two_arms,
+            max_flows,
+            max_unproved,
+            max_queries,
+            ring_keys,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The time of a replay, taken from the packets.
+//! The time, taken from the packets.
 
-use pping_common::limits::SECOND;
+use crate::limits::SECOND;
 
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
@@ -11,7 +11,7 @@ const SETBACK: u64 = 60 * SECOND;
 /// counted, so time goes on even if captures were put one after the other in the wrong order, and even if a
 /// capture goes back and forth by a century with each packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct IdleClock {
+struct IdleClock {
     /// The start of the count and the time of the newest packet since, ns; `None` before the first packet.
     counted: Option<(u64, u64)>,
     /// Whole seconds counted before the last restart.
@@ -21,7 +21,7 @@ pub(super) struct IdleClock {
 impl IdleClock {
     /// Takes the time of a packet, and returns the whole seconds counted so far.
     #[inline]
-    pub(super) fn advance(&mut self, time: u64) -> u64 {
+    fn advance(&mut self, time: u64) -> u64 {
         let (mut origin, mut newest) = self.counted.unwrap_or((time, time));
         if newest.saturating_sub(time) > SETBACK {
             self.before = self.before.saturating_add((newest - origin) / SECOND);
@@ -30,6 +30,41 @@ impl IdleClock {
         newest = newest.max(time);
         self.counted = Some((origin, newest));
         self.before.saturating_add((newest - origin) / SECOND)
+    }
+}
+
+/// A sweep visits all flows, so it waits until at least one packet per this many flows has come since the last sweep: there may
+/// be only a packet a second for months.
+const FLOWS_SWEPT_PER_PACKET: u64 = 8;
+
+/// Says when flows are swept: once a second of the packets' time, and less often if packets are few.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    idle: IdleClock,
+    /// The second of the last sweep.
+    swept: u64,
+    packets_since_sweep: u64,
+}
+
+impl Clock {
+    /// Takes the time of a packet. Returns the second by which idle time is measured, and whether `flows` flows are to be swept.
+    #[inline]
+    pub fn packet(&mut self, time: u64, flows: usize) -> (u64, bool) {
+        let second = self.idle.advance(time);
+        self.packets_since_sweep += 1;
+        let is_due =
+            second != self.swept && self.packets_since_sweep * FLOWS_SWEPT_PER_PACKET >= flows as u64;
+        if is_due {
+            (self.swept, self.packets_since_sweep) = (second, 0);
+        }
+        (second, is_due)
+    }
+
+    /// Takes the time of a sweep, and returns the second by which idle time is measured.
+    pub fn sweep(&mut self, time: u64) -> u64 {
+        let second = self.idle.advance(time);
+        (self.swept, self.packets_since_sweep) = (second, 0);
+        second
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pending DNS queries and echo requests.
+//! Pending requests: DNS queries, and in a replay echo requests.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -6,13 +6,12 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use pping_common::{
-    dns::{Query, QueryKey, is_unanswered},
-    flow::{FlowKey, Ipv4, Ipv6},
-    limits::{MAX_QUERIES, SECOND},
-};
 
 use super::rings::{Entered, Rings};
+use crate::{
+    dns::{Query, is_unanswered},
+    limits::{MAX_QUERIES, SECOND},
+};
 
 /// The time that a packet may be behind the newest one before the clock counts as set back, ns.
 const SETBACK: u64 = 60 * SECOND;
@@ -23,7 +22,7 @@ const UNDECIDED: u64 = SECOND;
 /// The clock of pending queries, ns: the time from the first packet to the newest. After a packet that is more than a minute older
 /// than the newest, counting goes on from that packet's time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Elapsed {
+pub struct Elapsed {
     newest: Option<u64>,
     elapsed: u64,
 }
@@ -31,7 +30,7 @@ pub(super) struct Elapsed {
 impl Elapsed {
     /// Takes the time of a packet.
     #[inline]
-    pub(super) fn advance(&mut self, time: u64) {
+    pub fn advance(&mut self, time: u64) {
         let newest = self.newest.unwrap_or(time);
         if time >= newest {
             self.elapsed = self.elapsed.saturating_add(time - newest);
@@ -55,16 +54,16 @@ struct PendingQuery {
 
 /// What became of other queries when one was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub struct Others {
     /// Those that turned out to be unanswered.
-    pub(super) unanswered: u64,
+    pub unanswered: u64,
     /// Those whose place was taken while they were pending.
-    pub(super) given_up: u64,
+    pub given_up: u64,
 }
 
 /// The queries of an address family, by what their response has in common with them. The hash has a seed of its own, so no
 /// capture can be made to collide.
-pub(super) struct Queries<K> {
+pub struct Queries<K> {
     pending: HashMap<K, PendingQuery, RandomState>,
     /// Queries in the order in which they were sent, the oldest first. Queries that are no longer pending may still be in it.
     asked: VecDeque<(u64, K)>,
@@ -81,15 +80,15 @@ impl<K> Default for Queries<K> {
 impl<K: Copy + Eq + Hash> Queries<K> {
     /// Adds a query from a packet at `now`, ns. If the same query is pending already, it is void from now on: its response gives no
     /// RTT, unless this is a copy of it. Otherwise it takes a place in `ring`, the number of a ring and its places.
-    pub(super) fn insert(
+    pub fn insert(
         &mut self,
         key: K,
         ring: (u32, u32),
         (now, copy_within): (u64, u64),
         elapsed: Elapsed,
-    ) -> Outcome {
+    ) -> Others {
         let elapsed = elapsed.elapsed;
-        let mut outcome = Outcome::default();
+        let mut outcome = Others::default();
         if let Some(pending) = self.pending.get(&key)
             && !is_unanswered(pending.asked, elapsed)
             && pending.query.is_copied(now, copy_within)
@@ -129,19 +128,24 @@ impl<K: Copy + Eq + Hash> Queries<K> {
         (place, evicted.is_some_and(|old| self.pending.remove(&old).is_some()))
     }
 
+    /// The number of pending queries.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
     /// Whether a query is pending.
-    pub(super) fn has(&self, key: &K) -> bool {
+    pub fn has(&self, key: &K) -> bool {
         self.pending.contains_key(key)
     }
 
     /// Removes the query that a response answers. Returns it, and whether it has waited too long.
-    pub(super) fn take(&mut self, key: &K, elapsed: Elapsed) -> Option<(Query, bool)> {
+    pub fn take(&mut self, key: &K, elapsed: Elapsed) -> Option<(Query, bool)> {
         let pending = self.pending.remove(key)?;
         Some((pending.query, is_unanswered(pending.asked, elapsed.elapsed)))
     }
 
     /// Removes the queries that have waited too long, and returns their number.
-    pub(super) fn expire(&mut self, elapsed: Elapsed) -> u64 {
+    pub fn expire(&mut self, elapsed: Elapsed) -> u64 {
         let mut unanswered = 0;
         while let Some((number, key)) = self.asked.front() {
             if let Some(pending) = self.pending.get(key).filter(|pending| pending.number == *number) {
@@ -158,69 +162,22 @@ impl<K: Copy + Eq + Hash> Queries<K> {
 
     /// The numbers of queries without a response at the end of the capture: of those that have waited, and of those that
     /// may have had one after the end.
-    fn left(&self, elapsed: Elapsed) -> (u64, u64) {
+    pub fn left(&self, elapsed: Elapsed) -> (u64, u64) {
         let has_waited = |it: &&PendingQuery| elapsed.elapsed.saturating_sub(it.asked) >= UNDECIDED;
         let unanswered = self.pending.values().filter(has_waited).count();
         (unanswered as u64, (self.pending.len() - unanswered) as u64)
     }
 }
 
-/// An echo request: its flow, the endpoint that sent it, its sequence number and the digest of its data.
-pub(super) type EchoKey<A> = (FlowKey<A>, u8, (u16, u16));
-
-/// What is pending of an address family.
-pub(super) struct Asked<A> {
-    pub(super) dns: Queries<QueryKey<A>>,
-    pub(super) echoes: Queries<EchoKey<A>>,
-}
-
-impl<A> Default for Asked<A> {
-    fn default() -> Self {
-        Self { dns: Queries::default(), echoes: Queries::default() }
-    }
-}
-
-/// What is pending of both families.
-#[derive(Default)]
-pub(super) struct BothAsked {
-    pub(super) v4: Asked<Ipv4>,
-    pub(super) v6: Asked<Ipv6>,
-    pub(super) elapsed: Elapsed,
-}
-
-impl BothAsked {
-    /// Removes what has waited too long by the time of the newest packet. Returns the numbers of DNS queries and of echo
-    /// requests.
-    pub(super) fn expire(&mut self) -> (u64, u64) {
-        let Self { v4, v6, elapsed } = self;
-        (
-            v4.dns.expire(*elapsed) + v6.dns.expire(*elapsed),
-            v4.echoes.expire(*elapsed) + v6.echoes.expire(*elapsed),
-        )
-    }
-
-    /// The numbers of echo requests without a reply at the end of the capture: of those that have waited, and of those
-    /// that may have had one after the end.
-    pub(super) fn echoes_left(&self) -> (u64, u64) {
-        let (v4, v6) = (self.v4.echoes.left(self.elapsed), self.v6.echoes.left(self.elapsed));
-        (v4.0 + v6.0, v4.1 + v6.1)
-    }
-
-    /// The same of DNS queries without a response.
-    pub(super) fn queries_left(&self) -> (u64, u64) {
-        let (v4, v6) = (self.v4.dns.left(self.elapsed), self.v6.dns.left(self.elapsed));
-        (v4.0 + v6.0, v4.1 + v6.1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use pping_common::{
-        arm::Arm,
-        limits::{COPY_WITHIN, DNS_TIMEOUT_SECONDS},
-    };
-
     use super::*;
+    use crate::{
+        arm::Arm,
+        dns::QueryKey,
+        limits::{COPY_WITHIN, DNS_TIMEOUT_SECONDS},
+        parse::Ipv4,
+    };
 
     const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
 
@@ -270,9 +227,9 @@ mod tests {
     /// The ring of all queries, unless a test says otherwise.
     const RING: (u32, u32) = (3, PLACES);
 
-    const NONE: Outcome = Outcome { unanswered: 0, given_up: 0 };
-    const ONE_UNANSWERED: Outcome = Outcome { unanswered: 1, given_up: 0 };
-    const ONE_GIVEN_UP: Outcome = Outcome { unanswered: 0, given_up: 1 };
+    const NONE: Others = Others { unanswered: 0, given_up: 0 };
+    const ONE_UNANSWERED: Others = Others { unanswered: 1, given_up: 0 };
+    const ONE_GIVEN_UP: Others = Others { unanswered: 0, given_up: 1 };
 
     #[test]
     fn the_oldest_of_a_ring_makes_room_and_is_counted() {

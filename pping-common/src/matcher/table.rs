@@ -4,12 +4,12 @@ use std::hash::Hash;
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::{
-    flow::{Address, Facts, Flow, FlowKey, Ipv4, Ipv6},
+
+use super::{observer::Observer, rings::Rings};
+use crate::{
+    flow::{Address, Facts, Flow, FlowKey},
     limits::SECOND,
 };
-
-use super::{report::Report, rings::Rings};
 
 /// The time that a packet may be behind the newest of its flow before the clock counts as set back, ns.
 const SETBACK: u64 = SECOND;
@@ -35,7 +35,7 @@ impl Entry {
     pub(super) fn touch(&mut self, number: u8, now: u64, second: u64) {
         if self.last_seen != second {
             // The kernel programs sweep once a second.
-            self.flow.hot.sweep_hooks(std::mem::take(&mut self.has_counted));
+            self.flow.hot.sweep_hooks(core::mem::take(&mut self.has_counted));
         }
         self.last_seen = second;
         if self.newest.saturating_sub(now) > SETBACK {
@@ -82,13 +82,13 @@ impl<A: Address + Eq + Hash> Table<A> {
         key: &FlowKey<A>,
         now: u64,
         second: u64,
-        report: &mut Report,
+        observer: &mut impl Observer,
     ) -> Option<usize> {
         let (index, _, entry) = self.flows.get_full(key)?;
         if !entry.is_expired(key.protocol, second) {
             return Some(index);
         }
-        self.remove(index, now, report);
+        self.remove(index, now, observer);
         None
     }
 
@@ -105,15 +105,19 @@ impl<A: Address + Eq + Hash> Table<A> {
 
     /// Gives a new flow a place in a ring of `places`, and evicts the oldest there if that is not proved yet and finds no other
     /// place.
-    pub(super) fn enter_ring(&mut self, key: FlowKey<A>, (ring, places): (u32, u32), report: &mut Report) {
+    pub(super) fn enter_ring(
+        &mut self,
+        key: FlowKey<A>,
+        (ring, places): (u32, u32),
+        observer: &mut impl Observer,
+    ) {
         let flows = &self.flows;
         let is_newcomer = |other: &FlowKey<A>, _| {
             *other != key && flows.get(other).is_some_and(|entry| !entry.flow.hot.is_proved(other.protocol))
         };
         if let Some(old) = self.rings.enter(ring, places, key, is_newcomer).evicted {
             self.flows.swap_remove(&old);
-            report.counters.entries_deleted[A::FAMILY as usize] += 1;
-            report.counters.evicted += 1;
+            observer.evicted::<A>();
         }
     }
 
@@ -124,11 +128,11 @@ impl<A: Address + Eq + Hash> Table<A> {
         entry: Entry,
         max_flows: usize,
         (now, second): (u64, u64),
-        report: &mut Report,
+        observer: &mut impl Observer,
     ) -> Option<()> {
         // Idle time is counted in seconds, so one sweep a second finds all.
         if self.len() >= max_flows && self.swept != second {
-            self.sweep(now, second, report);
+            self.sweep(now, second, observer);
         }
         if self.len() >= max_flows {
             return None;
@@ -138,7 +142,7 @@ impl<A: Address + Eq + Hash> Table<A> {
     }
 
     /// Removes the flows that have been idle too long.
-    pub(super) fn sweep(&mut self, now: u64, second: u64, report: &mut Report) {
+    pub(super) fn sweep(&mut self, now: u64, second: u64, observer: &mut impl Observer) {
         self.swept = second;
         // From the end, since the last flow moves to the index of one that is removed.
         for index in (0..self.flows.len()).rev() {
@@ -147,35 +151,31 @@ impl<A: Address + Eq + Hash> Table<A> {
                 .get_index(index)
                 .is_some_and(|(key, entry)| entry.is_expired(key.protocol, second));
             if is_expired {
-                self.remove(index, now, report);
+                self.remove(index, now, observer);
             }
         }
     }
 
-    fn remove(&mut self, index: usize, now: u64, report: &mut Report) {
+    fn remove(&mut self, index: usize, now: u64, observer: &mut impl Observer) {
         if let Some((key, mut entry)) = self.flows.swap_remove_index(index) {
-            report.expired(&key, &mut entry.flow, entry.newest, now);
+            observer.expired(&key, &mut entry.flow, entry.newest, now);
         }
     }
 
-    /// Adds the traffic of all flows since the last call to their series.
-    pub(super) fn fold(&mut self, report: &mut Report) {
+    /// Has all flows folded.
+    pub(super) fn fold(&mut self, observer: &mut impl Observer) {
         for (key, entry) in &mut self.flows {
-            report.fold(key, &mut entry.flow);
+            observer.fold(key, &mut entry.flow);
         }
     }
 
-    /// Removes all flows: the capture is over.
-    pub(super) fn finish(&mut self, report: &mut Report) {
+    /// Removes all flows: there are no more packets.
+    pub(super) fn finish(&mut self, observer: &mut impl Observer) {
         for (key, mut entry) in self.flows.drain(..) {
-            report.still_open(&key, &mut entry.flow, entry.newest);
+            observer.still_open(&key, &mut entry.flow, entry.newest);
         }
     }
 }
 
-/// The flows of both families.
-#[derive(Default)]
-pub(super) struct Tables {
-    pub(super) v4: Table<Ipv4>,
-    pub(super) v6: Table<Ipv6>,
-}
+// What the documentation of `Matcher` says that a flow takes.
+const _: () = assert!(size_of::<(FlowKey<crate::parse::Ipv6>, Entry)>() <= 640);

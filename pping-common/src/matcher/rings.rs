@@ -1,8 +1,8 @@
-//! The rings of [`pping_common::rings`].
+//! The rings of [`crate::rings`].
 
-use std::{array, mem};
+use std::{array, mem, vec::Vec};
 
-use pping_common::rings::{AHEAD, RINGS};
+use crate::rings::{AHEAD, RINGS};
 
 /// The rings of an address family.
 pub(super) struct Rings<K> {
