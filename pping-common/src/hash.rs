@@ -3,7 +3,7 @@
 
 use crate::layout::layout;
 
-/// The secret keys of [`TableKeys::digest`], and of what is made of a digest.
+/// The secret keys of `TableKeys::digest`, and of what is made of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct TableKeys {

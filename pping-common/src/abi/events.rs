@@ -81,7 +81,7 @@ pub struct Endpoints {
     pub destination_port: u16,
     /// The interface id.
     pub interface: u16,
-    /// [`Protocol`] as a number.
+    /// `Protocol` as a number.
     pub protocol: u8,
     /// Fills up to a multiple of 8.
     pub reserved: u8,
@@ -110,9 +110,9 @@ impl Endpoints {
 pub struct RttEvent {
     /// [`EventKind::Rtt`].
     pub kind: u8,
-    /// [`Method`] as a number.
+    /// `Method` as a number.
     pub method: u8,
-    /// [`Direction`] that matched, as a number.
+    /// `Direction` that matched, as a number.
     pub direction: u8,
     /// Differentiated services codepoint (RFC 2474) of the matching packet.
     pub dscp: u8,
@@ -180,7 +180,7 @@ pub struct FlowEvent {
     pub kind: u8,
     /// [`FlowEventKind`] as a number.
     pub event: u8,
-    /// [`Reason`] as a number.
+    /// `Reason` as a number.
     pub reason: u8,
     /// [`TriggeredBy`] as a number.
     pub triggered_by: u8,
@@ -220,7 +220,7 @@ layout!(Volume { packets, bytes, retransmissions, ce_packets, reordered, reserve
 pub struct EndEvent {
     /// [`EventKind::End`].
     pub kind: u8,
-    /// [`Reason`] as a number.
+    /// `Reason` as a number.
     pub reason: u8,
     /// Fills up to a multiple of 8.
     pub reserved: [u8; 6],

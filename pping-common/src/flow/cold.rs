@@ -47,7 +47,7 @@ pub struct Events {
     pub ce_packets: u32,
     /// The part of `ce_packets` that has been added to a series.
     pub folded_ce_packets: u32,
-    /// Where the latest segment ended that lies outside the window: see [`super::window`].
+    /// Where the latest segment ended that lies outside the window: see `super::window`.
     pub outside_end: u32,
 }
 

@@ -20,15 +20,21 @@ pub(crate) mod tcp_handshake;
 pub(crate) mod tcp_seq;
 pub(crate) mod tcp_ts;
 
-pub use leg::Leg;
 pub(crate) use leg::LegState;
-pub use pending::{Pending, PendingEntry, PendingIdentifiers, PendingRange, any_pending};
-pub use plan::{Effect, MatchPlan, Pass};
-pub use quic::{Spin, SpinTrust};
-pub use rules::{RttBasis, RttSummary, Rules};
-pub use sample::{Measured, Sample};
+pub use rules::{RttBasis, Rules};
+pub use sample::Sample;
 pub(crate) use steps::{record, take_sample, void};
-pub use tcp_seq::{Progress, TimestampOption};
-pub use tcp_ts::{TsvalState, is_newer, missed};
+#[doc(hidden)]
+pub use {
+    leg::Leg,
+    pending::{Pending, PendingEntry, PendingIdentifiers, PendingRange, any_pending},
+    plan::{Effect, MatchPlan, Pass},
+    quic::{Spin, SpinTrust},
+    rules::RttSummary,
+    sample::Measured,
+    tcp_seq::{Progress, TimestampOption},
+    tcp_ts::{TsvalState, is_newer, missed},
+};
 
+#[doc(inline)]
 pub use crate::method::{Method, Methods};

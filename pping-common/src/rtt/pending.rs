@@ -49,7 +49,7 @@ pub struct Pending {
 layout!(Pending { identifiers, times });
 
 /// The pending timestamps of both directions of a flow, by their endpoints. A flow of echoes uses both differently: see
-/// [`super::icmp_echo`].
+/// `super::icmp_echo`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PendingEntry {
