@@ -12,10 +12,10 @@ use super::{
 use crate::{
     arm::Arm,
     dns::QueryKey,
-    flow::{Address, Facts, FlowKey},
+    flow::{Address, Endpoint, Facts, Flow, FlowKey},
     parse::{Direction, Family, Frame, IpAddress, Ipv4, Ipv6, Kind, Scope, Untracked, Vlan},
     rings,
-    rtt::{Effect, Method, Sample},
+    rtt::{Effect, Method, Progress, Sample},
 };
 
 /// The flows and the pending DNS queries of both families. Each call gives the time, and tells an [`Observer`] what happens.
@@ -213,8 +213,7 @@ impl<O: Observer> Parsed<'_, O> {
             self.observer.fold(&key, flow);
         }
         if flow.effect(from, transport, noted.progress, rules) != Effect::Nothing {
-            let outcome = flow.step(from, transport, noted.progress, now, rules);
-            self.observer.stepped::<A>(&outcome, (flow, from), self.frame, self.metadata);
+            self.step::<A>(flow, from, noted.progress);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
         match transport.begins_flow(rules.methods) {
@@ -222,6 +221,14 @@ impl<O: Observer> Parsed<'_, O> {
             _ if is_without_method => Err(Untracked::UnusableTimestamp),
             _ => Ok(()),
         }
+    }
+
+    /// Handles the rare packet that may match, record, open or close.
+    #[inline(never)]
+    fn step<A: Address>(&mut self, flow: &mut Flow, from: Endpoint, progress: Progress) {
+        let (frame, rules) = (self.frame, &self.settings.rules);
+        let outcome = flow.step(from, &frame.transport, progress, self.metadata.now, rules);
+        self.observer.stepped::<A>(&outcome, (flow, from), frame, self.metadata);
     }
 
     /// Inserts a flow, if it is not excluded, a flow can begin with this packet and there is room.

@@ -260,6 +260,7 @@ impl Observer for Report {
     }
 
     /// Reports what a packet matched, opened and closed.
+    #[inline]
     fn stepped<A: Address>(
         &mut self,
         outcome: &Outcome,
@@ -272,7 +273,7 @@ impl Observer for Report {
         self.opened(&outcome.changes, endpoints);
         let is_to_this_host = outcome.measured.to_this_host || outcome.second.to_this_host;
         self.counters.to_this_host += u64::from(is_to_this_host);
-        for measured in [outcome.measured, outcome.second] {
+        for measured in [&outcome.measured, &outcome.second] {
             let counters = &mut self.counters;
             counters.pending_full += u64::from(measured.pending_full);
             counters.gave_way += u64::from(measured.gave_way);

@@ -70,7 +70,7 @@ impl Settings {
     }
 
     /// The part for the matcher.
-    pub(super) fn matcher(&self) -> matcher::Settings {
+    pub(super) fn into_matcher(self) -> matcher::Settings {
         let Self {
             rules,
             has_two_arms,
@@ -81,7 +81,7 @@ impl Settings {
             ring_keys,
             decap,
             ..
-        } = *self;
+        } = self;
         matcher::Settings {
             rules,
             dns_ports,

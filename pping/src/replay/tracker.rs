@@ -42,7 +42,7 @@ impl Tracker {
     pub fn new(settings: Settings) -> Self {
         Self {
             report: Report::new(&settings),
-            flows: Flows::new(settings.matcher()),
+            flows: Flows::new(settings.into_matcher()),
             echoes_v4: Queries::default(),
             echoes_v6: Queries::default(),
             survey: Survey::default(),
