@@ -14,10 +14,10 @@ pub trait Bytes {
         value % N
     }
 
-    /// Launders a value: keeps it in memory, but makes the BPF verifier forget what it knows of it. The verifier then
+    /// Puts a barrier before a value: keeps it in memory, but makes the BPF verifier forget what it knows of it. The verifier then
     /// follows the code after it once, and not once per known value.
     #[inline(always)]
-    fn launder<T>(_value: &mut T) {}
+    fn barrier_var<T>(_value: &mut T) {}
 
     /// The length of the whole frame, including bytes that cannot be read here.
     fn frame_len(&self) -> usize;

@@ -11,8 +11,8 @@ use pping_common::{
 };
 
 use crate::{
+    barrier::barrier_var,
     bins, config,
-    launder::launder,
     maps::{self, Target},
     shared::prelude::*,
     sync,
@@ -61,7 +61,7 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option
     }
     if index.is_none() {
         target.key.group = GroupKey::OTHER;
-        launder(target);
+        barrier_var(target);
         index = maps::series_index(&target.key, secret);
     }
     let index = index?;
@@ -104,7 +104,7 @@ fn add_sample(
 ) {
     target.bin = hist::bin(value) as u32;
     target.hosts = hosts;
-    launder(target);
+    barrier_var(target);
     let Some(block) = bins::block(series, phase, target) else {
         counters.at(field!(Counters, unaggregated)).add(1);
         return;
@@ -200,7 +200,7 @@ fn find(
     target: &mut Target,
 ) -> Option<Shared<Series>> {
     target.index = find_series(control, selector, counters, target)?;
-    launder(target);
+    barrier_var(target);
     maps::series(target.index)
 }
 
@@ -228,7 +228,7 @@ fn find_series(
         }
         counters.at(field!(Counters, groups_refused)).add(1);
         target.key.group = GroupKey::OTHER;
-        launder(target);
+        barrier_var(target);
         if let Some(index) = maps::series_index(&target.key, secret) {
             return Some(index);
         }
@@ -243,7 +243,7 @@ fn find_series(
 fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut Target) {
     let generation = control.at(field!(Control, generation)).read();
     selector.write_key(&mut target.key, config::grouping(), |address| maps::label(generation, address));
-    launder(target);
+    barrier_var(target);
 }
 
 /// Whether a group has series of its own. Inserts the group if there is room.

@@ -6,7 +6,7 @@ use pping_common::{
 };
 
 use crate::{
-    launder::launder,
+    barrier::barrier_var,
     maps::{self, Target},
     shared::prelude::*,
     sync,
@@ -20,10 +20,10 @@ pub(crate) fn block(series: Shared<Series>, phase: u32, target: &mut Target) -> 
     let tag = BinTag::new(target.index, number, phase);
     let chain = series.at(field!(Series, chains)).element(phase as usize).element(number as usize);
     target.block = find(chain, tag);
-    launder(target);
+    barrier_var(target);
     if target.block == 0 {
         target.block = take(chain, tag, phase)?;
-        launder(target);
+        barrier_var(target);
     }
     maps::bin_block(target.block.wrapping_sub(1))
 }

@@ -10,8 +10,8 @@ use aya_ebpf::{
 use pping_common::bytes::Bytes;
 
 use crate::{
+    barrier::{self, barrier_index, barrier_ptr},
     bounds::within,
-    launder::{self, launder_index, launder_ptr},
 };
 
 /// The linear part of a packet, read in place. For each packet pointer the verifier remembers how many bytes were
@@ -57,8 +57,8 @@ impl Bytes for Linear {
     #[inline(always)]
     fn read<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         let at = self.start + offset;
-        // Without `launder_index` the compiler does arithmetic on the packet's end pointer, which the verifier rejects.
-        if launder_index(at + N) > self.end {
+        // Without `barrier_index` the compiler does arithmetic on the packet's end pointer, which the verifier rejects.
+        if barrier_index(at + N) > self.end {
             return None;
         }
         // SAFETY: `at` to `at + N` lies within the packet; the verifier makes sure of that comparison.
@@ -71,8 +71,8 @@ impl Bytes for Linear {
     }
 
     #[inline(always)]
-    fn launder<T>(value: &mut T) {
-        launder::launder(value);
+    fn barrier_var<T>(value: &mut T) {
+        barrier::barrier_var(value);
     }
 
     #[inline(always)]
@@ -141,7 +141,7 @@ impl Scattered<'_> {
     #[inline(always)]
     fn linear(&self) -> Linear {
         // SAFETY: the context of the program.
-        unsafe { Linear::of_sk_buff(launder_ptr(self.0.skb.skb)) }
+        unsafe { Linear::of_sk_buff(barrier_ptr(self.0.skb.skb)) }
     }
 }
 
@@ -170,8 +170,8 @@ impl Bytes for Scattered<'_> {
     }
 
     #[inline(always)]
-    fn launder<T>(value: &mut T) {
-        launder::launder(value);
+    fn barrier_var<T>(value: &mut T) {
+        barrier::barrier_var(value);
     }
 
     #[inline(always)]

@@ -11,7 +11,7 @@ use pping_common::{
     rtt::Rules,
 };
 
-use crate::launder::launder_ptr;
+use crate::barrier::barrier_ptr;
 
 #[unsafe(no_mangle)]
 static RULES: Global<Rules> = Global::new(Rules::UNLIMITED);
@@ -44,9 +44,9 @@ pub(crate) fn scope() -> &'static Scope {
 /// no longer a constant.
 #[inline(always)]
 fn in_place<T>(global: &'static Global<T>) -> &'static T {
-    // SAFETY: a `Global` is its value and nothing else, and changes only before the programs are loaded. Laundering
+    // SAFETY: a `Global` is its value and nothing else, and changes only before the programs are loaded. A barrier
     // keeps the compiler from using the initial value.
-    unsafe { &*launder_ptr((&raw const *global).cast()) }
+    unsafe { &*barrier_ptr((&raw const *global).cast()) }
 }
 
 #[unsafe(no_mangle)]

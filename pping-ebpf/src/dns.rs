@@ -13,9 +13,10 @@ use pping_common::{
 };
 
 use crate::{
-    aggregate, config,
+    aggregate,
+    barrier::barrier_var,
+    config,
     emit::{self, Context},
-    launder::launder,
     maps::{self, Flows, Newcomers, Scratch},
     rings::SourceRing,
     shared::prelude::*,
@@ -77,11 +78,11 @@ fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch
         return;
     };
     scratch.place = place;
-    launder(scratch);
+    barrier_var(scratch);
     if !make_room(ring, key, scratch) {
         given_up.count(1);
     }
-    launder(scratch);
+    barrier_var(scratch);
     let pending = PendingQuery::sent(now, scratch.place);
     if A::queries().insert(key, &pending, u64::from(BPF_NOEXIST)).is_ok() {
         return;
@@ -108,7 +109,7 @@ fn make_room<A: Flows>(ring: SourceRing, key: &QueryKey<A>, scratch: &mut Scratc
     scratch.ahead = ring.ahead_of(scratch.place, |place| {
         A::query_key(place).is_some_and(|other| pending_at::<A>(&other.load(), place).is_none())
     });
-    launder(scratch);
+    barrier_var(scratch);
     if scratch.ahead != 0
         && let Some(place) = ring.take_ahead(scratch.ahead)
         && let Some(free) = A::query_key(place)
@@ -169,11 +170,11 @@ fn report<A: Flows>(
     samples.element(Method::Dns as usize).count(1);
     scratch.measured.sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
     scratch.state = FlowState::without_flow(rtt);
-    launder(scratch);
+    barrier_var(scratch);
     let selector =
         SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.frame, true);
     aggregate::sample_without_flow(&selector, counters, &mut scratch.target, rtt);
-    launder(scratch);
+    barrier_var(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.target.index);

@@ -14,8 +14,8 @@ use pping_common::{
 };
 
 use crate::{
+    barrier::{barrier_ptr, barrier_var},
     config,
-    launder::{launder, launder_ptr},
     maps::{self, Copies, Flows, SweepScratch},
     numbers,
     shared::prelude::*,
@@ -51,7 +51,7 @@ impl<A: Flows> FlowRef<A> {
     /// Whether the flow has this key. A key that another CPU is writing is either not this one yet, or will be in a moment.
     #[inline(always)]
     pub(crate) fn has_key(self, key: &FlowKey<A>) -> bool {
-        let written = self.entry.at(field!(HotEntry<A>, key)).laundered();
+        let written = self.entry.at(field!(HotEntry<A>, key)).behind_barrier();
         key.is_in(|word| written.word(word))
     }
 
@@ -476,7 +476,7 @@ impl<A: Flows> FlowGuard<A> {
     /// The flow as a packet with the lock sees it.
     #[inline(always)]
     pub(crate) fn view<'a>(&'a mut self, copies: &'a mut Copies) -> LockedFlow<'a, PoolEntry<A>> {
-        let locked = launder_ptr(self.cold.at(field!(Cold, locked)).as_ptr()).cast_mut();
+        let locked = barrier_ptr(self.cold.at(field!(Cold, locked)).as_ptr()).cast_mut();
         // SAFETY: a map value, valid for the program's run. It changes only under the lock, which is held as long as
         // this is borrowed. Others only read words of it.
         let locked = unsafe { &mut *locked };
@@ -487,7 +487,7 @@ impl<A: Flows> FlowGuard<A> {
     /// The state of the flow for the event of a sample that times what `timed` sent.
     #[inline(always)]
     pub(crate) fn state(&self, timed: Endpoint) -> FlowState {
-        let locked = launder_ptr(self.cold.at(field!(Cold, locked)).as_ptr());
+        let locked = barrier_ptr(self.cold.at(field!(Cold, locked)).as_ptr());
         // SAFETY: as in `view`.
         let rtts = unsafe { &*locked }.rtts(timed);
         FlowState::of(rtts, self.flow.sent(self.cold, timed), self.flow.sent(self.cold, timed.other()))
@@ -516,7 +516,7 @@ impl<A: Flows> FlowGuard<A> {
     pub(crate) fn reclaim_pending(&mut self, now: u64, scratch: &mut SweepScratch) {
         self.flow.hot().load_to(&mut scratch.hot);
         self.cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
-        launder(scratch);
+        barrier_var(scratch);
         let recorded_at = FlowRef::<A>::recorded_at(scratch.locked.pending);
         if flow::is_pending_idle(&scratch.hot, &scratch.locked, recorded_at, config::rules(), now) {
             self.release_pending();

@@ -18,6 +18,7 @@
 #![feature(asm_experimental_arch, core_intrinsics)]
 
 mod aggregate;
+mod barrier;
 mod bins;
 mod bounds;
 mod bytes;
@@ -28,7 +29,6 @@ mod dns;
 mod emit;
 mod fast_path;
 mod flow;
-mod launder;
 mod lease;
 mod maps;
 mod numbers;

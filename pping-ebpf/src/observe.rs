@@ -9,9 +9,9 @@ use pping_common::{
 };
 
 use crate::{
+    barrier::barrier_var,
     config, cost, count, dns,
     fast_path::{self, Handled},
-    launder::launder,
     lease,
     maps::{self, Flows, Scratch},
     packet_context::PacketContext,
@@ -73,7 +73,7 @@ pub fn slow(context: &impl PacketContext) {
     let vlan = scratch.frame.vlan;
     let link = Interface::link_type_of(scratch.link_type);
     scratch.parsed = parse(&context.bytes(), link, vlan, &mut scratch.frame);
-    launder(scratch);
+    barrier_var(scratch);
     let direction = context.direction(scratch.direction);
     let (program, interface_id) = (context.program(direction), scratch.interface_id);
     if let Some(family) = count(program, direction, context.linear().frame_len(), scratch) {
@@ -152,19 +152,19 @@ fn call_step(context: &impl PacketContext, family: Family, interface_id: u16) {
 #[inline(always)]
 pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame) -> Result<(), Untracked> {
     frame.parse_link(packet, link, vlan)?;
-    launder(frame);
+    barrier_var(frame);
     frame.parse_network(packet)?;
-    launder(frame);
+    barrier_var(frame);
     let decap = config::decap();
     if frame.enter_tunnel(packet, decap)? {
-        launder(frame);
+        barrier_var(frame);
         frame.parse_network(packet)?;
-        launder(frame);
+        barrier_var(frame);
         frame.reject_nested_tunnel(packet, decap)?;
     }
-    launder(frame);
+    barrier_var(frame);
     let parsed = frame.parse_transport(packet, config::scope());
-    launder(frame);
+    barrier_var(frame);
     parsed
 }
 
@@ -174,7 +174,7 @@ fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut
     let interface_id = scratch.interface_id;
     let counters = maps::counters(interface_id)?;
     count::packet(counters, program, direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
-    launder(scratch);
+    barrier_var(scratch);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.parsed, scratch.frame.family) {
         (Ok(()), Family::V4) if is_dns => {

@@ -12,9 +12,9 @@ use pping_common::{
 };
 
 use crate::{
+    barrier::barrier_ptr,
     bounds::within,
     bytes::{Linear, Scattered},
-    launder::launder_ptr,
 };
 
 /// The stages at tc, by [`Stage`]. XDP has its own array, because an array holds programs of one type only.
@@ -59,7 +59,7 @@ impl PacketContext for XdpContext {
     #[inline(always)]
     fn linear(&self) -> Linear {
         // SAFETY: the context of the program.
-        unsafe { Linear::of_md(launder_ptr(self.ctx)) }
+        unsafe { Linear::of_md(barrier_ptr(self.ctx)) }
     }
 
     #[inline(always)]
@@ -99,7 +99,7 @@ impl PacketContext for TcContext {
     #[inline(always)]
     fn linear(&self) -> Linear {
         // SAFETY: the context of the program.
-        unsafe { Linear::of_sk_buff(launder_ptr(self.skb.skb)) }
+        unsafe { Linear::of_sk_buff(barrier_ptr(self.skb.skb)) }
     }
 
     #[inline(always)]

@@ -6,31 +6,31 @@ use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
 use pping_common::shared;
 
 use crate::{
+    barrier::{barrier_index, barrier_ptr},
     bounds::within,
-    launder::{launder_index, launder_ptr},
 };
 
 /// What all files that use shared memory need.
 pub(crate) mod prelude {
     pub(crate) use pping_common::field;
 
-    pub(crate) use super::{Add as _, Count as _, Laundered as _, Shared, SharedArray as _, SharedMap as _};
+    pub(crate) use super::{Add as _, Barrier as _, Count as _, Shared, SharedArray as _, SharedMap as _};
 }
 
 /// A value of a map, or a part of one. Values stay valid for the program's run.
 pub(crate) type Shared<T> = shared::Shared<'static, T>;
 
-/// Memory whose pointer can be laundered.
-pub(crate) trait Laundered {
-    /// Returns the same value with its pointer laundered.
-    fn laundered(self) -> Self;
+/// Memory of which the verifier and the compiler can be made to forget the pointer.
+pub(crate) trait Barrier {
+    /// Returns the same memory, by a pointer of which nothing is known.
+    fn behind_barrier(self) -> Self;
 }
 
-impl<T> Laundered for Shared<T> {
+impl<T> Barrier for Shared<T> {
     #[inline(always)]
-    fn laundered(self) -> Self {
+    fn behind_barrier(self) -> Self {
         // SAFETY: the same pointer.
-        unsafe { Self::new(launder_ptr(self.as_ptr()).cast_mut()) }
+        unsafe { Self::new(barrier_ptr(self.as_ptr()).cast_mut()) }
     }
 }
 
@@ -59,7 +59,7 @@ impl<T, const N: usize> SharedArray for Shared<[T; N]> {
 
     #[inline(always)]
     fn get(self, index: usize) -> Option<Shared<T>> {
-        let index = launder_index(index);
+        let index = barrier_index(index);
         // SAFETY: inside the array, which the verifier sees by this comparison.
         (index < N).then(|| unsafe { Shared::new(self.as_ptr().cast::<T>().add(index)) })
     }

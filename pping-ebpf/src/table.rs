@@ -6,8 +6,8 @@ use pping_common::{
 };
 
 use crate::{
+    barrier::{barrier_index, barrier_var},
     flow::FlowRef,
-    launder::{launder, launder_index},
     maps::{self, Flows, Occupant},
     numbers,
     shared::prelude::*,
@@ -43,7 +43,7 @@ fn lookup_in<A: Flows>(
     let bucket = A::bucket(number)?;
     *slot = Slot::new(number, table::find_way(tags(bucket), tag)?);
     // So the verifier follows what comes next once, not once per slot.
-    launder(slot);
+    barrier_var(slot);
     let entry = bucket.at(field!(Bucket, entries)).get(slot.way())?.read();
     *occupant = Occupant { tag, entry };
     FlowRef::new(occupant.entry).filter(|flow| flow.has_key(key))
@@ -112,7 +112,7 @@ pub(crate) fn insert<A: Flows>(
     let (first_has, second_has) = (has_tag(first), has_tag(second));
     let is_emptier = table::occupied(tags(second)) < table::occupied(tags(first));
     // As a number: the compiler would keep half of a pointer for it, which the verifier refuses.
-    let is_second = launder_index(usize::from(!second_has && (first_has || is_emptier))) != 0;
+    let is_second = barrier_index(usize::from(!second_has && (first_has || is_emptier))) != 0;
     let made = if let Some(flow) = lookup(key, candidates, slot, occupant) {
         Inserted::Existing(flow)
     } else if first_has && second_has {
@@ -154,8 +154,8 @@ fn fill<A: Flows>(
         return Inserted::Contended;
     };
     occupant.entry = free;
-    launder(occupant);
-    launder(slot);
+    barrier_var(occupant);
+    barrier_var(slot);
     let way = slot.way();
     let (Some(flow), Some(seen_at), Some(entry_at), Some(tag_at)) = (
         FlowRef::<A>::new(occupant.entry),
@@ -191,7 +191,7 @@ pub(crate) fn touch<A: Flows>(slot: Slot, sweep: u32) {
 #[inline(always)]
 pub(crate) fn peek<A: Flows>(slot: Slot) -> Option<(Occupant, u16)> {
     let bucket = A::bucket(slot.bucket())?;
-    let way = launder_index(slot.way());
+    let way = barrier_index(slot.way());
     if way >= WAYS {
         return None;
     }

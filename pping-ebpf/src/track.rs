@@ -11,11 +11,11 @@ use pping_common::{
 
 use crate::{
     aggregate,
+    barrier::barrier_var,
     bounds::within,
     config, count,
     emit::{self, Context},
     flow::{self, DirectionCounter, FlowGuard, FlowRef},
-    launder::launder,
     maps::{self, Flows, Newcomers, Occupant, RecentFlow, Scratch},
     residence::forwarding,
     rings::SourceRing,
@@ -43,15 +43,15 @@ pub(crate) fn track<A: Flows>(
             None => return Ok(None),
         },
     };
-    launder(scratch);
+    barrier_var(scratch);
     table::touch::<A>(scratch.slot, scratch.sweep);
     (scratch.glance, scratch.progress) =
         count(flow, from, direction, &scratch.frame, counters, scratch.has_two_arms);
-    launder(scratch);
+    barrier_var(scratch);
     count_unusable(&scratch.glance, from, &scratch.frame.transport, scratch.progress, counters);
-    launder(scratch);
+    barrier_var(scratch);
     scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
-    launder(scratch);
+    barrier_var(scratch);
     // What changes nothing has no effect, except that a first copy is noted.
     if let Some(reason) = scratch.progress.untracked()
         && scratch.effect == Effect::Nothing
@@ -100,7 +100,7 @@ fn insert_flow<A: Flows>(
     counters.at(field!(Counters, entries_made)).element(A::FAMILY as usize).count(1);
     let mut facts =
         Facts::of_ends(maps::is_local(key.low.to_address()), maps::is_local(key.high.to_address()));
-    launder(&mut facts);
+    barrier_var(&mut facts);
     if let Some(cold) = flow.cold() {
         cold.at(field!(Cold, locked.facts)).write(facts);
     }
@@ -120,21 +120,21 @@ fn enter_ring<A: Flows>(counters: Shared<Counters>, new: RecentFlow, scratch: &m
         if let Some(recent) = A::recent(place) {
             scratch.recent = RecentFlow(sync::exchange(recent, new.0));
         }
-        launder(scratch);
+        barrier_var(scratch);
         scratch.ahead = 0;
         if newcomer::<A>(scratch.recent, new).is_some() {
             scratch.ahead = ring.ahead_of(place, |place| {
                 A::recent(place).is_some_and(|recent| newcomer::<A>(RecentFlow(recent.read()), new).is_none())
             });
         }
-        launder(scratch);
+        barrier_var(scratch);
         if scratch.ahead != 0
             && let Some(free) = ring.take_ahead(scratch.ahead).and_then(A::recent)
         {
             scratch.recent = RecentFlow(sync::exchange(free, scratch.recent.0));
         }
     }
-    launder(scratch);
+    barrier_var(scratch);
     let old = scratch.recent;
     let is_in_ring = place.is_some();
     let unproved = if is_in_ring { newcomer::<A>(old, new) } else { occupant::<A>(old) };
@@ -294,40 +294,40 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     }
     // Reloaded for each use: with the value in a register, the verifier would check all that follows once for each value.
     scratch.is_udp = u32::from(scratch.frame.transport.number() == Datagram::NUMBER);
-    launder(scratch);
+    barrier_var(scratch);
     guard.copy_to(&mut scratch.copies, scratch.is_udp != 0);
-    launder(scratch);
+    barrier_var(scratch);
     // The clock is read after `copy_to` cleared `contended`. A packet that is missed from here on sets it again, and
     // the next CPU with the lock invalidates what this one records.
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     scratch.now = now;
     scratch.outside_end = flow.outside_end(from.other());
-    launder(scratch);
+    barrier_var(scratch);
     guard.view(&mut scratch.copies).confirm(from, &scratch.frame.transport, scratch.outside_end);
-    launder(scratch);
+    barrier_var(scratch);
     guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
-    launder(scratch);
+    barrier_var(scratch);
     let (transport, progress) = (&scratch.frame.transport, &mut scratch.progress);
     guard.view(&mut scratch.copies).settle(from, transport, progress, now);
-    launder(scratch);
+    barrier_var(scratch);
     if scratch.progress != Progress::Refused {
         let transport = &scratch.frame.transport;
         scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, transport, scratch.now);
-        launder(scratch);
+        barrier_var(scratch);
         measure(&mut guard, from, Pass::First, counters, scratch);
         if config::rules().methods.has_both() {
             measure(&mut guard, from, Pass::Second, counters, scratch);
         }
     }
-    launder(scratch);
+    barrier_var(scratch);
     guard.copy_from(&scratch.copies, scratch.is_udp != 0);
-    launder(scratch);
+    barrier_var(scratch);
     // The flow's state for the event, copied before another CPU can change it.
     scratch.state = guard.state(from.other());
     // Emitting takes longer than all the rest, so the lock is released first.
     drop(guard);
-    launder(scratch);
+    barrier_var(scratch);
     if scratch.progress == Progress::Refused {
         count::untracked(counters, Untracked::OutOfWindow);
         return false;
@@ -376,12 +376,12 @@ pub(crate) fn report<A: Flows>(
         opened.count(u64::from(scratch.changes.opened_first));
         let context = Context { direction, interface_id, frame: &scratch.frame };
         emit::opening::<A>(&context, counters, &scratch.changes);
-        launder(scratch);
+        barrier_var(scratch);
     }
     report_sample::<A>(direction, interface_id, counters, scratch);
     if config::rules().methods.has_both() {
         scratch.measured = scratch.measured_second;
-        launder(scratch);
+        barrier_var(scratch);
         report_sample::<A>(direction, interface_id, counters, scratch);
     }
     if scratch.changes.closed_forward || scratch.changes.closed_reverse {
@@ -391,7 +391,7 @@ pub(crate) fn report<A: Flows>(
         emit::closing::<A>(&context, counters, &scratch.changes, scratch.now);
     }
     if config::has_residence() {
-        launder(scratch);
+        barrier_var(scratch);
         let is_recorded = scratch.plan.records();
         forwarding::pass(direction, interface_id, &scratch.frame.transport, scratch.now, is_recorded);
     }
@@ -421,7 +421,7 @@ fn measure<A: Flows>(
         let transport = &scratch.frame.transport;
         guard.view(&mut scratch.copies).note_segment(from, transport, scratch.progress, scratch.now, rules);
     }
-    launder(scratch);
+    barrier_var(scratch);
     let transport = &scratch.frame.transport;
     guard.view(&mut scratch.copies).plan(
         from,
@@ -432,20 +432,20 @@ fn measure<A: Flows>(
         pass,
         &mut scratch.plan,
     );
-    launder(scratch);
+    barrier_var(scratch);
     if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
         guard.view(&mut scratch.copies).free_answered_echo(from, &mut scratch.plan);
-        launder(scratch);
+        barrier_var(scratch);
         guard.view(&mut scratch.copies).limit_echo(from, scratch.now, rules, &mut scratch.plan);
-        launder(scratch);
+        barrier_var(scratch);
     }
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
     guard.view(&mut scratch.copies).find(from, scratch.now, rules, pass, &mut scratch.plan, measured);
-    launder(scratch);
+    barrier_var(scratch);
     if scratch.plan.records() && !guard.ensure_pending() {
         counters.at(field!(Counters, no_pending)).count(1);
     }
-    launder(scratch);
+    barrier_var(scratch);
     if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
         guard.view(&mut scratch.copies).free_repeated_echo(
             scratch.now,
@@ -453,9 +453,9 @@ fn measure<A: Flows>(
             &mut scratch.plan,
             &mut scratch.measured,
         );
-        launder(scratch);
+        barrier_var(scratch);
         guard.view(&mut scratch.copies).push_echo(scratch.now, &mut scratch.plan, &mut scratch.measured);
-        launder(scratch);
+        barrier_var(scratch);
         guard.view(&mut scratch.copies).keep_echo(
             from,
             scratch.now,
@@ -463,16 +463,16 @@ fn measure<A: Flows>(
             &scratch.plan,
             &mut scratch.measured,
         );
-        launder(scratch);
+        barrier_var(scratch);
         guard.view(&mut scratch.copies).note_pending_echoes();
-        launder(scratch);
+        barrier_var(scratch);
         return;
     }
     guard.view(&mut scratch.copies).void(from, scratch.now, rules, pass, &mut scratch.plan);
-    launder(scratch);
+    barrier_var(scratch);
     let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
     guard.view(&mut scratch.copies).record(from, scratch.now, rules, pass, &scratch.plan, measured);
-    launder(scratch);
+    barrier_var(scratch);
 }
 
 /// If there is a sample, counts it, adds it to its series and emits it.
@@ -491,11 +491,11 @@ fn report_sample<A: Flows>(
     let method = scratch.measured.sample.method as usize;
     counters.at(field!(Counters, samples)).element(direction as usize).element(method).count(1);
     aggregate(direction, interface_id, counters, scratch, flow, from);
-    launder(scratch);
+    barrier_var(scratch);
     let context = Context { direction, interface_id, frame: &scratch.frame };
     let sample = &scratch.measured.sample;
     emit::rtt::<A>(&context, counters, sample, &scratch.state, scratch.now, scratch.target.index);
-    launder(scratch);
+    barrier_var(scratch);
 }
 
 /// Adds the sample to the series of what the other endpoint sends: the packet of `from` echoes that.

@@ -194,8 +194,8 @@ fn parse_options<O: Bytes + ?Sized>(
         macro_rules! steps {
             ($($step:literal)*) => {$(
                 let _ = $step;
-                // Laundered, so that the verifier does not follow each path to this point separately.
-                O::launder(segment);
+                // A barrier, so that the verifier does not follow each path to this point separately.
+                O::barrier_var(segment);
                 if !segment.options.step::<O>() {
                     break 'walk;
                 }
@@ -203,7 +203,7 @@ fn parse_options<O: Bytes + ?Sized>(
         }
         steps!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21);
     }
-    O::launder(segment);
+    O::barrier_var(segment);
     let options = &segment.options;
     segment.has_sack = options.has_long[CLASS_SACK] != 0;
     segment.window_scale = options.window_scale::<O>();

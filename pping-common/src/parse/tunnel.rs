@@ -101,7 +101,7 @@ pub(super) fn enter<O: Bytes + ?Sized>(
     };
     // Behind this the verifier knows nothing of the tunnel, and follows the rest once.
     frame.set_next_header_below_ip(ethertype, inside);
-    O::launder(frame);
+    O::barrier_var(frame);
     let (ethertype, offset) = frame.next_header_below_ip::<O>();
     if ethertype == OF_VERSION {
         frame.set_network_header_by_version(bytes, offset)?;

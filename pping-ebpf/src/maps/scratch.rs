@@ -20,7 +20,7 @@ use crate::shared::prelude::*;
 static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 
 /// The packet that a CPU is busy with. Each stage leaves it here for the next. It is in a map for the verifier's sake,
-/// too: see [`mod@crate::launder`].
+/// too: see [`mod@crate::barrier`].
 pub(crate) struct Scratch {
     /// Whether it comes in or goes out.
     pub(crate) direction: Direction,

@@ -24,9 +24,10 @@ use self::{
     walk::{CONTINUE, END, Visit, walk},
 };
 use crate::{
-    aggregate, config,
+    aggregate,
+    barrier::barrier_var,
+    config,
     flow::{self, FlowRef},
-    launder::launder,
     lease,
     maps::{self, DUE, Flows, Occupant, Sweep},
     shared::prelude::*,
@@ -217,7 +218,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     let Some(bucket) = table::lock::<A>(slot, occupant) else { return CONTINUE };
     flow.hot().load_to(&mut scratch.hot);
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
-    launder(scratch);
+    barrier_var(scratch);
     let mut last_packet = 0;
     if config::emit().has(Emit::ENDS) {
         let has_segments = key.protocol == Segment::NUMBER;
@@ -230,7 +231,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         let known = last_known(&scratch.hot, &scratch.locked, key.protocol, recorded_at);
         let idle = u64::from(idle * SWEEP_INTERVAL_SECONDS) * SECOND;
         last_packet = sweep.at(field!(Sweep, now)).read().saturating_sub(idle).max(known);
-        launder(scratch);
+        barrier_var(scratch);
     }
     let ending = Ending {
         key,
@@ -324,11 +325,11 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     let has_segments = key.protocol == Segment::NUMBER;
     scratch.low = flow.fold(cold, Endpoint::Low, has_segments);
     scratch.high = flow.fold(cold, Endpoint::High, has_segments);
-    launder(scratch);
+    barrier_var(scratch);
     // What was sent before an endpoint moves to another hook counts where it passed.
     flow.hot().load_to(&mut scratch.hot);
     flow.sweep_hooks([scratch.low.packets != 0, scratch.high.packets != 0]);
-    launder(scratch);
+    barrier_var(scratch);
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;
     }
@@ -360,7 +361,7 @@ fn add_up_direction<A: Flows>(
         return 0;
     };
     scratch.selector = selector;
-    launder(scratch);
+    barrier_var(scratch);
     let traffic = match timed {
         Endpoint::Low => (&scratch.low, &scratch.high),
         Endpoint::High => (&scratch.high, &scratch.low),

@@ -18,7 +18,7 @@ use crate::environment;
 const SOURCES: [&str; 3] = ["pping-common/src", "pping-ebpf/src", "pping/src"];
 
 /// Functions that return a pointer as it came, and do not look behind it.
-const MOVING: &str = "pping-ebpf/src/launder.rs";
+const MOVING: &str = "pping-ebpf/src/barrier.rs";
 
 /// Fails if there is such a function.
 pub(super) fn check() -> Result<()> {

@@ -76,7 +76,7 @@ pub(crate) fn follow<O: Bytes + ?Sized>(
 /// Returns the ethertype and offset of the next header.
 #[inline(always)]
 fn next<O: Bytes + ?Sized>(frame: &mut Frame) -> (u16, usize) {
-    O::launder(frame);
+    O::barrier_var(frame);
     let (ethertype, offset) = frame.next_header_below_ip::<O>();
     (ethertype as u16, offset)
 }

@@ -2,14 +2,15 @@
 //!
 //! The verifier follows every path through a program. Where paths meet, it checks what follows once for each state that
 //! differs. A value in a register carries all that the verifier found out about it; a value that is read back from a
-//! map carries nothing. So a program writes what it found to [`crate::maps::Scratch`] and launders that, and the
-//! verifier checks what follows once instead of once per path. See docs/lab/kernels.md, what the verifier needs.
+//! map carries nothing. So a program writes what it found to [`crate::maps::Scratch`] and puts a barrier there
+//! ([`barrier_var`], as libbpf calls its macro). Then the verifier checks what follows once instead of once per path. See
+//! docs/lab/kernels.md, what the verifier needs.
 
 use core::arch::asm;
 
 /// Makes the compiler read a value from memory again instead of using what it kept in registers.
 #[inline(always)]
-pub(crate) fn launder<T>(value: &mut T) {
+pub(crate) fn barrier_var<T>(value: &mut T) {
     // SAFETY: moves a register to itself; to the compiler, this might change the value. (An empty block would give the
     // next instruction two source lines, which the kernel rejects.)
     unsafe { asm!("{0} = {0}", inout(reg) &raw mut *value => _, options(nostack)) };
@@ -18,7 +19,7 @@ pub(crate) fn launder<T>(value: &mut T) {
 /// Returns the same pointer, but the compiler no longer knows that it is. So it reads the memory behind it again, and
 /// the verifier knows nothing of what it reads.
 #[inline(always)]
-pub(crate) fn launder_ptr<T>(mut pointer: *const T) -> *const T {
+pub(crate) fn barrier_ptr<T>(mut pointer: *const T) -> *const T {
     // SAFETY: a move to itself.
     unsafe { asm!("{0} = {0}", inout(reg) pointer, options(nostack)) };
     pointer
@@ -27,7 +28,7 @@ pub(crate) fn launder_ptr<T>(mut pointer: *const T) -> *const T {
 /// Returns the same index, but the compiler no longer knows its range. So it keeps the comparison that proves the range
 /// to the verifier.
 #[inline(always)]
-pub(crate) fn launder_index(mut index: usize) -> usize {
+pub(crate) fn barrier_index(mut index: usize) -> usize {
     // SAFETY: a move to itself.
     unsafe { asm!("{0} = {0}", inout(reg) index, options(pure, nomem, nostack)) };
     index
