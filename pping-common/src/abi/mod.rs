@@ -31,7 +31,7 @@ pub use selector::SeriesSelector;
 pub use stage::Stage;
 pub use sweep::SweepRequest;
 pub use timed::{PacketProgram, Timed};
-pub use worst::{Bar, Contender, Figure, MILLION};
+pub use worst::{Candidate, Figure, MILLION, Threshold};
 
 pub use crate::{
     parse::Direction,

@@ -1,6 +1,6 @@
 //! Requests to the sweep program.
 
-use super::Bar;
+use super::Threshold;
 use crate::{
     dns::QueryKey,
     parse::{Ipv4, Ipv6},
@@ -16,10 +16,10 @@ pub struct SweepRequest {
     pub due: u32,
     /// The number of the sweep; the program writes it.
     pub sweep: u32,
-    /// How many contenders for the worst flows were found; the program counts them.
+    /// How many candidates for the worst flows were found; the program counts them.
     pub found: u32,
-    /// The bar for contenders.
-    pub bar: Bar,
+    /// The threshold for candidates.
+    pub threshold: Threshold,
     /// The IPv4 query to visit, if the kernel cannot walk a map.
     pub query_v4: QueryKey<Ipv4>,
     /// The IPv6 query to visit.

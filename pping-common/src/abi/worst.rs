@@ -1,4 +1,4 @@
-//! The flow directions that the sweep reports as contenders for the worst.
+//! The flow directions that the sweep reports as candidates for the worst.
 
 use super::{Endpoints, SeriesRef, SeriesSelector, Traffic};
 use crate::{
@@ -32,21 +32,21 @@ impl Figure {
 /// 100 % in [`Figure::Retransmissions`].
 pub const MILLION: u64 = 1_000_000;
 
-/// The bar: what a flow direction has to exceed to be a contender.
+/// The threshold: what a flow direction has to exceed to be a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Bar {
+pub struct Threshold {
     /// The value to exceed, by [`Figure`].
     pub above: [u64; Figure::COUNT],
-    /// The number of packets that each endpoint must have sent; 0 if no contenders are wanted.
+    /// The number of packets that each endpoint must have sent; 0 if no candidates are wanted.
     pub packets: u64,
 }
 
-impl Bar {
-    /// No contenders.
+impl Threshold {
+    /// No candidates.
     pub const NONE: Self = Self { above: [u64::MAX; Figure::COUNT], packets: 0 };
 
-    /// Whether any figure exceeds the bar.
+    /// Whether any figure exceeds the threshold.
     #[inline(always)]
     pub fn is_exceeded(&self, figures: &[u64; Figure::COUNT]) -> bool {
         figures[0] > self.above[0]
@@ -59,7 +59,7 @@ impl Bar {
 /// A flow direction that may be among the worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Contender {
+pub struct Candidate {
     /// The two ends; the packets of `destination` are timed.
     pub endpoints: Endpoints,
     /// The values by [`Figure`]; 0 if there is none.
@@ -78,8 +78,8 @@ pub struct Contender {
     pub reserved: [u8; 6],
 }
 
-impl Contender {
-    /// Creates the contender for the flow direction whose sender is `timed`. `figures` are those of [`Self::figures`].
+impl Candidate {
+    /// Creates the candidate for the flow direction whose sender is `timed`. `figures` are those of [`Self::figures`].
     #[inline(always)]
     pub fn new<A: Address>(
         (key, timed): (&FlowKey<A>, Endpoint),
@@ -131,8 +131,8 @@ impl Contender {
 }
 
 const _: () = {
-    assert!(size_of::<Bar>() == 40);
-    assert!(size_of::<Contender>() == 104);
+    assert!(size_of::<Threshold>() == 40);
+    assert!(size_of::<Candidate>() == 104);
 };
 
 #[cfg(test)]
@@ -142,22 +142,22 @@ mod tests {
     #[test]
     fn figures_are_of_the_flow_and_of_the_last_second() {
         let since = Traffic { packets: 2, bytes: 1500, retransmissions: 1, ce: 0 };
-        let figures = |method: Method, rtts| Contender::figures(method as u8, rtts, (200, 3), &since);
+        let figures = |method: Method, rtts| Candidate::figures(method as u8, rtts, (200, 3), &since);
         assert_eq!(figures(Method::TcpTs, (20, 50)), [50, 30, 15_000, 1500]);
         assert_eq!(figures(Method::TcpTs, (RttSummary::NO_RTT, 0)), [0, 0, 15_000, 1500]);
         assert_eq!(figures(Method::QuicSpin, (20, 50)), [0, 0, 15_000, 1500]);
-        assert_eq!(Contender::figures(0, (20, 50), (0, 0), &Traffic::default()), [50, 30, 0, 0]);
+        assert_eq!(Candidate::figures(0, (20, 50), (0, 0), &Traffic::default()), [50, 30, 0, 0]);
     }
 
     #[test]
     fn one_figure_that_exceeds_the_bar_is_enough() {
-        let bar = Bar { above: [10, 20, 30, 40], packets: 1 };
-        assert!(!bar.is_exceeded(&[10, 20, 30, 40]));
+        let threshold = Threshold { above: [10, 20, 30, 40], packets: 1 };
+        assert!(!threshold.is_exceeded(&[10, 20, 30, 40]));
         for figure in Figure::ALL.map(|figure| figure as usize) {
             let mut figures = [0; Figure::COUNT];
-            figures[figure] = bar.above[figure] + 1;
-            assert!(bar.is_exceeded(&figures));
+            figures[figure] = threshold.above[figure] + 1;
+            assert!(threshold.is_exceeded(&figures));
         }
-        assert!(!Bar::NONE.is_exceeded(&[u64::MAX; Figure::COUNT]));
+        assert!(!Threshold::NONE.is_exceeded(&[u64::MAX; Figure::COUNT]));
     }
 }

@@ -19,4 +19,4 @@ pub(crate) use series::{
     Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series,
     insert_unproved_group, label, prove_group, series, series_index, take_free_series,
 };
-pub(crate) use sweep::{DUE, Sweep, SweepScratch, contender, request, sweep, sweep_key, sweep_scratch};
+pub(crate) use sweep::{DUE, Sweep, SweepScratch, candidate, request, sweep, sweep_key, sweep_scratch};

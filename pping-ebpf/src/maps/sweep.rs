@@ -6,7 +6,7 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
 };
 use pping_common::{
-    abi::{Contender, SeriesSelector, SweepRequest, Traffic, Volume},
+    abi::{Candidate, SeriesSelector, SweepRequest, Traffic, Volume},
     flow::{Hot, Locked},
     limits::MAX_DUE,
 };
@@ -52,9 +52,9 @@ static SWEEP_REQUEST: Array<SweepRequest> = Array::with_max_entries(1, BPF_F_MMA
 #[map]
 pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPABLE);
 
-/// The contenders that a run found.
+/// The candidates that a run found.
 #[map]
-static CONTENDERS: Array<Contender> = Array::with_max_entries(2 * MAX_DUE, BPF_F_MMAPABLE);
+static CANDIDATES: Array<Candidate> = Array::with_max_entries(2 * MAX_DUE, BPF_F_MMAPABLE);
 
 /// The sweep's values for its callbacks. They are not on the stack, where the verifier would carry what it knows of a
 /// value from one callback to the next, and verify that one once more.
@@ -97,10 +97,10 @@ pub(crate) fn sweep() -> Option<Shared<Sweep>> {
     SWEEP.shared(0)
 }
 
-/// The entry for a contender.
+/// The entry for a candidate.
 #[inline(always)]
-pub(crate) fn contender(index: u32) -> Option<Shared<Contender>> {
-    CONTENDERS.shared(index)
+pub(crate) fn candidate(index: u32) -> Option<Shared<Candidate>> {
+    CANDIDATES.shared(index)
 }
 
 /// The agent's request for the next run of the sweep.

@@ -1,8 +1,8 @@
-//! Finds contenders: flow directions that exceed the bar, which the agent sets by its present worst flows. So the agent
-//! finds the worst of a million flows among some hundred contenders.
+//! Finds candidates: flow directions that exceed the threshold, which the agent sets by its present worst flows. So the agent
+//! finds the worst of a million flows among some hundred candidates.
 
 use pping_common::{
-    abi::{Contender, SweepRequest},
+    abi::{Candidate, SweepRequest},
     flow::{Cold, Endpoint, Events, FlowKey, Totals},
     parse::Segment,
     rtt::RttSummary,
@@ -24,13 +24,13 @@ pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Sh
     let Some(request) = maps::request() else { return 0 };
     // SAFETY: the caller does not use its own any more.
     let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return 0 };
-    let bar = request.at(field!(SweepRequest, bar)).load();
-    if bar.packets == 0 {
+    let threshold = request.at(field!(SweepRequest, threshold)).load();
+    if threshold.packets == 0 {
         return 0;
     }
     let packets = |endpoint| cold.at(field!(Cold, totals)).of(endpoint).at(field!(Totals, packets)).read();
     let sent = packets(timed);
-    if sent < bar.packets || packets(timed.other()) < bar.packets {
+    if sent < threshold.packets || packets(timed.other()) < threshold.packets {
         return 0;
     }
     let events = cold.at(field!(Cold, events)).of(timed);
@@ -45,15 +45,15 @@ pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Sh
         scratch.locked.rtts(timed)
     };
     let since = if IS_HIGH { &scratch.high } else { &scratch.low };
-    let figures = Contender::figures(scratch.selector.method, rtts, (sent, retransmissions), since);
-    if !bar.is_exceeded(&figures) {
+    let figures = Candidate::figures(scratch.selector.method, rtts, (sent, retransmissions), since);
+    if !threshold.is_exceeded(&figures) {
         return 0;
     }
     let found = request.at(field!(SweepRequest, found));
-    let Some(contender) = maps::contender(found.read()) else { return 0 };
+    let Some(candidate) = maps::candidate(found.read()) else { return 0 };
     let series = flow::series(cold, timed).read();
-    let reported = Contender::new((key, timed), figures, rtts.0, sent, series, &scratch.selector);
-    contender.store(&reported);
+    let reported = Candidate::new((key, timed), figures, rtts.0, sent, series, &scratch.selector);
+    candidate.store(&reported);
     found.write(found.read() + 1);
     0
 }

@@ -21,10 +21,10 @@ impl Agent {
         let is_viewed = self.is_viewed();
         let Self { kernel: Kernel { sweeper, series, interface_ids, .. }, names, reporter, view, .. } = self;
         let Some(ranking) = sweeper.worst() else { return };
-        let named = ranking.all().map(|contender| WorstFlow {
-            contender: *contender,
-            interface: interface_ids.name(contender.endpoints.interface).cloned(),
-            group: series.key(contender.series.index()).and_then(|key| names.group(&key.group).of_sample()),
+        let named = ranking.all().map(|candidate| WorstFlow {
+            candidate: *candidate,
+            interface: interface_ids.name(candidate.endpoints.interface).cloned(),
+            group: series.key(candidate.series.index()).and_then(|key| names.group(&key.group).of_sample()),
         });
         let flows: Vec<_> = named.collect();
         reporter.rank(&flows);

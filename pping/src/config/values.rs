@@ -27,7 +27,7 @@ const MAX_RESIDENCE_EVERY: u32 = 65_536;
 /// The most groups: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
 
-/// The largest `--worst`: each contender is compared with all of the worst.
+/// The largest `--worst`: each candidate is compared with all of the worst.
 const MAX_WORST: u32 = 1000;
 
 /// The most memory for history, MiB.

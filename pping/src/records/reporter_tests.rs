@@ -1,5 +1,5 @@
 use pping_common::{
-    abi::{Contender, Direction, Endpoints, SeriesRef},
+    abi::{Candidate, Direction, Endpoints, SeriesRef},
     group::GroupKey,
     parse::Protocol,
 };
@@ -92,7 +92,7 @@ fn worst_flow() -> WorstFlow {
         protocol: Protocol::Tcp as u8,
         reserved: 0,
     };
-    let contender = Contender {
+    let candidate = Candidate {
         endpoints,
         figures: [9, 1, 0, 70],
         min_rtt: 8,
@@ -102,7 +102,7 @@ fn worst_flow() -> WorstFlow {
         direction: Direction::Ingress as u8,
         reserved: [0; 6],
     };
-    WorstFlow { contender, interface: None, group: None }
+    WorstFlow { candidate, interface: None, group: None }
 }
 
 #[test]

@@ -117,19 +117,19 @@ pub struct WorstGroupRecord {
 impl WorstFlowRecord {
     /// The record of a flow direction; `None` for one that pping's programs do not report.
     pub(super) fn new(flow: &WorstFlow, rank: Rank) -> Option<Self> {
-        let contender = &flow.contender;
+        let candidate = &flow.candidate;
         let rtts = flow.rtts();
         Some(Self {
             rank,
-            tuple: Tuple::new(&contender.endpoints)?,
+            tuple: Tuple::new(&candidate.endpoints)?,
             smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
             min_rtt: rtts.map(|rtts| rtts.min),
             inflation: rtts.map(|rtts| rtts.inflation),
             retransmission_ratio: flow.retransmissions(),
-            sent_packets: contender.packets,
-            bytes: contender.figures[Figure::Bytes as usize],
-            method: Method::from_number(contender.method)?,
-            matched: Direction::from_number(contender.direction),
+            sent_packets: candidate.packets,
+            bytes: candidate.figures[Figure::Bytes as usize],
+            method: Method::from_number(candidate.method)?,
+            matched: Direction::from_number(candidate.direction),
             interface: flow.interface.clone(),
             group: flow.group.clone(),
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pping_common::{
-    abi::{Contender, SeriesKey, Tally},
+    abi::{Candidate, SeriesKey, Tally},
     group::GroupKey,
     limits::SECOND,
 };
@@ -40,7 +40,7 @@ pub(super) struct Intervals {
 /// The tallies and the worst flow directions of an interval that is over.
 pub(super) struct FinishedInterval {
     slices: Vec<(SeriesKey, Tally)>,
-    worst: Vec<(Contender, Option<SeriesKey>)>,
+    worst: Vec<(Candidate, Option<SeriesKey>)>,
     ended: Ended,
 }
 
@@ -152,12 +152,12 @@ impl Intervals {
 
     fn rank(
         &mut self,
-        worst: &[(Contender, Option<SeriesKey>)],
+        worst: &[(Candidate, Option<SeriesKey>)],
         interface: impl Fn(u16) -> Option<Arc<str>>,
     ) {
-        let named = worst.iter().map(|(contender, series)| WorstFlow {
-            contender: *contender,
-            interface: interface(contender.endpoints.interface),
+        let named = worst.iter().map(|(candidate, series)| WorstFlow {
+            candidate: *candidate,
+            interface: interface(candidate.endpoints.interface),
             group: series.and_then(|key| self.names.group(&key.group).of_sample()),
         });
         let flows: Vec<_> = named.collect();

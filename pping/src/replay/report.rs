@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pping_common::{
     abi::{
-        Contender, Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState,
+        Candidate, Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState,
         RttEvent, SeriesKey, SeriesRef, SeriesSelector, Traffic, Volume,
     },
     flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Outcome, Reason, has_still_timestamps},
@@ -78,7 +78,7 @@ pub struct Report {
     pub queries_left: QueriesLeft,
     pub(super) series: Series,
     /// The worst flow directions since they were last taken, and how many packets each end must have sent to be ranked.
-    worst: Option<(Ranking<Contender>, u64)>,
+    worst: Option<(Ranking<Candidate>, u64)>,
     emit: Emit,
     rules: Rules,
     /// Networks whose flows are not measured.
@@ -175,10 +175,10 @@ impl Report {
     }
 
     /// Takes the worst flow directions since the last call, each with its series.
-    pub(super) fn take_worst(&mut self) -> Vec<(Contender, Option<SeriesKey>)> {
+    pub(super) fn take_worst(&mut self) -> Vec<(Candidate, Option<SeriesKey>)> {
         let Some((ranking, _)) = &mut self.worst else { return Vec::new() };
-        let series = |contender: &Contender| self.series.key(contender.series.index()).copied();
-        let taken = ranking.all().map(|contender| (*contender, series(contender))).collect();
+        let series = |candidate: &Candidate| self.series.key(candidate.series.index()).copied();
+        let taken = ranking.all().map(|candidate| (*candidate, series(candidate))).collect();
         ranking.clear();
         taken
     }
@@ -252,9 +252,9 @@ impl Observer for Report {
         let Self { series, worst, rules, counters, .. } = self;
         series.fold(key, flow, rules, counters, |flow, timed, selector, since| {
             if let Some((ranking, packets)) = worst
-                && let Some(contender) = contender((key, timed), flow, selector, since, *packets)
+                && let Some(candidate) = candidate((key, timed), flow, selector, since, *packets)
             {
-                ranking.add(&contender);
+                ranking.add(&candidate);
             }
         });
     }
@@ -328,14 +328,14 @@ impl Observer for Report {
     }
 }
 
-/// Makes a contender of a flow direction, if each end has sent `packets` packets.
-fn contender<A: Address>(
+/// Makes a candidate of a flow direction, if each end has sent `packets` packets.
+fn candidate<A: Address>(
     (key, timed): (&FlowKey<A>, Endpoint),
     flow: &Flow,
     selector: &SeriesSelector,
     since: &Traffic,
     packets: u64,
-) -> Option<Contender> {
+) -> Option<Candidate> {
     let sent = flow.sent(timed).packets;
     if sent < packets || flow.sent(timed.other()).packets < packets {
         return None;
@@ -343,9 +343,9 @@ fn contender<A: Address>(
     let has_segments = key.protocol == Segment::NUMBER;
     let retransmissions = if has_segments { flow.events[timed as usize].retransmissions } else { 0 };
     let rtts = flow.locked.rtts(timed);
-    let figures = Contender::figures(selector.method, rtts, (sent, retransmissions), since);
+    let figures = Candidate::figures(selector.method, rtts, (sent, retransmissions), since);
     let series = flow.totals[timed as usize].series;
-    Some(Contender::new((key, timed), figures, rtts.0, sent, series, selector))
+    Some(Candidate::new((key, timed), figures, rtts.0, sent, series, selector))
 }
 
 impl FlowReporter for Report {

@@ -4,7 +4,7 @@
 use std::hash::Hash;
 
 use pping_common::{
-    abi::{Contender, Direction, SeriesKey, Tally},
+    abi::{Candidate, Direction, SeriesKey, Tally},
     flow::{Address, FlowKey, Ipv4, Ipv6},
     limits::MAX_QUERIES,
     matcher::{Flows, Queries},
@@ -163,7 +163,7 @@ impl Tracker {
     }
 
     /// Takes the worst of the flow directions whose traffic was added since the last call, each with its series.
-    pub fn take_worst(&mut self) -> Vec<(Contender, Option<SeriesKey>)> {
+    pub fn take_worst(&mut self) -> Vec<(Candidate, Option<SeriesKey>)> {
         self.report.take_worst()
     }
 

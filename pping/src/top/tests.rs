@@ -8,7 +8,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Contender, Counters, Direction, Endpoints, SeriesRef, Tally},
+    abi::{Candidate, Counters, Direction, Endpoints, SeriesRef, Tally},
     group::Grouping,
     parse::{IpAddress, Protocol, Untracked},
     rtt::Method,
@@ -191,7 +191,7 @@ fn measured() -> View {
         let min = 18_000_000;
         let figures = [smoothed, smoothed - min, retransmissions, 1_400_000 / u64::from(port)];
         let (series, method, direction) = (SeriesRef::NONE, Method::TcpTs as u8, Direction::Ingress as u8);
-        let contender = Contender {
+        let candidate = Candidate {
             endpoints,
             figures,
             min_rtt: min,
@@ -201,7 +201,7 @@ fn measured() -> View {
             direction,
             reserved: [0; 6],
         };
-        WorstFlow { contender, interface: Some(interface.into()), group: Some("customer-7".into()) }
+        WorstFlow { candidate, interface: Some(interface.into()), group: Some("customer-7".into()) }
     };
     let flows = [
         flow("wan0", 1, 31_000_000, 0),

@@ -110,8 +110,8 @@ pub struct WorstGroupAnswer {
 impl WorstFlowAnswer {
     /// Converts a flow; `None` if it has values that no kernel program reports.
     fn new(flow: &WorstFlow) -> Option<Self> {
-        let contender = &flow.contender;
-        let Tuple { src_ip, src_port, dest_ip, dest_port, protocol } = Tuple::new(&contender.endpoints)?;
+        let candidate = &flow.candidate;
+        let Tuple { src_ip, src_port, dest_ip, dest_port, protocol } = Tuple::new(&candidate.endpoints)?;
         let rtts = flow.rtts();
         Some(Self {
             src_ip,
@@ -121,14 +121,14 @@ impl WorstFlowAnswer {
             protocol: protocol.into(),
             interface: flow.interface.clone(),
             group: flow.group.clone(),
-            method: method_name(Method::from_number(contender.method)?).into(),
-            matched: Direction::from_number(contender.direction).map(|it| direction_name(it).into()),
+            method: method_name(Method::from_number(candidate.method)?).into(),
+            matched: Direction::from_number(candidate.direction).map(|it| direction_name(it).into()),
             smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
             min_rtt: rtts.map(|rtts| rtts.min),
             inflation: rtts.map(|rtts| rtts.inflation),
             retransmissions: flow.retransmissions(),
-            packets: contender.packets,
-            bytes: contender.figures[Figure::Bytes as usize],
+            packets: candidate.packets,
+            bytes: candidate.figures[Figure::Bytes as usize],
         })
     }
 }

@@ -22,7 +22,7 @@ impl By {
     /// All figures.
     pub const ALL: [Self; Figure::COUNT] = [Self::Rtt, Self::Inflation, Self::Retransmissions, Self::Bytes];
 
-    /// The figure of a contender.
+    /// The figure of a candidate.
     pub fn figure(self) -> Figure {
         Figure::ALL[self as usize]
     }

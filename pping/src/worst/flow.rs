@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pping_common::abi::{Contender, Figure, MILLION};
+use pping_common::abi::{Candidate, Figure, MILLION};
 
 use super::ranking::Ranked;
 
@@ -10,7 +10,7 @@ use super::ranking::Ranked;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorstFlow {
     /// The flow direction with its figures, as the sweep reported it.
-    pub contender: Contender,
+    pub candidate: Candidate,
     /// The interface, if it has a name.
     pub interface: Option<Arc<str>>,
     /// The label of the group, if it is in one.
@@ -31,13 +31,13 @@ pub struct FlowRtts {
 impl WorstFlow {
     /// The RTTs; `None` without samples, and for spin bits.
     pub fn rtts(&self) -> Option<FlowRtts> {
-        let Contender { figures: [smoothed, inflation, ..], min_rtt: min, .. } = self.contender;
+        let Candidate { figures: [smoothed, inflation, ..], min_rtt: min, .. } = self.candidate;
         (smoothed > 0).then_some(FlowRtts { smoothed, min, inflation })
     }
 
     /// The share of packets that were retransmitted.
     pub fn retransmissions(&self) -> f64 {
-        from_millionths(self.contender.figures[Figure::Retransmissions as usize])
+        from_millionths(self.candidate.figures[Figure::Retransmissions as usize])
     }
 }
 
@@ -48,10 +48,10 @@ pub fn from_millionths(millionths: u64) -> f64 {
 
 impl Ranked for WorstFlow {
     fn figures(&self) -> &[u64; Figure::COUNT] {
-        self.contender.figures()
+        self.candidate.figures()
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        self.contender.is_same(&other.contender)
+        self.candidate.is_same(&other.candidate)
     }
 }

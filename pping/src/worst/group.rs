@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pping_common::{
-    abi::{Contender, Figure},
+    abi::{Candidate, Figure},
     rtt::Method,
 };
 
@@ -36,13 +36,13 @@ pub struct Measured<'a> {
 impl Measured<'_> {
     /// The value of each [`Figure`]; 0 if there is none, or less than this evidence.
     pub fn figures(&self, evidence: u64) -> [u64; Figure::COUNT] {
-        let has_rtt = self.count >= evidence.max(1) && Contender::has_rtts(self.method as u8);
+        let has_rtt = self.count >= evidence.max(1) && Candidate::has_rtts(self.method as u8);
         let rtt = if has_rtt { self.hosts.supported_p95(self.p95) } else { 0 };
         let inflation = rtt.saturating_sub(self.baseline);
         if !self.has_packets(evidence) {
             return [rtt, inflation, 0, 0];
         }
-        [rtt, inflation, Contender::share(self.retransmissions, self.packets), self.bytes]
+        [rtt, inflation, Candidate::share(self.retransmissions, self.packets), self.bytes]
     }
 
     /// Whether there are enough packets to know the share that was retransmitted.

@@ -1,6 +1,6 @@
 //! The N worst by each figure.
 
-use pping_common::abi::{Bar, Contender, Figure};
+use pping_common::abi::{Candidate, Figure, Threshold};
 
 /// A flow direction or a group that can be among the worst.
 pub trait Ranked: Clone {
@@ -25,14 +25,14 @@ impl<T: Ranked> Ranking<T> {
         Self { limit, worst: Default::default() }
     }
 
-    /// The bar that a flow direction has to exceed to be among them. Each end must have sent `packets` packets, too.
-    pub fn bar(&self, packets: u64) -> Bar {
+    /// The threshold that a flow direction has to exceed to be among them. Each end must have sent `packets` packets, too.
+    pub fn threshold(&self, packets: u64) -> Threshold {
         let above = Figure::ALL.map(|figure| {
             // While there is room, every value above 0 is enough.
             let last = self.worst[figure as usize].get(self.limit.saturating_sub(1));
             last.map_or(0, |last| last.figures()[figure as usize])
         });
-        Bar { above, packets }
+        Threshold { above, packets }
     }
 
     /// Adds an item by each figure by which it is among the worst.
@@ -77,7 +77,7 @@ impl<T: Ranked> Ranking<T> {
     }
 }
 
-impl Ranked for Contender {
+impl Ranked for Candidate {
     fn figures(&self) -> &[u64; Figure::COUNT] {
         &self.figures
     }
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    fn contender(port: u16, figures: [u64; Figure::COUNT]) -> Contender {
+    fn candidate(port: u16, figures: [u64; Figure::COUNT]) -> Candidate {
         let endpoints = Endpoints {
             source: [1; 16],
             destination: [2; 16],
@@ -104,7 +104,7 @@ mod tests {
             protocol: 0,
             reserved: 0,
         };
-        Contender {
+        Candidate {
             endpoints,
             figures,
             min_rtt: 0,
@@ -125,11 +125,11 @@ mod tests {
             let (mut ranking, mut highest) = (Ranking::new(limit), std::collections::BTreeMap::new());
             for (port, figures) in seen {
                 let figures = figures.map(u64::from);
-                let bar = ranking.bar(1);
+                let threshold = ranking.threshold(1);
                 let before: Vec<Vec<u64>> = values(&ranking);
-                ranking.add(&contender(port, figures));
-                // A contender that does not exceed the bar changes nothing, so the sweep need not report it.
-                prop_assert!(bar.is_exceeded(&figures) || values(&ranking) == before);
+                ranking.add(&candidate(port, figures));
+                // A candidate that does not exceed the threshold changes nothing, so the sweep need not report it.
+                prop_assert!(threshold.is_exceeded(&figures) || values(&ranking) == before);
                 let known = highest.entry(port).or_insert([0; 4]);
                 for (known, figure) in known.iter_mut().zip(figures) {
                     *known = (*known).max(figure);
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    fn values(ranking: &Ranking<Contender>) -> Vec<Vec<u64>> {
+    fn values(ranking: &Ranking<Candidate>) -> Vec<Vec<u64>> {
         let of =
             |figure: Figure| ranking.worst(figure).iter().map(|it| it.figures[figure as usize]).collect();
         Figure::ALL.map(of).into()

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aya::programs::ProgramFd;
 use pping_common::{
-    abi::{Bar, SweepRequest},
+    abi::{SweepRequest, Threshold},
     arm::Arm,
     dns::QueryKey,
     field,
@@ -94,7 +94,7 @@ impl Requests {
         self.request.first().at(field!(SweepRequest, sweep)).read()
     }
 
-    /// How many contenders the last run found.
+    /// How many candidates the last run found.
     pub(super) fn found(&self) -> u32 {
         self.request.first().at(field!(SweepRequest, found)).read()
     }
@@ -105,7 +105,7 @@ pub(super) const NOTHING: SweepRequest = SweepRequest {
     due: 0,
     sweep: 0,
     found: 0,
-    bar: Bar::NONE,
+    threshold: Threshold::NONE,
     query_v4: QueryKey {
         client: Ipv4::ZERO,
         server: Ipv4::ZERO,

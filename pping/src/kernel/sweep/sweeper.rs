@@ -6,7 +6,7 @@ use aya::{
     programs::ProgramFd,
 };
 use pping_common::{
-    abi::{Bar, Contender, SweepRequest},
+    abi::{Candidate, SweepRequest, Threshold},
     dns::{PendingQuery, QueryKey, is_unanswered},
     field,
     limits::{
@@ -60,11 +60,11 @@ pub struct Sweeper {
     requests: SharedRequests,
     /// Renews the lease of the programs, if they have one.
     keeper: Option<Keeper>,
-    contenders: Elements<Contender>,
+    candidates: Elements<Candidate>,
     tables: [Table; 2],
     /// The ranking of flow directions, and how many packets each end must have sent to be ranked. `None` while nothing
     /// is ranked.
-    ranking: Option<(Ranking<Contender>, u64)>,
+    ranking: Option<(Ranking<Candidate>, u64)>,
 }
 
 /// The flows of an address family.
@@ -101,7 +101,7 @@ impl Sweeper {
                 Elements::new(array(programs, "DUE")?, MAX_DUE as usize)?,
             )),
             keeper: None,
-            contenders: Elements::new(array(programs, "CONTENDERS")?, 2 * MAX_DUE as usize)?,
+            candidates: Elements::new(array(programs, "CANDIDATES")?, 2 * MAX_DUE as usize)?,
             ranking: None,
         })
     }
@@ -157,7 +157,7 @@ impl Sweeper {
     }
 
     /// The worst flow directions of the last sweep.
-    pub fn worst(&self) -> Option<&Ranking<Contender>> {
+    pub fn worst(&self) -> Option<&Ranking<Candidate>> {
         self.ranking.as_ref().map(|(ranking, _)| ranking)
     }
 
@@ -248,13 +248,14 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Runs the program for this many flows, or for the one in this slot, and ranks the contenders that it found.
+    /// Runs the program for this many flows, or for the one in this slot, and ranks the candidates that it found.
     fn fold(&mut self, requests: &Requests, kind: u32, due: u32) -> Result<(), Error> {
-        let bar = self.ranking.as_ref().map_or(Bar::NONE, |(ranking, packets)| ranking.bar(*packets));
-        requests.run(SweepRequest { kind, due, bar, ..NOTHING })?;
+        let threshold =
+            self.ranking.as_ref().map_or(Threshold::NONE, |(ranking, packets)| ranking.threshold(*packets));
+        requests.run(SweepRequest { kind, due, threshold, ..NOTHING })?;
         let Some((ranking, _)) = &mut self.ranking else { return Ok(()) };
-        for contender in self.contenders.iter().take(requests.found() as usize) {
-            ranking.add(&contender.load());
+        for candidate in self.candidates.iter().take(requests.found() as usize) {
+            ranking.add(&candidate.load());
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, thread, time::Duration};
 
 use pping_common::{
-    abi::{Contender, Direction, Endpoints, Figure},
+    abi::{Candidate, Direction, Endpoints, Figure},
     parse::LinkType,
     rtt::Method,
 };
@@ -14,7 +14,7 @@ use super::{
     rig::{Program, Rig, kernels, samples},
 };
 
-/// More flows than one run of the sweep program visits, so that the bar rises between runs.
+/// More flows than one run of the sweep program visits, so that the threshold rises between runs.
 const FLOWS: u16 = 1400;
 
 /// How many of the worst to ask for.
@@ -26,8 +26,8 @@ const EVIDENCE: u64 = 3;
 /// A flow direction: its endpoints, and the interface direction in which its echoes pass.
 type FlowDirection = (Endpoints, u8);
 
-fn flow_direction(contender: &Contender) -> FlowDirection {
-    (contender.endpoints, contender.direction)
+fn flow_direction(candidate: &Candidate) -> FlowDirection {
+    (candidate.endpoints, candidate.direction)
 }
 
 /// A segment of a flow, with this timestamp and echo.
@@ -93,13 +93,13 @@ fn assert_the_worst(mut rig: Rig) {
         rig.kernel.sweeper.rank(WORST, EVIDENCE);
         rig.sweep();
         rig.twin.tracker.fold();
-        // All contenders, with the RTTs of the kernel's own samples, because the two clocks differ.
+        // All candidates, with the RTTs of the kernel's own samples, because the two clocks differ.
         let mut all: Vec<(FlowDirection, [u64; Figure::COUNT])> = Vec::new();
-        for (contender, _) in rig.twin.tracker.take_worst() {
-            let flow_direction = flow_direction(&contender);
-            let [.., again, bytes] = contender.figures;
+        for (candidate, _) in rig.twin.tracker.take_worst() {
+            let flow_direction = flow_direction(&candidate);
+            let [.., again, bytes] = candidate.figures;
             let (smoothed, min) = rtts.get(&format!("{flow_direction:?}")).copied().unwrap_or((0, 0));
-            let has_evidence = contender.packets >= EVIDENCE;
+            let has_evidence = candidate.packets >= EVIDENCE;
             if has_evidence && all.iter().all(|(known, _)| *known != flow_direction) {
                 all.push((flow_direction, [smoothed, smoothed - min, again, bytes]));
             }
@@ -116,14 +116,14 @@ fn assert_the_worst(mut rig: Rig) {
             let worst = found.worst(figure);
             let values: Vec<u64> = worst.iter().map(|it| value(&it.figures)).collect();
             assert_eq!(values, expected, "{figure:?}");
-            for contender in worst {
-                let known = all.iter().find(|(known, _)| *known == flow_direction(contender));
+            for candidate in worst {
+                let known = all.iter().find(|(known, _)| *known == flow_direction(candidate));
                 assert_eq!(
                     known.map(|(_, figures)| value(figures)),
-                    Some(value(&contender.figures)),
-                    "{contender:?}"
+                    Some(value(&candidate.figures)),
+                    "{candidate:?}"
                 );
-                assert_eq!(contender.method, Method::TcpTs as u8);
+                assert_eq!(candidate.method, Method::TcpTs as u8);
             }
         }
         // The client's segments have the most bytes, and their echoes pass on ingress.
