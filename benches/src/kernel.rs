@@ -249,7 +249,7 @@ impl Rounds {
             drain::drain(events, |_| reported += 1);
             // A failure shows below.
             series.rotate();
-            series.take(|_, tally| samples += tally.count()).ok();
+            series.take(|_, counts| samples += counts.count()).ok();
             series.commit().ok();
         })?;
         let runs = u64::from(self.repeat) * u64::from(self.rounds);
@@ -282,7 +282,7 @@ impl Rounds {
         let mut samples = 0;
         let figure = rounds.measure(subtracted, program, &packet, || {
             series.rotate();
-            series.take(|_, tally| samples += tally.count()).ok();
+            series.take(|_, counts| samples += counts.count()).ok();
             series.commit().ok();
         })?;
         let runs = u64::from(rounds.repeat) * u64::from(rounds.rounds);

@@ -4,13 +4,13 @@ use std::{net::Ipv4Addr, sync::Arc};
 
 use pping::groups::{GroupName, SeriesName};
 use pping_common::{
-    abi::{Direction, Tally},
+    abi::{Direction, SeriesCounts},
     rtt::Method,
 };
 
 /// The samples of `groups` networks in the given second: up to 19 each, mostly around the network's own RTT.
-pub(crate) fn slices(groups: u32, second: u64) -> Vec<(SeriesName, Tally)> {
-    (0..groups).map(|number| (name(number), tally(number, second))).collect()
+pub(crate) fn slices(groups: u32, second: u64) -> Vec<(SeriesName, SeriesCounts)> {
+    (0..groups).map(|number| (name(number), counts(number, second))).collect()
 }
 
 fn name(number: u32) -> SeriesName {
@@ -24,21 +24,21 @@ fn name(number: u32) -> SeriesName {
     }
 }
 
-fn tally(number: u32, second: u64) -> Tally {
+fn counts(number: u32, second: u64) -> SeriesCounts {
     let mut random = Random(second << 32 | u64::from(number));
     let base = 2_000_000 + u64::from(number) * 997_331 % 60_000_000;
-    let mut tally = Tally::EMPTY;
+    let mut counts = SeriesCounts::EMPTY;
     for _ in 0..random.below(20) {
         // Products of random numbers are distributed like RTTs: close together, with a tail.
         let queued = random.below(base) * random.below(8) * random.below(8) / 32;
-        tally.sample(base + queued, 0);
+        counts.sample(base + queued, 0);
     }
-    for traffic in [&mut tally.sent, &mut tally.received] {
+    for traffic in [&mut counts.sent, &mut counts.received] {
         traffic.packets = random.below(1_000);
         traffic.bytes = traffic.packets * random.below(1_400);
         traffic.retransmissions = random.below(16).saturating_sub(12);
     }
-    tally
+    counts
 }
 
 /// `SplitMix64`: deterministic, and good enough for this.

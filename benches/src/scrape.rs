@@ -16,7 +16,7 @@ use pping::{
     metrics::{Encoding, Metrics, PageFormat},
     view::{self, View},
 };
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 use prometheus_client::{
     encoding::text,
     metrics::{family::Family, histogram::Histogram},
@@ -148,7 +148,11 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
 }
 
 /// The longest delay of adding samples to the metrics, with scrapers that never pause.
-fn disturbance(metrics: &Metrics, slices: &[(SeriesName, Tally)], address: SocketAddr) -> Result<Duration> {
+fn disturbance(
+    metrics: &Metrics,
+    slices: &[(SeriesName, SeriesCounts)],
+    address: SocketAddr,
+) -> Result<Duration> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for encoding in ["identity", "gzip"] {
@@ -172,7 +176,7 @@ fn disturbance(metrics: &Metrics, slices: &[(SeriesName, Tally)], address: Socke
 }
 
 /// How long the client library takes to write the histograms alone.
-fn client_library(slices: &[(SeriesName, Tally)]) -> Result<Figure> {
+fn client_library(slices: &[(SeriesName, SeriesCounts)]) -> Result<Figure> {
     let bounds: fn() -> Histogram = || Histogram::new((0..=24).map(|octave| f64::from(1 << octave) / 1e6));
     let family = Family::<Vec<(&'static str, String)>, Histogram, _>::new_with_constructor(bounds);
     let mut registry = Registry::default();

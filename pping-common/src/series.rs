@@ -105,7 +105,7 @@ impl Traffic {
 
 /// The samples and traffic of a series in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct SeriesCounts {
     /// Sum of the RTTs, ns.
     pub sum: u64,
     /// The longest RTT, ns.
@@ -122,7 +122,7 @@ pub struct Tally {
     pub hosts: [u64; BLOCKS],
 }
 
-impl Tally {
+impl SeriesCounts {
     /// No samples and no traffic.
     pub const EMPTY: Self = Self {
         sum: 0,
@@ -134,7 +134,7 @@ impl Tally {
         hosts: [0; BLOCKS],
     };
 
-    /// Creates a tally of the kernel's sums and traffic of an epoch, with empty bins.
+    /// Creates counts of the kernel's sums and traffic of an epoch, with empty bins.
     pub fn new(Sums { sum, max, min_complement }: Sums, [sent, received]: [Traffic; 2]) -> Self {
         Self { sum, max, min_complement, sent, received, ..Self::EMPTY }
     }
@@ -316,38 +316,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tally_tells_what_it_was_given() {
-        let mut tally = Tally::EMPTY;
-        assert_eq!((tally.min(), tally.max(), tally.is_empty()), (None, None, true));
-        tally.sample(0, 0);
-        assert_eq!((tally.min(), tally.max(), tally.count()), (Some(0), Some(0), 1));
-        tally.sample(5_000_000, 0);
-        tally.sample(70_000_000_000, 0);
-        assert_eq!((tally.min(), tally.max(), tally.count()), (Some(0), Some(70_000_000_000), 3));
-        assert_eq!(tally.sum, 70_005_000_000);
-        assert_eq!((tally.bins[hist::UNDERFLOW], tally.bins[hist::OVERFLOW]), (1, 1));
-        tally.sample(u64::MAX - 1, 0);
-        assert_eq!((tally.sum, tally.max()), (u64::MAX, Some(u64::MAX - 1)));
+    fn counts_tell_what_they_were_given() {
+        let mut counts = SeriesCounts::EMPTY;
+        assert_eq!((counts.min(), counts.max(), counts.is_empty()), (None, None, true));
+        counts.sample(0, 0);
+        assert_eq!((counts.min(), counts.max(), counts.count()), (Some(0), Some(0), 1));
+        counts.sample(5_000_000, 0);
+        counts.sample(70_000_000_000, 0);
+        assert_eq!((counts.min(), counts.max(), counts.count()), (Some(0), Some(70_000_000_000), 3));
+        assert_eq!(counts.sum, 70_005_000_000);
+        assert_eq!((counts.bins[hist::UNDERFLOW], counts.bins[hist::OVERFLOW]), (1, 1));
+        counts.sample(u64::MAX - 1, 0);
+        assert_eq!((counts.sum, counts.max()), (u64::MAX, Some(u64::MAX - 1)));
     }
 
     #[test]
     fn hosts_are_known_by_the_octave_of_their_samples() {
-        let mut tally = Tally::EMPTY;
-        tally.sample(10_000_000, 1);
-        tally.sample(11_000_000, 4);
-        tally.sample(900_000_000, 2);
-        let filled = |tally: &Tally| -> std::vec::Vec<u64> {
-            tally.hosts.iter().copied().filter(|&hosts| hosts != 0).collect()
+        let mut counts = SeriesCounts::EMPTY;
+        counts.sample(10_000_000, 1);
+        counts.sample(11_000_000, 4);
+        counts.sample(900_000_000, 2);
+        let filled = |counts: &SeriesCounts| -> std::vec::Vec<u64> {
+            counts.hosts.iter().copied().filter(|&hosts| hosts != 0).collect()
         };
-        assert_eq!(filled(&tally), [5, 2]);
+        assert_eq!(filled(&counts), [5, 2]);
         // The agent adds up the blocks of the kernel programs like this.
-        let mut of_blocks = Tally::EMPTY;
-        for (number, &hosts) in tally.hosts.iter().enumerate().filter(|&(_, &hosts)| hosts != 0) {
+        let mut of_blocks = SeriesCounts::EMPTY;
+        for (number, &hosts) in counts.hosts.iter().enumerate().filter(|&(_, &hosts)| hosts != 0) {
             let mut block = BinBlock { hosts, ..BinBlock::FREE };
-            block.bins.copy_from_slice(&tally.bins[number * BINS_PER_BLOCK..][..BINS_PER_BLOCK]);
+            block.bins.copy_from_slice(&counts.bins[number * BINS_PER_BLOCK..][..BINS_PER_BLOCK]);
             of_blocks.add_block(BinTag::new(7, number as u32, 1), &block);
         }
-        assert_eq!((of_blocks.bins, of_blocks.hosts), (tally.bins, tally.hosts));
+        assert_eq!((of_blocks.bins, of_blocks.hosts), (counts.bins, counts.hosts));
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use pping_common::{
-        abi::{Direction, Tally},
+        abi::{Direction, SeriesCounts},
         parse::{Protocol, Untracked},
         rtt::Method,
     };
@@ -267,10 +267,10 @@ mod tests {
     #[test]
     fn interfaces_have_a_column_if_they_have_names() {
         let rows = |names: [Option<&str>; 2]| {
-            let (mut totals, mut tally) = (Totals::default(), Tally::EMPTY);
-            tally.sample(5_000_000, 0);
+            let (mut totals, mut counts) = (Totals::default(), SeriesCounts::EMPTY);
+            counts.sample(5_000_000, 0);
             for name in names {
-                totals.add(name.map(Into::into).as_ref(), Method::TcpTs, Some(Direction::Ingress), &tally);
+                totals.add(name.map(Into::into).as_ref(), Method::TcpTs, Some(Direction::Ingress), &counts);
             }
             let summary = Summary {
                 duration: Duration::from_secs(2),

@@ -17,7 +17,7 @@ use pping::{
     replay::{Engine, Settings},
 };
 use pping_common::{
-    abi::{Direction, Emit, Tally},
+    abi::{Direction, Emit, SeriesCounts},
     bytes::Captured,
     limits::DEFAULT_MAX_FLOWS,
     parse::{Decap, LinkType},
@@ -63,16 +63,16 @@ fn replay() -> Case {
 }
 
 fn add() -> Case {
-    let (tally, mut distribution) = (tally(1), Distribution::default());
-    Case::new("add a tally to a distribution", move || {
-        distribution.add(black_box(&tally));
+    let (counts, mut distribution) = (counts(1), Distribution::default());
+    Case::new("add counts to a distribution", move || {
+        distribution.add(black_box(&counts));
         black_box(&distribution);
     })
 }
 
 fn quantiles() -> Case {
     let mut distribution = Distribution::default();
-    distribution.add(&tally(1));
+    distribution.add(&counts(1));
     Case::new("four percentiles of a distribution", move || {
         black_box(black_box(&distribution).quantiles([0.5, 0.9, 0.95, 0.99]));
     })
@@ -118,8 +118,8 @@ fn sample() -> RttRecord {
 
 fn page() -> Case {
     let metrics = Metrics::new(u32::from(GROUPS), Duration::from_mins(10));
-    let slices: Vec<(SeriesName, Tally)> =
-        (0..GROUPS).map(|number| (series(number), tally(number))).collect();
+    let slices: Vec<(SeriesName, SeriesCounts)> =
+        (0..GROUPS).map(|number| (series(number), counts(number))).collect();
     metrics.add(&slices, Instant::now());
     Case::new("a page of metrics of 100 series", move || {
         // Without a change, the previous page would be served.
@@ -140,10 +140,10 @@ fn series(number: u8) -> SeriesName {
 }
 
 /// Some samples around an RTT that depends on `number`.
-fn tally(number: u8) -> Tally {
-    let mut tally = Tally::EMPTY;
+fn counts(number: u8) -> SeriesCounts {
+    let mut counts = SeriesCounts::EMPTY;
     for sample in 1..=20 {
-        tally.sample(u64::from(number) * 997_331 + sample * sample * 250_000, 0);
+        counts.sample(u64::from(number) * 997_331 + sample * sample * 250_000, 0);
     }
-    tally
+    counts
 }

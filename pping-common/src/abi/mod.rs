@@ -36,7 +36,7 @@ pub use worst::{Candidate, Figure, MILLION, Threshold};
 pub use crate::{
     parse::Direction,
     pool::{BinBlock, BinPool, BinTag},
-    series::{Purpose, Series, SeriesKey, SeriesRef, Sums, Tally, Traffic, host_bit},
+    series::{Purpose, Series, SeriesCounts, SeriesKey, SeriesRef, Sums, Traffic, host_bit},
 };
 
 /// Marks types that the agent may read from and write to maps and globals byte by byte.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 
 use super::state::Agent;
 use crate::{
@@ -15,9 +15,9 @@ use crate::{
 /// What was measured in an epoch.
 pub(super) struct Epoch {
     /// Round trips, and traffic.
-    series: Vec<(SeriesName, Tally)>,
+    series: Vec<(SeriesName, SeriesCounts)>,
     /// Times of packets in queues.
-    queues: Vec<(QueueName, Tally)>,
+    queues: Vec<(QueueName, SeriesCounts)>,
 }
 
 impl Agent {
@@ -30,12 +30,12 @@ impl Agent {
     fn take_last_epoch(&mut self) -> Result<Epoch, Error> {
         let Self { kernel: Kernel { series, interface_ids, .. }, names, .. } = self;
         let mut epoch = Epoch { series: Vec::new(), queues: Vec::new() };
-        series.take(|key, tally| {
+        series.take(|key, counts| {
             let interface = interface_ids.name(key.interface).cloned();
             if let Some(name) = names.queue(key, interface.clone()) {
-                epoch.queues.push((name, *tally));
+                epoch.queues.push((name, *counts));
             } else if let Some(name) = names.series(key, interface) {
-                epoch.series.push((name, *tally));
+                epoch.series.push((name, *counts));
             }
         })?;
         Ok(epoch)
@@ -46,11 +46,11 @@ impl Agent {
     pub(super) fn commit(&mut self, epoch: &Epoch) -> Result<(), Error> {
         let is_viewed = self.is_viewed();
         let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, view, .. } = self;
-        for (name, tally) in &epoch.series {
-            reporter.take(name, tally);
+        for (name, counts) in &epoch.series {
+            reporter.take(name, counts);
         }
-        for (name, tally) in &epoch.queues {
-            reporter.take_queue(name, tally);
+        for (name, counts) in &epoch.queues {
+            reporter.take_queue(name, counts);
         }
         metrics.add_queues(&epoch.queues);
         metrics.add(&epoch.series, Instant::now());

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use pping_common::{
-    abi::{Tally, Traffic},
+    abi::{SeriesCounts, Traffic},
     hist::{self, BINS},
 };
 
@@ -11,7 +11,7 @@ use super::range::{join, rtt_at};
 /// Significant digits of the `HdrHistogram`: finer than the bins.
 const DIGITS: u8 = 2;
 
-/// The RTTs of a series over some time: the sum of its tallies.
+/// The RTTs of a series over some time: the sum of its counts.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     /// Samples by [`hist::bin`].
@@ -24,7 +24,7 @@ pub struct Distribution {
     pub sent: Traffic,
     /// Sent to them by the hosts that reply.
     pub received: Traffic,
-    /// The largest byte count of a single tally, of bytes sent or received.
+    /// The largest byte count of one epoch, of bytes sent or received.
     pub busiest: u64,
 }
 
@@ -42,17 +42,17 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Adds a tally.
-    pub fn add(&mut self, tally: &Tally) {
-        self.sent.add(&tally.sent);
-        self.received.add(&tally.received);
-        self.busiest = self.busiest.max(tally.sent.bytes).max(tally.received.bytes);
-        if !tally.has_samples() {
+    /// Adds counts.
+    pub fn add(&mut self, counts: &SeriesCounts) {
+        self.sent.add(&counts.sent);
+        self.received.add(&counts.received);
+        self.busiest = self.busiest.max(counts.sent.bytes).max(counts.received.bytes);
+        if !counts.has_samples() {
             return;
         }
-        self.sum += u128::from(tally.sum);
-        self.range = join(self.range, tally.min().zip(tally.max()));
-        for (sum, &count) in self.bins.iter_mut().zip(&tally.bins) {
+        self.sum += u128::from(counts.sum);
+        self.range = join(self.range, counts.min().zip(counts.max()));
+        for (sum, &count) in self.bins.iter_mut().zip(&counts.bins) {
             *sum += u64::from(count);
         }
     }
@@ -117,10 +117,10 @@ mod tests {
     use super::*;
 
     fn distribution(rtts: impl IntoIterator<Item = u64>) -> Distribution {
-        let mut tally = Tally::EMPTY;
-        rtts.into_iter().for_each(|rtt| tally.sample(rtt, 0));
+        let mut counts = SeriesCounts::EMPTY;
+        rtts.into_iter().for_each(|rtt| counts.sample(rtt, 0));
         let mut distribution = Distribution::default();
-        distribution.add(&tally);
+        distribution.add(&counts);
         distribution
     }
 

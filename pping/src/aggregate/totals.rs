@@ -6,7 +6,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Direction, Tally},
+    abi::{Direction, SeriesCounts},
     rtt::Method,
 };
 
@@ -38,19 +38,19 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds a tally of a series.
+    /// Adds counts of a series.
     pub fn add(
         &mut self,
         interface: Option<&Arc<str>>,
         method: Method,
         matched: Option<Direction>,
-        tally: &Tally,
+        counts: &SeriesCounts,
     ) {
-        if !tally.has_samples() {
+        if !counts.has_samples() {
             return;
         }
         let interface = interface.map(|name| self.kept_apart(name));
-        self.series.entry(TotalsKey { interface, method, matched }).or_default().add(tally);
+        self.series.entry(TotalsKey { interface, method, matched }).or_default().add(counts);
     }
 
     /// The name of an interface, or that of all others if there are too many.
@@ -80,15 +80,15 @@ mod tests {
     #[test]
     fn interfaces_methods_and_directions_are_separate() {
         let mut totals = Totals::default();
-        let mut tally = Tally::EMPTY;
-        totals.add(None, Method::IcmpEcho, None, &tally);
+        let mut counts = SeriesCounts::EMPTY;
+        totals.add(None, Method::IcmpEcho, None, &counts);
         assert_eq!(totals.series().count(), 0, "no samples");
-        tally.sample(5_000_000, 0);
+        counts.sample(5_000_000, 0);
         let (lan, wan): (Arc<str>, Arc<str>) = ("lan0".into(), "wan0".into());
-        totals.add(Some(&wan), Method::TcpTs, None, &tally);
-        totals.add(Some(&lan), Method::TcpTs, None, &tally);
-        totals.add(Some(&lan), Method::TcpTs, None, &tally);
-        totals.add(Some(&lan), Method::TcpTs, Some(Direction::Egress), &tally);
+        totals.add(Some(&wan), Method::TcpTs, None, &counts);
+        totals.add(Some(&lan), Method::TcpTs, None, &counts);
+        totals.add(Some(&lan), Method::TcpTs, None, &counts);
+        totals.add(Some(&lan), Method::TcpTs, Some(Direction::Egress), &counts);
         let counts: Vec<_> = totals
             .series()
             .map(|(key, it)| (key.interface.as_deref(), key.method, key.matched, it.count()))
@@ -107,10 +107,10 @@ mod tests {
     #[test]
     fn interfaces_that_come_and_go_without_end_take_bounded_memory() {
         let mut totals = Totals::default();
-        let mut tally = Tally::EMPTY;
-        tally.sample(5_000_000, 0);
+        let mut counts = SeriesCounts::EMPTY;
+        counts.sample(5_000_000, 0);
         for number in 0..1000 {
-            totals.add(Some(&format!("ppp{number}").into()), Method::TcpTs, None, &tally);
+            totals.add(Some(&format!("ppp{number}").into()), Method::TcpTs, None, &counts);
         }
         assert_eq!(totals.series().count(), INTERFACES + 1);
         let others = totals.series().find(|(key, _)| key.interface.as_deref() == Some(OTHERS)).unwrap();

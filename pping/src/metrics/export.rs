@@ -11,7 +11,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Part, Residence, Tally, Traffic},
+    abi::{Part, Residence, SeriesCounts, Traffic},
     hist::BINS,
 };
 
@@ -103,16 +103,16 @@ pub struct Distribution {
 impl Distribution {
     const EMPTY: Self = Self { bins: [0; BINS], sum: 0, range: None };
 
-    /// Adds the samples of a tally.
-    pub fn add(&mut self, tally: &Tally) {
-        if !tally.has_samples() {
+    /// Adds the samples of counts.
+    pub fn add(&mut self, counts: &SeriesCounts) {
+        if !counts.has_samples() {
             return;
         }
-        for (sum, &count) in self.bins.iter_mut().zip(&tally.bins) {
+        for (sum, &count) in self.bins.iter_mut().zip(&counts.bins) {
             *sum += u64::from(count);
         }
-        self.sum += u128::from(tally.sum);
-        self.range = join(self.range, tally.min().zip(tally.max()));
+        self.sum += u128::from(counts.sum);
+        self.range = join(self.range, counts.min().zip(counts.max()));
     }
 }
 
@@ -129,10 +129,10 @@ impl ExportTotals {
         Self { since, distribution: Box::new(Distribution::EMPTY), traffic: [Traffic::default(); 2] }
     }
 
-    pub(super) fn add(&mut self, tally: &Tally) {
-        self.traffic[0].add(&tally.sent);
-        self.traffic[1].add(&tally.received);
-        self.distribution.add(tally);
+    pub(super) fn add(&mut self, counts: &SeriesCounts) {
+        self.traffic[0].add(&counts.sent);
+        self.traffic[1].add(&counts.received);
+        self.distribution.add(counts);
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    abi::{Tally, Traffic},
+    abi::{SeriesCounts, Traffic},
     rtt::Method,
 };
 
@@ -181,16 +181,16 @@ impl Groups {
     }
 
     /// Adds the measurements of series since the last call.
-    pub(super) fn add(&mut self, slices: &[(SeriesName, Tally)], now: Instant) {
+    pub(super) fn add(&mut self, slices: &[(SeriesName, SeriesCounts)], now: Instant) {
         if self.labelled.roll(now) {
             self.note_labels();
         }
-        for (name, tally) in slices {
+        for (name, counts) in slices {
             let group = &name.group.label;
-            let is_labelled = self.labelled.count(group, tally.count());
+            let is_labelled = self.labelled.count(group, counts.count());
             let id = SeriesId::new(name, if is_labelled { group } else { &self.other });
             let index = self.index_of(id, name, now);
-            self.series[index].add(tally, now);
+            self.series[index].add(counts, now);
             if self.ledger.is_some() {
                 self.changed.push(index);
             }
@@ -206,12 +206,12 @@ impl Groups {
     }
 
     /// Adds the times of packets in queues since the last call.
-    pub(super) fn add_queues(&mut self, queues: &[(QueueName, Tally)]) {
+    pub(super) fn add_queues(&mut self, queues: &[(QueueName, SeriesCounts)]) {
         let pushed = self.exports.as_ref().map(ExportState::series_began);
-        for (name, tally) in queues {
+        for (name, counts) in queues {
             let group = &name.group.label;
             let label = if self.labelled.is_labelled(group) { group } else { &self.other };
-            self.queues.add(name, label, tally, self.clock.since, pushed);
+            self.queues.add(name, label, counts, self.clock.since, pushed);
         }
     }
 

@@ -18,11 +18,11 @@ fn name(label: &str, columns: &[(&str, &str)]) -> SeriesName {
     }
 }
 
-fn tally(samples: u64) -> Tally {
-    let mut tally = Tally::EMPTY;
-    (0..samples).for_each(|sample| tally.sample(1_000_000 + 50_000_000 * sample, 0));
-    tally.sent.packets = 2 * samples + 1;
-    tally
+fn counts(samples: u64) -> SeriesCounts {
+    let mut counts = SeriesCounts::EMPTY;
+    (0..samples).for_each(|sample| counts.sample(1_000_000 + 50_000_000 * sample, 0));
+    counts.sent.packets = 2 * samples + 1;
+    counts
 }
 
 fn page(groups: &mut Groups, format: PageFormat, now: Instant) -> String {
@@ -51,7 +51,7 @@ fn a_page_has_every_metric_of_a_group() {
     let now = Instant::now();
     let mut groups = Groups::new(1, BASELINE, now);
     groups.add(
-        &[(name("customer-7", &[("site", "Berlin"), ("1 \"Tarif\"", "a\\b"), ("group", "x")]), tally(2))],
+        &[(name("customer-7", &[("site", "Berlin"), ("1 \"Tarif\"", "a\\b"), ("group", "x")]), counts(2))],
         now,
     );
     let page = page(&mut groups, PageFormat::Classic, now);
@@ -86,8 +86,8 @@ fn a_page_has_every_metric_of_a_group() {
 fn the_columns_of_a_group_may_change() {
     let now = Instant::now();
     let mut groups = Groups::new(9, BASELINE, now);
-    groups.add(&[(name("a", &[("site", "Berlin")]), tally(1))], now);
-    groups.add(&[(name("a", &[("site", "Hamburg")]), tally(1))], now);
+    groups.add(&[(name("a", &[("site", "Berlin")]), counts(1))], now);
+    groups.add(&[(name("a", &[("site", "Hamburg")]), counts(1))], now);
     let page = page(&mut groups, PageFormat::OpenMetrics, now);
     assert!(page.contains("\n# TYPE pping_group info\n"), "{page}");
     assert!(
@@ -100,7 +100,7 @@ fn the_columns_of_a_group_may_change() {
 fn a_series_without_samples_has_traffic_only() {
     let now = Instant::now();
     let mut groups = Groups::new(9, BASELINE, now);
-    groups.add(&[(name("all", &[]), tally(0))], now);
+    groups.add(&[(name("all", &[]), counts(0))], now);
     let page = page(&mut groups, PageFormat::Classic, now);
     assert_eq!(counters(&page).len(), 6, "{page}");
     assert!(
@@ -113,7 +113,7 @@ fn a_series_without_samples_has_traffic_only() {
 fn other_has_no_baseline() {
     let now = Instant::now();
     let mut groups = Groups::new(1, BASELINE, now);
-    groups.add(&[(name("a", &[]), tally(9)), (name("b", &[]), tally(9))], now);
+    groups.add(&[(name("a", &[]), counts(9)), (name("b", &[]), counts(9))], now);
     let page = page(&mut groups, PageFormat::Classic, now);
     assert_eq!(labels(&page), BTreeSet::from(["a", "other"]));
     let of_other = |start: &str| page.lines().any(|it| it.starts_with(start) && it.contains("\"other\""));
@@ -126,7 +126,7 @@ fn spin_bits_have_no_baseline() {
     let now = Instant::now();
     let mut groups = Groups::new(9, BASELINE, now);
     let spin = SeriesName { method: Method::QuicSpin, ..name("a", &[]) };
-    groups.add(&[(spin, tally(9))], now);
+    groups.add(&[(spin, counts(9))], now);
     let page = page(&mut groups, PageFormat::Classic, now);
     assert!(page.contains("\npping_min_rtt_seconds{"), "{page}");
     assert!(
@@ -140,13 +140,13 @@ fn an_expired_group_is_gone_and_its_label_is_free() {
     let mut groups = Groups::new(1, BASELINE, now);
     let (a, b) = (name("a", &[]), name("b", &[]));
     let more = SeriesName { matched: Some(Direction::Egress), ..a.clone() };
-    groups.add(&[(a.clone(), tally(1)), (more.clone(), tally(1)), (b.clone(), tally(1))], now);
+    groups.add(&[(a.clone(), counts(1)), (more.clone(), counts(1)), (b.clone(), counts(1))], now);
     groups.forget(&a);
-    groups.add(&[(b.clone(), tally(1))], now);
+    groups.add(&[(b.clone(), counts(1))], now);
     assert_eq!(labels(&page(&mut groups, PageFormat::Classic, now)), BTreeSet::from(["a", "other"]));
     groups.forget(&more);
     groups.forget(&b);
-    groups.add(&[(b, tally(1))], now);
+    groups.add(&[(b, counts(1))], now);
     assert_eq!(labels(&page(&mut groups, PageFormat::Classic, now)), BTreeSet::from(["b", "other"]));
     groups.forget(&name(OTHER, &[]));
     assert!(labels(&page(&mut groups, PageFormat::Classic, now)).contains("other"), "its label is reserved");
@@ -159,10 +159,10 @@ fn an_interface_that_lost_its_id_is_gone_with_all_its_series() {
     let of = |interface: &str, label| SeriesName { interface: Some(interface.into()), ..name(label, &[]) };
     let queue = |interface: &str| {
         let SeriesName { interface, group, .. } = of(interface, "all");
-        (QueueName { interface, group }, tally(1))
+        (QueueName { interface, group }, counts(1))
     };
     for interface in ["veth1", "veth2"] {
-        groups.add(&[(of(interface, "all"), tally(1)), (of(interface, "a"), tally(1))], now);
+        groups.add(&[(of(interface, "all"), counts(1)), (of(interface, "a"), counts(1))], now);
         groups.add_queues(&[queue(interface)]);
     }
     groups.forget_interface("veth1");
@@ -182,7 +182,7 @@ fn concurrent_requests_share_a_page() {
     assert!(Arc::ptr_eq(&one, &get(PageFormat::Classic, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(PageFormat::OpenMetrics, Encoding::Identity)));
     assert!(!Arc::ptr_eq(&one, &get(PageFormat::Classic, Encoding::Gzip)));
-    metrics.add(&[(name("a", &[]), tally(1))], Instant::now());
+    metrics.add(&[(name("a", &[]), counts(1))], Instant::now());
     let two = get(PageFormat::Classic, Encoding::Identity);
     assert!(!one.text().contains("group=\"a\"") && two.text().contains("group=\"a\""));
 }
@@ -219,9 +219,9 @@ proptest! {
             match step {
                 Step::Samples(some) => {
                     let slices: Vec<_> =
-                        some.iter().map(|&(group, count)| (name(GROUPS[group], &[]), tally(count))).collect();
-                    samples = slices.iter().map(|(_, tally)| tally.count()).sum();
-                    packets = slices.iter().map(|(_, tally)| tally.sent.packets).sum();
+                        some.iter().map(|&(group, count)| (name(GROUPS[group], &[]), counts(count))).collect();
+                    samples = slices.iter().map(|(_, counts)| counts.count()).sum();
+                    packets = slices.iter().map(|(_, counts)| counts.sent.packets).sum();
                     groups.add(&slices, now);
                 }
                 Step::Forget(group) => {
@@ -259,7 +259,7 @@ proptest! {
 fn the_next_run_continues_from_committed_epochs_only() {
     let now = Instant::now();
     let names: Vec<_> = ["a", "b"].map(|label| name(label, &[])).into();
-    let slices = |samples| names.iter().map(|name| (name.clone(), tally(samples))).collect::<Vec<_>>();
+    let slices = |samples| names.iter().map(|name| (name.clone(), counts(samples))).collect::<Vec<_>>();
     let new = |ledger| {
         let mut groups = Groups::new(1, BASELINE, now);
         groups.persist_in(ledger);
@@ -303,7 +303,7 @@ fn native_histograms_begin_with_the_run() {
     let names = [name("a", &[])];
     let mut groups = Groups::new(1, BASELINE, now);
     groups.persist_in(in_memory(8));
-    groups.add(&[(names[0].clone(), tally(3))], now);
+    groups.add(&[(names[0].clone(), counts(3))], now);
     groups.commit(1);
     let mut next = Groups::new(1, BASELINE, now);
     next.persist_in(groups.ledger.take().unwrap());
@@ -317,7 +317,7 @@ fn native_histograms_begin_with_the_run() {
     // The ledger does not keep the bins of the three samples.
     assert!(!histogram(&mut next));
     assert!(page(&mut next, PageFormat::Classic, now).contains("pping_rtt_seconds_count"));
-    next.add(&[(names[0].clone(), tally(2))], now);
+    next.add(&[(names[0].clone(), counts(2))], now);
     assert!(histogram(&mut next));
     let rtts = &next.series[0].rtts;
     assert_eq!((rtts.counted().cumulative().last(), rtts.cumulative().last()), (Some(&2), Some(&5)));

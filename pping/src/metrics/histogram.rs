@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use pping_common::{
-    abi::{BUCKETS, LedgerTotals, Tally},
+    abi::{BUCKETS, LedgerTotals, SeriesCounts},
     hist::{self, BINS, BINS_PER_OCTAVE, OCTAVES, OVERFLOW, UNDERFLOW},
 };
 
@@ -47,8 +47,8 @@ impl RttHistogram {
     }
 
     /// Adds samples.
-    pub(super) fn add(&mut self, tally: &Tally) {
-        self.add_bins(&tally.bins, u128::from(tally.sum));
+    pub(super) fn add(&mut self, counts: &SeriesCounts) {
+        self.add_bins(&counts.bins, u128::from(counts.sum));
     }
 
     fn add_bins<T: Copy + Into<u64>>(&mut self, bins: &[T; BINS], sum: u128) {
@@ -179,11 +179,11 @@ mod tests {
         let mut histogram = RttHistogram::new(SystemTime::UNIX_EPOCH);
         // In two parts, like two seconds.
         for part in rtts.chunks(rtts.len().div_ceil(2)) {
-            let mut tally = Tally::EMPTY;
+            let mut counts = SeriesCounts::EMPTY;
             for &rtt in part {
-                tally.sample(rtt, 0);
+                counts.sample(rtt, 0);
             }
-            histogram.add(&tally);
+            histogram.add(&counts);
         }
         histogram
     }

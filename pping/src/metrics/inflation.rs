@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 
 use super::{minimum::Minimum, recent::Recent};
 
@@ -47,9 +47,9 @@ impl Inflation {
     }
 
     /// Adds the samples of a second.
-    pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
-        self.recent.add(tally, now);
-        if let Some(min) = tally.min() {
+    pub(super) fn add(&mut self, counts: &SeriesCounts, now: Instant) {
+        self.recent.add(counts, now);
+        if let Some(min) = counts.min() {
             self.baseline.add(min, now);
             self.lowest.add(min, now);
         }
@@ -72,10 +72,10 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn tally(rtts: impl IntoIterator<Item = u64>) -> Tally {
-        let mut tally = Tally::EMPTY;
-        rtts.into_iter().for_each(|rtt| tally.sample(rtt, 0));
-        tally
+    fn counts(rtts: impl IntoIterator<Item = u64>) -> SeriesCounts {
+        let mut counts = SeriesCounts::EMPTY;
+        rtts.into_iter().for_each(|rtt| counts.sample(rtt, 0));
+        counts
     }
 
     #[test]
@@ -84,10 +84,10 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut inflation = Inflation::new(Duration::from_mins(10), start);
         assert_eq!(inflation.report(start), Inflated::default());
-        inflation.add(&tally([20 * MS; 100]), start);
+        inflation.add(&counts([20 * MS; 100]), start);
         assert_eq!(inflation.report(start).above, Some([0, 0]));
         for second in 60..120 {
-            inflation.add(&tally((100..200).map(|ms| ms * MS)), at(second));
+            inflation.add(&counts((100..200).map(|ms| ms * MS)), at(second));
         }
         let Inflated { minimum, baseline, above } = inflation.report(at(120));
         assert_eq!((minimum, baseline), (Some(100 * MS), Some(20 * MS)));
@@ -102,8 +102,8 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut inflation = Inflation::new(Duration::from_mins(10), start);
-        inflation.add(&tally([20 * MS]), start);
-        inflation.add(&tally([80 * MS]), at(35));
+        inflation.add(&counts([20 * MS]), start);
+        inflation.add(&counts([80 * MS]), at(35));
         let [median, p95] = inflation.report(at(59)).above.unwrap();
         assert!(median < 2 * MS && p95 > 55 * MS, "a half each: {median} {p95}");
         assert_eq!(inflation.report(at(61)).above, Some([60 * MS; 2]), "the first sample is a minute old");
@@ -118,7 +118,7 @@ mod tests {
         let start = Instant::now();
         for rtt in [0, 1, 999, 5 * MS, 90_000 * MS] {
             let mut inflation = Inflation::new(Duration::from_mins(10), start);
-            inflation.add(&tally([rtt]), start);
+            inflation.add(&counts([rtt]), start);
             assert_eq!(inflation.report(start).above, Some([0, 0]), "{rtt}");
         }
     }

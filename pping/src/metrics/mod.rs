@@ -40,7 +40,7 @@ use groups::Groups;
 use labels::Labels;
 pub use ledger::{Ledger, Storage};
 pub use page::{Encoding, Page, PageFormat};
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 use protobuf::Protobuf;
 use text::Text;
 
@@ -76,8 +76,8 @@ struct Pages {
 }
 
 enum Message {
-    Add(Vec<(SeriesName, Tally)>, Instant),
-    AddQueues(Vec<(QueueName, Tally)>),
+    Add(Vec<(SeriesName, SeriesCounts)>, Instant),
+    AddQueues(Vec<(QueueName, SeriesCounts)>),
     Forget(SeriesName),
     ForgetQueue(QueueName),
     ForgetInterface(Arc<str>),
@@ -99,7 +99,7 @@ impl Metrics {
     }
 
     /// Adds the measurements of series since the last call. Does not wait for a page that is being written.
-    pub fn add(&self, slices: &[(SeriesName, Tally)], now: Instant) {
+    pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], now: Instant) {
         match self.try_pages() {
             Some(mut pages) => pages.groups.add(slices, now),
             None => lock(&self.0.inbox).push(Message::Add(slices.to_vec(), now)),
@@ -108,7 +108,7 @@ impl Metrics {
     }
 
     /// Adds the times of packets in queues since the last call. It comes before [`Self::add`], which ends the epoch.
-    pub fn add_queues(&self, queues: &[(QueueName, Tally)]) {
+    pub fn add_queues(&self, queues: &[(QueueName, SeriesCounts)]) {
         if queues.is_empty() {
             return;
         }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 
 use super::{
     export::{ExportTotals, Family, Point, Points},
@@ -39,7 +39,7 @@ impl Queues {
         &mut self,
         name: &QueueName,
         label: &Arc<str>,
-        tally: &Tally,
+        counts: &SeriesCounts,
         since: SystemTime,
         pushed: Option<SystemTime>,
     ) {
@@ -50,9 +50,9 @@ impl Queues {
             pushed: pushed.map(ExportTotals::new),
         };
         let queue = self.0.entry(id.clone()).or_insert_with(|| new(&id));
-        queue.times.add(tally);
+        queue.times.add(counts);
         if let Some(pushed) = &mut queue.pushed {
-            pushed.add(tally);
+            pushed.add(counts);
         }
     }
 
@@ -128,12 +128,12 @@ mod tests {
         QueueName { interface: Some("wan0".into()), group }
     }
 
-    fn tally(times: &[u64]) -> Tally {
-        let mut tally = Tally::EMPTY;
+    fn counts(times: &[u64]) -> SeriesCounts {
+        let mut counts = SeriesCounts::EMPTY;
         for &time in times {
-            tally.sample(time, 0);
+            counts.sample(time, 0);
         }
-        tally
+        counts
     }
 
     fn page(queues: &Queues, is_labelled: bool) -> String {
@@ -147,7 +147,7 @@ mod tests {
         let (mut queues, began) = (Queues::default(), SystemTime::now());
         assert!(!page(&queues, true).contains(NAME));
         for label in ["a", "a", "b"] {
-            queues.add(&name(), &label.into(), &tally(&[1_000_000, 3_000_000]), began, None);
+            queues.add(&name(), &label.into(), &counts(&[1_000_000, 3_000_000]), began, None);
         }
         let text = page(&queues, true);
         assert!(text.contains(r#"pping_group_queue_seconds_count{interface="wan0",group="a"} 4"#), "{text}");
@@ -164,19 +164,19 @@ mod tests {
     #[test]
     fn an_exporter_gets_what_came_since_it_began_and_deltas_begin_again() {
         let (mut queues, began) = (Queues::default(), SystemTime::now() - Duration::from_secs(5));
-        let counts = |family: Family| match family.points {
+        let exported = |family: Family| match family.points {
             Points::Distributions(points) => {
                 points.iter().map(|it| it.value.bins.iter().sum::<u64>()).collect::<Vec<_>>()
             }
             other => panic!("{other:?}"),
         };
-        queues.add(&name(), &"a".into(), &tally(&[1]), began, None);
+        queues.add(&name(), &"a".into(), &counts(&[1]), began, None);
         queues.begin_exports(began);
         let delta = Temporality::Delta;
-        assert_eq!(counts(queues.take(|_| true, delta, began)), [0; 0]);
-        queues.add(&name(), &"a".into(), &tally(&[1, 2]), began, Some(began));
-        assert_eq!(counts(queues.take(|_| true, Temporality::Cumulative, began)), [2]);
-        assert_eq!(counts(queues.take(|_| true, delta, began)), [2]);
-        assert_eq!(counts(queues.take(|_| true, delta, began)), [0; 0]);
+        assert_eq!(exported(queues.take(|_| true, delta, began)), [0; 0]);
+        queues.add(&name(), &"a".into(), &counts(&[1, 2]), began, Some(began));
+        assert_eq!(exported(queues.take(|_| true, Temporality::Cumulative, began)), [2]);
+        assert_eq!(exported(queues.take(|_| true, delta, began)), [2]);
+        assert_eq!(exported(queues.take(|_| true, delta, began)), [0; 0]);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pping_common::{
-    abi::{Tally, Traffic},
+    abi::{SeriesCounts, Traffic},
     hist::{self, BINS},
     limits::SECOND,
     rtt::Method,
@@ -42,16 +42,17 @@ struct Part {
 
 impl Part {
     /// Adds the measurements of a second.
-    fn add(&mut self, tally: &Tally) {
-        self.traffic[0].add(&tally.sent);
-        self.traffic[1].add(&tally.received);
-        self.max_bytes_per_second = self.max_bytes_per_second.max(tally.sent.bytes).max(tally.received.bytes);
-        let range = tally.min().zip(tally.max());
+    fn add(&mut self, counts: &SeriesCounts) {
+        self.traffic[0].add(&counts.sent);
+        self.traffic[1].add(&counts.received);
+        self.max_bytes_per_second =
+            self.max_bytes_per_second.max(counts.sent.bytes).max(counts.received.bytes);
+        let range = counts.min().zip(counts.max());
         if range.is_none() {
             return;
         }
         self.range = join(self.range, range);
-        let filled = tally.bins.iter().enumerate().filter(|&(_, &count)| count > 0);
+        let filled = counts.bins.iter().enumerate().filter(|&(_, &count)| count > 0);
         add_bins(&mut self.bins, filled.map(|(bin, &count)| (bin as u8, count)));
     }
 }
@@ -63,9 +64,9 @@ impl Recent {
     }
 
     /// Adds the measurements of a second.
-    pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
+    pub(super) fn add(&mut self, counts: &SeriesCounts, now: Instant) {
         self.roll(now);
-        self.parts[0].add(tally);
+        self.parts[0].add(counts);
     }
 
     /// Drops the parts that are too old at `now`.
@@ -128,14 +129,14 @@ mod tests {
 
     /// Adds the same samples in each second of five minutes, and calls `check` after each second.
     fn check_each_second(rtts: &[u64], check: impl Fn(u64, &Recent)) {
-        let mut tally = Tally::EMPTY;
+        let mut counts = SeriesCounts::EMPTY;
         for &rtt in rtts {
-            tally.sample(rtt, 0);
+            counts.sample(rtt, 0);
         }
         let start = Instant::now();
         let mut recent = Recent::new(start);
         for second in 0..300 {
-            recent.add(&tally, start + Duration::from_secs(second));
+            recent.add(&counts, start + Duration::from_secs(second));
             check(second, &recent);
         }
     }

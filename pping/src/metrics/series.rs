@@ -6,7 +6,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Direction, LedgerTotals, Tally, Traffic},
+    abi::{Direction, LedgerTotals, SeriesCounts, Traffic},
     rtt::Method,
 };
 
@@ -95,15 +95,15 @@ impl Series {
     }
 
     /// Adds the measurements since the last call.
-    pub(super) fn add(&mut self, tally: &Tally, now: Instant) {
-        self.traffic[0].add(&tally.sent);
-        self.traffic[1].add(&tally.received);
+    pub(super) fn add(&mut self, counts: &SeriesCounts, now: Instant) {
+        self.traffic[0].add(&counts.sent);
+        self.traffic[1].add(&counts.received);
         if let Some(pushed) = &mut self.pushed {
-            pushed.add(tally);
+            pushed.add(counts);
         }
-        self.inflation.add(tally, now);
-        if tally.has_samples() {
-            self.rtts.add(tally);
+        self.inflation.add(counts, now);
+        if counts.has_samples() {
+            self.rtts.add(counts);
         }
     }
 

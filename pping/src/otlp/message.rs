@@ -294,18 +294,18 @@ mod tests {
     use std::io::Read as _;
 
     use flate2::read::GzDecoder;
-    use pping_common::{abi::Tally, hist::BINS};
+    use pping_common::{abi::SeriesCounts, hist::BINS};
     use proptest::prelude::*;
 
     use super::*;
 
     fn distribution(rtts: &[u64]) -> Box<Distribution> {
-        let mut tally = Tally::EMPTY;
+        let mut counts = SeriesCounts::EMPTY;
         for &rtt in rtts {
-            tally.sample(rtt, 0);
+            counts.sample(rtt, 0);
         }
         let mut distribution = Box::new(Distribution { bins: [0; BINS], sum: 0, range: None });
-        distribution.add(&tally);
+        distribution.add(&counts);
         distribution
     }
 

@@ -195,7 +195,7 @@ mod tests {
 
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
     use pping_common::{
-        abi::{Direction, Tally},
+        abi::{Direction, SeriesCounts},
         group::GroupKey,
         rtt::Method,
     };
@@ -206,10 +206,10 @@ mod tests {
     fn series(label: &str) -> (SeriesName, Distribution) {
         let group = GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
         let (method, matched) = (Method::TcpTs, Some(Direction::Egress));
-        let mut tally = Tally::EMPTY;
-        tally.sample(5_000_000, 0);
+        let mut counts = SeriesCounts::EMPTY;
+        counts.sample(5_000_000, 0);
         let mut distribution = Distribution::default();
-        distribution.add(&tally);
+        distribution.add(&counts);
         (SeriesName { interface: Some("eth0".into()), method, matched, group: Arc::new(group) }, distribution)
     }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use pping_common::{abi::Tally, limits::SECOND, rtt::Method};
+use pping_common::{abi::SeriesCounts, limits::SECOND, rtt::Method};
 
 use super::{
     aggregate::AggregateRecord,
@@ -32,7 +32,7 @@ use crate::{
 /// The interval of `--hdr-log` without `--aggregate`.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Makes records from events and from the tallies of series. All times are ns since the Unix epoch.
+/// Makes records from events and from the counts of series. All times are ns since the Unix epoch.
 ///
 /// Intervals end at multiples of their length since the epoch, so that those of several machines and runs agree. Only the
 /// first and the last may be shorter.
@@ -43,7 +43,7 @@ pub struct Reporter {
     reports_aggregates: bool,
     /// Whether samples and flow events are reported one by one.
     reports_individual: bool,
-    /// Whether tallies come once a second, and not once an interval.
+    /// Whether counts come once a second, and not once an interval.
     is_live: bool,
     /// The profiles that score series.
     profiles: Profiles,
@@ -117,12 +117,12 @@ impl Reporter {
         self.profiles = profiles;
     }
 
-    /// Adds the tally of a series since the last call.
-    pub fn take(&mut self, name: &SeriesName, tally: &Tally) {
-        if tally.is_empty() {
+    /// Adds the counts of a series since the last call.
+    pub fn take(&mut self, name: &SeriesName, counts: &SeriesCounts) {
+        if counts.is_empty() {
             return;
         }
-        self.totals.add(name.interface.as_ref(), name.method, name.matched, tally);
+        self.totals.add(name.interface.as_ref(), name.method, name.matched, counts);
         if self.interval == 0 {
             return;
         }
@@ -130,10 +130,10 @@ impl Reporter {
             Some(known) => known,
             None => self.series.entry(name.clone()).or_default(),
         };
-        distribution.add(tally);
+        distribution.add(counts);
         // Only the ranking of the worst needs the hosts.
         if self.worst.is_some() {
-            hosts.add(tally);
+            hosts.add(counts);
         }
     }
 
@@ -160,9 +160,9 @@ impl Reporter {
         not(any(feature = "live", test)),
         expect(dead_code, reason = "packets of a capture are not in this host")
     )]
-    pub(crate) fn take_queue(&mut self, name: &QueueName, tally: &Tally) {
+    pub(crate) fn take_queue(&mut self, name: &QueueName, counts: &SeriesCounts) {
         if self.reports_aggregates {
-            self.residence.take_queue(name, tally);
+            self.residence.take_queue(name, counts);
         }
     }
 
@@ -309,7 +309,7 @@ impl Reporter {
 
     fn scores(&self, method: Method, distribution: &Distribution, interval: u64) -> Scores {
         let Distribution { bins, range, sent, received, busiest, .. } = distribution;
-        // The time that the traffic of one tally covers. The sweep counts traffic at full seconds, even if intervals are
+        // The time that the traffic of counts covers. The sweep counts traffic at full seconds, even if intervals are
         // shorter.
         let length = if self.is_live { SECOND } else { interval };
         let measured = Measured {

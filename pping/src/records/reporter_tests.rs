@@ -15,11 +15,11 @@ fn name(matched: Direction) -> SeriesName {
     SeriesName { interface: None, method: Method::TcpTs, matched: Some(matched), group }
 }
 
-fn tally(rtt: u64) -> Tally {
-    let mut tally = Tally::EMPTY;
-    tally.sample(rtt, 0);
-    tally.sent.packets = 3;
-    tally
+fn counts(rtt: u64) -> SeriesCounts {
+    let mut counts = SeriesCounts::EMPTY;
+    counts.sample(rtt, 0);
+    counts.sent.packets = 3;
+    counts
 }
 
 fn aggregates(records: Vec<Record>) -> Vec<AggregateRecord> {
@@ -39,10 +39,10 @@ fn reporter(start: u64) -> Reporter {
 fn intervals_end_at_multiples_of_their_length() {
     let mut reporter = reporter(1_003 * SECOND);
     assert_eq!(reporter.interval_end(), Some(1_010 * SECOND));
-    reporter.take(&name(Direction::Ingress), &tally(5));
-    reporter.take(&name(Direction::Ingress), &tally(7));
-    reporter.take(&name(Direction::Egress), &tally(9));
-    reporter.take(&name(Direction::Egress), &Tally::EMPTY);
+    reporter.take(&name(Direction::Ingress), &counts(5));
+    reporter.take(&name(Direction::Ingress), &counts(7));
+    reporter.take(&name(Direction::Egress), &counts(9));
+    reporter.take(&name(Direction::Egress), &SeriesCounts::EMPTY);
     assert!(reporter.tick(1_009 * SECOND).unwrap().is_empty());
     let records = aggregates(reporter.tick(1_010 * SECOND + 5).unwrap());
     let shown: Vec<_> = records
@@ -55,7 +55,7 @@ fn intervals_end_at_multiples_of_their_length() {
     );
     // Intervals without traffic have no records.
     assert!(reporter.tick(1_040 * SECOND).unwrap().is_empty());
-    reporter.take(&name(Direction::Egress), &tally(9));
+    reporter.take(&name(Direction::Egress), &counts(9));
     let records = aggregates(reporter.finish(1_044 * SECOND).unwrap());
     assert_eq!((records[0].timestamp, records[0].interval), (1_044 * SECOND, 4 * SECOND));
     let counts: Vec<_> = reporter.totals().series().map(|(.., it)| it.count()).collect();
@@ -72,9 +72,9 @@ fn throughput_is_that_of_a_second_even_if_intervals_are_shorter() {
     let profile = Profile { name: "busy".into(), latency, loss: None, throughput: Some(4e6), samples: 1 };
     reporter.score_by([profile].into());
     let mut score = |bytes: u64, intervals: u32| {
-        let mut tally = tally(5);
-        tally.sent.bytes = bytes;
-        reporter.take(&name(Direction::Egress), &tally);
+        let mut counts = counts(5);
+        counts.sent.bytes = bytes;
+        reporter.take(&name(Direction::Egress), &counts);
         let end = (INTERVAL * intervals).as_nanos() as u64;
         aggregates(reporter.tick(end).unwrap())[0].quality["busy"]
     };
@@ -114,10 +114,10 @@ fn worst_flows_do_not_outlive_an_interval_without_series() {
         |records: Vec<Record>| records.iter().filter(|record| matches!(record, Record::WorstFlow(_))).count();
     reporter.rank(&[worst_flow()]);
     assert!(reporter.tick(10 * SECOND).unwrap().is_empty());
-    reporter.take(&name(Direction::Ingress), &tally(5));
+    reporter.take(&name(Direction::Ingress), &counts(5));
     assert_eq!(flows(reporter.tick(20 * SECOND).unwrap()), 0);
     reporter.rank(&[worst_flow()]);
-    reporter.take(&name(Direction::Ingress), &tally(5));
+    reporter.take(&name(Direction::Ingress), &counts(5));
     assert_eq!(flows(reporter.tick(30 * SECOND).unwrap()), 3, "by RTT, inflation and bytes");
 }
 
@@ -127,10 +127,10 @@ fn a_group_with_too_few_packets_has_no_retransmission_ratio() {
     let aggregation = Aggregation { interval, worst: Some(5), worst_evidence: 20, ..Aggregation::NONE };
     let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
     for (packets, end) in [(19, 10 * SECOND), (20, 20 * SECOND)] {
-        let mut tally = Tally::EMPTY;
-        (0..20).for_each(|_| tally.sample(5_000_000, 0));
-        (tally.sent.packets, tally.sent.bytes) = (packets, 700);
-        reporter.take(&name(Direction::Ingress), &tally);
+        let mut counts = SeriesCounts::EMPTY;
+        (0..20).for_each(|_| counts.sample(5_000_000, 0));
+        (counts.sent.packets, counts.sent.bytes) = (packets, 700);
+        reporter.take(&name(Direction::Ingress), &counts);
         let records = reporter.tick(end).unwrap();
         let groups = records.iter().filter_map(|record| match record {
             Record::WorstGroup(record) => Some(serde_json::to_string(record).unwrap()),
@@ -152,8 +152,8 @@ fn a_group_has_one_record_although_a_reload_changes_its_columns() {
     };
     let queue = |site: &str| QueueName { interface: Some("wan0".into()), group: with_site(site).group };
     for site in ["arn", "fra"] {
-        reporter.take(&with_site(site), &tally(5));
-        reporter.take_queue(&queue(site), &tally(5));
+        reporter.take(&with_site(site), &counts(5));
+        reporter.take_queue(&queue(site), &counts(5));
     }
     let (queues, series): (Vec<_>, Vec<_>) = reporter
         .tick(10 * SECOND)
@@ -166,7 +166,7 @@ fn a_group_has_one_record_although_a_reload_changes_its_columns() {
         shown.collect::<Vec<_>>()
     };
     assert_eq!(shown(series), [(2, "arn".to_owned())]);
-    reporter.take(&with_site("fra"), &tally(5));
+    reporter.take(&with_site("fra"), &counts(5));
     assert_eq!(shown(reporter.tick(20 * SECOND).unwrap()), [(1, "fra".to_owned())]);
 }
 
@@ -177,9 +177,9 @@ fn groups_have_a_record_of_their_times_in_each_queue_and_interval() {
         interface: Some(interface.into()),
         group: name(Direction::Ingress).group,
     };
-    reporter.take_queue(&queue("wan0"), &tally(5_000_000));
-    reporter.take_queue(&queue("wan0"), &tally(5_000_000));
-    reporter.take_queue(&queue("lan0"), &tally(9_000_000));
+    reporter.take_queue(&queue("wan0"), &counts(5_000_000));
+    reporter.take_queue(&queue("wan0"), &counts(5_000_000));
+    reporter.take_queue(&queue("lan0"), &counts(9_000_000));
     let shown = |records: Vec<Record>| {
         let shown = records.into_iter().map(|record| match record {
             Record::Residence(it) => (it.interface.to_string(), it.count, it.times.unwrap().mean, it.packets),
@@ -191,16 +191,16 @@ fn groups_have_a_record_of_their_times_in_each_queue_and_interval() {
     assert_eq!(shown(reporter.tick(1_010 * SECOND).unwrap()), expected);
     assert_eq!(shown(reporter.tick(1_020 * SECOND).unwrap()), []);
     let mut without = Reporter::new(&Aggregation::NONE, 10, 0).unwrap();
-    without.take_queue(&queue("wan0"), &tally(5));
+    without.take_queue(&queue("wan0"), &counts(5));
     assert_eq!(shown(without.finish(SECOND).unwrap()), []);
 }
 
 #[test]
 fn series_without_samples_are_reported_without_rtts() {
     let mut reporter = reporter(0);
-    let mut tally = Tally::EMPTY;
-    tally.received.packets = 1;
-    reporter.take(&name(Direction::Egress), &tally);
+    let mut counts = SeriesCounts::EMPTY;
+    counts.received.packets = 1;
+    reporter.take(&name(Direction::Egress), &counts);
     let records = aggregates(reporter.finish(SECOND).unwrap());
     let text = serde_json::to_string(&records[0]).unwrap();
     assert!(text.contains(r#""count":0,"histogram":[],"sent_packets":0,"#), "{text}");

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
-use pping_common::abi::{Part, Residence, Tally};
+use pping_common::abi::{Part, Residence, SeriesCounts};
 use serde::Serialize;
 
 use crate::{
@@ -131,8 +131,8 @@ impl ResidenceInterval {
     }
 
     /// Adds the times of a group in a queue since the last call.
-    pub(super) fn take_queue(&mut self, name: &QueueName, tally: &Tally) {
-        self.queues.entry(name.clone()).or_default().add(tally);
+    pub(super) fn take_queue(&mut self, name: &QueueName, counts: &SeriesCounts) {
+        self.queues.entry(name.clone()).or_default().add(counts);
     }
 
     /// Makes the records of the interval of `window` ns that ended at `timestamp`, and begins the next.

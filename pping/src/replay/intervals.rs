@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pping_common::{
-    abi::{Candidate, SeriesKey, Tally},
+    abi::{Candidate, SeriesCounts, SeriesKey},
     group::GroupKey,
     limits::SECOND,
 };
@@ -37,9 +37,9 @@ pub(super) struct Intervals {
     next: u64,
 }
 
-/// The tallies and the worst flow directions of an interval that is over.
+/// The counts and the worst flow directions of an interval that is over.
 pub(super) struct FinishedInterval {
-    slices: Vec<(SeriesKey, Tally)>,
+    slices: Vec<(SeriesKey, SeriesCounts)>,
     worst: Vec<(Candidate, Option<SeriesKey>)>,
     ended: Ended,
 }
@@ -91,8 +91,8 @@ impl Intervals {
         Some(FinishedInterval { slices: engine.tracker.take_series(end, self.timeout), worst, ended })
     }
 
-    /// Takes the tallies so far without ending an interval, because bins count only to 2^32.
-    pub(super) fn take_tallies(engine: &mut Engine) -> FinishedInterval {
+    /// Takes the counts so far without ending an interval, because bins count only to 2^32.
+    pub(super) fn take_counts(engine: &mut Engine) -> FinishedInterval {
         FinishedInterval {
             slices: engine.tracker.take_series(0, u64::MAX),
             worst: Vec::new(),
@@ -142,10 +142,10 @@ impl Intervals {
         self.reporter.finish(end)
     }
 
-    fn take(&mut self, slices: &[(SeriesKey, Tally)], interface: impl Fn(u16) -> Option<Arc<str>>) {
-        for (key, tally) in slices {
+    fn take(&mut self, slices: &[(SeriesKey, SeriesCounts)], interface: impl Fn(u16) -> Option<Arc<str>>) {
+        for (key, counts) in slices {
             if let Some(name) = self.names.series(key, interface(key.interface)) {
-                self.reporter.take(&name, tally);
+                self.reporter.take(&name, counts);
             }
         }
     }

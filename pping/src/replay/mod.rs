@@ -59,7 +59,7 @@ use crate::{
 /// Bytes of records that are handed over at a time.
 const BATCH: usize = 64 << 10;
 
-/// The number of packets after which tallies are taken even if no interval is over: fewer than a bin can count.
+/// The number of packets after which counts are taken even if no interval is over: fewer than a bin can count.
 const PACKETS_TAKEN: u64 = 1 << 30;
 
 /// Reads a capture to its end, or until `shutdown` resolves or the reader of the output is gone.
@@ -219,7 +219,7 @@ impl Replay {
             }
             if capture.packets() - taken > PACKETS_TAKEN {
                 taken = capture.packets();
-                let finished = Intervals::take_tallies(&mut self.engine);
+                let finished = Intervals::take_counts(&mut self.engine);
                 self.aggregate(finished, capture).map_err(Ending::Failure)?;
             }
             if !capture.fill().map_err(Ending::Capture)? {

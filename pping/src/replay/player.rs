@@ -383,9 +383,9 @@ impl PlayedView {
         }
         self.engine.fold(time);
         let slices = self.engine.tracker.take_series(time, self.timeout);
-        let name = |(key, tally)| {
+        let name = |(key, counts)| {
             let name = self.names.series(&key, Some(Arc::clone(&self.name)))?;
-            Some((name, tally))
+            Some((name, counts))
         };
         let slices: Vec<_> = slices.into_iter().filter_map(name).collect();
         let interface = InterfaceCounters {

@@ -8,7 +8,7 @@ use std::{
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    abi::{Counters, SeriesKey, SeriesRef, SeriesSelector, Tally, Traffic, host_bit},
+    abi::{Counters, SeriesCounts, SeriesKey, SeriesRef, SeriesSelector, Traffic, host_bit},
     flow::{Address, Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
     hash::SipKey,
@@ -22,9 +22,9 @@ use crate::groups::Lookup;
 /// The key of [`host_bit`]: no secret, so that the same file has the same result each time.
 const HOST_KEY: SipKey = [1, 0];
 
-/// The tally of a series, and when it was last taken, ns.
+/// The counts of a series, and when they were last taken, ns.
 struct Entry {
-    tally: Tally,
+    counts: SeriesCounts,
     taken_at: u64,
 }
 
@@ -62,19 +62,19 @@ impl Series {
     }
 
     /// The series that are not empty.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&SeriesKey, &Tally)> {
-        self.entries.iter().map(|(key, entry)| (key, &entry.tally)).filter(|(_, tally)| !tally.is_empty())
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&SeriesKey, &SeriesCounts)> {
+        self.entries.iter().map(|(key, entry)| (key, &entry.counts)).filter(|(_, counts)| !counts.is_empty())
     }
 
     /// Takes what was added to the series since the last call, at `now`. A series to which nothing was added for `timeout` ns is
     /// removed.
-    pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
+    pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, SeriesCounts)> {
         let mut taken = Vec::new();
         let before = self.entries.len();
         let (groups, unproved) = (&mut self.groups, &mut self.unproved);
         self.entries.retain(|key, entry| {
-            if !entry.tally.is_empty() {
-                taken.push((*key, std::mem::replace(&mut entry.tally, Tally::EMPTY)));
+            if !entry.counts.is_empty() {
+                taken.push((*key, std::mem::replace(&mut entry.counts, SeriesCounts::EMPTY)));
                 entry.taken_at = now;
             }
             let is_kept = now.saturating_sub(entry.taken_at) < timeout;
@@ -103,8 +103,8 @@ impl Series {
     ) -> Option<u32> {
         let index = self.find(reference, selector, counters);
         let hosts = if self.grouping.is_on() { host_bit(selector.source, HOST_KEY) } else { 0 };
-        match index.and_then(|index| self.tally(index)) {
-            Some(tally) => tally.sample(rtt, hosts),
+        match index.and_then(|index| self.counts(index)) {
+            Some(counts) => counts.sample(rtt, hosts),
             None => counters.unaggregated += 1,
         }
         index
@@ -133,17 +133,18 @@ impl Series {
                 selector.direction = SeriesKey::NO_DIRECTION;
             }
             let reference = &mut flow.totals[timed as usize].series;
-            if let Some(tally) = self.find(reference, &selector, counters).and_then(|index| self.tally(index))
+            if let Some(counts) =
+                self.find(reference, &selector, counters).and_then(|index| self.counts(index))
             {
-                tally.sent.add(&sent);
-                tally.received.add(&received);
+                counts.sent.add(&sent);
+                counts.received.add(&received);
             }
             consider(flow, timed, &selector, &sent);
         }
     }
 
-    fn tally(&mut self, index: u32) -> Option<&mut Tally> {
-        self.entries.get_index_mut(index as usize).map(|(_, entry)| &mut entry.tally)
+    fn counts(&mut self, index: u32) -> Option<&mut SeriesCounts> {
+        self.entries.get_index_mut(index as usize).map(|(_, entry)| &mut entry.counts)
     }
 
     /// Returns the index of a series, or that of the group `other` if there is no room for its own.
@@ -202,7 +203,7 @@ impl Series {
             return None;
         }
         *self.groups.entry(key.group).or_default() += 1;
-        let (index, _) = self.entries.insert_full(key, Entry { tally: Tally::EMPTY, taken_at: 0 });
+        let (index, _) = self.entries.insert_full(key, Entry { counts: SeriesCounts::EMPTY, taken_at: 0 });
         Some(index as u32)
     }
 }

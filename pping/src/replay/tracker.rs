@@ -4,7 +4,7 @@
 use std::hash::Hash;
 
 use pping_common::{
-    abi::{Candidate, Direction, SeriesKey, Tally},
+    abi::{Candidate, Direction, SeriesCounts, SeriesKey},
     flow::{Address, FlowKey, Ipv4, Ipv6},
     limits::MAX_QUERIES,
     matcher::{Flows, Queries},
@@ -152,13 +152,13 @@ impl Tracker {
     }
 
     /// The series that are not empty, in the order in which they began.
-    pub fn series(&self) -> impl Iterator<Item = (&SeriesKey, &Tally)> {
+    pub fn series(&self) -> impl Iterator<Item = (&SeriesKey, &SeriesCounts)> {
         self.report.series.iter()
     }
 
     /// Takes what was added to the series since the last call, at `now`. A series to which nothing was added for `timeout` ns is
     /// removed, and makes room for others.
-    pub fn take_series(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, Tally)> {
+    pub fn take_series(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, SeriesCounts)> {
         self.report.series.take(now, timeout)
     }
 

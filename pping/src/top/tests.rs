@@ -8,7 +8,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Candidate, Counters, Direction, Endpoints, SeriesRef, Tally},
+    abi::{Candidate, Counters, Direction, Endpoints, SeriesCounts, SeriesRef},
     group::Grouping,
     parse::{IpAddress, Protocol, Untracked},
     rtt::Method,
@@ -150,27 +150,27 @@ fn measured() -> View {
     };
     for second in 0..900 {
         let slices = all.map(|(group, interface, method, matched, fast, samples)| {
-            let mut tally = Tally::EMPTY;
+            let mut counts = SeriesCounts::EMPTY;
             // A queue that fills, and drains again.
             let is_slow = group == 0 && matched == beyond && (520..760).contains(&second);
             let queue = if is_slow { 120_000 - u64::abs_diff(second, 640) * 900 } else { 1 };
             for _ in 0..=next(samples) {
-                tally.sample((fast + next(fast / 3) + next(queue)) * 1000, 0);
+                counts.sample((fast + next(fast / 3) + next(queue)) * 1000, 0);
             }
-            tally.sent.packets = samples * 3;
-            tally.received.packets = samples * 2;
-            tally.sent.retransmissions = u64::from(is_slow);
+            counts.sent.packets = samples * 3;
+            counts.received.packets = samples * 2;
+            counts.sent.retransmissions = u64::from(is_slow);
             let name = SeriesName {
                 interface: Some(interface.into()),
                 method,
                 matched: Some(matched),
                 group: Arc::clone(&groups[group]),
             };
-            (name, tally)
+            (name, counts)
         });
         view.add(&slices, END - (899 - second) * SECOND);
     }
-    let mut queue = Tally::EMPTY;
+    let mut queue = SeriesCounts::EMPTY;
     (0..40).for_each(|number| queue.sample(11_800_000 + number * 200_000, 0));
     view.add_queues(
         &[(QueueName { interface: Some("wan0".into()), group: Arc::clone(&groups[0]) }, queue)],
@@ -342,9 +342,9 @@ fn a_group_without_packets_has_no_share_of_retransmitted_ones() {
         matched: Some(Direction::Ingress),
         group: Arc::new(GroupName { columns, ..GroupName::named("resolver") }),
     };
-    let mut tally = Tally::EMPTY;
-    (0..30).for_each(|_| tally.sample(4_000_000, 0));
-    view.add(&[(name, tally)], END);
+    let mut counts = SeriesCounts::EMPTY;
+    (0..30).for_each(|_| counts.sample(4_000_000, 0));
+    view.add(&[(name, counts)], END);
     let text = screen(&after(&view, &[letter('2')]), 80, 24);
     let row = text.lines().find(|line| line.ends_with("resolver")).unwrap_or_default();
     assert!(row.contains("0 us        -       0 beyond "), "{text}");

@@ -1,7 +1,7 @@
 //! The measurements of a series in ten seconds.
 
 use pping_common::{
-    abi::{Tally, Traffic},
+    abi::{SeriesCounts, Traffic},
     hist,
     limits::SECOND,
     rtt::Method,
@@ -49,16 +49,17 @@ impl Cell {
     }
 
     /// Adds the measurements of a second.
-    pub(super) fn add(&mut self, tally: &Tally) {
-        self.traffic[0].add(&tally.sent);
-        self.traffic[1].add(&tally.received);
-        self.max_bytes_per_second = self.max_bytes_per_second.max(tally.sent.bytes).max(tally.received.bytes);
-        if !tally.has_samples() {
+    pub(super) fn add(&mut self, counts: &SeriesCounts) {
+        self.traffic[0].add(&counts.sent);
+        self.traffic[1].add(&counts.received);
+        self.max_bytes_per_second =
+            self.max_bytes_per_second.max(counts.sent.bytes).max(counts.received.bytes);
+        if !counts.has_samples() {
             return;
         }
-        self.sum = self.sum.saturating_add(tally.sum);
-        self.range = join(self.range, tally.min().zip(tally.max()));
-        let filled = tally.bins.iter().enumerate().filter(|&(_, &count)| count > 0);
+        self.sum = self.sum.saturating_add(counts.sum);
+        self.range = join(self.range, counts.min().zip(counts.max()));
+        let filled = counts.bins.iter().enumerate().filter(|&(_, &count)| count > 0);
         add_bins(&mut self.bins, filled.map(|(bin, &count)| (bin as u8, count)));
     }
 
@@ -185,9 +186,9 @@ mod tests {
         ) {
             let mut cell = Cell::new(number);
             for (rtts, traffic) in seconds {
-                let mut tally = Tally::EMPTY;
+                let mut counts = SeriesCounts::EMPTY;
                 for rtt in rtts {
-                    tally.sample(rtt, 0);
+                    counts.sample(rtt, 0);
                 }
                 let of = |part: &[u32]| Traffic {
                     packets: part[0].into(),
@@ -195,8 +196,8 @@ mod tests {
                     retransmissions: part[2].into(),
                     ce: part[3].into(),
                 };
-                (tally.sent, tally.received) = (of(&traffic[..4]), of(&traffic[4..]));
-                cell.add(&tally);
+                (counts.sent, counts.received) = (of(&traffic[..4]), of(&traffic[4..]));
+                cell.add(&counts);
             }
             let mut packed = Vec::new();
             cell.pack(&mut packed);

@@ -1,6 +1,6 @@
 //! The recent past of a series.
 
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 
 use super::{cells::Cell, hosts::RecentHosts};
 use crate::worst::Hosts;
@@ -28,15 +28,15 @@ pub(super) struct History {
 impl History {
     /// Adds the measurements of a second in the cell with this number. If the clock goes back by a cell, they count for
     /// the latest one. If it goes back further, the model forgets the history first.
-    pub(super) fn add(&mut self, number: u64, tally: &Tally) {
+    pub(super) fn add(&mut self, number: u64, counts: &SeriesCounts) {
         if self.latest.as_ref().is_some_and(|latest| latest.number < number) {
             self.pack_latest();
         }
         let latest = self.latest.get_or_insert_with(|| Cell::new(number));
         self.count -= latest.count();
-        latest.add(tally);
+        latest.add(counts);
         self.count += latest.count();
-        self.hosts.add(number / RECENT, tally);
+        self.hosts.add(number / RECENT, counts);
     }
 
     /// Packs the latest cell.
@@ -147,13 +147,13 @@ mod tests {
     use super::*;
     use crate::aggregate::Distribution;
 
-    fn tally(rtts: &[u64]) -> Tally {
-        let mut tally = Tally::EMPTY;
+    fn counts(rtts: &[u64]) -> SeriesCounts {
+        let mut counts = SeriesCounts::EMPTY;
         for &rtt in rtts {
-            tally.sample(rtt, 0);
+            counts.sample(rtt, 0);
         }
-        tally.sent.packets = rtts.len() as u64;
-        tally
+        counts.sent.packets = rtts.len() as u64;
+        counts
     }
 
     proptest! {
@@ -163,8 +163,8 @@ mod tests {
         ) {
             let (mut history, mut distribution) = (History::default(), Distribution::default());
             for (second, rtts) in seconds.iter().enumerate() {
-                history.add(second as u64 / 10, &tally(rtts));
-                distribution.add(&tally(rtts));
+                history.add(second as u64 / 10, &counts(rtts));
+                distribution.add(&counts(rtts));
             }
             let recent = history.recent(5);
             prop_assert_eq!(recent.count(), distribution.count());
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn what_is_a_minute_ago_is_not_now_and_what_is_15_minutes_ago_is_gone() {
         let mut history = History::default();
-        history.add(100, &tally(&[1_000_000]));
-        history.add(106, &tally(&[3_000_000, 4_000_000]));
+        history.add(100, &counts(&[1_000_000]));
+        history.add(106, &counts(&[3_000_000, 4_000_000]));
         assert_eq!((history.recent(106).count(), history.lowest()), (2, Some(1_000_000)));
         assert_eq!((history.recent(105).count(), history.recent(112).count()), (3, 0));
         history.expire(189);
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn a_clock_that_goes_back_loses_no_sample() {
         let mut history = History::default();
-        history.add(100, &tally(&[1]));
-        history.add(99, &tally(&[2]));
+        history.add(100, &counts(&[1]));
+        history.add(99, &counts(&[2]));
         assert_eq!((history.count(), history.cells().count()), (2, 1));
     }
 }

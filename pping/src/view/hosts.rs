@@ -1,6 +1,6 @@
 //! The hosts that replied with the samples of a series in the last minute.
 
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 
 use crate::worst::Hosts;
 
@@ -16,9 +16,9 @@ pub(super) struct RecentHosts {
 
 impl RecentHosts {
     /// Adds the hosts of a second of this minute. If the clock goes back, they count for the present minute.
-    pub(super) fn add(&mut self, minute: u64, tally: &Tally) {
+    pub(super) fn add(&mut self, minute: u64, counts: &SeriesCounts) {
         self.advance(minute);
-        self.present.add(tally);
+        self.present.add(counts);
     }
 
     /// Drops hosts that are older than the minute before this one.
@@ -53,31 +53,31 @@ impl RecentHosts {
 mod tests {
     use super::*;
 
-    fn tally(host: u64) -> Tally {
-        let mut tally = Tally::EMPTY;
-        tally.sample(1_000_000, host);
-        tally
+    fn counts(host: u64) -> SeriesCounts {
+        let mut counts = SeriesCounts::EMPTY;
+        counts.sample(1_000_000, host);
+        counts
     }
 
     #[test]
     fn hosts_are_known_for_a_minute_or_two() {
         let mut hosts = RecentHosts::default();
-        hosts.add(7, &tally(1));
-        hosts.add(8, &tally(2));
+        hosts.add(7, &counts(1));
+        hosts.add(8, &counts(2));
         // A clock that goes back loses no host.
-        hosts.add(6, &tally(4));
+        hosts.add(6, &counts(4));
         let count = |hosts: &RecentHosts, minute| hosts.recent(minute).count();
         assert_eq!([7, 8, 9, 10].map(|minute| count(&hosts, minute)), [Some(3), Some(3), Some(2), None]);
-        hosts.add(9, &tally(1));
+        hosts.add(9, &counts(1));
         assert_eq!(count(&hosts, 9), Some(3));
-        hosts.add(11, &tally(8));
+        hosts.add(11, &counts(8));
         assert_eq!(count(&hosts, 11), Some(1));
     }
 
     #[test]
     fn what_is_forgotten_takes_no_memory() {
         let mut hosts = RecentHosts::default();
-        hosts.add(7, &tally(1));
+        hosts.add(7, &counts(1));
         assert!(hosts.size() > 0);
         hosts.advance(9);
         assert_eq!(hosts.size(), 0);

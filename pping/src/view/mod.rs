@@ -21,7 +21,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use pping_common::abi::Tally;
+use pping_common::abi::SeriesCounts;
 use tokio::sync::watch;
 
 use self::model::Model;
@@ -65,8 +65,8 @@ struct Shared {
 
 #[derive(Debug)]
 enum Message {
-    Add(Vec<(SeriesName, Tally)>, u64),
-    AddQueues(Vec<(QueueName, Tally)>, u64),
+    Add(Vec<(SeriesName, SeriesCounts)>, u64),
+    AddQueues(Vec<(QueueName, SeriesCounts)>, u64),
     TakeReading(Reading, u64),
     Rank(Vec<WorstFlow>, u64),
     SetResidence(Vec<InterfaceTimes>, u64),
@@ -91,7 +91,7 @@ impl View {
     }
 
     /// Adds the measurements of series in the second before `at`, ns. Does not wait for an answer that is being made.
-    pub fn add(&self, slices: &[(SeriesName, Tally)], at: u64) {
+    pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], at: u64) {
         match self.try_model() {
             Some(mut model) => model.add(slices, at),
             None => self.enqueue(Message::Add(slices.to_vec(), at)),
@@ -100,7 +100,7 @@ impl View {
     }
 
     /// Adds the times that packets of groups spent in queues in the second before `at`, ns. It comes after [`Self::add`].
-    pub fn add_queues(&self, queues: &[(QueueName, Tally)], at: u64) {
+    pub fn add_queues(&self, queues: &[(QueueName, SeriesCounts)], at: u64) {
         match self.try_model() {
             Some(mut model) => model.add_queues(queues, at),
             None => self.enqueue(Message::AddQueues(queues.to_vec(), at)),

@@ -6,7 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
 use pping_common::{
-    abi::{Direction, Tally, Traffic},
+    abi::{Direction, SeriesCounts, Traffic},
     parse::Untracked,
     rtt::Method,
 };
@@ -109,23 +109,23 @@ impl Model {
         *self = Self { profiles, evidence, sequence, directory, ..Self::new(self.memory) };
     }
 
-    pub(super) fn add(&mut self, slices: &[(SeriesName, Tally)], at: u64) {
+    pub(super) fn add(&mut self, slices: &[(SeriesName, SeriesCounts)], at: u64) {
         let number = at / CELL;
         if number > self.time / CELL {
             self.expire(number);
         }
         self.changed(at);
-        for (name, tally) in slices.iter().filter(|(_, tally)| !tally.is_empty()) {
+        for (name, counts) in slices.iter().filter(|(_, counts)| !counts.is_empty()) {
             let key = Key::new(name);
-            self.totals.entry(key.clone()).or_default().add(number, tally);
-            Self::group_of(&mut self.groups, &name.group).series.entry(key).or_default().add(number, tally);
+            self.totals.entry(key.clone()).or_default().add(number, counts);
+            Self::group_of(&mut self.groups, &name.group).series.entry(key).or_default().add(number, counts);
         }
     }
 
-    pub(super) fn add_queues(&mut self, queues: &[(QueueName, Tally)], at: u64) {
-        for (name, tally) in queues {
+    pub(super) fn add_queues(&mut self, queues: &[(QueueName, SeriesCounts)], at: u64) {
+        for (name, counts) in queues {
             let group = Self::group_of(&mut self.groups, &name.group);
-            group.queues.entry(name.interface.clone()).or_default().add(at / CELL, tally);
+            group.queues.entry(name.interface.clone()).or_default().add(at / CELL, counts);
         }
     }
 

@@ -34,16 +34,16 @@ fn name(group: &str, columns: &[(&str, &str)], matched: Direction) -> SeriesName
     }
 }
 
-fn tally(rtts: impl IntoIterator<Item = u64>) -> Tally {
-    let mut tally = Tally::EMPTY;
-    rtts.into_iter().for_each(|rtt| tally.sample(rtt, 0));
-    tally.sent.packets = 10;
-    tally.received.bytes = 1000;
-    tally
+fn counts(rtts: impl IntoIterator<Item = u64>) -> SeriesCounts {
+    let mut counts = SeriesCounts::EMPTY;
+    rtts.into_iter().for_each(|rtt| counts.sample(rtt, 0));
+    counts.sent.packets = 10;
+    counts.received.bytes = 1000;
+    counts
 }
 
-fn slice(group: &str, rtts: impl IntoIterator<Item = u64>) -> (SeriesName, Tally) {
-    (name(group, &[], Direction::Ingress), tally(rtts))
+fn slice(group: &str, rtts: impl IntoIterator<Item = u64>) -> (SeriesName, SeriesCounts) {
+    (name(group, &[], Direction::Ingress), counts(rtts))
 }
 
 fn labels_of(answer: &GroupsAnswer) -> Vec<&str> {
@@ -108,10 +108,10 @@ fn a_sequence_goes_up_with_each_change_and_not_without() {
 fn groups_are_sorted_by_their_worst_series_and_filtered_by_any_text() {
     let view = View::new(MEMORY);
     let slices = [
-        (name("fast", &[("site", "Berlin")], Direction::Ingress), tally([2 * MS])),
-        (name("fast", &[("site", "Berlin")], Direction::Egress), tally([80 * MS])),
-        (name("slow", &[("site", "Bergen")], Direction::Ingress), tally([50 * MS; 9])),
-        (name("idle", &[], Direction::Ingress), tally([])),
+        (name("fast", &[("site", "Berlin")], Direction::Ingress), counts([2 * MS])),
+        (name("fast", &[("site", "Berlin")], Direction::Egress), counts([80 * MS])),
+        (name("slow", &[("site", "Bergen")], Direction::Ingress), counts([50 * MS; 9])),
+        (name("idle", &[], Direction::Ingress), counts([])),
     ];
     view.add(&slices, START);
     let ask = |query| view.groups(&query);
@@ -150,8 +150,8 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
         .into_iter()
         .map(|label| {
             let group = GroupName::new(&file.key(nowhere, nowhere, 0, |_| label), &labels);
-            let (name, tally) = slice("", [MS]);
-            (SeriesName { group: Arc::new(group), ..name }, tally)
+            let (name, counts) = slice("", [MS]);
+            (SeriesName { group: Arc::new(group), ..name }, counts)
         })
         .collect();
     view.add(&slices, START);
@@ -280,7 +280,7 @@ fn a_group_has_the_last_minute_of_its_queues_until_they_expire() {
         group: name("a", &[], Direction::Ingress).group,
     });
     view.add(&[slice], START);
-    view.add_queues(&[(queue("wan0"), tally([3 * MS, 5 * MS])), (queue("lan0"), tally([MS]))], START);
+    view.add_queues(&[(queue("wan0"), counts([3 * MS, 5 * MS])), (queue("lan0"), counts([MS]))], START);
     let queues = |at: u64| {
         view.add(&[], at);
         let groups = view.groups(&Query::default()).groups;
@@ -323,7 +323,7 @@ fn the_own_queue_is_compared_with_the_methods_that_show_queues() {
     view.take_reading(reading(1, 1), START + SECOND);
     let add = |method, rtts: &[u64]| {
         let name = SeriesName { method, ..name("a", &[], Direction::Ingress) };
-        view.add(&[(name, tally(rtts.iter().copied()))], START + SECOND);
+        view.add(&[(name, counts(rtts.iter().copied()))], START + SECOND);
     };
     let own = || view.summary().interfaces[0].residence.unwrap().beyond;
     add(Method::QuicSpin, &[MS, 900 * MS, 900 * MS, 900 * MS, 900 * MS]);
@@ -443,9 +443,9 @@ fn a_clock_that_is_set_back_further_begins_a_new_past() {
 fn a_group_is_ranked_by_what_enough_of_its_hosts_had_in_the_last_minute() {
     let view = View::new(MEMORY);
     let of_hosts = |hosts: std::ops::Range<u32>, samples: usize, rtt: u64| {
-        let mut tally = Tally::EMPTY;
-        hosts.for_each(|host| (0..samples).for_each(|_| tally.sample(rtt, 1 << host)));
-        tally
+        let mut counts = SeriesCounts::EMPTY;
+        hosts.for_each(|host| (0..samples).for_each(|_| counts.sample(rtt, 1 << host)));
+        counts
     };
     let (busy, steady) = (name("busy", &[], Direction::Ingress), name("steady", &[], Direction::Ingress));
     let add = |slow: u32, at: u64| {

@@ -60,7 +60,7 @@ pub fn expected_rtt(labels: &[(Arc<str>, Arc<str>)]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::abi::Tally;
+    use pping_common::abi::SeriesCounts;
 
     use super::*;
 
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn rtts_count_as_far_as_hosts_support_them() {
-        let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
-        tally.sample(70_000_000, 1);
-        (0..10).for_each(|number| tally.sample(15_000, 1 << number));
-        hosts.add(&tally);
+        let (mut counts, mut hosts) = (SeriesCounts::EMPTY, Hosts::NONE);
+        counts.sample(70_000_000, 1);
+        (0..10).for_each(|number| counts.sample(15_000, 1 << number));
+        hosts.add(&counts);
         let measured = Measured { p95: 70_000_000, baseline: 13_000, hosts: &hosts, ..MEASURED };
         let [rtt, inflation, again, bytes] = measured.figures(20);
         assert!((15_000..30_000).contains(&rtt), "{rtt}");

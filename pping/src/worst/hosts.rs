@@ -1,7 +1,7 @@
 //! The hosts behind the samples of a group, so that one slow host of many does not rank the group.
 
 use pping_common::{
-    abi::Tally,
+    abi::SeriesCounts,
     hist::{BINS, upper_bound},
     pool::{BINS_PER_BLOCK, BLOCKS},
 };
@@ -24,10 +24,10 @@ impl Hosts {
     /// No hosts.
     pub const NONE: Self = Self { octaves: Vec::new() };
 
-    /// Adds the hosts of a tally.
-    pub fn add(&mut self, tally: &Tally) {
-        // Without groups, tallies have no hosts.
-        let filled = (0..BLOCKS as u8).zip(tally.hosts).filter(|&(_, hosts)| hosts != 0);
+    /// Adds the hosts of counts.
+    pub fn add(&mut self, counts: &SeriesCounts) {
+        // Without groups, counts have no hosts.
+        let filled = (0..BLOCKS as u8).zip(counts.hosts).filter(|&(_, hosts)| hosts != 0);
         filled.for_each(|(octave, hosts)| self.insert(octave, hosts));
     }
 
@@ -98,14 +98,14 @@ mod tests {
 
     /// Makes a group of hosts, each with a number of samples and their RTT, ns. Returns the 95th percentile and the hosts.
     fn group(hosts: impl IntoIterator<Item = (u64, u64)>, seed: u64) -> (u64, Hosts) {
-        let mut tally = Tally::EMPTY;
+        let mut counts = SeriesCounts::EMPTY;
         for (number, (samples, rtt)) in (0..).zip(hosts) {
             let host = host_bit(IpAddress([0, 0xffff_c000_0200 + number]), [seed, 0]);
-            (0..samples).for_each(|_| tally.sample(rtt, host));
+            (0..samples).for_each(|_| counts.sample(rtt, host));
         }
         let (mut distribution, mut hosts) = (Distribution::default(), Hosts::NONE);
-        distribution.add(&tally);
-        hosts.add(&tally);
+        distribution.add(&counts);
+        hosts.add(&counts);
         let [p95] = distribution.quantiles([0.95]).unwrap();
         (p95, hosts)
     }
@@ -144,11 +144,11 @@ mod tests {
         #[test]
         fn a_host_alone_speaks_for_itself(rtts in prop::collection::vec(0_u64..100_000 * MS, 1..50), seed: u64) {
             let host = host_bit(IpAddress([0, 7]), [seed, 0]);
-            let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
+            let (mut counts, mut hosts) = (SeriesCounts::EMPTY, Hosts::NONE);
             for &rtt in &rtts {
-                tally.sample(rtt, host);
+                counts.sample(rtt, host);
             }
-            hosts.add(&tally);
+            hosts.add(&counts);
             prop_assert_eq!(hosts.count(), Some(1));
             let longest = *rtts.iter().max().unwrap();
             prop_assert_eq!(hosts.supported_p95(longest), longest);
@@ -167,12 +167,12 @@ mod tests {
 
         #[test]
         fn merging_is_as_if_all_had_been_one(seconds in prop::collection::vec((1_u64..40_000 * MS, any::<u64>()), 1..30)) {
-            let (mut one, mut all, mut tallied) = (Hosts::NONE, Tally::EMPTY, Hosts::NONE);
+            let (mut one, mut all, mut tallied) = (Hosts::NONE, SeriesCounts::EMPTY, Hosts::NONE);
             for (rtt, hosts) in seconds {
-                let (mut tally, mut next) = (Tally::EMPTY, Hosts::NONE);
-                tally.sample(rtt, hosts);
+                let (mut counts, mut next) = (SeriesCounts::EMPTY, Hosts::NONE);
+                counts.sample(rtt, hosts);
                 all.sample(rtt, hosts);
-                next.add(&tally);
+                next.add(&counts);
                 one.merge(&next);
             }
             tallied.add(&all);
@@ -199,12 +199,12 @@ mod tests {
 
     #[test]
     fn outliers_of_every_host_do_not_exceed_the_percentile() {
-        let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
+        let (mut counts, mut hosts) = (SeriesCounts::EMPTY, Hosts::NONE);
         for host in (0..30).map(|number| 1 << number) {
-            (0..98).for_each(|_| tally.sample(20 * MS, host));
-            (0..2).for_each(|_| tally.sample(900 * MS, host));
+            (0..98).for_each(|_| counts.sample(20 * MS, host));
+            (0..2).for_each(|_| counts.sample(900 * MS, host));
         }
-        hosts.add(&tally);
+        hosts.add(&counts);
         assert_eq!(hosts.supported_p95(20 * MS), 20 * MS);
     }
 
@@ -222,13 +222,13 @@ mod tests {
 
     #[test]
     fn what_is_longer_than_all_octaves_has_no_bound() {
-        let (mut tally, mut hosts) = (Tally::EMPTY, Hosts::NONE);
-        (0..3).for_each(|number| tally.sample(70_000 * MS, 1 << number));
-        hosts.add(&tally);
+        let (mut counts, mut hosts) = (SeriesCounts::EMPTY, Hosts::NONE);
+        (0..3).for_each(|number| counts.sample(70_000 * MS, 1 << number));
+        hosts.add(&counts);
         assert_eq!(hosts.supported_p95(70_000 * MS), 70_000 * MS);
         // More hosts than bits.
-        tally.sample(MS, u64::MAX);
-        hosts.add(&tally);
+        counts.sample(MS, u64::MAX);
+        hosts.add(&counts);
         assert_eq!(hosts.count(), Some(266));
         assert_eq!(hosts.supported_p95(70_000 * MS), end_of(1));
     }

@@ -3,7 +3,7 @@
 use std::{sync::atomic::AtomicU32, thread, time::Duration};
 
 use pping_common::{
-    abi::{Series, SeriesKey, Sums, Tally, Traffic},
+    abi::{Series, SeriesCounts, SeriesKey, Sums, Traffic},
     field,
     pool::CHAINS,
     shared::Shared,
@@ -26,14 +26,14 @@ pub(super) fn wait_for_programs() {
     }
 }
 
-/// Returns the tally of a series in an epoch that has ended, without its bins.
-pub(super) fn tally(series: Shared<'_, Series>, ended: u32) -> Tally {
+/// Returns the counts of a series in an epoch that has ended, without its bins.
+pub(super) fn counts(series: Shared<'_, Series>, ended: u32) -> SeriesCounts {
     // No program writes to these sums any more. Only the sweep, which the agent runs, writes to the traffic.
     let sums = series.at(field!(Series, sums)).nth(ended as usize).load();
-    Tally::new(sums, series.at(field!(Series, traffic)).load())
+    SeriesCounts::new(sums, series.at(field!(Series, traffic)).load())
 }
 
-/// Removes the tally of an epoch that has ended from a series.
+/// Removes the counts of an epoch that has ended from a series.
 pub(super) fn empty(series: Shared<'_, Series>, ended: u32) {
     series.at(field!(Series, sums)).nth(ended as usize).store(&Sums::default());
     series.at(field!(Series, chains)).nth(ended as usize).store(&[0; CHAINS]);

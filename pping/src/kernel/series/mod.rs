@@ -7,11 +7,11 @@
 //! sweep adds to it, and the agent runs the sweep.
 //!
 //! A series without samples for a while is freed in three steps. First it is removed from the index, so that no program
-//! finds it any more. Then its `life` is counted up, which makes every series reference to it void. Then its last tally
-//! is taken, and its series index is free. The phase changes between two steps, so no program is still at an earlier
+//! finds it any more. Then its `life` is counted up, which makes every series reference to it void. Then its last counts
+//! are taken, and its series index is free. The phase changes between two steps, so no program is still at an earlier
 //! one.
 //!
-//! A series is emptied only after the caller has committed its tally. With pinned maps, an agent may be killed at any
+//! A series is emptied only after the caller has committed its counts. With pinned maps, an agent may be killed at any
 //! time in between. The next agent finds the epoch in them if it is not committed, and empties it if it is.
 
 mod access;
@@ -25,7 +25,7 @@ use aya::{
     maps::{HashMap, MapData, MapError, Queue},
 };
 use pping_common::{
-    abi::{Control, Direction, RttEvent, Series, SeriesKey, Tally},
+    abi::{Control, Direction, RttEvent, Series, SeriesCounts, SeriesKey},
     field,
     group::{GroupKey, Grouping},
     limits::MAX_INTERFACES,
@@ -33,7 +33,7 @@ use pping_common::{
 };
 
 use self::{
-    access::{empty, key, life, tally, used, wait_for_programs},
+    access::{counts, empty, key, life, used, wait_for_programs},
     bins::Bins,
 };
 use super::{
@@ -217,11 +217,11 @@ impl SeriesTable {
         wait_for_programs();
     }
 
-    /// Passes each tally of the last epoch that is not empty to `take`. [`SeriesTable::commit`] has to follow.
+    /// Passes the counts of each series of the last epoch that is not empty to `take`. [`SeriesTable::commit`] has to follow.
     ///
     /// # Errors
     /// If the memory of a series cannot be mapped.
-    pub fn take(&mut self, mut take: impl FnMut(&SeriesKey, &Tally)) -> Result<(), Error> {
+    pub fn take(&mut self, mut take: impl FnMut(&SeriesKey, &SeriesCounts)) -> Result<(), Error> {
         let ended = self.rotations().wrapping_sub(1);
         let mut blocks = self.bins.taken_in(ended)?.into_iter().peekable();
         for index in 0..self.used_indexes() {
@@ -232,15 +232,15 @@ impl SeriesTable {
             let known = self.states.get(index).copied().flatten();
             let mut state =
                 known.unwrap_or_else(|| SeriesState { key: key(series), lifecycle: Lifecycle::Idle(0) });
-            let mut tally = tally(series, ended);
+            let mut counts = counts(series, ended);
             while let Some((tag, block)) = blocks.next_if(|(tag, _)| tag.index() as usize <= index) {
                 if tag.index() as usize == index {
-                    tally.add_block(tag, &block);
+                    counts.add_block(tag, &block);
                 }
             }
-            let was_empty = tally.is_empty();
+            let was_empty = counts.is_empty();
             if !was_empty {
-                take(&state.key, &tally);
+                take(&state.key, &counts);
                 self.taken.push(index);
             }
             state.lifecycle = match state.lifecycle {

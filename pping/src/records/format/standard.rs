@@ -267,7 +267,7 @@ fn flow(tuple: &Tuple) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::{abi::Tally, group::GroupKey, rtt::Method};
+    use pping_common::{abi::SeriesCounts, group::GroupKey, rtt::Method};
 
     use super::*;
     use crate::{
@@ -332,13 +332,13 @@ mod tests {
                 GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
             let (method, matched) = (Method::IcmpEcho, Some(pping_common::abi::Direction::Egress));
             let name = SeriesName { interface: None, method, matched, group: group.into() };
-            let mut tally = Tally::EMPTY;
+            let mut counts = SeriesCounts::EMPTY;
             if let Some(rtt) = rtt {
-                tally.sample(rtt, 0);
+                counts.sample(rtt, 0);
             }
-            tally.sent.packets = 7;
+            counts.sent.packets = 7;
             let mut distribution = Distribution::default();
-            distribution.add(&tally);
+            distribution.add(&counts);
             let end = 1_700_000_000 * SECOND;
             line(&Record::Aggregate(Box::new(AggregateRecord::new(
                 &name,

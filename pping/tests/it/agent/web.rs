@@ -28,7 +28,7 @@ use pping::{
     view::{self, View},
 };
 use pping_common::{
-    abi::{Direction, Tally},
+    abi::{Direction, SeriesCounts},
     rtt::Method,
 };
 use pping_lab::Namespace;
@@ -86,12 +86,12 @@ impl Served {
 
     /// Makes the page large: some kilobytes for each group. Each call changes the page.
     fn measure(&self, groups: u32) {
-        let tallies: Vec<_> = (0..groups).map(tally_of).collect();
-        self.metrics.add(&tallies, Instant::now());
+        let all_counts: Vec<_> = (0..groups).map(counts_of).collect();
+        self.metrics.add(&all_counts, Instant::now());
     }
 }
 
-fn tally_of(number: u32) -> (SeriesName, Tally) {
+fn counts_of(number: u32) -> (SeriesName, SeriesCounts) {
     let group = GroupName::named(&Ipv4Addr::from(number).to_string());
     let name = SeriesName {
         interface: Some("eth0".into()),
@@ -99,9 +99,9 @@ fn tally_of(number: u32) -> (SeriesName, Tally) {
         matched: Some(Direction::Ingress),
         group: Arc::new(group),
     };
-    let mut tally = Tally::EMPTY;
-    tally.sample(10_000_000, 0);
-    (name, tally)
+    let mut counts = SeriesCounts::EMPTY;
+    counts.sample(10_000_000, 0);
+    (name, counts)
 }
 
 /// The result of curl.

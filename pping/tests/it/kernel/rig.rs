@@ -19,7 +19,7 @@ use pping::kernel::{
     lookup,
 };
 use pping_common::{
-    abi::{Control, Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesKey, Tally},
+    abi::{Control, Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesCounts, SeriesKey},
     hash::TableKeys,
     parse::LinkType,
     rtt::Rules,
@@ -311,10 +311,10 @@ impl Rig {
     /// the traffic of flows.
     pub(super) fn agree_on_series(&mut self, what: &str) {
         self.sweep();
-        let count = |tally: &Tally| (tally.count(), tally.sent, tally.received);
+        let count = |counts: &SeriesCounts| (counts.count(), counts.sent, counts.received);
         let mut kernel = BTreeMap::new();
-        let take = |key: &SeriesKey, tally: &Tally| {
-            let before = kernel.insert(format!("{key:?}"), count(tally));
+        let take = |key: &SeriesKey, counts: &SeriesCounts| {
+            let before = kernel.insert(format!("{key:?}"), count(counts));
             assert_eq!(before, None, "{what}: two of the same");
         };
         self.kernel.series.rotate();
@@ -324,7 +324,7 @@ impl Rig {
         twin.fold();
         let aggregated = twin.take_series(0, u64::MAX).into_iter();
         let twin: BTreeMap<_, _> =
-            aggregated.map(|(key, tally)| (format!("{key:?}"), count(&tally))).collect();
+            aggregated.map(|(key, counts)| (format!("{key:?}"), count(&counts))).collect();
         assert_eq!(kernel, twin, "{what}");
     }
 

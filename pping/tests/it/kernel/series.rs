@@ -36,7 +36,7 @@ impl Sums {
 
     /// Takes the sums of the epoch that ended last.
     fn take(&mut self, kernel: &mut Kernel) {
-        kernel.series.take(|key, tally| self.0.entry(*key).or_default().add(tally)).unwrap();
+        kernel.series.take(|key, counts| self.0.entry(*key).or_default().add(counts)).unwrap();
         kernel.series.commit().unwrap();
     }
 

@@ -203,13 +203,13 @@ fn dns_samples_are_aggregated_under_their_method() {
         }
         talk.engine.fold(START + 5 * SECOND);
         let series: Vec<_> = talk.engine.tracker.series().collect();
-        let [(key, tally)] = series[..] else { panic!("{series:?}") };
+        let [(key, counts)] = series[..] else { panic!("{series:?}") };
         assert_eq!((key.method, key.direction), (Method::Dns as u8, SeriesKey::NO_DIRECTION));
         assert_eq!(
-            (tally.count(), tally.min(), tally.max()),
+            (counts.count(), counts.min(), counts.max()),
             (5, Some(7 * MILLISECOND), Some(7 * MILLISECOND))
         );
-        assert_eq!(tally.sent.packets + tally.received.packets, 0, "there are no flows");
+        assert_eq!(counts.sent.packets + counts.received.packets, 0, "there are no flows");
         assert_eq!(talk.counters().samples[Direction::Ingress as usize][Method::Dns as usize], 5);
         assert_eq!(talk.counters().entries_made, [0; 2]);
     }

@@ -6,7 +6,7 @@ use pping::{
     replay::{Settings, Tracker},
 };
 use pping_common::{
-    abi::{Direction, Emit, EndEvent, FlowEventKind, SeriesKey, Tally},
+    abi::{Direction, Emit, EndEvent, FlowEventKind, SeriesCounts, SeriesKey},
     bytes::Captured,
     flow::Reason,
     group::{End, Grouping},
@@ -44,8 +44,8 @@ fn take(tracker: &mut Tracker, packets: &[made::Packet], second: u64) {
     }
 }
 
-fn series(tracker: &Tracker) -> Vec<(SeriesKey, Tally)> {
-    tracker.series().map(|(key, tally)| (*key, *tally)).collect()
+fn series(tracker: &Tracker) -> Vec<(SeriesKey, SeriesCounts)> {
+    tracker.series().map(|(key, counts)| (*key, *counts)).collect()
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn unwanted_events_are_not_emitted() {
         assert_eq!(any(|event| matches!(event, Event::Flow(_))), has_flows, "{emit:?}");
         assert_eq!(any(|event| matches!(event, Event::End(_))), has_ends, "{emit:?}");
         assert_eq!(tracker.report.counters.samples[Direction::Egress as usize][Method::TcpTs as usize], 3);
-        assert_eq!(series(&tracker).iter().map(|(_, tally)| tally.count()).sum::<u64>(), 4);
+        assert_eq!(series(&tracker).iter().map(|(_, counts)| counts.count()).sum::<u64>(), 4);
     }
 }
 
@@ -103,7 +103,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
         tracker.fold();
         let found = series(&tracker);
         assert_eq!(found.len(), 2);
-        for (key, tally) in found {
+        for (key, counts) in found {
             assert_eq!((key.interface, key.method), (3, Method::TcpTs as u8));
             // The echoes of the client's packets leave towards the client.
             let is_of_client = key.direction == Direction::Egress as u8;
@@ -111,7 +111,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
             assert_eq!(address.to_bytes()[12], if is_of_client { 198 } else { 192 });
             let (one, other) = &mut sum.split_at_mut(1);
             let sum = if is_of_client { &mut one[0] } else { &mut other[0] };
-            *sum = (sum.0 + tally.sent.packets, sum.1 + tally.received.bytes);
+            *sum = (sum.0 + counts.sent.packets, sum.1 + counts.received.bytes);
         }
         assert_eq!(tracker.take_series(START, SECOND).len(), 2);
         tracker.fold();

@@ -15,7 +15,7 @@ use pping::{
     view::{self, View},
 };
 use pping_common::{
-    abi::{Counters, Direction, Residence, Tally},
+    abi::{Counters, Direction, Residence, SeriesCounts},
     hist,
     rtt::Method,
 };
@@ -32,7 +32,7 @@ pub(super) const FORWARDING: [(&str, u64); 2] = [(LAN, 40_000), (WAN, 700_000)];
 pub(super) const QUEUES: [(&str, u64); 2] = [(LAN, 300_000), (WAN, 21_000_000)];
 
 /// What one series measured in a second.
-pub(super) type SeriesSecond = (SeriesName, Tally);
+pub(super) type SeriesSecond = (SeriesName, SeriesCounts);
 
 /// A metrics server that adds one second's samples every second, until dropped.
 pub(super) struct Agent {
@@ -121,9 +121,9 @@ fn stay(metrics: &Metrics, seconds: u64) {
     metrics.set_residence(times.collect());
     let queue = |(interface, time): (&str, u64)| {
         let group = group("customer-7", &[]);
-        let mut tally = Tally::EMPTY;
-        (0..10).for_each(|_| tally.sample(time, 0));
-        (QueueName { interface: Some(interface.into()), group: group.into() }, tally)
+        let mut counts = SeriesCounts::EMPTY;
+        (0..10).for_each(|_| counts.sample(time, 0));
+        (QueueName { interface: Some(interface.into()), group: group.into() }, counts)
     };
     metrics.add_queues(&QUEUES.map(queue));
 }
@@ -136,28 +136,28 @@ fn group(label: &str, columns: &[(&str, &str)]) -> GroupName {
 }
 
 /// Returns what a series of a group measured at `wan0` in one second: these RTTs in ns, and a few packets.
-pub(super) fn tally_of(
+pub(super) fn counts_of(
     label: &str,
     columns: &[(&str, &str)],
     matched: Direction,
     rtts: &[u64],
 ) -> SeriesSecond {
-    tally_at(WAN, label, columns, matched, rtts)
+    counts_at(WAN, label, columns, matched, rtts)
 }
 
 /// Like [`tally_of`], at another interface.
-pub(super) fn tally_at(
+pub(super) fn counts_at(
     interface: &str,
     label: &str,
     columns: &[(&str, &str)],
     matched: Direction,
     rtts: &[u64],
 ) -> SeriesSecond {
-    let mut tally = Tally::EMPTY;
+    let mut counts = SeriesCounts::EMPTY;
     for &rtt in rtts {
-        tally.sample(rtt, 0);
+        counts.sample(rtt, 0);
     }
-    for (traffic, packets) in [(&mut tally.sent, 3), (&mut tally.received, 2)] {
+    for (traffic, packets) in [(&mut counts.sent, 3), (&mut counts.received, 2)] {
         traffic.packets = packets * rtts.len() as u64;
         traffic.bytes = 700 * traffic.packets;
         traffic.retransmissions = traffic.packets / 50;
@@ -168,5 +168,5 @@ pub(super) fn tally_at(
         matched: Some(matched),
         group: group(label, columns).into(),
     };
-    (name, tally)
+    (name, counts)
 }

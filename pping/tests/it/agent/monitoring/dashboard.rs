@@ -11,7 +11,7 @@ use pping_lab::Namespace;
 use serde_json::Value;
 
 use super::{
-    agents::{Agent, FORWARDING, LAN, QUEUES, WAN, tally_at, tally_of},
+    agents::{Agent, FORWARDING, LAN, QUEUES, WAN, counts_at, counts_of},
     stack::{self, Store},
 };
 use crate::agent::monitor::{PATIENCE, ok, repository, wait_until};
@@ -126,10 +126,10 @@ fn busy(host: &Namespace) -> [Agent; 2] {
             let rtts: Vec<u64> = (1..100).map(|ms| ms * 1_000_000).collect();
             let site = [("site", "a \"b\" \\ c")];
             vec![
-                tally_of("customer-7", &site, Direction::Egress, &rtts),
-                tally_of("customer-8", &[], Direction::Ingress, &rtts[..50]),
-                tally_of("other", &[], Direction::Ingress, &rtts[..10]),
-                tally_at(LAN, "customer-7", &site, Direction::Egress, &[30_000; 100]),
+                counts_of("customer-7", &site, Direction::Egress, &rtts),
+                counts_of("customer-8", &[], Direction::Ingress, &rtts[..50]),
+                counts_of("other", &[], Direction::Ingress, &rtts[..10]),
+                counts_at(LAN, "customer-7", &site, Direction::Egress, &[30_000; 100]),
             ]
         })
     })
@@ -192,10 +192,10 @@ const RTTS: [(&str, u64); 2] = [(LAN, 30_000), (WAN, 82_000_000)];
 fn assert_percentiles_of_one_interface(host: &Namespace, mut store: Store<'_>, file: &str, rules: &str) {
     let _agents = PORTS.map(|port| {
         Agent::start(host, port, || {
-            let tally = |(interface, rtt): (&str, u64), count| {
-                tally_at(interface, "all", &[], Direction::Ingress, &vec![rtt; count])
+            let counts = |(interface, rtt): (&str, u64), count| {
+                counts_at(interface, "all", &[], Direction::Ingress, &vec![rtt; count])
             };
-            vec![tally(RTTS[0], 900), tally(RTTS[1], 100)]
+            vec![counts(RTTS[0], 900), counts(RTTS[1], 100)]
         })
     });
     let rules = fs::read_to_string(repository("deploy/prometheus").join(rules)).unwrap();

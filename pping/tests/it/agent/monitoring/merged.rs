@@ -14,7 +14,7 @@ use pping_common::abi::Direction;
 use pping_lab::{Namespace, Process, Signal, Topology};
 
 use super::{
-    agents::{Agent, tally_of},
+    agents::{Agent, counts_of},
     stack::{self, Store},
 };
 use crate::agent::{
@@ -101,7 +101,7 @@ fn agents(host: &Namespace, is_known: &Arc<AtomicBool>) -> Vec<Agent> {
                     _ => return Vec::new(),
                 };
                 seconds += 1;
-                vec![tally_of(GROUP, &[], Direction::Ingress, &rtts)]
+                vec![counts_of(GROUP, &[], Direction::Ingress, &rtts)]
             })
         })
         .collect()

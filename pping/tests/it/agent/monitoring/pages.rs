@@ -11,7 +11,7 @@ use flate2::read::GzDecoder;
 use pping_common::abi::Direction;
 use pping_lab::Namespace;
 
-use super::agents::{Agent, tally_of};
+use super::agents::{Agent, counts_of};
 use crate::agent::{
     http::Exposition,
     metrics::assert_promtool_accepts,
@@ -62,7 +62,7 @@ fn busy(host: &Namespace) -> Agent {
     Agent::start(host, PORT, move || {
         let group = |number| {
             let site = [("site", "a \"b\" \\ c"), ("Tarif (€)", "9,99"), ("group", "1")];
-            tally_of(&format!("10.0.{number}.0/24"), &site, Direction::Egress, &rtts)
+            counts_of(&format!("10.0.{number}.0/24"), &site, Direction::Egress, &rtts)
         };
         (0..200).map(group).collect()
     })

@@ -17,7 +17,7 @@ use pping_common::abi::{Counters, Direction};
 use pping_lab::Namespace;
 
 use super::{
-    agents::tally_of,
+    agents::counts_of,
     pages::{PORT, PROTOBUF, scrape},
 };
 use crate::agent::monitor::ok;
@@ -258,9 +258,9 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
     .unwrap();
     let site = [("site", "a \"b\" \\ é")];
     for _ in 0..3 {
-        let tallies: Vec<_> =
-            groups().iter().map(|(group, rtts)| tally_of(group, &site, Direction::Egress, rtts)).collect();
-        metrics.add(&tallies, Instant::now());
+        let all_counts: Vec<_> =
+            groups().iter().map(|(group, rtts)| counts_of(group, &site, Direction::Egress, rtts)).collect();
+        metrics.add(&all_counts, Instant::now());
     }
     let mut counters = Counters::ZERO;
     counters.traffic[0][2].bytes = 123_456_789;

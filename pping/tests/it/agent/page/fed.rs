@@ -13,7 +13,7 @@ use pping::{
     view::{self, CELL, CELLS, Reading, View},
 };
 use pping_common::{
-    abi::{Counters, Direction, Tally},
+    abi::{Counters, Direction, SeriesCounts},
     rtt::Method,
 };
 use pping_lab::Namespace;
@@ -49,9 +49,9 @@ impl FedServer {
             .collect();
         let now = now();
         for cell in (0..CELLS).rev() {
-            let tallies: Vec<_> =
+            let all_counts: Vec<_> =
                 labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
-            view.add(&tallies, now - cell * CELL);
+            view.add(&all_counts, now - cell * CELL);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let metrics = Metrics::new(100, Duration::from_mins(10));
@@ -67,13 +67,13 @@ impl FedServer {
         let longest = 2_000 * 10_u64.pow(decades);
         for cell in (0..CELLS).rev() {
             let rtts: Vec<u64> = (0..20).map(|number| if number < 12 { 2_000 } else { longest }).collect();
-            self.view.add(&[tally_of(label, Direction::Ingress, &rtts)], now() - cell * CELL);
+            self.view.add(&[counts_of(label, Direction::Ingress, &rtts)], now() - cell * CELL);
         }
     }
 
     /// Adds samples of a group, at the present time.
     pub(super) fn add(&self, label: &str, rtts: &[u64]) {
-        self.view.add(&[tally_of(label, Direction::Ingress, rtts)], now());
+        self.view.add(&[counts_of(label, Direction::Ingress, rtts)], now());
     }
 }
 
@@ -100,24 +100,24 @@ fn now() -> u64 {
 }
 
 /// Returns both sides of a group in a cell. No two groups have the same RTTs.
-fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, Tally); 2] {
+fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, SeriesCounts); 2] {
     let beyond = 1_000_000 * rank * (10 + cell % 7);
     let spread = |first: u64| [first, first + first / 5, 2 * first, 3 * first];
     [
-        tally_of(label, Direction::Ingress, &spread(beyond)),
-        tally_of(label, Direction::Egress, &spread(beyond / 50)),
+        counts_of(label, Direction::Ingress, &spread(beyond)),
+        counts_of(label, Direction::Egress, &spread(beyond / 50)),
     ]
 }
 
-fn tally_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally) {
-    let mut tally = Tally::EMPTY;
+fn counts_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, SeriesCounts) {
+    let mut counts = SeriesCounts::EMPTY;
     for &rtt in rtts {
-        tally.sample(rtt, 0);
+        counts.sample(rtt, 0);
     }
-    tally.sent.packets = 100;
-    tally.sent.bytes = 70_000;
-    tally.received.packets = 50;
-    tally.received.retransmissions = 3;
+    counts.sent.packets = 100;
+    counts.sent.bytes = 70_000;
+    counts.received.packets = 50;
+    counts.received.retransmissions = 3;
     let group = GroupName { columns: vec![("site".into(), "<b>Lund".into())], ..GroupName::named(label) };
     let name = SeriesName {
         interface: Some(INTERFACE.into()),
@@ -125,5 +125,5 @@ fn tally_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Tally
         matched: Some(matched),
         group: group.into(),
     };
-    (name, tally)
+    (name, counts)
 }

@@ -17,7 +17,7 @@ use pping::{
 };
 use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
 use pping_common::{
-    abi::{Emit, RttEvent, Tally},
+    abi::{Emit, RttEvent, SeriesCounts},
     limits::RING_BYTES,
     parse::LinkType,
     rtt::{Method, Methods, Rules},
@@ -130,18 +130,18 @@ fn each_interval_has_whole_samples_as_in_their_events() {
 fn assert_whole_samples(object: &[u8], settings: LoadOptions) {
     let mut kernel = load::open(object, &by_timestamps(settings)).unwrap();
     let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
-    let (mut reported, mut sums) = (Tally::EMPTY, Sums::default());
+    let (mut reported, mut sums) = (SeriesCounts::EMPTY, Sums::default());
     // This is half of what the ring holds.
     let room = AtomicI64::new(i64::from(RING_BYTES) / 2 / (8 + size_of::<RttEvent>() as i64));
     run_on_all_cpus(&mut kernel, (100, &room), |kernel| {
         kernel.series.rotate();
         kernel
             .series
-            .take(|key, tally| {
+            .take(|key, counts| {
                 // Count, sum, minimum and maximum of an epoch must belong to the same samples.
-                let (count, min, max) = (tally.count(), tally.min().unwrap(), tally.max().unwrap());
-                assert!(min * count <= tally.sum && tally.sum <= max * count, "{tally:?}");
-                sums.0.entry(*key).or_default().add(tally);
+                let (count, min, max) = (counts.count(), counts.min().unwrap(), counts.max().unwrap());
+                assert!(min * count <= counts.sum && counts.sum <= max * count, "{counts:?}");
+                sums.0.entry(*key).or_default().add(counts);
             })
             .unwrap();
         kernel.series.commit().unwrap();
