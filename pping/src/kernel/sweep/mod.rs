@@ -1,8 +1,8 @@
 //! The sweep: the kernel adds up what flows sent, deletes idle ones, and gives up on DNS queries.
 
-mod keeper;
-mod lap;
+mod renewer;
 mod requests;
+mod scan;
 mod sweeper;
 
 pub(super) use self::sweeper::Scope;

@@ -1,4 +1,4 @@
-//! The requests to the sweep program. The agent's sweeps and the [`super::keeper`] of the lease make them, one at a time.
+//! The requests to the sweep program. The agent's sweeps and the [`super::renewer`] of the lease make them, one at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

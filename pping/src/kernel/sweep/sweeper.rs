@@ -18,9 +18,9 @@ use pping_common::{
 };
 
 use super::{
-    keeper::Keeper,
-    lap::Lap,
+    renewer::LeaseRenewer,
     requests::{NOTHING, Requests, SharedRequests},
+    scan::Scan,
 };
 use crate::kernel::{
     Error, clock,
@@ -59,7 +59,7 @@ pub struct Sweeper {
     has_dns: bool,
     requests: SharedRequests,
     /// Renews the lease of the programs, if they have one.
-    keeper: Option<Keeper>,
+    renewer: Option<LeaseRenewer>,
     candidates: Elements<Candidate>,
     tables: [Table; 2],
     /// The ranking of flow directions, and how many packets each end must have sent to be ranked. `None` while nothing
@@ -74,7 +74,7 @@ struct Table {
     /// Its buckets.
     index: Array<Bucket>,
     /// The progress of sweeps.
-    lap: Lap,
+    scan: Scan,
 }
 
 impl Sweeper {
@@ -90,7 +90,7 @@ impl Sweeper {
     ) -> Result<Self, Error> {
         let mut table = |kind, map| {
             let index = Array::new(array(programs, map)?, buckets as usize);
-            Ok::<_, Error>(Table { kind, index, lap: Lap::default() })
+            Ok::<_, Error>(Table { kind, index, scan: Scan::default() })
         };
         Ok(Self {
             tables: [table(SweepRequest::V4, "INDEX_V4")?, table(SweepRequest::V6, "INDEX_V6")?],
@@ -100,7 +100,7 @@ impl Sweeper {
                 Elements::new(array(programs, "SWEEP_REQUEST")?, 1)?,
                 Elements::new(array(programs, "DUE")?, MAX_DUE as usize)?,
             )),
-            keeper: None,
+            renewer: None,
             candidates: Elements::new(array(programs, "CANDIDATES")?, 2 * MAX_DUE as usize)?,
             ranking: None,
         })
@@ -121,7 +121,7 @@ impl Sweeper {
     /// # Errors
     /// If there can be no more threads.
     pub(in crate::kernel) fn keep_lease(&mut self) -> Result<(), Error> {
-        self.keeper = Some(Keeper::start(self.requests.clone())?);
+        self.renewer = Some(LeaseRenewer::start(self.requests.clone())?);
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl Sweeper {
     /// # Errors
     /// If the kernel does not run the program.
     pub(in crate::kernel) fn watch(&self, interfaces: &InterfaceIds) -> Result<(), Error> {
-        if self.keeper.is_none() {
+        if self.renewer.is_none() {
             return Ok(());
         }
         let mut requests = self.requests.lock();
@@ -182,7 +182,7 @@ impl Sweeper {
         }
         let sweep = requests.sweep();
         for table in 0..self.tables.len() {
-            self.tables[table].lap = self.visit(&requests, table, sweep, scope)?;
+            self.tables[table].scan = self.visit(&requests, table, sweep, scope)?;
         }
         if !self.has_dns {
             return Ok(());
@@ -202,12 +202,12 @@ impl Sweeper {
 
     /// Runs the sweep program for the flows of one table that are due, judged by when each was last seen. Returns the
     /// progress.
-    fn visit(&mut self, requests: &Requests, table: usize, sweep: u32, scope: Scope) -> Result<Lap, Error> {
-        let Table { kind, mut lap, .. } = self.tables[table];
+    fn visit(&mut self, requests: &Requests, table: usize, sweep: u32, scope: Scope) -> Result<Scan, Error> {
+        let Table { kind, mut scan, .. } = self.tables[table];
         let buckets_in_all = self.tables[table].index.len();
-        let max_idle = lap.max_idle(sweep);
+        let max_idle = scan.max_idle(sweep);
         let mut fold_budget = if scope == Scope::Due { MAX_FOLDED } else { usize::MAX };
-        let (first, mut next, mut noted) = (lap.next, lap.next, 0);
+        let (first, mut next, mut noted) = (scan.next, scan.next, 0);
         for start in (0..buckets_in_all).step_by(BUCKETS) {
             let buckets = self.tables[table].index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
@@ -230,8 +230,8 @@ impl Sweeper {
         if noted > 0 {
             self.fold(requests, kind, noted as u32)?;
         }
-        lap.visited(next, buckets_in_all);
-        Ok(lap)
+        scan.visited(next, buckets_in_all);
+        Ok(scan)
     }
 
     /// Adds a flow to the next run of the program, and runs it when that is full.

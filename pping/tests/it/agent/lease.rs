@@ -134,10 +134,10 @@ fn the_thread_that_renews_the_lease_keeps_only_what_that_takes() {
     let topology = topology();
     let pping = watch(&topology);
     let tasks = format!("/proc/{}/task", pping.id());
-    let keeper = || threads(Path::new(&tasks)).into_iter().find(|(name, _)| name == "pping-lease");
+    let renewer = || threads(Path::new(&tasks)).into_iter().find(|(name, _)| name == "pping-lease");
     let expected =
         Some(("pping-lease".to_owned(), [NONE, CAP_BPF, CAP_BPF, NONE].map(str::to_owned).to_vec()));
-    assert_eq!(keeper(), expected, "inheritable, permitted, effective, ambient");
+    assert_eq!(renewer(), expected, "inheritable, permitted, effective, ambient");
 }
 
 #[test]

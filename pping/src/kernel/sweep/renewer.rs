@@ -18,13 +18,13 @@ use crate::capabilities;
 const INTERVAL: Duration = Duration::from_millis(1000 * LEASE_SECONDS / 5);
 
 /// Renews the lease until it is dropped.
-pub(super) struct Keeper {
+pub(super) struct LeaseRenewer {
     /// `None` once the thread is to end.
     alive: Option<Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl LeaseRenewer {
     /// Starts the thread.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for LeaseRenewer {
     fn drop(&mut self) {
         drop(self.alive.take());
         if let Some(thread) = self.thread.take() {

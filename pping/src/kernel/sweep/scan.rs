@@ -6,25 +6,25 @@ const FOLD_SWEEPS: u32 = 2;
 
 /// The progress of sweeps through the flows that sent packets. Each sweep continues where the previous one stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Lap {
+pub(super) struct Scan {
     /// The next bucket to visit.
     pub(super) next: usize,
-    /// The sweep that began this lap.
+    /// The sweep that began this scan.
     began: Option<u32>,
-    /// The sweep that began the previous lap; `None` in the first lap, when flows of an earlier run may be left.
+    /// The sweep that began the previous scan; `None` in the first scan, when flows of an earlier run may be left.
     previous_began: Option<u32>,
 }
 
-impl Lap {
-    /// Begins a lap if none is under way. Returns the most sweeps that a flow with something to fold can have been idle:
-    /// the previous lap folded what is older.
+impl Scan {
+    /// Begins a scan if none is under way. Returns the most sweeps that a flow with something to fold can have been idle:
+    /// the previous scan folded what is older.
     pub(super) fn max_idle(&mut self, sweep: u32) -> u32 {
         self.began.get_or_insert(sweep);
         self.previous_began
             .map_or(u32::MAX, |began| FOLD_SWEEPS + sweep.wrapping_sub(began).saturating_sub(1))
     }
 
-    /// Notes that all buckets before `next` were visited. The lap ends if those are all buckets.
+    /// Notes that all buckets before `next` were visited. The scan ends if those are all buckets.
     pub(super) fn visited(&mut self, next: usize, buckets: usize) {
         *self = if next < buckets {
             Self { next, ..*self }
@@ -40,31 +40,31 @@ mod tests {
 
     #[test]
     fn what_flows_sent_is_looked_for_as_far_back_as_the_lap_before_may_have_missed_it() {
-        let mut lap = Lap::default();
-        assert_eq!(lap.max_idle(7), u32::MAX, "whatever was left by a run before this one");
-        lap.visited(10, 10);
+        let mut scan = Scan::default();
+        assert_eq!(scan.max_idle(7), u32::MAX, "whatever was left by a run before this one");
+        scan.visited(10, 10);
         for sweep in 8..11 {
-            assert_eq!(lap.max_idle(sweep), FOLD_SWEEPS);
-            lap.visited(10, 10);
+            assert_eq!(scan.max_idle(sweep), FOLD_SWEEPS);
+            scan.visited(10, 10);
         }
-        // Three sweeps for a lap from now on. The lap before began with sweep 10.
+        // Three sweeps for a scan from now on. The scan before began with sweep 10.
         for (sweep, next) in [(11, 4), (12, 8), (13, 10)] {
-            assert_eq!(lap.max_idle(sweep), FOLD_SWEEPS + sweep - 11);
-            lap.visited(next, 10);
+            assert_eq!(scan.max_idle(sweep), FOLD_SWEEPS + sweep - 11);
+            scan.visited(next, 10);
         }
-        assert_eq!((lap.next, lap.max_idle(14)), (0, FOLD_SWEEPS + 2));
-        lap.visited(4, 10);
+        assert_eq!((scan.next, scan.max_idle(14)), (0, FOLD_SWEEPS + 2));
+        scan.visited(4, 10);
         // The first bucket was last visited in sweep 11, the last one in sweep 13.
-        assert_eq!((lap.next, lap.max_idle(15)), (4, FOLD_SWEEPS + 3));
-        lap.visited(10, 10);
-        assert_eq!(lap.max_idle(16), FOLD_SWEEPS + 1);
-        lap.visited(10, 10);
-        assert_eq!(lap.max_idle(17), FOLD_SWEEPS);
+        assert_eq!((scan.next, scan.max_idle(15)), (4, FOLD_SWEEPS + 3));
+        scan.visited(10, 10);
+        assert_eq!(scan.max_idle(16), FOLD_SWEEPS + 1);
+        scan.visited(10, 10);
+        assert_eq!(scan.max_idle(17), FOLD_SWEEPS);
     }
 
     #[test]
     fn sweeps_are_counted_round() {
-        let mut lap = Lap { next: 0, began: None, previous_began: Some(u32::MAX) };
-        assert_eq!(lap.max_idle(0), FOLD_SWEEPS);
+        let mut scan = Scan { next: 0, began: None, previous_began: Some(u32::MAX) };
+        assert_eq!(scan.max_idle(0), FOLD_SWEEPS);
     }
 }
