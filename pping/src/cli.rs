@@ -228,7 +228,7 @@ fn url(text: &str) -> Result<String, String> {
 /// The commands of `pping config`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Report every mistake in a configuration file, without starting anything
+    /// Report every error in a configuration file, without starting anything
     Check {
         /// The file [default: /etc/pping/pping.toml]
         file: Option<PathBuf>,

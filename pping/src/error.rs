@@ -98,7 +98,7 @@ impl Error {
         }
     }
 
-    /// 2 for a mistake in options, the configuration or privileges, 1 for a failure while running.
+    /// 2 for an error in options, the configuration or privileges, 1 for a failure while running.
     pub fn exit_code(&self) -> ExitCode {
         if self.is_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
     }

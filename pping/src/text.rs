@@ -50,56 +50,56 @@ pub enum FileError {
         line: usize,
         /// The character in the line, from 1.
         column: usize,
-        /// The mistake, and the text to write instead.
+        /// The error, and the text to write instead.
         reason: String,
     },
 }
 
-/// A mistake in a text, and the byte at which it is.
+/// An error in a text, and the byte at which it is.
 #[derive(Debug)]
-pub(crate) struct Mistake {
+pub(crate) struct TextError {
     pub(crate) offset: usize,
     pub(crate) reason: String,
 }
 
-impl Mistake {
+impl TextError {
     pub(crate) fn new(offset: usize, reason: impl Into<String>) -> Self {
         Self { offset, reason: reason.into() }
     }
 
-    /// A mistake in a text that is not TOML.
+    /// An error in a text that is not TOML.
     pub(crate) fn of_toml(error: &toml::de::Error) -> Self {
         Self::new(error.span().map_or(0, |span| span.start), error.message().trim_end())
     }
 
-    /// A mistake in a value.
+    /// An error in a value.
     pub(crate) fn at<T>(value: &toml::Spanned<T>, reason: impl Into<String>) -> Self {
         Self::new(value.span().start, reason)
     }
 }
 
-/// The highest number of mistakes of a text that are reported. Others are only counted.
-const MAX_MISTAKES: usize = 100;
+/// The highest number of errors of a text that are reported. Others are only counted.
+const MAX_ERRORS: usize = 100;
 
-/// The mistakes of a text.
+/// The errors of a text.
 #[derive(Debug, Default)]
-pub(crate) struct Mistakes {
-    found: Vec<Mistake>,
+pub(crate) struct TextErrors {
+    found: Vec<TextError>,
     more: usize,
 }
 
-impl Mistakes {
-    pub(crate) fn add(&mut self, mistake: Mistake) {
-        if self.found.len() < MAX_MISTAKES {
-            self.found.push(mistake);
+impl TextErrors {
+    pub(crate) fn add(&mut self, error: TextError) {
+        if self.found.len() < MAX_ERRORS {
+            self.found.push(error);
         } else {
             self.more += 1;
         }
     }
 
-    /// Adds the mistake of a result, if it has one, for a reader that goes on.
-    pub(crate) fn noted<T>(&mut self, result: Result<T, Mistake>) -> Option<T> {
-        result.map_err(|mistake| self.add(mistake)).ok()
+    /// Adds the error of a result, if it has one, for a reader that goes on.
+    pub(crate) fn noted<T>(&mut self, result: Result<T, TextError>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -108,11 +108,11 @@ impl Mistakes {
 
     /// Returns them in the order of the text.
     fn at(mut self, path: &Path, text: &str) -> Vec<FileError> {
-        self.found.sort_by_key(|mistake| mistake.offset);
+        self.found.sort_by_key(|error| error.offset);
         if let Some(last) = self.found.last_mut().filter(|_| self.more > 0) {
             last.reason = format!("{} (and there are {} more errors)", last.reason, self.more);
         }
-        let at = |Mistake { offset, reason }| FileError::invalid(path, Position::new(text, offset), reason);
+        let at = |TextError { offset, reason }| FileError::invalid(path, Position::new(text, offset), reason);
         self.found.into_iter().map(at).collect()
     }
 }
@@ -120,24 +120,24 @@ impl Mistakes {
 /// Reads a file of at most `max_bytes`, and parses it.
 ///
 /// # Errors
-/// Like [`parse`], with all mistakes in the order of the text.
+/// Like [`parse`], with all errors in the order of the text.
 pub(crate) fn parse_all<T>(
     path: &Path,
     max_bytes: u64,
-    parse: impl FnOnce(&str) -> Result<T, Mistakes>,
+    parse: impl FnOnce(&str) -> Result<T, TextErrors>,
 ) -> Result<T, Vec<FileError>> {
     let text = read_text(path, max_bytes).map_err(|error| vec![error])?;
-    parse(&text).map_err(|mistakes| mistakes.at(path, &text))
+    parse(&text).map_err(|errors| errors.at(path, &text))
 }
 
 /// Reads a file of at most `max_bytes`, and parses it.
 ///
 /// # Errors
-/// If the file cannot be read, is longer or is not UTF-8, or has a mistake.
+/// If the file cannot be read, is longer or is not UTF-8, or has an error.
 pub(crate) fn parse<T>(
     path: &Path,
     max_bytes: u64,
-    parse: impl FnOnce(&str) -> Result<T, Mistake>,
+    parse: impl FnOnce(&str) -> Result<T, TextError>,
 ) -> Result<T, FileError> {
     parse_text(path, &read_text(path, max_bytes)?, parse)
 }
@@ -152,14 +152,14 @@ fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
 /// Parses the text of a file.
 ///
 /// # Errors
-/// If the text has a mistake.
+/// If the text has an error.
 pub(crate) fn parse_text<T>(
     path: &Path,
     text: &str,
-    parse: impl FnOnce(&str) -> Result<T, Mistake>,
+    parse: impl FnOnce(&str) -> Result<T, TextError>,
 ) -> Result<T, FileError> {
     parse(text)
-        .map_err(|Mistake { offset, reason }| FileError::invalid(path, Position::new(text, offset), reason))
+        .map_err(|TextError { offset, reason }| FileError::invalid(path, Position::new(text, offset), reason))
 }
 
 impl FileError {

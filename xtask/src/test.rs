@@ -51,7 +51,7 @@ pub(crate) enum Extent {
 const INTEGRATION_TESTS: &str = "pping/tests/it";
 
 /// Installs what is missing, and runs the tests of all crates. With a filter, those of `pping-common` come first: they
-/// show most mistakes before the kernel programs are compiled. If the filter begins with a module of the integration
+/// show most errors before the kernel programs are compiled. If the filter begins with a module of the integration
 /// tests, these come next, before all other tests are compiled; see [`rounds`].
 pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent) -> Result<()> {
     ensure!(

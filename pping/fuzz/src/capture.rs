@@ -56,7 +56,7 @@ pub fn check(input: &[u8]) {
     assert_eq!(pieces, whole, "in pieces of {size}");
 }
 
-/// Decides by the first bytes, so that a file taken for compressed by mistake is still held to the rules for
+/// Decides by the first bytes, so that a file taken for compressed by error is still held to the rules for
 /// uncompressed ones.
 fn is_compressed(bytes: &[u8]) -> bool {
     matches!(bytes, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])

@@ -30,7 +30,7 @@ pub(super) struct GroupsFile {
 
 /// The outcome of a task, with the map that it had.
 enum Done {
-    /// The file was read, and its prefixes added beside those in force; or it had a mistake.
+    /// The file was read, and its prefixes added beside those in force; or it had an error.
     Loaded(Prefixes, Box<Result<Loaded, Error>>),
     /// The previous prefixes are removed.
     Removed(Prefixes),
@@ -47,7 +47,7 @@ impl GroupsFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// If the file cannot be read or has a mistake.
+    /// If the file cannot be read or has an error.
     pub(super) fn read(path: PathBuf) -> Result<Self, Error> {
         let (labels, directory) = read(&path, Labels::default())?;
         Ok(Self { path, labels, directory, map: None, task: None })

@@ -12,7 +12,7 @@ use crate::{
 
 impl Agent {
     /// Makes the configuration again and follows it, while the attached programs go on measuring. If the new
-    /// configuration has a mistake, the present one stays, and the files that it names are still read again.
+    /// configuration has an error, the present one stays, and the files that it names are still read again.
     pub(super) async fn reload(&mut self) -> Result<(), Error> {
         self.notify.reloading();
         match self.loader.load() {
@@ -37,7 +37,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Follows a configuration. The inner error is a mistake in it, found before anything is changed.
+    /// Follows a configuration. The inner error is one of the configuration, found before anything is changed.
     async fn change(&mut self, new: Config) -> Result<Result<(), Error>, Error> {
         let links = match netlink::links().await {
             Ok(listing) => listing.found,
@@ -81,7 +81,7 @@ impl Agent {
         Ok(Ok(()))
     }
 
-    /// Reads the profiles again. A file with a mistake changes nothing.
+    /// Reads the profiles again. A file with an error changes nothing.
     fn reload_profiles(&mut self) {
         match quality::load(self.config.quality.as_deref()).map_err(Error::Quality) {
             Ok(profiles) => {
@@ -112,7 +112,7 @@ impl Agent {
         }
     }
 
-    /// Does what fails if the configuration has a mistake: reads the files of the receiver, starts a server if the listen
+    /// Does what fails if the configuration has an error: reads the files of the receiver, starts a server if the listen
     /// address changed, and selects the interfaces. The new server listens before the old one stops.
     fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<(Option<Server>, Option<Receiver>), Error> {
         let selection = Selection::new(&new.live.interfaces)?;

@@ -1,4 +1,4 @@
-//! Starting the agent. All that can fail because of a user's mistake comes before the programs are loaded. The service
+//! Starting the agent. All that can fail because of a user's error comes before the programs are loaded. The service
 //! manager hears that pping is ready last.
 
 use std::{

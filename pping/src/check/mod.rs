@@ -103,7 +103,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     Ok(Report::new(checks))
 }
 
-/// Makes the configuration. If it has mistakes, pping cannot run, and the other checks use the command line alone.
+/// Makes the configuration. If it has errors, pping cannot run, and the other checks use the command line alone.
 ///
 /// # Errors
 /// If the command line is invalid.
@@ -112,7 +112,7 @@ fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), c
         Ok((config, file)) => {
             let found = file.map_or_else(
                 || "no file is read".to_owned(),
-                |file| format!("{} has no mistakes", file.display()),
+                |file| format!("{} has no errors", file.display()),
             );
             Ok((config, Check::ok("configuration", found)))
         }

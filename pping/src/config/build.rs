@@ -11,7 +11,7 @@ use pping_common::{
 };
 
 use super::{
-    error::{Error, Mistake},
+    error::{Error, SettingError},
     grouping, methods,
     model::{Aggregation, Config, Live},
     options::Arguments,
@@ -31,7 +31,7 @@ impl TryFrom<Arguments> for Config {
 impl Config {
     /// Checks that the values go together. Each value was checked by itself when it was parsed.
     #[expect(clippy::too_many_lines, reason = "a list of options, none of which may be left out")]
-    pub(super) fn new(arguments: Arguments) -> Result<Self, Vec<Mistake>> {
+    pub(super) fn new(arguments: Arguments) -> Result<Self, Vec<SettingError>> {
         // Without `..`, so that an option that does nothing does not compile.
         let Arguments {
             interfaces,
@@ -158,30 +158,31 @@ fn format_for(output: Option<&Path>) -> Format {
     if is_terminal { Format::Standard } else { Format::Jsonl }
 }
 
-/// Returns the value. If there is a mistake instead, notes it and returns `otherwise`.
-fn value_or_note<T>(value: Result<T, Mistake>, otherwise: T, found: &mut Vec<Mistake>) -> T {
-    value.unwrap_or_else(|mistake| {
-        found.push(mistake);
+/// Returns the value. If there is an error instead, notes it and returns `otherwise`.
+fn value_or_note<T>(value: Result<T, SettingError>, otherwise: T, found: &mut Vec<SettingError>) -> T {
+    value.unwrap_or_else(|error| {
+        found.push(error);
         otherwise
     })
 }
 
-/// The mistake of a format that has only samples, if samples are not reported.
-fn without_samples(format: Option<Format>, has_none: bool) -> Option<Mistake> {
+/// The error of a format that has only samples, if samples are not reported.
+fn without_samples(format: Option<Format>, has_none: bool) -> Option<SettingError> {
     let reason = "it shows samples only; add --with-samples";
-    (format == Some(Format::Ppviz) && has_none).then(|| Mistake::contradiction("format", "ppviz", reason))
+    (format == Some(Format::Ppviz) && has_none)
+        .then(|| SettingError::contradiction("format", "ppviz", reason))
 }
 
-/// The mistake of `--worst` without `--aggregate`.
-fn without_interval(worst: u32) -> Mistake {
+/// The error of `--worst` without `--aggregate`.
+fn without_interval(worst: u32) -> SettingError {
     let reason = "the worst are ranked for each interval; give its length with --aggregate";
-    Mistake::contradiction("worst", worst.to_string(), reason)
+    SettingError::contradiction("worst", worst.to_string(), reason)
 }
 
-/// The mistake of `--web-config` without `--listen`.
-fn without_listen(web_config: &Path) -> Mistake {
+/// The error of `--web-config` without `--listen`.
+fn without_listen(web_config: &Path) -> SettingError {
     let reason = "nothing is served without --listen; give an address there";
-    Mistake::contradiction("web-config", web_config.display().to_string(), reason)
+    SettingError::contradiction("web-config", web_config.display().to_string(), reason)
 }
 
 impl From<RttType> for RttBasis {

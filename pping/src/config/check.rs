@@ -4,33 +4,32 @@ use std::{fmt::Display, fs, path::Path};
 
 use super::{definition::Definition, error::Error, file::File, layered::Layered, setting::Setting};
 
-/// Checks a file, and has `check_file` find the mistakes of the files that it names under `groups` and `quality`. Returns
+/// Checks a file, and has `check_file` find the errors of the files that it names under `groups` and `quality`. Returns
 /// warnings.
 ///
 /// # Errors
-/// If the file cannot be read, or has mistakes: all of them.
+/// If the file cannot be read, or has errors: all of them.
 pub fn check<E: Display>(
     path: &Path,
     check_file: impl Fn(&str, &Path) -> Vec<E>,
 ) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
-    let File { settings, mut mistakes } = File::read(path, &definitions)?;
+    let File { settings, mut errors } = File::read(path, &definitions)?;
     let layered = Layered::of_file(settings, definitions);
     // An invalid value is left out, and without it the others may seem to contradict each other.
-    if mistakes.is_empty() {
+    if errors.is_empty() {
         match layered.config() {
             Ok(_) => {}
-            Err(Error::Invalid(found)) => mistakes.extend(found),
+            Err(Error::Invalid(found)) => errors.extend(found),
             Err(error) => return Err(error),
         }
     }
     for key in ["groups", "quality"] {
         if let Some((setting, file)) = named(&layered, key) {
-            mistakes
-                .extend(check_file(key, file).into_iter().map(|error| setting.mistake(error.to_string())));
+            errors.extend(check_file(key, file).into_iter().map(|error| setting.error(error.to_string())));
         }
     }
-    if mistakes.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(mistakes)) }
+    if errors.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(errors)) }
 }
 
 /// Warns of what cannot be checked here and now.
@@ -48,13 +47,13 @@ fn warnings(path: &Path, layered: &Layered) -> Vec<String> {
             Ok(_) => "the content of that file was not checked".to_owned(),
             Err(error) => error.to_string(),
         };
-        warnings.push(setting.mistake(reason).to_string());
+        warnings.push(setting.error(reason).to_string());
     }
     for key in ["write", "hdr-log", "pin"] {
         let Some((setting, file)) = named(layered, key) else { continue };
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         if folder.is_some_and(|folder| !folder.is_dir()) {
-            warnings.push(setting.mistake("there is no such directory at present").to_string());
+            warnings.push(setting.error("there is no such directory at present").to_string());
         }
     }
     warnings

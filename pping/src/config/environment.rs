@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use super::{
     definition::{Definition, Kind, nearest},
-    error::{Mistake, Origin},
+    error::{Origin, SettingError},
     facts::Scope,
     setting::Setting,
 };
@@ -36,15 +36,15 @@ impl Environment {
     ///
     /// # Errors
     /// If the value is invalid, or the option cannot be set in the environment.
-    pub(super) fn setting(&self, definition: &Definition) -> Result<Option<Setting>, Mistake> {
+    pub(super) fn setting(&self, definition: &Definition) -> Result<Option<Setting>, SettingError> {
         let Some(value) = self.get(definition) else { return Ok(None) };
         let variable = definition.variable();
-        let mistake = |value: &OsStr, reason: String| {
+        let error = |value: &OsStr, reason: String| {
             let assignment = Some((definition.key.clone(), value.to_string_lossy().into_owned()));
-            Mistake { origin: Origin::Variable(variable.clone()), assignment, reason }
+            SettingError { origin: Origin::Variable(variable.clone()), assignment, reason }
         };
         if let Scope::CommandLine(reason) = definition.facts.scope {
-            return Err(mistake(value, reason.to_owned()));
+            return Err(error(value, reason.to_owned()));
         }
         let values = match (definition.kind, value.to_str()) {
             (Kind::Switch, Some("1" | "true")) => vec!["true".into()],
@@ -55,7 +55,7 @@ impl Environment {
             _ => vec![value.to_owned()],
         };
         for value in &values {
-            definition.check(value).map_err(|reason| mistake(value, reason))?;
+            definition.check(value).map_err(|reason| error(value, reason))?;
         }
         let origin = Origin::Variable(variable);
         Ok(Some(Setting { definition: definition.clone(), values: Some(values), origin }))

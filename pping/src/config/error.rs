@@ -1,13 +1,13 @@
-//! Mistakes in the configuration, with their origin.
+//! Errors in the configuration, with their origin.
 
 use std::{fmt, io, path::PathBuf};
 
 /// Why there is no valid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Values are invalid. All mistakes that were found.
+    /// Values are invalid. All errors that were found.
     #[error("{}", lines(.0))]
-    Invalid(Vec<Mistake>),
+    Invalid(Vec<SettingError>),
     /// The configuration file could not be read.
     #[error("configuration file {}: {source}{}", path.display(), hint(source))]
     Open {
@@ -42,12 +42,12 @@ pub enum Error {
 
 /// A value that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct SettingError {
     /// The origin of the value.
     pub origin: Origin,
     /// The option and its value as written there; `None` for text that sets no option.
     pub assignment: Option<(String, String)>,
-    /// The mistake, and the text to write instead.
+    /// The error, and the text to write instead.
     pub reason: String,
 }
 
@@ -71,15 +71,15 @@ pub enum Origin {
     },
 }
 
-impl Mistake {
-    /// Makes the mistake of an option that contradicts another. Its origin is the command line until `locate` corrects it.
+impl SettingError {
+    /// Makes the error of an option that contradicts another. Its origin is the command line until `locate` corrects it.
     pub(super) fn contradiction(option: &str, value: impl Into<String>, reason: &str) -> Self {
         let assignment = Some((option.to_owned(), value.into()));
         Self { origin: Origin::Flag, assignment, reason: reason.to_owned() }
     }
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for SettingError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { origin, assignment, reason } = self;
         if let Origin::File { path, line, column } = origin {
@@ -111,8 +111,8 @@ impl fmt::Display for Origin {
     }
 }
 
-fn lines(mistakes: &[Mistake]) -> String {
-    let lines: Vec<String> = mistakes.iter().map(Mistake::to_string).collect();
+fn lines(errors: &[SettingError]) -> String {
+    let lines: Vec<String> = errors.iter().map(SettingError::to_string).collect();
     lines.join("\n")
 }
 

@@ -9,7 +9,7 @@ use toml::{
 
 use super::{
     definition::{Definition, Kind, nearest},
-    error::{Error, Mistake, Origin},
+    error::{Error, Origin, SettingError},
     facts::Scope,
     setting::Setting,
 };
@@ -18,31 +18,31 @@ use crate::text::{self, Position, ReadError};
 /// The longest configuration that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The settings of a file, and its mistakes.
+/// The settings of a file, and its errors.
 #[derive(Debug, Default)]
 pub(super) struct File {
     /// The options with valid values.
     pub(super) settings: Vec<Setting>,
-    /// The mistakes that were found.
-    pub(super) mistakes: Vec<Mistake>,
+    /// The errors that were found.
+    pub(super) errors: Vec<SettingError>,
 }
 
-/// A mistake: its offset in the text, bytes; the option and its value, if one is set there; and the reason.
+/// An error: its offset in the text, bytes; the option and its value, if one is set there; and the reason.
 type Found = (usize, Option<(String, String)>, String);
 
 impl File {
     /// Reads a file.
     ///
     /// # Errors
-    /// If the file cannot be read. Mistakes in its text are in `mistakes`.
+    /// If the file cannot be read. Errors in its text are in `errors`.
     pub(super) fn read(path: &Path, definitions: &[Definition]) -> Result<Self, Error> {
         match text::read(path, MAX_BYTES) {
             Ok(text) => Ok(Self::parse(path, &text, definitions)),
             Err(ReadError::Io(source)) => Err(Error::Open { path: path.to_owned(), source }),
             Err(ReadError::NotUtf8(position)) => {
                 let (origin, reason) = (origin(path, position), ReadError::NOT_UTF8.to_owned());
-                let mistakes = vec![Mistake { origin, assignment: None, reason }];
-                Ok(Self { settings: Vec::new(), mistakes })
+                let errors = vec![SettingError { origin, assignment: None, reason }];
+                Ok(Self { settings: Vec::new(), errors })
             }
         }
     }
@@ -69,12 +69,12 @@ impl File {
         }
         found.sort();
         found.dedup_by_key(|(offset, ..)| *offset);
-        let mistake = |(offset, assignment, reason)| Mistake {
+        let error = |(offset, assignment, reason)| SettingError {
             origin: origin(path, Position::new(text, offset)),
             assignment,
             reason,
         };
-        Self { settings, mistakes: found.into_iter().map(mistake).collect() }
+        Self { settings, errors: found.into_iter().map(error).collect() }
     }
 }
 
@@ -175,14 +175,14 @@ mod tests {
 
     use super::*;
 
-    fn mistakes(text: &str) -> Vec<String> {
+    fn errors(text: &str) -> Vec<String> {
         let file = File::parse(Path::new("f"), text, &Definition::all());
-        file.mistakes.iter().map(Mistake::to_string).collect()
+        file.errors.iter().map(SettingError::to_string).collect()
     }
 
     fn values(text: &str) -> Vec<(String, Vec<OsString>)> {
-        let File { settings, mistakes } = File::parse(Path::new("f"), text, &Definition::all());
-        assert_eq!(mistakes, []);
+        let File { settings, errors } = File::parse(Path::new("f"), text, &Definition::all());
+        assert_eq!(errors, []);
         settings.into_iter().map(|it| (it.definition.key, it.values.unwrap_or_default())).collect()
     }
 
@@ -205,31 +205,31 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_reported_once_and_in_order() {
-        let found = mistakes("wait = 1\nwait = true\nlisten =\naggregate = \"5ms\"\nwrite = \"\"\n");
+    fn each_error_is_reported_once_and_in_order() {
+        let found = errors("wait = 1\nwait = true\nlisten =\naggregate = \"5ms\"\nwrite = \"\"\n");
         let positions: Vec<&str> = found.iter().filter_map(|fault| fault.split(": ").next()).collect();
         assert_eq!(positions, ["f:1:8", "f:2:1", "f:3:9", "f:4:13", "f:5:9"], "{found:?}");
     }
 
     #[test]
     fn columns_are_characters_and_a_byte_order_mark_is_none() {
-        let found = mistakes("exclude = [\"é\", 1]\n");
+        let found = errors("exclude = [\"é\", 1]\n");
         assert!(found[0].starts_with("f:1:12: exclude = \"é\": "), "{found:?}");
         assert!(found[1].starts_with("f:1:17: exclude = 1: "), "{found:?}");
-        assert!(mistakes("\u{feff}no-option = 1\n")[0].starts_with("f:1:1: "));
+        assert!(errors("\u{feff}no-option = 1\n")[0].starts_with("f:1:1: "));
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in ".*") {
-            mistakes(&text);
+            errors(&text);
         }
 
         #[test]
         fn nothing_like_a_configuration_makes_it_panic(
             lines in prop::collection::vec("(wait|write|decap|\\[a|é) ?=? ?(\"é|\\[1,|true|\\{a=1}|1e9|\\]|0x)", 0..8)
         ) {
-            mistakes(&lines.join("\n"));
+            errors(&lines.join("\n"));
         }
     }
 }

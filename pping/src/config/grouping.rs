@@ -2,11 +2,11 @@
 
 use pping_common::group::Grouping;
 
-use super::{error::Mistake, model::Aggregation};
+use super::{error::SettingError, model::Aggregation};
 
 /// Parses a list of prefix lengths, ends and classes of service. With a groups file (`has_file`), the list has no lengths.
-pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Mistake> {
-    let refused = |value: &str, reason| Err(Mistake::contradiction("group-by", value, reason));
+pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, SettingError> {
+    let refused = |value: &str, reason| Err(SettingError::contradiction("group-by", value, reason));
     let mut grouping = Grouping::NONE;
     let (mut lens, mut has_end) = (Vec::new(), false);
     for item in list {

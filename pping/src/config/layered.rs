@@ -5,7 +5,7 @@ use clap::{ArgMatches, FromArgMatches as _, parser::ValueSource};
 use super::{
     definition::Definition,
     environment::Environment,
-    error::{Error, Mistake, Origin},
+    error::{Error, Origin, SettingError},
     facts::{Capture, SCREEN},
     file::File,
     model::Config,
@@ -25,7 +25,7 @@ impl Layered {
     /// Takes the value of each option from the first layer that sets it.
     ///
     /// # Errors
-    /// All mistakes of the environment and the file, or the first typed option that is rejected with `--read`.
+    /// All errors of the environment and the file, or the first typed option that is rejected with `--read`.
     pub(super) fn new(
         matches: &ArgMatches,
         environment: &Environment,
@@ -35,7 +35,7 @@ impl Layered {
         let is_typed =
             |definition: &Definition| matches.value_source(definition.id()) == Some(ValueSource::CommandLine);
         let reads = definitions.iter().any(|definition| definition.key == "read" && is_typed(definition));
-        let (mut from_file, mut mistakes) = (file.settings, Vec::new());
+        let (mut from_file, mut errors) = (file.settings, Vec::new());
         let mut all = Vec::new();
         for definition in definitions {
             if is_typed(&definition) {
@@ -57,11 +57,11 @@ impl Layered {
                     None if reads => all.push(Setting::capture_default(definition)),
                     None => all.push(Setting::default(definition)),
                 },
-                Err(mistake) => mistakes.push(mistake),
+                Err(error) => errors.push(error),
             }
         }
-        mistakes.extend(file.mistakes);
-        if mistakes.is_empty() { Ok(Self { all, has_screen: false }) } else { Err(Error::Invalid(mistakes)) }
+        errors.extend(file.errors);
+        if errors.is_empty() { Ok(Self { all, has_screen: false }) } else { Err(Error::Invalid(errors)) }
     }
 
     /// Takes the values of a file alone.
@@ -114,7 +114,7 @@ impl Layered {
 
     /// The options that have no effect because none of the options that they need is set. A file may have them at their
     /// defaults, as that of `pping config show` does.
-    fn useless(&self) -> Vec<Mistake> {
+    fn useless(&self) -> Vec<SettingError> {
         let is_set = |setting: &Setting| setting.origin != Origin::Default;
         let is_wanted = |setting: &Setting| setting.origin == Origin::Flag || !setting.has_parser_default();
         let set = self.all.iter().filter(|setting| is_set(setting) && is_wanted(setting));
@@ -130,14 +130,14 @@ impl Layered {
         let is_possible = |key: &str| {
             self.get(key).is_some_and(|setting| !reads || setting.definition.applies_to_captures())
         };
-        let mistake = |setting: &Setting| {
+        let error = |setting: &Setting| {
             let needs = setting.definition.facts.needs.iter().filter(|key| is_possible(key));
             let needs: Vec<String> = needs.map(|key| format!("--{key}")).collect();
             let reason =
                 format!("this has no effect without {}; set that too, or leave this out", needs.join(" or "));
-            setting.mistake(reason)
+            setting.error(reason)
         };
-        useless.map(mistake).collect()
+        useless.map(error).collect()
     }
 
     /// The origin of an option's value, if that is the environment or the file.
@@ -147,13 +147,13 @@ impl Layered {
     }
 
     /// Replaces the origin of contradictions by the origin of the option's value.
-    pub(super) fn locate(&self, mut found: Vec<Mistake>) -> Vec<Mistake> {
-        for mistake in &mut found {
-            let option = mistake.assignment.as_ref().map(|(option, _)| option.as_str());
+    pub(super) fn locate(&self, mut found: Vec<SettingError>) -> Vec<SettingError> {
+        for error in &mut found {
+            let option = error.assignment.as_ref().map(|(option, _)| option.as_str());
             if let Some(setting) = option.and_then(|option| self.get(option)) {
-                mistake.origin = setting.origin.clone();
+                error.origin = setting.origin.clone();
                 if matches!(setting.origin, Origin::File { .. }) {
-                    mistake.assignment = Some(setting.assignment());
+                    error.assignment = Some(setting.assignment());
                 }
             }
         }

@@ -57,7 +57,7 @@ impl Loader {
     /// Makes the configuration.
     ///
     /// # Errors
-    /// All mistakes in the environment and the file, or options that contradict each other.
+    /// All errors in the environment and the file, or options that contradict each other.
     pub fn load(&self) -> Result<Loaded, Error> {
         let (layered, file) = self.settings()?;
         if !layered.has("interface") && !layered.has("read") {

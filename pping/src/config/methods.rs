@@ -6,7 +6,7 @@ use pping_common::{
 };
 
 use super::{
-    error::Mistake,
+    error::SettingError,
     values::{MethodName, TcpMethod},
 };
 
@@ -36,9 +36,9 @@ pub(super) fn listed(names: &[MethodName]) -> Methods {
 }
 
 /// Applies `--tcp-method` to the listed methods.
-pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, Mistake> {
+pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, SettingError> {
     let (has_ts, has_seq) = (listed.has(Method::TcpTs), listed.has(Method::TcpSeq));
-    let refused = |value, hint| Err(Mistake::contradiction("tcp-method", value, hint));
+    let refused = |value, hint| Err(SettingError::contradiction("tcp-method", value, hint));
     match tcp_method {
         TcpMethod::Ts if !has_ts => refused("ts", "tcp-ts is not among --methods; add it there"),
         TcpMethod::Seq if !has_seq => refused("seq", "tcp-seq is not among --methods; add it there"),
@@ -55,10 +55,10 @@ pub(super) fn wanted(listed: Methods, tcp_method: TcpMethod) -> Result<Methods, 
 }
 
 /// The ports of a list, each once and in order.
-pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_PORTS], Mistake> {
+pub(super) fn dns_ports(list: &[u16], methods: Methods) -> Result<[u16; MAX_DNS_PORTS], SettingError> {
     let refused = |hint| {
         let value: Vec<String> = list.iter().map(u16::to_string).collect();
-        Err(Mistake::contradiction("dns-ports", value.join(","), hint))
+        Err(SettingError::contradiction("dns-ports", value.join(","), hint))
     };
     if list != [DNS_PORT] && !methods.has(Method::Dns) {
         return refused("DNS is not measured: dns is not among --methods; add it there, or leave this out");

@@ -31,7 +31,7 @@ pub(crate) use self::values::{interface, leading_zero, network, without_host_bit
 pub use self::{
     check::check,
     endpoint::Endpoint,
-    error::{Error, Mistake, Origin},
+    error::{Error, Origin, SettingError},
     follow::Changes,
     layered::Layered,
     loader::{DEFAULT_FILE, Loaded, Loader},

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{endpoint::Endpoint, error::Mistake, model::Otlp, values::Temporality};
+use super::{endpoint::Endpoint, error::SettingError, model::Otlp, values::Temporality};
 
 /// The settings for pushing metrics, if there is a receiver.
 ///
@@ -17,9 +17,10 @@ pub(super) fn otlp(
     headers: Option<PathBuf>,
     ca: Option<PathBuf>,
     temporality: Temporality,
-) -> Result<Option<Otlp>, Mistake> {
-    let useless =
-        |option, file: &Path, reason| Err(Mistake::contradiction(option, file.display().to_string(), reason));
+) -> Result<Option<Otlp>, SettingError> {
+    let useless = |option, file: &Path, reason| {
+        Err(SettingError::contradiction(option, file.display().to_string(), reason))
+    };
     let Some(endpoint) = endpoint else {
         let files = [("otlp-headers", headers), ("otlp-ca", ca)];
         let given = files.into_iter().find_map(|(option, file)| Some((option, file?)));

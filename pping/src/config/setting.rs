@@ -6,7 +6,7 @@ use clap::ArgMatches;
 
 use super::{
     definition::{Definition, Kind},
-    error::{Mistake, Origin},
+    error::{Origin, SettingError},
 };
 
 /// An option, its value, and the origin of the value.
@@ -54,9 +54,13 @@ impl Setting {
         Some(self.definition.to_toml(&texts))
     }
 
-    /// Makes a mistake at this setting.
-    pub(super) fn mistake(&self, reason: impl Into<String>) -> Mistake {
-        Mistake { origin: self.origin.clone(), assignment: Some(self.assignment()), reason: reason.into() }
+    /// Makes an error at this setting.
+    pub(super) fn error(&self, reason: impl Into<String>) -> SettingError {
+        SettingError {
+            origin: self.origin.clone(),
+            assignment: Some(self.assignment()),
+            reason: reason.into(),
+        }
     }
 
     /// The option, and its value as it is written where it is set.

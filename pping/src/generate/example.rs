@@ -14,7 +14,7 @@ const HEAD: &str = "\
 # win over this file, and this file over the defaults. A pping that is started by hand with -i or -r does not
 # read it, unless --config names it.
 #
-#   pping config check          reports every mistake in this file, with line and column
+#   pping config check          reports every error in this file, with line and column
 #   pping config show           shows the values in force, and where each is set
 #   systemctl reload pping      reads this file again, without missing a packet
 #

@@ -30,7 +30,7 @@ pub enum Error {
         line: u64,
         /// The character in the line, from 1.
         column: u64,
-        /// The mistake, and the text to write instead.
+        /// The error, and the text to write instead.
         reason: String,
     },
     /// The thread or its runtime could not be started.

@@ -33,7 +33,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// The mistake, and the text to write instead. It does not repeat the line, which may have a password.
+        /// The error, and the text to write instead. It does not repeat the line, which may have a password.
         reason: String,
     },
     /// The file of authorities could not be read, or has none.

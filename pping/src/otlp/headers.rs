@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_line_and_not_what_is_on_it() {
+    fn errors_name_the_line_and_not_what_is_on_it() {
         for (text, line, reason) in [
             (&b"secret"[..], 1, "no colon"),
             (b"a: b\nse cret: 1", 2, "name of a header"),

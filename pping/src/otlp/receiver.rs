@@ -102,7 +102,7 @@ impl Receiver {
     /// Reads the files that the settings name. Sends nothing.
     ///
     /// # Errors
-    /// If the settings or one of the files has a mistake.
+    /// If the settings or one of the files has an error.
     pub fn new(settings: &Otlp) -> Result<Self, Error> {
         let endpoint = &settings.endpoint;
         let wrong =

@@ -8,7 +8,7 @@ use toml::{
 };
 
 use super::profile::{Latency, Profile, Profiles, Threshold};
-use crate::text::{self, FileError, Mistake};
+use crate::text::{self, FileError, TextError};
 
 /// The profiles that apply without a file.
 const BUILT_IN: &str = include_str!("../../../deploy/quality.toml");
@@ -30,7 +30,7 @@ type Value<'a> = Spanned<DeValue<'a>>;
 /// Reads the profiles of a file, or the built-in ones.
 ///
 /// # Errors
-/// If the file cannot be read or has a mistake, with its position.
+/// If the file cannot be read or has an error, with its position.
 pub fn load(path: Option<&Path>) -> Result<Profiles, FileError> {
     match path {
         Some(path) => text::parse(path, MAX_BYTES, read),
@@ -38,22 +38,22 @@ pub fn load(path: Option<&Path>) -> Result<Profiles, FileError> {
     }
 }
 
-fn read(text: &str) -> Result<Profiles, Mistake> {
-    let document = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
+fn read(text: &str) -> Result<Profiles, TextError> {
+    let document = DeTable::parse(text).map_err(|error| TextError::of_toml(&error))?;
     let mut read: Vec<Profile> = Vec::new();
     for (key, value) in document.get_ref() {
         let profiles = match (key.get_ref().as_ref(), value.get_ref()) {
             ("profile", DeValue::Array(profiles)) => profiles,
-            (key, _) => return Err(Mistake::at(value, format!("`{key}` is not known here; {EXAMPLE}"))),
+            (key, _) => return Err(TextError::at(value, format!("`{key}` is not known here; {EXAMPLE}"))),
         };
         for value in profiles {
             let new = profile(value)?;
             if read.iter().any(|other| other.name == new.name) {
                 let reason = format!("there is a profile `{}` already; give this one another name", new.name);
-                return Err(Mistake::at(value, reason));
+                return Err(TextError::at(value, reason));
             }
             if read.len() == MAX_PROFILES {
-                return Err(Mistake::at(
+                return Err(TextError::at(
                     value,
                     format!("there are more than {MAX_PROFILES} profiles; remove some"),
                 ));
@@ -64,13 +64,13 @@ fn read(text: &str) -> Result<Profiles, Mistake> {
     Ok(read.into())
 }
 
-fn profile(value: &Value<'_>) -> Result<Profile, Mistake> {
+fn profile(value: &Value<'_>) -> Result<Profile, TextError> {
     let fields = Fields::of(value, &["name", "latency", "loss", "throughput", "samples"], EXAMPLE)?;
     let latency = fields.get("latency")?;
     let latency = list(latency)?.iter().map(latency_at).collect::<Result<Vec<_>, _>>()?;
     let needed = latency.iter().map(Latency::samples).max();
     let needed =
-        needed.ok_or_else(|| Mistake::at(value, format!("the profile has no latency; {EXAMPLE}")))?;
+        needed.ok_or_else(|| TextError::at(value, format!("the profile has no latency; {EXAMPLE}")))?;
     Ok(Profile {
         name: name(fields.get("name")?)?,
         latency,
@@ -80,21 +80,24 @@ fn profile(value: &Value<'_>) -> Result<Profile, Mistake> {
     })
 }
 
-fn latency_at(value: &Value<'_>) -> Result<Latency, Mistake> {
+fn latency_at(value: &Value<'_>) -> Result<Latency, TextError> {
     let fields = Fields::of(value, &["percentile", "optimal", "unacceptable"], EXAMPLE)?;
     let given = fields.get("percentile")?;
     let percentile = number(given).filter(|it| (0.0..=100.0).contains(it));
     let percentile =
-        percentile.ok_or_else(|| Mistake::at(given, "give a percentile from 0 to 100, like 99.9"))?;
+        percentile.ok_or_else(|| TextError::at(given, "give a percentile from 0 to 100, like 99.9"))?;
     Ok(Latency { percentile, threshold: fields.threshold(value, time)? })
 }
 
-fn threshold(value: &Value<'_>, parse: fn(&Value<'_>) -> Result<f64, Mistake>) -> Result<Threshold, Mistake> {
+fn threshold(
+    value: &Value<'_>,
+    parse: fn(&Value<'_>) -> Result<f64, TextError>,
+) -> Result<Threshold, TextError> {
     let example = "write `{ optimal = \"1%\", unacceptable = \"5%\" }`";
     Fields::of(value, &["optimal", "unacceptable"], example)?.threshold(value, parse)
 }
 
-fn name(value: &Value<'_>) -> Result<Arc<str>, Mistake> {
+fn name(value: &Value<'_>) -> Result<Arc<str>, TextError> {
     match value.get_ref() {
         // JavaScript moves numeric keys to the front of an object: the page would take another profile for the first.
         DeValue::String(name)
@@ -104,7 +107,7 @@ fn name(value: &Value<'_>) -> Result<Arc<str>, Mistake> {
         {
             Ok(Arc::from(&**name))
         }
-        _ => Err(Mistake::at(
+        _ => Err(TextError::at(
             value,
             format!("give a quoted name of 1 to {MAX_NAME_CHARS} characters with a letter, like \"game\""),
         )),
@@ -112,36 +115,36 @@ fn name(value: &Value<'_>) -> Result<Arc<str>, Mistake> {
 }
 
 /// Parses a round-trip time, ns.
-fn time(value: &Value<'_>) -> Result<f64, Mistake> {
+fn time(value: &Value<'_>) -> Result<f64, TextError> {
     let time = string(value).and_then(|text| humantime::parse_duration(text).ok());
     time.map(|time| time.as_nanos() as f64)
-        .ok_or_else(|| Mistake::at(value, "give a time with its unit, like \"200ms\" or \"1s\""))
+        .ok_or_else(|| TextError::at(value, "give a time with its unit, like \"200ms\" or \"1s\""))
 }
 
 /// Parses a share, from 0 to 1.
-fn share(value: &Value<'_>) -> Result<f64, Mistake> {
+fn share(value: &Value<'_>) -> Result<f64, TextError> {
     let percent = string(value).and_then(|text| text.strip_suffix('%')?.trim().parse::<f64>().ok());
     let percent = percent.filter(|it| (0.0..=100.0).contains(it));
     percent
         .map(|it| it / 100.0)
-        .ok_or_else(|| Mistake::at(value, "give a share of packets, like \"1%\" or \"0.1%\""))
+        .ok_or_else(|| TextError::at(value, "give a share of packets, like \"1%\" or \"0.1%\""))
 }
 
 /// Parses a rate, bits per second.
-fn throughput(value: &Value<'_>) -> Result<f64, Mistake> {
+fn throughput(value: &Value<'_>) -> Result<f64, TextError> {
     let units = [("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
     let parse = |text: &str| {
         let (number, unit) = units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))?;
         number.trim().parse::<f64>().ok().filter(|it| it.is_finite() && *it > 0.0).map(|it| it * unit)
     };
     string(value).and_then(parse).ok_or_else(|| {
-        Mistake::at(value, "give a rate with its unit: \"4Mbit/s\"; kbit/s and Gbit/s are known too")
+        TextError::at(value, "give a rate with its unit: \"4Mbit/s\"; kbit/s and Gbit/s are known too")
     })
 }
 
-fn samples(value: &Value<'_>) -> Result<u64, Mistake> {
+fn samples(value: &Value<'_>) -> Result<u64, TextError> {
     let samples = number(value).filter(|it| *it >= 1.0 && it.fract() == 0.0 && *it < 1e15);
-    samples.map(|it| it as u64).ok_or_else(|| Mistake::at(value, "give a number of samples, like 1000"))
+    samples.map(|it| it as u64).ok_or_else(|| TextError::at(value, "give a number of samples, like 1000"))
 }
 
 fn number(value: &Value<'_>) -> Option<f64> {
@@ -159,10 +162,10 @@ fn string<'a>(value: &'a Value<'_>) -> Option<&'a str> {
     }
 }
 
-fn list<'a, 'b>(value: &'a Value<'b>) -> Result<&'a [Value<'b>], Mistake> {
+fn list<'a, 'b>(value: &'a Value<'b>) -> Result<&'a [Value<'b>], TextError> {
     match value.get_ref() {
         DeValue::Array(values) => Ok(values),
-        _ => Err(Mistake::at(value, format!("this is not a list; {EXAMPLE}"))),
+        _ => Err(TextError::at(value, format!("this is not a list; {EXAMPLE}"))),
     }
 }
 
@@ -176,14 +179,14 @@ struct Fields<'a, 'b> {
 
 impl<'a, 'b> Fields<'a, 'b> {
     /// Takes the fields of a table, all of which must be known.
-    fn of(value: &'a Value<'b>, known: &[&str], example: &'static str) -> Result<Self, Mistake> {
+    fn of(value: &'a Value<'b>, known: &[&str], example: &'static str) -> Result<Self, TextError> {
         let DeValue::Table(table) = value.get_ref() else {
-            return Err(Mistake::at(value, format!("this is not a table; {example}")));
+            return Err(TextError::at(value, format!("this is not a table; {example}")));
         };
         match table.iter().find(|(key, _)| !known.contains(&key.get_ref().as_ref())) {
             Some((key, _)) => {
                 let reason = format!("`{}` is not known here; there are {}", key.get_ref(), known.join(", "));
-                Err(Mistake::at(key, reason))
+                Err(TextError::at(key, reason))
             }
             None => Ok(Self { table, value, example }),
         }
@@ -193,21 +196,21 @@ impl<'a, 'b> Fields<'a, 'b> {
         self.table.get(name)
     }
 
-    fn get(&self, name: &str) -> Result<&'a Value<'b>, Mistake> {
+    fn get(&self, name: &str) -> Result<&'a Value<'b>, TextError> {
         self.find(name)
-            .ok_or_else(|| Mistake::at(self.value, format!("there is no `{name}`; {}", self.example)))
+            .ok_or_else(|| TextError::at(self.value, format!("there is no `{name}`; {}", self.example)))
     }
 
     fn threshold(
         &self,
         value: &Value<'_>,
-        parse: fn(&Value<'_>) -> Result<f64, Mistake>,
-    ) -> Result<Threshold, Mistake> {
+        parse: fn(&Value<'_>) -> Result<f64, TextError>,
+    ) -> Result<Threshold, TextError> {
         let (optimal, unacceptable) = (parse(self.get("optimal")?)?, parse(self.get("unacceptable")?)?);
         if optimal < unacceptable {
             Ok(Threshold { optimal, unacceptable })
         } else {
-            Err(Mistake::at(value, "`unacceptable` has to be more than `optimal`"))
+            Err(TextError::at(value, "`unacceptable` has to be more than `optimal`"))
         }
     }
 }
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_reported_with_line_and_column() {
+    fn errors_are_reported_with_line_and_column() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("quality.toml");
         let latency = "latency = [{ percentile = 99, optimal = \"50ms\", unacceptable = \"150ms\" }]";

@@ -71,7 +71,7 @@ impl Player {
     /// Opens a capture and begins to play it into `view`; all of it at once if `is_at_once`.
     ///
     /// # Errors
-    /// If the file cannot be opened or cannot be a capture, or the groups file or the file of profiles has a mistake.
+    /// If the file cannot be opened or cannot be a capture, or the groups file or the file of profiles has an error.
     pub(crate) fn start(config: Config, path: PathBuf, view: View, is_at_once: bool) -> Result<Self, Error> {
         let (commands, inbox) = channel();
         let (reports, position) = watch::channel(Position { speed: 1.0, ..Position::default() });
@@ -79,7 +79,7 @@ impl Player {
         let input = Input::open(&path, Arc::clone(&stop))?;
         let pace = Pace { at: 0, since: Instant::now(), speed: 1.0, is_paused: false };
         let target = is_at_once.then_some(u64::MAX);
-        // The groups file is read here, so that a mistake in it is known at once.
+        // The groups file is read here, so that an error in it is known at once.
         settings(&config)?;
         view.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
         view.set_evidence(config.aggregation.worst_evidence);
@@ -180,7 +180,7 @@ struct PlayerThread {
     /// The time of the newest packet so far, ns.
     newest: u64,
     is_over: bool,
-    /// Whether a mistake of the capture was named, if it has one.
+    /// Whether an error of the capture was named, if it has one.
     has_warned: bool,
     len: Option<u64>,
     read: Arc<AtomicU64>,

@@ -13,7 +13,7 @@ use crate::{
 /// Returns what the options on the command line, `typed`, ask to watch. `loader` makes the configuration from them.
 ///
 /// # Errors
-/// If there is a mistake in the options.
+/// If there is an error in the options.
 pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<Target, Error> {
     let TopArguments { connect, user, cacert, insecure, cert, key, arguments, .. } = asked;
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();

@@ -161,7 +161,7 @@ impl Watched {
     /// Stops the agent or the player.
     ///
     /// # Errors
-    /// If the capture has a mistake, or the agent failed at its end.
+    /// If the capture has an error, or the agent failed at its end.
     pub(super) async fn end(mut self) -> Result<(), crate::Error> {
         if let Some(agent) = self.agent.take() {
             drop(agent.stop);

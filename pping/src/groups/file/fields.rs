@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::text::Mistake;
+use crate::text::TextError;
 
 /// A field without the white space around it.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct Field<'a> {
 ///
 /// # Errors
 /// If a quotation mark is not closed, or closed in the middle of a field.
-pub(super) fn split<'a>(line: &'a str, offset: usize, fields: &mut Vec<Field<'a>>) -> Result<(), Mistake> {
+pub(super) fn split<'a>(line: &'a str, offset: usize, fields: &mut Vec<Field<'a>>) -> Result<(), TextError> {
     fields.clear();
     let mut rest = line;
     loop {
@@ -25,14 +25,14 @@ pub(super) fn split<'a>(line: &'a str, offset: usize, fields: &mut Vec<Field<'a>
         let start = offset + line.len() - text.len();
         let after = if let Some(quoted) = text.strip_prefix('"') {
             let (text, after) = unquoted(quoted).ok_or_else(|| {
-                Mistake::new(start, "the quotation mark is not closed on this line; close it, or remove it")
+                TextError::new(start, "the quotation mark is not closed on this line; close it, or remove it")
             })?;
             fields.push(Field { text, start: start + 1 });
             let after = after.trim_start();
             if !after.is_empty() && !after.starts_with(',') {
                 let reason =
                     "there is text after the closing quotation mark; write \"\" for a quotation mark inside";
-                return Err(Mistake::new(offset + line.len() - after.len(), reason));
+                return Err(TextError::new(offset + line.len() - after.len(), reason));
             }
             after
         } else {
@@ -77,7 +77,7 @@ mod tests {
 
     fn fields(line: &str) -> Result<Vec<(String, usize)>, usize> {
         let mut fields = Vec::new();
-        split(line, 100, &mut fields).map_err(|mistake| mistake.offset - 100)?;
+        split(line, 100, &mut fields).map_err(|error| error.offset - 100)?;
         Ok(fields.into_iter().map(|it| (it.text.into_owned(), it.start - 100)).collect())
     }
 
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quotation_mark_that_is_not_closed_is_a_mistake_where_it_opens() {
+    fn a_quotation_mark_that_is_not_closed_is_an_error_where_it_opens() {
         for (line, offset) in [
             ("\"", 0),
             ("a,\"b,c", 2),

@@ -6,7 +6,7 @@ use super::{
     fields::{Field, split},
     listed::{Listed, column_name, prefix},
 };
-use crate::text::{Mistake, Mistakes};
+use crate::text::{TextError, TextErrors};
 
 /// The first word of the header.
 const PREFIX: &str = "prefix";
@@ -14,7 +14,7 @@ const PREFIX: &str = "prefix";
 /// Columns that need no header: the prefix and its label.
 const COLUMNS: usize = 2;
 
-/// Reads all lines. A line with a mistake lists nothing. After a header with one, the other lines say nothing.
+/// Reads all lines. A line with an error lists nothing. After a header with one, the other lines say nothing.
 pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
     let mut offset = text.len() - text.trim_start_matches('\u{feff}').len();
     let (mut fields, mut header) = (Vec::new(), None);
@@ -25,8 +25,8 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
         if trimmed.is_empty() || trimmed.starts_with('#') {
             continue;
         }
-        if let Err(mistake) = split(line.trim_end_matches(['\r', '\n']), start, &mut fields) {
-            listed.mistakes.add(mistake);
+        if let Err(error) = split(line.trim_end_matches(['\r', '\n']), start, &mut fields) {
+            listed.errors.add(error);
             let is_header = header.is_none()
                 && trimmed.get(..PREFIX.len()).is_some_and(|word| word.eq_ignore_ascii_case(PREFIX));
             if is_header {
@@ -38,14 +38,14 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
         match &header {
             Some(header) => line.list(header, listed),
             None if line.field(0).eq_ignore_ascii_case(PREFIX) => {
-                let Some(found) = line.header(&mut listed.mistakes) else { return };
+                let Some(found) = line.header(&mut listed.errors) else { return };
                 header = Some(found);
             }
             None => {
                 let header = header.insert(Header::default());
                 match line.check_first() {
                     Ok(()) => line.list(header, listed),
-                    Err(mistake) => listed.mistakes.add(mistake),
+                    Err(error) => listed.errors.add(error),
                 }
             }
         }
@@ -73,70 +73,70 @@ impl Line<'_> {
         self.fields.get(index).or(self.fields.last()).map_or(0, |field| field.start)
     }
 
-    fn mistake(&self, index: usize, reason: impl Into<String>) -> Mistake {
-        Mistake::new(self.start(index), reason)
+    fn error(&self, index: usize, reason: impl Into<String>) -> TextError {
+        TextError::new(self.start(index), reason)
     }
 
-    /// Reads the header; `None` if it has mistakes.
-    fn header(&self, mistakes: &mut Mistakes) -> Option<Header> {
+    /// Reads the header; `None` if it has errors.
+    fn header(&self, errors: &mut TextErrors) -> Option<Header> {
         if self.fields.len() < COLUMNS {
-            mistakes.add(self.mistake(0, "the header names no label; write `prefix,group`"));
+            errors.add(self.error(0, "the header names no label; write `prefix,group`"));
         }
         let mut columns: Vec<Arc<str>> = Vec::new();
         for index in COLUMNS..self.fields.len() {
             let name = self.field(index);
             if name.is_empty() {
-                mistakes.add(self.mistake(index, "the column has no name; name it in the header"));
+                errors.add(self.error(index, "the column has no name; name it in the header"));
             } else if columns.iter().any(|other| **other == *name) {
                 let reason = format!("there is a column `{name}` already; give this one another name");
-                mistakes.add(self.mistake(index, reason));
+                errors.add(self.error(index, reason));
             }
             if let Err(reason) = column_name(name) {
-                mistakes.add(self.mistake(index, reason));
+                errors.add(self.error(index, reason));
             }
             columns.push(name.into());
         }
-        mistakes.is_empty().then_some(Header { is_given: true, columns })
+        errors.is_empty().then_some(Header { is_given: true, columns })
     }
 
     /// Checks the first line: without a prefix it is most likely meant as a header.
-    fn check_first(&self) -> Result<(), Mistake> {
+    fn check_first(&self) -> Result<(), TextError> {
         match prefix(self.field(0)) {
             Err(reason) if !self.field(0).contains(['.', ':', '/']) => {
-                Err(self.mistake(0, format!("{reason}; a header begins with the word `{PREFIX}`")))
+                Err(self.error(0, format!("{reason}; a header begins with the word `{PREFIX}`")))
             }
             _ => Ok(()),
         }
     }
 
     fn list(&self, header: &Header, listed: &mut Listed<'_>) {
-        let at = |index: usize| move |reason: String| self.mistake(index, reason);
-        let prefix = listed.mistakes.noted(prefix(self.field(0)).map_err(at(0)));
+        let at = |index: usize| move |reason: String| self.error(index, reason);
+        let prefix = listed.errors.noted(prefix(self.field(0)).map_err(at(0)));
         let known = COLUMNS + header.columns.len();
         match self.fields.len() {
             0 | 1 => {
-                return listed.mistakes.add(self.mistake(0, "there is no label; write `prefix,label`"));
+                return listed.errors.add(self.error(0, "there is no label; write `prefix,label`"));
             }
             fields if fields <= known => {}
             _ if header.is_given => {
                 let reason =
                     "the header has no such column; name it there, or put a field with a comma in quotes";
-                listed.mistakes.add(self.mistake(known, reason));
+                listed.errors.add(self.error(known, reason));
             }
             _ => {
                 let reason = "more columns need a header; begin the file with a line that names them, such as \
                               `prefix,group,site`";
-                listed.mistakes.add(self.mistake(known, reason));
+                listed.errors.add(self.error(known, reason));
             }
         }
         let label = listed.label(self.field(1)).map_err(at(1));
-        let Some(label) = listed.mistakes.noted(label) else { return };
+        let Some(label) = listed.errors.noted(label) else { return };
         for (index, name) in (COLUMNS..).zip(&header.columns) {
             let column = listed.column(label, name, self.field(index)).map_err(at(index));
-            listed.mistakes.noted(column);
+            listed.errors.noted(column);
         }
         let Some(prefix) = prefix else { return };
         let added = listed.prefix(self.start(0), prefix, label).map_err(at(0));
-        listed.mistakes.noted(added);
+        listed.errors.noted(added);
     }
 }

@@ -9,7 +9,7 @@ use pping_common::limits::MAX_LABELLED_PREFIXES;
 use crate::{
     config::{leading_zero, network, without_host_bits},
     groups::labels::{ALL, Columns, Labels, OTHER, UNLISTED},
-    text::{Mistake, Mistakes, Position},
+    text::{Position, TextError, TextErrors},
     worst::EXPECTED_RTT,
 };
 
@@ -32,12 +32,12 @@ pub(super) struct Listed<'a> {
     text: &'a str,
     labels: IndexMap<Arc<str>, Columns>,
     entries: Vec<Entry>,
-    pub(super) mistakes: Mistakes,
+    pub(super) errors: TextErrors,
 }
 
 impl<'a> Listed<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, labels: IndexMap::new(), entries: Vec::new(), mistakes: Mistakes::default() }
+        Self { text, labels: IndexMap::new(), entries: Vec::new(), errors: TextErrors::default() }
     }
 
     /// Adds a label, and returns its index.
@@ -89,12 +89,12 @@ impl<'a> Listed<'a> {
     }
 
     /// Notes each prefix that is listed with two labels. The same line twice does no harm. A file without prefixes is a
-    /// mistake too: most likely it is still being written, or the program that makes it has failed.
+    /// error too: most likely it is still being written, or the program that makes it has failed.
     pub(super) fn check(&mut self) {
-        if self.entries.is_empty() && self.mistakes.is_empty() {
+        if self.entries.is_empty() && self.errors.is_empty() {
             let reason = "there is no prefix in this file, so all hosts would be `unlisted`; add a line like \
                           `192.0.2.0/24,office`, or leave --groups out";
-            self.mistakes.add(Mistake::new(0, reason));
+            self.errors.add(TextError::new(0, reason));
         }
         self.entries.sort_unstable_by_key(|entry| (entry.prefix, entry.offset));
         for pair in self.entries.windows(2) {
@@ -109,7 +109,7 @@ impl<'a> Listed<'a> {
                 let reason = format!(
                     "{prefix} is in the group `{label}` already, on line {line}; remove one of the two"
                 );
-                self.mistakes.add(Mistake::new(later.offset as usize, reason));
+                self.errors.add(TextError::new(later.offset as usize, reason));
             }
         }
         self.entries.dedup_by_key(|entry| entry.prefix);

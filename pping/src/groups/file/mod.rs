@@ -26,13 +26,13 @@ const MANY: usize = 20;
 /// Reads a groups file: TOML if its name ends in `.toml`, else CSV. New labels get numbers.
 ///
 /// # Errors
-/// If the file cannot be read or has mistakes: the first, with its position, and how many follow. `labels` are unchanged
+/// If the file cannot be read or has errors: the first, with its position, and how many follow. `labels` are unchanged
 /// then.
 pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, FileError> {
     read(path, |listed| listed.number(labels)).map_err(first)
 }
 
-/// Checks a groups file. Returns all mistakes, or why it cannot be read.
+/// Checks a groups file. Returns all errors, or why it cannot be read.
 pub fn check(path: &Path) -> Vec<FileError> {
     read(path, |_| ()).err().unwrap_or_default()
 }
@@ -44,7 +44,7 @@ fn read<T>(path: &Path, make: impl FnOnce(Listed<'_>) -> T) -> Result<T, Vec<Fil
         let mut listed = Listed::new(text);
         read(text, &mut listed);
         listed.check();
-        if listed.mistakes.is_empty() { Ok(make(listed)) } else { Err(listed.mistakes) }
+        if listed.errors.is_empty() { Ok(make(listed)) } else { Err(listed.errors) }
     })
 }
 

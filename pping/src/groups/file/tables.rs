@@ -8,30 +8,30 @@ use toml::{
 };
 
 use super::listed::{Listed, column_name, prefix};
-use crate::text::Mistake;
+use crate::text::TextError;
 
 /// The form of a group.
 const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";
 
-/// Reads all tables. What has a mistake lists nothing.
+/// Reads all tables. What has an error lists nothing.
 pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
     let (document, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         // The values around them may mean anything.
-        return errors.iter().for_each(|error| listed.mistakes.add(Mistake::of_toml(error)));
+        return errors.iter().for_each(|error| listed.errors.add(TextError::of_toml(error)));
     }
     for (key, value) in document.get_ref() {
         let groups = match (key.get_ref().as_ref(), value.get_ref()) {
             ("group", DeValue::Array(groups)) => groups,
             (key, _) => {
-                listed.mistakes.add(Mistake::at(value, format!("`{key}` is not known here; {EXAMPLE}")));
+                listed.errors.add(TextError::at(value, format!("`{key}` is not known here; {EXAMPLE}")));
                 continue;
             }
         };
         for group in groups {
             match group.get_ref() {
                 DeValue::Table(table) => list(group, table, listed),
-                _ => listed.mistakes.add(Mistake::at(group, EXAMPLE)),
+                _ => listed.errors.add(TextError::at(group, EXAMPLE)),
             }
         }
     }
@@ -39,47 +39,52 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
 
 fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) {
     let label = label(group, table, listed);
-    let label = listed.mistakes.noted(label);
+    let label = listed.errors.noted(label);
     for (key, value) in table {
         let start = key.span().start;
         let key = key.get_ref().as_ref();
         if !["label", "prefixes"].contains(&key) {
-            let name = column_name(key).map_err(|reason| Mistake::new(start, reason));
+            let name = column_name(key).map_err(|reason| TextError::new(start, reason));
             let text = name.and_then(|()| string(value));
-            let (Some(text), Some(label)) = (listed.mistakes.noted(text), label) else { continue };
+            let (Some(text), Some(label)) = (listed.errors.noted(text), label) else { continue };
             let column = listed.column(label, &Arc::from(key), text);
-            listed.mistakes.noted(column.map_err(|reason| Mistake::at(value, reason)));
+            listed.errors.noted(column.map_err(|reason| TextError::at(value, reason)));
         }
     }
     let prefixes = match table.get("prefixes").map(|prefixes| (prefixes, prefixes.get_ref())) {
         Some((_, DeValue::Array(prefixes))) => prefixes,
         Some((other, _)) => {
             let reason = "this is not a list; write `prefixes = [\"192.0.2.0/24\"]`";
-            return listed.mistakes.add(Mistake::at(other, reason));
+            return listed.errors.add(TextError::at(other, reason));
         }
         None => {
             let reason = "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`";
-            return listed.mistakes.add(Mistake::at(group, reason));
+            return listed.errors.add(TextError::at(group, reason));
         }
     };
     for value in prefixes {
-        let prefix = string(value).and_then(|text| prefix(text).map_err(|reason| Mistake::at(value, reason)));
-        let (Some(prefix), Some(label)) = (listed.mistakes.noted(prefix), label) else { continue };
+        let prefix =
+            string(value).and_then(|text| prefix(text).map_err(|reason| TextError::at(value, reason)));
+        let (Some(prefix), Some(label)) = (listed.errors.noted(prefix), label) else { continue };
         let added = listed.prefix(value.span().start, prefix, label);
-        listed.mistakes.noted(added.map_err(|reason| Mistake::at(value, reason)));
+        listed.errors.noted(added.map_err(|reason| TextError::at(value, reason)));
     }
 }
 
-fn label(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) -> Result<u32, Mistake> {
+fn label(
+    group: &Spanned<DeValue<'_>>,
+    table: &DeTable<'_>,
+    listed: &mut Listed<'_>,
+) -> Result<u32, TextError> {
     let name = table
         .get("label")
-        .ok_or_else(|| Mistake::at(group, "the group has no label; give it `label = \"...\"`"))?;
-    listed.label(string(name)?).map_err(|reason| Mistake::at(name, reason))
+        .ok_or_else(|| TextError::at(group, "the group has no label; give it `label = \"...\"`"))?;
+    listed.label(string(name)?).map_err(|reason| TextError::at(name, reason))
 }
 
-fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, Mistake> {
+fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Result<&'a str, TextError> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),
-        _ => Err(Mistake::at(value, "this is not a string; put it in quotation marks")),
+        _ => Err(TextError::at(value, "this is not a string; put it in quotation marks")),
     }
 }

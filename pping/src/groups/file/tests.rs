@@ -72,7 +72,7 @@ fn tables_list_the_same_as_lines() {
 }
 
 #[test]
-fn mistakes_are_reported_with_line_and_column() {
+fn errors_are_reported_with_line_and_column() {
     for (name, text, position, parts) in [
         (
             "g.csv",
@@ -157,7 +157,7 @@ fn mistakes_are_reported_with_line_and_column() {
 }
 
 #[test]
-fn a_check_finds_all_mistakes() {
+fn a_check_finds_all_errors() {
     let positions = |name: &str, text: &str| -> Vec<(usize, usize)> {
         let (_directory, path) = file(name, text);
         let position = |error: &FileError| match *error {

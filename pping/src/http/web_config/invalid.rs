@@ -12,7 +12,7 @@ pub(super) struct Invalid {
     pub(super) line: u64,
     /// In characters, from 1.
     pub(super) column: u64,
-    /// The mistake, and a correct value.
+    /// The error, and a correct value.
     pub(super) reason: String,
 }
 

@@ -140,7 +140,7 @@ fn config_show_prints_a_file_that_means_the_same() {
 }
 
 #[test]
-fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
+fn all_errors_in_a_file_are_reported_with_line_and_column() {
     let file = File::new(concat!(
         "interface = [\"eth0\", \"eth0/1\"]\n",
         "  rate-limit = \"fast\"\n",
@@ -158,7 +158,7 @@ fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
     ));
     let (code, stdout, stderr) = file.check();
     assert_eq!((code, stdout.as_str()), (Some(2), ""));
-    let mistakes = [
+    let errors = [
         ":1:22: interface = \"eth0/1\": an interface name has 1 to 15 characters",
         ":2:16: rate-limit = \"fast\": give a number with its unit, like 100ms or 2s, or 0",
         ":3:1: `rate_limit` is not known; did you mean rate-limit?",
@@ -173,12 +173,12 @@ fn all_mistakes_in_a_file_are_reported_with_line_and_column() {
         ":12:10: string values must be quoted",
         ":13:2: `aggregation` is not known",
     ];
-    assert_eq!(stderr.lines().count(), mistakes.len(), "{stderr}");
-    for (line, mistake) in stderr.lines().zip(mistakes) {
-        let expected = format!("{}{mistake}", file.name());
+    assert_eq!(stderr.lines().count(), errors.len(), "{stderr}");
+    for (line, error) in stderr.lines().zip(errors) {
+        let expected = format!("{}{error}", file.name());
         assert!(line.trim_start_matches("pping: ").starts_with(&expected), "{line}\nis not {expected}");
     }
-    // A run reports the same mistakes and does not start.
+    // A run reports the same errors and does not start.
     assert_eq!(refusal(&mut file.pping("")), stderr.trim_end());
 }
 
@@ -280,7 +280,7 @@ fn only_regular_files_are_read() {
 }
 
 #[test]
-fn a_mistake_found_later_names_its_origin_too() {
+fn an_error_found_later_names_its_origin_too() {
     let (host, file) = (Host::new(), File::new("interface = [\"eht0\"]\n"));
     let mut command = host.namespace.command(PPING);
     command.arg("--config").arg(&file.path);

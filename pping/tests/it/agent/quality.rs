@@ -55,7 +55,7 @@ fn metrics_and_the_api_have_the_same_score_and_a_reload_takes_other_profiles() {
 
     fs::write(&path, "[[profile]]\n").unwrap();
     ok(pping.signal(Signal::SIGHUP));
-    wait_until("the mistake is named", || {
+    wait_until("the error is named", || {
         let said = ok(pping.stderr());
         said.contains("quality.toml:1:1: ") && said.contains("the profiles stay as they were")
     });

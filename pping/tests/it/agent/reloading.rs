@@ -1,4 +1,4 @@
-//! SIGHUP applies what can change while packets pass, names what cannot, and changes nothing on a mistake.
+//! SIGHUP applies what can change while packets pass, names what cannot, and changes nothing on an error.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -85,13 +85,13 @@ fn a_named_pipe_in_place_of_the_file_neither_stops_measuring_nor_the_end() {
 }
 
 #[test]
-fn a_reload_with_a_mistake_changes_nothing_and_names_its_position() {
+fn a_reload_with_an_error_changes_nothing_and_names_its_position() {
     let mut agent = Agent::new(ONE);
     agent.reload(&BOTH.replace("\"0\"", "\"fast\""), "the configuration stays as it was");
     let said = ok(agent.process.stderr());
     assert!(said.contains("pping.toml:4:14:") && said.contains("fast"), "{said}");
     assert!(agent.watches("wan0") && !agent.watches("lan0"));
-    // A missing interface and an unusable address are mistakes too.
+    // A missing interface and an unusable address are errors too.
     agent.reload(&BOTH.replace("lan0", "lam0"), "did you mean lan0?");
     agent.reload(&BOTH.replace("127.0.0.1:9464", "192.0.2.1:9464"), "192.0.2.1:9464: Cannot assign");
     assert!(agent.watches("wan0") && !agent.watches("lan0"));

@@ -1,4 +1,4 @@
-//! Invalid input ends pping with exit code 2 and a message that names the mistake and a fix.
+//! Invalid input ends pping with exit code 2 and a message that names the error and a fix.
 
 use std::{fs, net::TcpListener, process::Output};
 

@@ -109,7 +109,7 @@ fn without_a_file_there_are_three_profiles_and_without_profiles_no_scores() {
 }
 
 #[test]
-fn a_mistake_in_profiles_is_reported_with_its_position() {
+fn an_error_in_profiles_is_reported_with_its_position() {
     let file = Temporary::new("quality.toml", b"[[profile]]\nname = \"call\"\nlatency = \"200ms\"\n");
     let arguments = format!("-r /dev/null --aggregate 1s --quality {}", file.path.display());
     assert_fails(

@@ -1,4 +1,4 @@
-//! Invalid input ends pping with an exit code and a message that names the mistake and a fix.
+//! Invalid input ends pping with an exit code and a message that names the error and a fix.
 
 use super::{
     made::{START, connection, pcap},

@@ -1,4 +1,4 @@
-//! Invalid values end pping before it attaches anything. `pping check` and a reload report the same mistakes.
+//! Invalid values end pping before it attaches anything. `pping check` and a reload report the same errors.
 
 use std::{
     fs::{self, Permissions},
@@ -131,7 +131,7 @@ fn otlp_a_check_says_whether_the_receiver_answers() {
 }
 
 #[test]
-fn otlp_a_reload_changes_the_receiver_and_the_headers_and_keeps_them_on_a_mistake() {
+fn otlp_a_reload_changes_the_receiver_and_the_headers_and_keeps_them_on_an_error() {
     let host = Host::new();
     let receiver = Receiver::start(&host.namespace);
     let directory = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ fn otlp_a_reload_changes_the_receiver_and_the_headers_and_keeps_them_on_a_mistak
     wait_until("the new header", || has("/one", "second"));
     write(&headers, "X-Token third\n", 0o600);
     reload(&mut pping, &pushed.replace("/one", "/two"));
-    wait_until("the mistake is said", || {
+    wait_until("the error is said", || {
         let log = ok(pping.stderr());
         log.contains("headers:1: there is no colon") && log.contains("the configuration stays as it was")
     });

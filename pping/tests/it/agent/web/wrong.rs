@@ -1,4 +1,4 @@
-//! pping refuses an invalid web configuration, and names the mistake, its position and a fix.
+//! pping refuses an invalid web configuration, and names the error, its position and a fix.
 
 use std::{fs, path::Path, process::Command};
 
@@ -45,7 +45,7 @@ fn refusal(host: &Host, file: &Path) -> String {
 }
 
 #[test]
-fn web_a_mistake_in_the_file_is_reported_with_its_position() {
+fn web_an_error_in_the_file_is_reported_with_its_position() {
     let host = Host::new();
     let directory = directory();
     let file = directory.path().join("web.yml");
