@@ -49,8 +49,8 @@ pub(crate) fn of_each_method() -> Vec<Sampled> {
         (&frames::tcp_answer(true, ACK), &[counted(TSECR, 0, 1), counted(ACKNOWLEDGEMENT, STEP, STEP)]),
     );
     let handshakes = exchange(
-        (&frames::syn(), &[counted(SEQUENCE, 0, STEP)]),
-        (&frames::tcp_answer(false, SYN_ACK), &[counted(ACKNOWLEDGEMENT, 1, STEP)]),
+        (&frames::syn(), &[ports(1 << 16, 443), counted(SEQUENCE, 0, STEP)]),
+        (&frames::tcp_answer(false, SYN_ACK), &[ports(1, 443 << 16), counted(ACKNOWLEDGEMENT, 1, STEP)]),
     );
     let echoes =
         exchange((&frames::echo_request(), &[echo_number()]), (&frames::echo_reply(), &[echo_number()]));
@@ -59,11 +59,11 @@ pub(crate) fn of_each_method() -> Vec<Sampled> {
     vec![
         endless(Method::TcpTs, stamped),
         endless(Method::TcpSeq, segments),
-        endless(Method::TcpHandshake, handshakes),
         endless(Method::IcmpEcho, echoes),
         endless(Method::Dns, queries),
         Sampled { before: Some(opening), ..endless(Method::QuicSpin, spins) },
         // A flow has one handshake only.
+        Sampled { most: 1 << 16, ..endless(Method::TcpHandshake, handshakes) },
         Sampled { most: 1 << 16, ..endless(Method::QuicHandshake, openings) },
     ]
 }
