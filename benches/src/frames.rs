@@ -109,6 +109,15 @@ pub(crate) fn tcp_answer(has_timestamps: bool, flags: u8) -> Vec<u8> {
     flagged(segment((SERVER, CLIENT), (PORTS.1, PORTS.0), timestamps, 0), flags)
 }
 
+/// An ACK of the server with timestamps over IPv6, without payload.
+pub(crate) fn tcp_answer_v6() -> Vec<u8> {
+    let mut frame = ip_v6(TCP, &tcp_segment((PORTS.1, PORTS.0), Some((7, 1)), 0));
+    let (client, server) = (14 + 8..14 + 24, 14 + 24..14 + 40);
+    frame[client].copy_from_slice(&SERVER_V6);
+    frame[server].copy_from_slice(&CLIENT_V6);
+    frame
+}
+
 fn flagged(mut frame: Vec<u8>, flags: u8) -> Vec<u8> {
     frame[14 + 20 + 13] = flags;
     frame

@@ -87,8 +87,12 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     let settings = LoadOptions { rules, ..LoadOptions::DEFAULT };
     // A flow is bound to the hook of its first packet, and is not followed at the other one.
     let kernels = [watching_loopback(&settings)?, watching_loopback(&settings)?];
-    open_quic(&kernels[0], ["pping_ingress", "pping_egress"])?;
-    open_quic(&kernels[1], ["pping_egress", "pping_ingress"])?;
+    for (kernel, hooks) in
+        kernels.iter().zip([["pping_ingress", "pping_egress"], ["pping_egress", "pping_ingress"]])
+    {
+        open_quic(kernel, hooks)?;
+        confirm_tcp(kernel, hooks)?;
+    }
     let mut most = Vec::new();
     for (name, packet) in [
         (REPEATED, packet.clone()),
@@ -205,6 +209,18 @@ fn open_quic(kernel: &Kernel, [client, server]: [&str; 2]) -> Result<()> {
     run((&kernel.programs, client), &frames::quic_initial(true), 1)?;
     run((&kernel.programs, server), &frames::quic_initial(false), 1)?;
     anyhow::ensure!(opened() == before + 1, "the connection was not taken for one of QUIC");
+    Ok(())
+}
+
+/// Lets both ends of the TCP connections that are measured be seen. The packets of the client pass the first of two hooks.
+fn confirm_tcp(kernel: &Kernel, [client, server]: [&str; 2]) -> Result<()> {
+    for [packet, answer] in [
+        [frames::tcp(1, 2, 1400), frames::tcp_answer(true, 0x10)],
+        [frames::tcp_v6(1, 2, 1400), frames::tcp_answer_v6()],
+    ] {
+        run((&kernel.programs, client), &packet, 1)?;
+        run((&kernel.programs, server), &answer, 1)?;
+    }
     Ok(())
 }
 
