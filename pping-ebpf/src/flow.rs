@@ -177,14 +177,15 @@ impl<A: Flows> FlowRef<A> {
         traffic
     }
 
-    /// Notes a sweep. `have_counted` says of which endpoints packets counted since the one before.
+    /// Notes a sweep of a flow, which is of TCP if it `has_segments`. `have_counted` says of which endpoints packets counted since
+    /// the one before.
     #[inline(always)]
-    pub(crate) fn sweep_hooks(self, have_counted: [bool; 2]) {
+    pub(crate) fn sweep_hooks(self, has_segments: bool, have_counted: [bool; 2]) {
         let latest = self.hot().at(field!(Hot, latest));
         let before = [latest.of(Endpoint::Low).read(), latest.of(Endpoint::High).read()];
         let have_sent = [Endpoint::Low, Endpoint::High].map(|endpoint| self.traffic(endpoint).read() != 0);
         let (after, moves) = Latest::sweep(before, have_counted, have_sent);
-        if moves && !self.start_elsewhere() {
+        if moves && !self.start_elsewhere(has_segments) {
             return;
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
@@ -196,15 +197,18 @@ impl<A: Flows> FlowRef<A> {
 
     /// Notes that an endpoint leaves its hook. If another CPU has the lock, returns `false`: the next sweep tries again.
     #[inline(always)]
-    fn start_elsewhere(self) -> bool {
+    fn start_elsewhere(self, has_segments: bool) -> bool {
         let Some(_guard) = self.lock_briefly() else { return false };
         // Packets that would have counted were left out before, and those that counted may be forged.
         self.set_contended();
+        if !has_segments {
+            return true;
+        }
         for endpoint in [Endpoint::Low, Endpoint::High] {
             let state = self.hot().at(field!(Hot, directions)).of(endpoint).at(field!(HotDirection, state));
-            let mut unconfirmed = state.read();
-            unconfirmed.set_confirmed(false);
-            state.write(unconfirmed);
+            let mut anew = state.read();
+            anew.forget_numbers();
+            state.write(anew);
         }
         true
     }

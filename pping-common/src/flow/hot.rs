@@ -161,10 +161,18 @@ impl DirectionState {
         self.has(Self::IS_CONFIRMED)
     }
 
-    /// Replaces that.
     #[inline(always)]
-    pub fn set_confirmed(&mut self, is_confirmed: bool) {
+    pub(super) fn set_confirmed(&mut self, is_confirmed: bool) {
         self.set(Self::IS_CONFIRMED, u32::from(is_confirmed) << Self::IS_CONFIRMED.trailing_zeros());
+    }
+
+    /// Forgets which numbers a TCP direction has sent.
+    #[inline(always)]
+    pub fn forget_numbers(&mut self) {
+        self.set_confirmed(false);
+        self.unset_has_sequence();
+        self.set_window_scale(0);
+        self.set_tsval_state(TsvalState::UNKNOWN);
     }
 
     /// Whether anything of this direction is pending.
@@ -456,15 +464,18 @@ impl Hot {
         number == Segment::NUMBER && low != high && is_established
     }
 
-    /// Notes a sweep. `have_counted` says of which endpoints packets counted since the one before.
-    pub fn sweep_hooks(&mut self, have_counted: [bool; 2]) {
+    /// Notes a sweep of a flow, which is of TCP if it `has_segments`. `have_counted` says of which endpoints packets counted since
+    /// the one before.
+    pub fn sweep_hooks(&mut self, has_segments: bool, have_counted: [bool; 2]) {
         let moves;
         (self.latest, moves) =
             Latest::sweep(self.latest, have_counted, self.traffic.map(|traffic| traffic != 0));
         if moves {
             // Packets that would have counted were left out before, and those that counted may be forged.
             self.contended = 1;
-            self.directions.iter_mut().for_each(|direction| direction.state.set_confirmed(false));
+            if has_segments {
+                self.directions.iter_mut().for_each(|direction| direction.state.forget_numbers());
+            }
         }
     }
 

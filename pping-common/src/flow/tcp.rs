@@ -307,7 +307,9 @@ pub(super) fn plan<P: PendingLookup>(
             plan.freed_below = tcp_seq::REACH;
             if gives_other {
                 plan.method = Method::TcpSeq;
-                plan.sample_below = if segment.has_sack { 0 } else { tcp_seq::REACH };
+                // Any number is ahead of half of all others, so it must be near what the other end has sent.
+                let is_confirmed = flow.hot.state(from).is_confirmed();
+                plan.sample_below = if segment.has_sack || !is_confirmed { 0 } else { tcp_seq::REACH };
             }
         }
         if segment.consumes_sequence_space() {

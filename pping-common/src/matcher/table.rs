@@ -9,6 +9,7 @@ use super::{observer::Observer, rings::Rings};
 use crate::{
     flow::{Address, Facts, Flow, FlowKey},
     limits::SECOND,
+    parse::Segment,
 };
 
 /// The time that a packet may be behind the newest of its flow before the clock counts as set back, ns.
@@ -35,7 +36,7 @@ impl Entry {
     pub(super) fn touch(&mut self, number: u8, now: u64, second: u64) {
         if self.last_seen != second {
             // The kernel programs sweep once a second.
-            self.flow.hot.sweep_hooks(core::mem::take(&mut self.has_counted));
+            self.flow.hot.sweep_hooks(number == Segment::NUMBER, core::mem::take(&mut self.has_counted));
         }
         self.last_seen = second;
         if self.newest.saturating_sub(now) > SETBACK {

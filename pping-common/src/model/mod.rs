@@ -337,7 +337,9 @@ impl Model {
                 let covered =
                     other.take(slots.clone(), |waiting| is_covered(waiting, segment.acknowledgement));
                 let newest = covered.into_iter().reduce(|a, b| if is_newer(b.0, a.0) { b } else { a });
-                if let Some((waiting, since)) = newest.filter(|_| !is_reply && !segment.has_sack) {
+                if let Some((waiting, since)) =
+                    newest.filter(|_| !is_reply && !segment.has_sack && self.is_confirmed)
+                {
                     other.sample(Method::TcpSeq, waiting, since, now, found);
                 }
             }

@@ -328,7 +328,7 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     barrier_var(scratch);
     // What was sent before an endpoint moves to another hook counts where it passed.
     flow.hot().load_to(&mut scratch.hot);
-    flow.sweep_hooks([scratch.low.packets != 0, scratch.high.packets != 0]);
+    flow.sweep_hooks(has_segments, [scratch.low.packets != 0, scratch.high.packets != 0]);
     barrier_var(scratch);
     if scratch.low.packets == 0 && scratch.high.packets == 0 {
         return;

@@ -37,7 +37,9 @@ W0a. If the segment that confirms has the timestamps option, its TSval and TSecr
     endpoint. If either has a newest TSval that is more than 2^21 from that, or the kind is "unusable", then kind, TSvals and
     recordings of both endpoints are forgotten before the segment is matched.
 W0b. A segment with neither SYN, RST nor ACK begins no flow, and is refused as by W1.
-W0c. If an endpoint leaves its hook (rule 25), the connection is not confirmed any more.
+W0c. If an endpoint leaves its hook (rule 25), the connection is not confirmed any more, and the highest ends, TSvals and window
+    shifts of both endpoints are not known.
+W0d. tcp-seq gives no sample of a segment after which the connection is not confirmed.
 W1. A segment with neither SYN nor RST is refused if the other endpoint has sent a segment, and its number lies outside of
     its sender's window, or its ACK number outside of the other's. A window is around the highest end (S1);
     where that is not known, no number is outside. If the latest SYNs of both endpoints had the window scale option (kind 3),
@@ -328,6 +330,9 @@ class Connection(Flow):
         """Rule W0c."""
         self.miss()
         self.is_confirmed = False
+        for direction in self.directions.values():
+            direction.ends.highest = direction.window_shift = direction.stamps.newest = None
+            direction.stamps.is_next_lost = False
 
     def note_knowledge(self, packet):
         """Rule W0, first half."""
@@ -465,7 +470,7 @@ class Connections:
         flow.note_knowledge(packet)
         flow.settle_kind(own, packet, self.methods)
         own.is_past_syn |= not segment.is_syn()
-        matches = self.match(other, segment, now)
+        matches = self.match(other, segment, now, flow.is_confirmed)
         self.record(flow, own, packet)
         return matches
 
@@ -492,12 +497,12 @@ class Connections:
                 flow.direction(proposer).propose(packet)
         return flow
 
-    def match(self, other, segment, now):
-        """Returns the recordings of the other direction that a segment echoes."""
+    def match(self, other, segment, now, is_confirmed):
+        """Returns the recordings of the other direction that a segment echoes: see W0d, too."""
         leg, is_complete = other.handshake.answer(segment, now)
         stamp = other.stamps.echo(segment)
         end = other.ends.acknowledge(segment)
-        if is_complete or segment.has_sack_block:
+        if is_complete or segment.has_sack_block or not is_confirmed:
             end = None
         found = [match for match in (stamp, end) if match is not None]
         if leg is not None:

@@ -101,6 +101,11 @@ def check_confirmation():
         check_all("without ACK nothing belongs to a connection", [*strangers, *seen(next_one), *later], *samples)
 
 
+    three = [from_b(5 + turn, ACK, 0x3000_0000 + 1000 * turn, 100, 7) for turn in range(3)]
+    for number in (0x4000_0000, 0x7000_0000, 0xC000_0000):
+        check_all("nobody confirmed it", [*three, from_a(300, ACK, 1001, 0, number)])
+
+
 def check_stamps():
     """Rule W0a."""
     syn = from_a(0, SYN, 1000, tsval=100, tsecr=0)

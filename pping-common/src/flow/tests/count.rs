@@ -256,7 +256,7 @@ fn many_packets_may_pass_one_hook_before_their_copies_pass_the_other() {
 #[test]
 fn an_endpoint_moves_once_all_packets_of_a_second_pass_the_other_hook() {
     let mut flow = Flow::EMPTY;
-    let sweep = |flow: &mut Flow, has_counted| flow.hot.sweep_hooks([has_counted, false]);
+    let sweep = |flow: &mut Flow, has_counted| flow.hot.sweep_hooks(true, [has_counted, false]);
     flow.count(Endpoint::Low, &data(1_000, 1), 0, 0);
     // It was here as well in this second.
     flow.count(Endpoint::Low, &data(1_100, 2), 0, 1);
@@ -284,20 +284,20 @@ fn endpoints_at_different_hooks_move_only_together() {
     let directions =
         |flow: &Flow| [Endpoint::Low, Endpoint::High].map(|end| flow.hot.latest(end).direction());
     let mut flow = start();
-    flow.hot.sweep_hooks([true; 2]);
+    flow.hot.sweep_hooks(true, [true; 2]);
     for second in 0..10 {
         // Somebody beside the high endpoint sends in the name of the low one, which is idle.
         flow.count(Endpoint::Low, &data(1_100, 2), 0, 1);
-        flow.hot.sweep_hooks([false; 2]);
+        flow.hot.sweep_hooks(true, [false; 2]);
         assert_eq!((directions(&flow), flow.hot.contended), ([0, 1], 0), "{second}");
     }
     assert!(is_new(flow.count(Endpoint::Low, &data(1_100, 3), 0, 0)));
-    flow.hot.sweep_hooks([true, false]);
+    flow.hot.sweep_hooks(true, [true, false]);
     // A route changes. The endpoints need not send in the same second.
     for (from, hook) in [(Endpoint::Low, 1), (Endpoint::High, 0)] {
         assert_eq!(directions(&flow), [0, 1]);
         assert_eq!(flow.count(from, &data(1_200, 4), 0, hook).progress, Progress::Elsewhere);
-        flow.hot.sweep_hooks([false; 2]);
+        flow.hot.sweep_hooks(true, [false; 2]);
     }
     assert_eq!((directions(&flow), flow.hot.contended), ([1, 0], 1));
 }
@@ -316,10 +316,16 @@ fn numbers_of_the_hook_that_was_left_do_not_decide_what_fits() {
     let honest = bare(ACK | PSH, 1_001, 100, 5_001);
     assert_eq!(flow.count(Endpoint::High, &honest, 0, 0).progress, Progress::Refused);
     assert_eq!(flow.count(Endpoint::Low, &honest, 0, 1).progress, Progress::Elsewhere);
-    flow.hot.sweep_hooks([true; 2]);
+    flow.hot.sweep_hooks(true, [true; 2]);
     assert_eq!(flow.count(Endpoint::Low, &honest, 0, 1).progress, Progress::Elsewhere);
-    flow.hot.sweep_hooks([false, true]);
-    assert_eq!(flow.count(Endpoint::Low, &honest, 0, 1).progress, Progress::Replaces);
+    flow.hot.sweep_hooks(true, [false, true]);
+    // What follows of him confirms nothing any more.
+    let forged = bare(ACK | PSH, 5 << 28 | 1, 1, 7 << 28 | 1);
+    let progress = flow.count(Endpoint::High, &forged, 0, 0).progress;
+    flow.step(Endpoint::High, &forged, progress, 2, &Rules::UNLIMITED);
+    assert_eq!(flow.count(Endpoint::Low, &honest, 0, 1).progress, Progress::First);
+    let answer = bare(ACK | PSH, 5_001, 100, 1_101);
+    assert_eq!(flow.count(Endpoint::High, &answer, 0, 0).progress, Progress::Replaces);
 }
 
 #[test]
@@ -329,7 +335,7 @@ fn endpoints_at_one_hook_move_apart() {
         flow.count(from, &data(1_000, 1), 0, 1);
     }
     flow.count(Endpoint::Low, &data(1_100, 1), 0, 0);
-    flow.hot.sweep_hooks([false, true]);
+    flow.hot.sweep_hooks(true, [false, true]);
     assert_eq!([Endpoint::Low, Endpoint::High].map(|end| flow.hot.latest(end).direction()), [0, 1]);
 }
 

@@ -157,6 +157,18 @@ fn an_end_that_is_not_confirmed_resets_only_what_it_has_seen() {
 }
 
 #[test]
+fn a_sequence_number_that_nobody_confirmed_gives_no_sample() {
+    for acknowledged in [0x4000_0000, 0x7000_0000, 0xc000_0000_u32] {
+        let mut talk = Conversation::by(Methods::ALL);
+        // The third segment without timestamps has sequence numbers timed.
+        let forged = [0, 1_000, 2_000].map(|ahead| bare(ACK | PSH, 0x3000_0000 + ahead, 100, 7));
+        let mut found: Vec<_> = forged.into_iter().map(|forged| talk.high(10, forged)).collect();
+        found.push(talk.low(300, bare(ACK, 1_001, 0, acknowledged)));
+        assert_eq!(rtts(&found), [], "{acknowledged:#x}");
+    }
+}
+
+#[test]
 fn a_fin_that_leaps_changes_no_timestamps() {
     let mut connection = Connection::with_scales(true, [0, 0]);
     connection.exchange_around(&[]);
