@@ -1,7 +1,7 @@
 //! A packet and its answer, for each method.
 
 use pping_bench_programs::exchange::{Exchange, Field, PacketTemplate, TEMPLATE_LEN, Traffic};
-use pping_common::rtt::Method;
+use pping_common::method::Method;
 
 use crate::frames;
 

@@ -27,8 +27,9 @@ use pping_common::{
     abi::Emit,
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, LEASE_SECONDS},
+    method::{Method, Methods},
     parse::Decap,
-    rtt::{Method, Methods, Rules},
+    rtt::Rules,
 };
 
 use crate::{

@@ -3,10 +3,7 @@
 use std::{net::Ipv4Addr, sync::Arc};
 
 use pping::groups::{GroupName, SeriesName};
-use pping_common::{
-    abi::{Direction, SeriesCounts},
-    rtt::Method,
-};
+use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
 
 /// The samples of `groups` networks in the given second: up to 19 each, mostly around the network's own RTT.
 pub(crate) fn slices(groups: u32, second: u64) -> Vec<(SeriesName, SeriesCounts)> {

@@ -23,7 +23,8 @@ use pping::{
 };
 use pping_common::{
     limits::DEFAULT_MAX_FLOWS,
-    rtt::{Method, Methods, Rules},
+    method::{Method, Methods},
+    rtt::Rules,
 };
 
 use crate::{

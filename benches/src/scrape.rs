@@ -16,7 +16,7 @@ use pping::{
     metrics::{Encoding, Metrics, PageFormat},
     view::{self, View},
 };
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 use prometheus_client::{
     encoding::text,
     metrics::{family::Family, histogram::Histogram},

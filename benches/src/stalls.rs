@@ -22,7 +22,7 @@ use pping::kernel::{
     interfaces::Link,
     loaded::Kernel,
 };
-use pping_common::{abi::Direction, parse::Protocol};
+use pping_common::parse::{Direction, Protocol};
 use pping_lab::{
     Namespace, run, stay_on,
     veth::{End, Offloads, connect},

@@ -1,13 +1,12 @@
 //! Adds samples and traffic to their series.
 
 use pping_common::{
-    abi::{
-        BinBlock, Control, Counters, Purpose, RttEvent, Series, SeriesRef, SeriesSelector, Sums, Traffic,
-        host_bit,
-    },
+    abi::{Control, Counters, RttEvent, SeriesSelector},
     group::GroupKey,
     hash::SipKey,
     hist,
+    pool::BinBlock,
+    series::{Purpose, Series, SeriesRef, Sums, Traffic, host_bit},
 };
 
 use crate::{

@@ -1,8 +1,8 @@
 //! The bins of series, taken from a pool: see [`pping_common::pool`].
 
 use pping_common::{
-    abi::{BinBlock, BinPool, BinTag, Series},
-    pool::{BINS_PER_BLOCK, MAX_CHAIN, position},
+    pool::{BINS_PER_BLOCK, BinBlock, BinPool, BinTag, MAX_CHAIN, position},
+    series::Series,
 };
 
 use crate::{

@@ -1,8 +1,8 @@
 //! Counts packets in this CPU's counters of an interface.
 
 use pping_common::{
-    abi::{Counters, Direction, PacketCounters, PacketProgram, Timed},
-    parse::{Protocol, Untracked},
+    abi::{Counters, PacketCounters, PacketProgram, Timed},
+    parse::{Direction, Protocol, Untracked},
 };
 
 use crate::{cost, shared::prelude::*};

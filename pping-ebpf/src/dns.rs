@@ -6,10 +6,11 @@
 
 use aya_ebpf::{bindings::BPF_NOEXIST, helpers::bpf_ktime_get_ns};
 use pping_common::{
-    abi::{Counters, Direction, FlowState, SeriesSelector},
+    abi::{Counters, FlowState, SeriesSelector},
     dns::{PendingQuery, Query, QueryKey, is_unanswered},
-    parse::Untracked,
-    rtt::{Method, Sample},
+    method::Method,
+    parse::{Direction, Untracked},
+    rtt::Sample,
 };
 
 use crate::{

@@ -2,10 +2,10 @@
 
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
 use pping_common::{
-    abi::{Counters, Direction, Emit, Endpoints, FlowEvent, FlowReporter, FlowState, Lost, RttEvent},
-    flow::{Address, Changes},
+    abi::{Counters, Emit, Endpoints, FlowEvent, FlowReporter, FlowState, Lost, RttEvent},
+    flow::Changes,
     limits::RING_WAKE_BYTES,
-    parse::Frame,
+    parse::{Address, Direction, Frame},
     rtt::Sample,
 };
 

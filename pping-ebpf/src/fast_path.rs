@@ -5,11 +5,12 @@
 //! writes to the scratch space only if the packet may match or record.
 
 use pping_common::{
-    abi::{Direction, Interface, PacketProgram},
+    abi::{Interface, PacketProgram},
     bytes::Bytes as _,
-    flow::{FlowKey, Ipv4, Ipv6},
-    parse::{Decap, Family, Frame, LinkType, Protocol, Untracked},
-    rtt::{Effect, Method},
+    flow::FlowKey,
+    method::Method,
+    parse::{Decap, Direction, Family, Frame, Ipv4, Ipv6, LinkType, Protocol, Untracked},
+    rtt::Effect,
     table::Candidates,
 };
 

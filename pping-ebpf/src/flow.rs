@@ -3,13 +3,14 @@
 use core::marker::PhantomData;
 
 use pping_common::{
-    abi::{Counters, Direction, FlowState, SeriesRef, Traffic},
+    abi::{Counters, FlowState},
     flow::{
         self, Behind, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry,
         Latest, LockedFlow, PendingLookup, PendingNumber, Sent, Totals, is_expired,
     },
-    parse::{Kind, Transport},
+    parse::{Direction, Kind, Transport},
     rtt::{self, Pending, PendingEntry, PendingIdentifiers, PendingRange},
+    series::{SeriesRef, Traffic},
     table::Table,
 };
 

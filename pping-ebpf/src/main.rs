@@ -9,7 +9,7 @@ use aya_ebpf::{
     macros::{classifier, raw_tracepoint, xdp},
     programs::{RawTracePointContext, TcContext, XdpContext},
 };
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 // Everything that is called for each packet is inlined: before Linux 6.2, a program without functions is verified in a
 // fraction of the instructions.

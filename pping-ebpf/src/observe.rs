@@ -1,11 +1,10 @@
 //! The stages of a packet: the attached program, and the stages that it calls for what it does not do itself. See [`Stage`].
 
 use pping_common::{
-    abi::{Direction, Interface, PacketProgram, Stage},
+    abi::{Interface, PacketProgram, Stage},
     bytes::Bytes,
-    flow::{Ipv4, Ipv6},
-    parse::{Family, Frame, Kind, LinkType, Untracked, Vlan},
-    rtt::Method,
+    method::Method,
+    parse::{Direction, Family, Frame, Ipv4, Ipv6, Kind, LinkType, Untracked, Vlan},
 };
 
 use crate::{

@@ -6,9 +6,9 @@ use aya_ebpf::{
     programs::{TcContext, XdpContext},
 };
 use pping_common::{
-    abi::{Direction, PacketProgram, Stage},
+    abi::{PacketProgram, Stage},
     bytes::Bytes,
-    parse::Vlan,
+    parse::{Direction, Vlan},
 };
 
 use crate::{

@@ -2,9 +2,9 @@
 
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
-    abi::{Counters, Direction, SeriesSelector},
+    abi::{Counters, SeriesSelector},
     flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance},
-    parse::{Datagram, Family, Frame, Kind, Transport, Untracked},
+    parse::{Datagram, Direction, Family, Frame, Kind, Transport, Untracked},
     rtt::{Effect, Pass, Progress, is_newer},
     table::Candidates,
 };

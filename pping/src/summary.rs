@@ -119,9 +119,9 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use pping_common::{
-        abi::{Direction, SeriesCounts},
-        parse::{Protocol, Untracked},
-        rtt::Method,
+        method::Method,
+        parse::{Direction, Protocol, Untracked},
+        series::SeriesCounts,
     };
 
     use super::*;

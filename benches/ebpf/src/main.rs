@@ -19,10 +19,7 @@ use aya_ebpf::{
     programs::{TcContext, XdpContext},
 };
 use pping_bench_programs::exchange::{Exchange, PacketTemplate, Traffic};
-use pping_common::{
-    abi::Direction,
-    parse::{Frame, LinkType, Vlan},
-};
+use pping_common::parse::{Direction, Frame, LinkType, Vlan};
 use pping_ebpf::Linear;
 
 /// The offsets of the addresses and ports in the bench's segment, and of its timestamps.

@@ -17,11 +17,13 @@ use pping::{
     replay::{Engine, Settings},
 };
 use pping_common::{
-    abi::{Direction, Emit, SeriesCounts},
+    abi::Emit,
     bytes::Captured,
     limits::DEFAULT_MAX_FLOWS,
-    parse::{Decap, LinkType},
-    rtt::{Method, Rules},
+    method::Method,
+    parse::{Decap, Direction, LinkType},
+    rtt::Rules,
+    series::SeriesCounts,
 };
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 
 use super::Case;
 

@@ -3,9 +3,8 @@
 use std::hint::black_box;
 
 use pping_common::{
-    abi::Direction,
     flow::{Endpoint, Flow, Outcome},
-    parse::{Frame, Kind, QuicForm, TcpFlags, Transport},
+    parse::{Direction, Frame, Kind, QuicForm, TcpFlags, Transport},
     rtt::{Effect, Rules},
 };
 

@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use pping_common::{
-    flow::{Address, FlowKey, Ipv4, Ipv6},
+    flow::FlowKey,
     hash::TableKeys,
-    parse::{Frame, Kind},
+    parse::{Address, Frame, Ipv4, Ipv6, Kind},
     table::{Candidates, bucket_count},
 };
 

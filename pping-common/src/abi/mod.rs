@@ -33,12 +33,6 @@ pub use sweep::SweepRequest;
 pub use timed::{PacketProgram, Timed};
 pub use worst::{Candidate, Figure, MILLION, Threshold};
 
-pub use crate::{
-    parse::Direction,
-    pool::{BinBlock, BinPool, BinTag},
-    series::{Purpose, Series, SeriesCounts, SeriesKey, SeriesRef, Sums, Traffic, host_bit},
-};
-
 /// Marks types that the agent may read from and write to maps and globals byte by byte.
 #[cfg(feature = "aya")]
 mod pod {

@@ -2,8 +2,8 @@
 
 use super::{EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume};
 use crate::{
-    flow::{Address, Changes, Endpoint, Events, FlowKey, Hot, Lifecycle, Locked, Reason, Sent},
-    parse::{Datagram, Frame, Kind, Protocol, Segment},
+    flow::{Changes, Endpoint, Events, FlowKey, Hot, Lifecycle, Locked, Reason, Sent},
+    parse::{Address, Datagram, Frame, Kind, Protocol, Segment},
     rtt::Sample,
 };
 

@@ -1,12 +1,12 @@
 //! What selects the series of a sample, or of what a flow sent.
 
-use super::{Purpose, SeriesKey};
 use crate::{
-    flow::{Address, Endpoint, FlowKey, Hot, Locked},
+    flow::{Endpoint, FlowKey, Hot, Locked},
     group::{GroupKey, Grouping},
     method::Method,
-    parse::{Frame, IpAddress},
+    parse::{Address, Frame, IpAddress},
     rtt::Rules,
+    series::{Purpose, SeriesKey},
 };
 
 /// All that decides the series of a flow direction.

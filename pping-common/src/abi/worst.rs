@@ -1,10 +1,12 @@
 //! The flow directions that the sweep reports as candidates for the worst.
 
-use super::{Endpoints, SeriesRef, SeriesSelector, Traffic};
+use super::{Endpoints, SeriesSelector};
 use crate::{
-    flow::{Address, Endpoint, FlowKey},
+    flow::{Endpoint, FlowKey},
     method::Method,
+    parse::Address,
     rtt::RttSummary,
+    series::{SeriesRef, Traffic},
 };
 
 /// A figure that flow directions are ranked by.

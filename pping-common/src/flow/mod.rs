@@ -29,8 +29,3 @@ pub use state::{Flow, Noted, is_expired, is_pending_idle, last_known};
 pub use step::Outcome;
 pub use tcp::has_still_timestamps;
 pub use traffic::Sent;
-
-pub use crate::{
-    parse::{Address, Ipv4, Ipv6},
-    rtt::Progress,
-};

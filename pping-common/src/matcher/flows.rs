@@ -12,10 +12,11 @@ use super::{
 use crate::{
     arm::Arm,
     dns::QueryKey,
-    flow::{Address, Endpoint, Facts, Flow, FlowKey},
-    parse::{Direction, Family, Frame, IpAddress, Ipv4, Ipv6, Kind, Scope, Untracked, Vlan},
+    flow::{Endpoint, Facts, Flow, FlowKey},
+    method::Method,
+    parse::{Address, Direction, Family, Frame, IpAddress, Ipv4, Ipv6, Kind, Scope, Untracked, Vlan},
     rings,
-    rtt::{Effect, Method, Progress, Sample},
+    rtt::{Effect, Progress, Sample},
 };
 
 /// The flows and the pending DNS queries of both families. Each call gives the time, and tells an [`Observer`] what happens.

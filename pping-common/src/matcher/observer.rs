@@ -2,8 +2,8 @@
 
 use super::{packet::PacketMetadata, queries::Others};
 use crate::{
-    flow::{Address, Endpoint, Flow, FlowKey, Noted, Outcome},
-    parse::{Frame, Segment},
+    flow::{Endpoint, Flow, FlowKey, Noted, Outcome},
+    parse::{Address, Frame, Segment},
     rtt::Sample,
 };
 

@@ -8,8 +8,8 @@ use super::{
     packet::PacketMetadata,
 };
 use crate::{
-    flow::{Address, Endpoint, Flow, Outcome},
-    parse::{Family, Frame, IpAddress, Untracked},
+    flow::{Endpoint, Flow, Outcome},
+    parse::{Address, Family, Frame, IpAddress, Untracked},
     rtt::Sample,
 };
 

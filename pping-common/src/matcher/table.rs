@@ -7,9 +7,9 @@ use indexmap::IndexMap;
 
 use super::{observer::Observer, rings::Rings};
 use crate::{
-    flow::{Address, Facts, Flow, FlowKey},
+    flow::{Facts, Flow, FlowKey},
     limits::SECOND,
-    parse::Segment,
+    parse::{Address, Segment},
 };
 
 /// The time that a packet may be behind the newest of its flow before the clock counts as set back, ns.

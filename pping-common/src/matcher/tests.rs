@@ -8,8 +8,9 @@ use super::{Matcher, Packet, RttSample, Settings};
 use crate::{
     bytes::Captured,
     limits::SECOND,
+    method::{Method, Methods},
     parse::{Decap, Direction, LinkType, Untracked},
-    rtt::{Method, Methods, Rules},
+    rtt::Rules,
     testing::{ACK, FIN, ICMP, ICMPV6, MS, Network, PSH, SYN, TCP, Tcp, echo},
 };
 

@@ -35,6 +35,3 @@ pub use {
     tcp_seq::{Progress, TimestampOption},
     tcp_ts::{TsvalState, is_newer, missed},
 };
-
-#[doc(inline)]
-pub use crate::method::{Method, Methods};

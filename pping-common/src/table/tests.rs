@@ -4,9 +4,9 @@ use std::{collections::HashSet, vec, vec::Vec};
 
 use super::{Bucket, Candidates, Slot, WAYS, bucket_count, find_way, occupied};
 use crate::{
-    flow::{Address, FlowKey, Ipv4, Ipv6},
+    flow::FlowKey,
     hash::{TableKeys, siphash},
-    parse::IpAddress,
+    parse::{Address, IpAddress, Ipv4, Ipv6},
 };
 
 const FLOWS: u32 = 131_072;

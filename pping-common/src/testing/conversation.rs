@@ -5,8 +5,9 @@ use std::{format, string::String, vec::Vec};
 use super::{ACK, PSH};
 use crate::{
     flow::{Changes, Endpoint, Facts, Flow, Outcome},
+    method::{Method, Methods},
     parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Effect, Measured, Method, Methods, Rules},
+    rtt::{Effect, Measured, Rules},
 };
 
 /// Nanoseconds in a millisecond.

@@ -7,8 +7,8 @@ use aya_ebpf::{
 };
 use pping_common::{
     dns::{PendingQuery, QueryKey},
-    flow::{Address, Cold, HotEntry, Ipv4, Ipv6},
-    parse::Family,
+    flow::{Cold, HotEntry},
+    parse::{Address, Family, Ipv4, Ipv6},
     rtt::PendingEntry,
     table::{Bucket, Slot, Table},
 };

@@ -2,10 +2,10 @@
 
 use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
-    abi::{Direction, FlowState},
+    abi::FlowState,
     arm::Arm,
     flow::{Changes, Endpoint, Glance, Hot, HotDirection, SpinTimes},
-    parse::{Frame, Untracked},
+    parse::{Direction, Frame, Untracked},
     rtt::{Effect, MatchPlan, Measured, Progress},
     table::Slot,
 };

@@ -6,11 +6,13 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, Queue, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{BinBlock, BinPool, Control, LedgerEntry, LedgerKey, Series, SeriesKey},
+    abi::{Control, LedgerEntry, LedgerKey},
     group::{GroupKey, LabelKey},
     hash::SipKey,
     limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
     parse::IpAddress,
+    pool::{BinBlock, BinPool},
+    series::{Series, SeriesKey},
 };
 
 use crate::shared::prelude::*;

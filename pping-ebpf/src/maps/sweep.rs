@@ -6,9 +6,10 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
 };
 use pping_common::{
-    abi::{Candidate, SeriesSelector, SweepRequest, Traffic, Volume},
+    abi::{Candidate, SeriesSelector, SweepRequest, Volume},
     flow::{Hot, Locked},
     limits::MAX_DUE,
+    series::Traffic,
 };
 
 use super::series::Target;

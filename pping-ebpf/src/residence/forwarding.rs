@@ -5,9 +5,9 @@
 //! an entry. An incoming segment writes its time there, over that of any segment before, and an outgoing one looks there.
 
 use pping_common::{
-    abi::{Direction, Part, Passing, Residence},
+    abi::{Part, Passing, Residence},
     limits::{MAX_PASSING, SECOND},
-    parse::{Kind, Transport},
+    parse::{Direction, Kind, Transport},
 };
 
 use super::{count, mix};

@@ -12,10 +12,10 @@ use aya_ebpf::{EbpfContext, helpers::bpf_ktime_get_ns};
 use aya_log_ebpf::debug;
 use pping_common::{
     abi::{Control, Counters, Emit, SeriesSelector, SweepRequest, Volume},
-    flow::{Cold, Endpoint, FlowKey, Ipv4, Ipv6, has_still_timestamps, last_known},
+    flow::{Cold, Endpoint, FlowKey, has_still_timestamps, last_known},
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
-    parse::Segment,
-    rtt::Method,
+    method::Method,
+    parse::{Ipv4, Ipv6, Segment},
     table::{Slot, idle_sweeps},
 };
 

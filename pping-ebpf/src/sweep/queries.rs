@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use pping_common::{
     abi::Counters,
     dns::{PendingQuery, QueryKey, is_unanswered},
-    flow::{Ipv4, Ipv6},
+    parse::{Ipv4, Ipv6},
 };
 
 use super::walk::{CONTINUE, walk};

@@ -11,7 +11,7 @@
 
 use core::arch::asm;
 
-use pping_common::abi::BinTag;
+use pping_common::pool::BinTag;
 
 use super::fence::fence;
 use crate::shared::prelude::*;

@@ -2,7 +2,7 @@
 
 use core::intrinsics::{AtomicOrdering, atomic_cxchg, atomic_or, atomic_xadd, atomic_xchg};
 
-use pping_common::abi::BinTag;
+use pping_common::pool::BinTag;
 
 use crate::shared::prelude::*;
 

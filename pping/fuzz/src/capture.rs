@@ -8,8 +8,8 @@ use pping::{
     replay::{Engine, Settings},
 };
 use pping_common::{
-    abi::{Direction, PacketCounters, RttEvent},
-    parse::{Decap, LinkType},
+    abi::{PacketCounters, RttEvent},
+    parse::{Decap, Direction, LinkType},
     rtt::Rules,
 };
 

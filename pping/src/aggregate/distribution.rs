@@ -2,8 +2,8 @@
 
 use hdrhistogram::Histogram;
 use pping_common::{
-    abi::{SeriesCounts, Traffic},
     hist::{self, BINS},
+    series::{SeriesCounts, Traffic},
 };
 
 use super::range::{join, rtt_at};

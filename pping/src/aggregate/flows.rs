@@ -7,7 +7,7 @@ use pping_common::{
     abi::{Endpoints, RttEvent},
     hist,
     limits::{IDLE_SECONDS, SECOND},
-    rtt::Method,
+    method::Method,
 };
 use serde::Serialize;
 

@@ -5,10 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use pping_common::{
-    abi::{Direction, SeriesCounts},
-    rtt::Method,
-};
+use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
 
 use super::distribution::Distribution;
 

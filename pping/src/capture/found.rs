@@ -1,6 +1,6 @@
 //! A packet in the bytes that have arrived.
 
-use pping_common::{abi::Direction, parse::LinkType};
+use pping_common::parse::{Direction, LinkType};
 
 /// A packet that has arrived, and its position in the block.
 pub(super) struct Found {

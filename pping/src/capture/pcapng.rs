@@ -11,7 +11,10 @@ use pcap_parser::{
     parse_enhancedpacketblock_le, parse_interfacedescriptionblock_be, parse_interfacedescriptionblock_le,
     parse_sectionheaderblock, traits::PcapNGPacketBlock as _,
 };
-use pping_common::{abi::Direction, bytes::Bytes as _, parse::LinkType};
+use pping_common::{
+    bytes::Bytes as _,
+    parse::{Direction, LinkType},
+};
 
 use super::{buffer::MAX_BLOCK, error::Error, found::Found, interface_ids::InterfaceIds, link, time::Clock};
 

@@ -3,7 +3,7 @@
 use std::{fmt, io};
 
 use caps::Capability;
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::{privileges, report::Check};
 use crate::{

@@ -1,6 +1,6 @@
 //! Lists the methods that pping would use.
 
-use pping_common::rtt::{Method, Methods};
+use pping_common::method::{Method, Methods};
 
 use super::report::Check;
 use crate::records::method_name;

@@ -2,7 +2,7 @@
 
 use pping_common::{
     limits::{DNS_PORT, MAX_DNS_PORTS},
-    rtt::{Method, Methods},
+    method::{Method, Methods},
 };
 
 use super::{

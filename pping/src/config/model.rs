@@ -4,11 +4,7 @@ use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use pping_common::{
-    abi::Emit,
-    group::Grouping,
-    limits::MAX_DNS_PORTS,
-    parse::Decap,
-    rtt::{Methods, Rules},
+    abi::Emit, group::Grouping, limits::MAX_DNS_PORTS, method::Methods, parse::Decap, rtt::Rules,
 };
 
 use super::{

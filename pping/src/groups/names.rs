@@ -9,10 +9,10 @@ use std::{
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use pping_common::{
-    abi::{Direction, SeriesKey},
     group::{End, GroupKey},
-    parse::IpAddress,
-    rtt::Method,
+    method::Method,
+    parse::{Direction, IpAddress},
+    series::SeriesKey,
 };
 
 use super::labels::{ALL, Columns, Labels, OTHER, UNLISTED};

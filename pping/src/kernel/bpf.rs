@@ -7,7 +7,7 @@ use std::{
 };
 
 use aya::programs::ProgramFd;
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 // Of `enum bpf_cmd` in linux/bpf.h.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::{attach_point::AttachPoints, loaded::Kernel};
 use crate::{

@@ -7,7 +7,7 @@ use aya::{
     sys::{BpfHelper, is_helper_supported},
 };
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::bpf::{self, Instruction};
 use crate::kernel::Error;

@@ -1,16 +1,18 @@
 //! The options that are fixed when the programs are loaded.
 
 use pping_common::{
-    abi::{Emit, SeriesRef},
+    abi::Emit,
     group::Grouping,
     hash::TableKeys,
     limits::{
         DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_INTERFACES, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP,
         max_unproved,
     },
+    method::Method,
     parse::{Decap, Scope},
     pool, rings,
-    rtt::{Method, Rules},
+    rtt::Rules,
+    series::SeriesRef,
 };
 
 use crate::kernel::features::DisabledFeatures;

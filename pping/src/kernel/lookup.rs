@@ -7,7 +7,7 @@ use aya::{
     maps::{Map, MapData},
     programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::features::NOT_SUPPORTED;
 use crate::kernel::Error;

@@ -19,10 +19,7 @@ use std::{
 };
 
 use aya::maps::{Array, Map, MapData};
-use pping_common::{
-    abi::{Direction, LAYOUT},
-    table::Table,
-};
+use pping_common::{abi::LAYOUT, parse::Direction, table::Table};
 use rustix::{
     fs::{FlockOperation, flock, fstatfs},
     process::geteuid,

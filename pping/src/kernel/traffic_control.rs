@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsRawFd as _, BorrowedFd},
 };
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 use rtnetlink::{
     packet_core::{
         Emitable as _, NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_ECHO, NLM_F_EXCL, parse_string, parse_u32,

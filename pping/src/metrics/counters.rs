@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pping_common::{
-    abi::{Counters, Direction, Lost},
+    abi::{Counters, Lost},
     flow::Reason,
-    parse::{Family, Protocol, Untracked},
-    rtt::Method,
+    method::Method,
+    parse::{Direction, Family, Protocol, Untracked},
 };
 
 use super::{

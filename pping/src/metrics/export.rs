@@ -11,8 +11,9 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Part, Residence, SeriesCounts, Traffic},
+    abi::{Part, Residence},
     hist::BINS,
+    series::{SeriesCounts, Traffic},
 };
 
 use super::{exposition::Kind, family::IntegerFamily, residence};

@@ -11,8 +11,8 @@ use std::{
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    abi::{SeriesCounts, Traffic},
-    rtt::Method,
+    method::Method,
+    series::{SeriesCounts, Traffic},
 };
 
 use super::{

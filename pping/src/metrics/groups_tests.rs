@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use pping_common::{abi::Direction, hist};
+use pping_common::{hist, parse::Direction};
 use proptest::prelude::*;
 
 use super::*;

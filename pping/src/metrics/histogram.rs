@@ -3,8 +3,9 @@
 use std::time::SystemTime;
 
 use pping_common::{
-    abi::{BUCKETS, LedgerTotals, SeriesCounts},
+    abi::{BUCKETS, LedgerTotals},
     hist::{self, BINS, BINS_PER_OCTAVE, OCTAVES, OVERFLOW, UNDERFLOW},
+    series::SeriesCounts,
 };
 
 /// Counts by bin since this process created the series, and the counts by octave that earlier processes kept in the ledger.

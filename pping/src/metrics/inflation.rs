@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 
 use super::{minimum::Minimum, recent::Recent};
 

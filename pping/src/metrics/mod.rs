@@ -40,7 +40,7 @@ use groups::Groups;
 use labels::Labels;
 pub use ledger::{Ledger, Storage};
 pub use page::{Encoding, Page, PageFormat};
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 use protobuf::Protobuf;
 use text::Text;
 

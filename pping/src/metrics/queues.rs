@@ -4,7 +4,7 @@ use std::{sync::Arc, time::SystemTime};
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 
 use super::{
     export::{ExportTotals, Family, Point, Points},

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use pping_common::{
-    abi::{SeriesCounts, Traffic},
     hist::{self, BINS},
     limits::SECOND,
-    rtt::Method,
+    method::Method,
+    series::{SeriesCounts, Traffic},
 };
 
 use crate::{

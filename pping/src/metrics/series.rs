@@ -6,8 +6,10 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Direction, LedgerTotals, SeriesCounts, Traffic},
-    rtt::Method,
+    abi::LedgerTotals,
+    method::Method,
+    parse::Direction,
+    series::{SeriesCounts, Traffic},
 };
 
 use super::{

@@ -294,7 +294,7 @@ mod tests {
     use std::io::Read as _;
 
     use flate2::read::GzDecoder;
-    use pping_common::{abi::SeriesCounts, hist::BINS};
+    use pping_common::{hist::BINS, series::SeriesCounts};
     use proptest::prelude::*;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! The score of a measurement.
 
-use pping_common::{abi::Traffic, hist, rtt::Method};
+use pping_common::{hist, method::Method, series::Traffic};
 
 use super::profile::{Latency, Profile};
 use crate::aggregate::Range;

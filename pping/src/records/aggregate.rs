@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pping_common::{abi::Direction, rtt::Method};
+use pping_common::{method::Method, parse::Direction};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
 use super::names::{serialize_is_egress, serialize_method};

@@ -194,11 +194,7 @@ mod tests {
     use std::{fs, io::Read as _, os::fd::AsRawFd as _, thread};
 
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use pping_common::{
-        abi::{Direction, SeriesCounts},
-        group::GroupKey,
-        rtt::Method,
-    };
+    use pping_common::{group::GroupKey, method::Method, parse::Direction, series::SeriesCounts};
 
     use super::*;
     use crate::groups::{GroupName, Labels};

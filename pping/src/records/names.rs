@@ -1,6 +1,10 @@
 //! Names in records and labels.
 
-use pping_common::{abi::Direction, flow::Reason, parse::Untracked, rtt::Method};
+use pping_common::{
+    flow::Reason,
+    method::Method,
+    parse::{Direction, Untracked},
+};
 use serde::Serializer;
 
 /// The name of a reason in records.

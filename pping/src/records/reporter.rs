@@ -7,7 +7,7 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use pping_common::{abi::SeriesCounts, limits::SECOND, rtt::Method};
+use pping_common::{limits::SECOND, method::Method, series::SeriesCounts};
 
 use super::{
     aggregate::AggregateRecord,

@@ -1,7 +1,8 @@
 use pping_common::{
-    abi::{Candidate, Direction, Endpoints, SeriesRef},
+    abi::{Candidate, Endpoints},
     group::GroupKey,
-    parse::Protocol,
+    parse::{Direction, Protocol},
+    series::SeriesRef,
 };
 
 use super::*;

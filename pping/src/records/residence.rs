@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
-use pping_common::abi::{Part, Residence, SeriesCounts};
+use pping_common::{
+    abi::{Part, Residence},
+    series::SeriesCounts,
+};
 use serde::Serialize;
 
 use crate::{

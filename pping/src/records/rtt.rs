@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use pping_common::{
-    abi::{Direction, RttEvent},
-    rtt::Method,
-};
+use pping_common::{abi::RttEvent, method::Method, parse::Direction};
 use serde::Serialize;
 
 use super::{

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use pping_common::{
-    abi::{Candidate, SeriesCounts, SeriesKey},
+    abi::Candidate,
     group::GroupKey,
     limits::SECOND,
+    series::{SeriesCounts, SeriesKey},
 };
 
 use super::engine::Engine;

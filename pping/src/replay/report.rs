@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use pping_common::{
     abi::{
-        Candidate, Counters, Direction, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState,
-        RttEvent, SeriesKey, SeriesRef, SeriesSelector, Traffic, Volume,
+        Candidate, Counters, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState, RttEvent,
+        SeriesSelector, Volume,
     },
-    flow::{Address, Behind, Changes, Endpoint, Flow, FlowKey, Noted, Outcome, Reason, has_still_timestamps},
+    flow::{Behind, Changes, Endpoint, Flow, FlowKey, Noted, Outcome, Reason, has_still_timestamps},
     matcher::{DnsMessage, Observer, PacketMetadata},
-    parse::{Decap, Frame, Segment, Untracked},
-    rtt::{Method, RttSummary, Rules, Sample},
+    method::Method,
+    parse::{Address, Decap, Direction, Frame, Segment, Untracked},
+    rtt::{RttSummary, Rules, Sample},
+    series::{SeriesKey, SeriesRef, Traffic},
 };
 
 use super::{series::Series, settings::Settings};

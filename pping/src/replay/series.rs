@@ -8,13 +8,14 @@ use std::{
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use pping_common::{
-    abi::{Counters, SeriesCounts, SeriesKey, SeriesRef, SeriesSelector, Traffic, host_bit},
-    flow::{Address, Endpoint, Flow, FlowKey},
+    abi::{Counters, SeriesSelector},
+    flow::{Endpoint, Flow, FlowKey},
     group::{GroupKey, Grouping},
     hash::SipKey,
     limits::max_unproved_groups,
-    parse::Segment,
+    parse::{Address, Segment},
     rtt::Rules,
+    series::{SeriesCounts, SeriesKey, SeriesRef, Traffic, host_bit},
 };
 
 use crate::groups::Lookup;

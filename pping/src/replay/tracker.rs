@@ -4,11 +4,12 @@
 use std::hash::Hash;
 
 use pping_common::{
-    abi::{Candidate, Direction, SeriesCounts, SeriesKey},
-    flow::{Address, FlowKey, Ipv4, Ipv6},
+    abi::Candidate,
+    flow::FlowKey,
     limits::MAX_QUERIES,
     matcher::{Flows, Queries},
-    parse::{Decap, Family, Kind, Untracked},
+    parse::{Address, Decap, Direction, Family, Ipv4, Ipv6, Kind, Untracked},
+    series::{SeriesCounts, SeriesKey},
 };
 
 use super::{

@@ -8,10 +8,11 @@ use std::{
 };
 
 use pping_common::{
-    abi::{Candidate, Counters, Direction, Endpoints, SeriesCounts, SeriesRef},
+    abi::{Candidate, Counters, Endpoints},
     group::Grouping,
-    parse::{IpAddress, Protocol, Untracked},
-    rtt::Method,
+    method::Method,
+    parse::{Direction, IpAddress, Protocol, Untracked},
+    series::{SeriesCounts, SeriesRef},
 };
 use ratatui::{
     Terminal, backend::TestBackend, buffer::Buffer, crossterm::event::KeyCode, layout::Rect, style::Color,

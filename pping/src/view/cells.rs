@@ -1,10 +1,10 @@
 //! The measurements of a series in ten seconds.
 
 use pping_common::{
-    abi::{SeriesCounts, Traffic},
     hist,
     limits::SECOND,
-    rtt::Method,
+    method::Method,
+    series::{SeriesCounts, Traffic},
 };
 use prost::encoding::{decode_varint, encode_varint};
 

@@ -1,6 +1,6 @@
 //! The recent past of a series.
 
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 
 use super::{cells::Cell, hosts::RecentHosts};
 use crate::worst::Hosts;

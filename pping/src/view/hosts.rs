@@ -1,6 +1,6 @@
 //! The hosts that replied with the samples of a series in the last minute.
 
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 
 use crate::worst::Hosts;
 

@@ -21,7 +21,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use pping_common::abi::SeriesCounts;
+use pping_common::series::SeriesCounts;
 use tokio::sync::watch;
 
 use self::model::Model;

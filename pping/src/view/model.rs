@@ -6,9 +6,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
 use pping_common::{
-    abi::{Direction, SeriesCounts, Traffic},
-    parse::Untracked,
-    rtt::Method,
+    method::Method,
+    parse::{Direction, Untracked},
+    series::{SeriesCounts, Traffic},
 };
 
 use super::{

@@ -1,6 +1,6 @@
 //! Which groups a query asks for, and in what order.
 
-use pping_common::{abi::Direction, rtt::Method};
+use pping_common::{method::Method, parse::Direction};
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};

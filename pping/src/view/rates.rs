@@ -3,8 +3,9 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use pping_common::{
-    abi::{Counters, Direction, Timed},
+    abi::{Counters, Timed},
     limits::SECOND,
+    parse::Direction,
 };
 
 use super::{

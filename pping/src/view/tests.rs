@@ -1,9 +1,10 @@
 use std::time::Duration;
 
 use pping_common::{
-    abi::{Counters, Direction, Residence},
+    abi::{Counters, Residence},
     hist,
-    rtt::Method,
+    method::Method,
+    parse::Direction,
 };
 use proptest::prelude::*;
 

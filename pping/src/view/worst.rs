@@ -2,10 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
 
-use pping_common::{
-    abi::{Direction, Figure},
-    rtt::Method,
-};
+use pping_common::{abi::Figure, method::Method, parse::Direction};
 use serde::{Deserialize, Serialize};
 
 use super::answers::SeriesAnswer;

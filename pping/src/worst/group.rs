@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use pping_common::{
     abi::{Candidate, Figure},
-    rtt::Method,
+    method::Method,
 };
 
 use super::hosts::Hosts;
@@ -60,7 +60,7 @@ pub fn expected_rtt(labels: &[(Arc<str>, Arc<str>)]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::abi::SeriesCounts;
+    use pping_common::series::SeriesCounts;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! The hosts behind the samples of a group, so that one slow host of many does not rank the group.
 
 use pping_common::{
-    abi::SeriesCounts,
     hist::{BINS, upper_bound},
     pool::{BINS_PER_BLOCK, BLOCKS},
+    series::SeriesCounts,
 };
 
 /// One host in this many must have had samples as long as the RTT that ranks the group.

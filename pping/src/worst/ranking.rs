@@ -89,7 +89,7 @@ impl Ranked for Candidate {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::abi::{Endpoints, SeriesRef};
+    use pping_common::{abi::Endpoints, series::SeriesRef};
     use proptest::prelude::*;
 
     use super::*;

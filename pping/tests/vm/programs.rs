@@ -5,8 +5,9 @@ use pping::kernel::{load, load_options::LoadOptions};
 use pping_common::{
     abi::Emit,
     group::Grouping,
+    method::{Method, Methods},
     parse::Decap,
-    rtt::{Method, Methods, RttBasis, Rules},
+    rtt::{RttBasis, Rules},
 };
 
 use super::{features::has_walks, report::verified};

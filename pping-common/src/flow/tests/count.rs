@@ -1,9 +1,9 @@
 //! Which segments count as retransmitted, which packets as marked for congestion, and which as copies.
 
 use crate::{
-    flow::{Behind, Changes, Endpoint, Flow, Latest, Noted, Progress, Sent},
+    flow::{Behind, Changes, Endpoint, Flow, Latest, Noted, Sent},
     parse::Transport,
-    rtt::{Effect, Measured, Rules},
+    rtt::{Effect, Measured, Progress, Rules},
     series::SeriesKey,
     testing::{ACK, FIN, PSH, SYN, bare, pure_ack, request, segment},
 };

@@ -1,8 +1,8 @@
 //! Flow keys.
 
 use crate::{
-    flow::{Address, Endpoint, FlowKey, Ipv4, Ipv6},
-    parse::{Frame, IpAddress, Kind, Transport},
+    flow::{Endpoint, FlowKey},
+    parse::{Address, Frame, IpAddress, Ipv4, Ipv6, Kind, Transport},
     testing::{data, reply, request},
 };
 

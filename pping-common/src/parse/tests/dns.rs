@@ -4,8 +4,8 @@ use std::{vec, vec::Vec};
 
 use crate::{
     bytes::Captured,
+    method::{Method, Methods},
     parse::{Decap, Dns, Frame, Kind, LinkType, Protocol, Scope, Untracked, Vlan},
-    rtt::{Method, Methods},
     testing::{Network, TCP, Tcp, parse, parse_anyway},
 };
 

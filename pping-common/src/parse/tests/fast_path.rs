@@ -5,9 +5,8 @@ use std::vec::Vec;
 use proptest::{collection::vec, prelude::*};
 
 use crate::{
-    flow::{Ipv4, Ipv6},
-    parse::{Datagram, Decap, Family, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
-    rtt::{Method, Methods},
+    method::{Method, Methods},
+    parse::{Datagram, Decap, Family, Frame, Ipv4, Ipv6, LinkType, Protocol, Scope, Untracked, Vlan},
     testing::{Network, TCP, Tcp, ethernet},
 };
 

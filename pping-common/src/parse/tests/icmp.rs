@@ -3,8 +3,8 @@
 use std::vec::Vec;
 
 use crate::{
+    method::Methods,
     parse::{Decap, Echo, Kind, LinkType, Protocol, Scope, Untracked, Vlan},
-    rtt::Methods,
     testing::{ICMP, ICMPV6, Network, TCP, Tcp, echo, parse, parse_anyway, parse_prefix},
 };
 

@@ -3,9 +3,8 @@
 use std::{vec, vec::Vec};
 
 use crate::{
-    abi::Direction,
     bytes::Captured,
-    parse::{Decap, Family, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
+    parse::{Decap, Direction, Family, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
     testing::{
         ETHERTYPE_IPV4, Network, SERVICE_VLAN, TCP, Tcp, VLAN, ethernet, identifiers, parse, parse_anyway,
         parse_on,

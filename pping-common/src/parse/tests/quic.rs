@@ -6,8 +6,8 @@ use proptest::{collection::vec, prelude::*};
 
 use crate::{
     bytes::Captured,
+    method::{Method, Methods},
     parse::{Decap, Frame, Kind, LinkType, Quic, QuicForm, Scope, Untracked, Vlan},
-    rtt::{Method, Methods},
     testing::{Network, parse},
 };
 

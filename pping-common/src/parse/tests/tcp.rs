@@ -3,8 +3,8 @@
 use std::vec::Vec;
 
 use crate::{
+    method::{Method, Methods},
     parse::{Decap, Frame, LinkType, Scope, Segment, TcpFlags, Timestamps, Untracked, Vlan},
-    rtt::{Method, Methods},
     testing::{ACK, FIN, Network, PSH, RST, SYN, TCP, Tcp, parse, parse_anyway},
 };
 

@@ -3,8 +3,8 @@
 use std::{vec, vec::Vec};
 
 use crate::{
+    method::Methods,
     parse::{Decap, Frame, LinkType, Protocol, Scope, Untracked, Vlan},
-    rtt::Methods,
     testing::{ETHERTYPE_IPV4, Network, TCP, Tcp, VLAN, ethernet, extension, identifiers},
 };
 

@@ -3,8 +3,9 @@
 use pping_common::{
     flow::Endpoint,
     limits::SECOND,
+    method::{Method, Methods},
     parse::{Frame, TcpFlags, Timestamps, Transport},
-    rtt::{Method, Methods, Rules},
+    rtt::Rules,
 };
 
 use super::{

@@ -6,8 +6,9 @@ mod input;
 
 use pping_common::{
     flow::{Endpoint, Facts, Flow},
+    method::Method,
     parse::Transport,
-    rtt::{Effect, Method, Progress, Rules},
+    rtt::{Effect, Progress, Rules},
 };
 
 use self::input::{Event, Input};

@@ -4,8 +4,9 @@
 use pping_common::{
     flow::Endpoint,
     limits::{LATEST, SECOND},
+    method::{Method, Methods},
     parse::{Frame, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Method, Methods, RttBasis, Rules},
+    rtt::{RttBasis, Rules},
 };
 
 /// The number of flows.

@@ -5,9 +5,9 @@ mod watched;
 
 use pping_common::{
     bytes::Captured,
-    flow::{Address, FlowKey, Ipv4, Ipv6},
-    parse::{Decap, Family, Frame, Kind, LinkType, Scope, Untracked, Vlan},
-    rtt::{Method, Methods},
+    flow::FlowKey,
+    method::{Method, Methods},
+    parse::{Address, Decap, Family, Frame, Ipv4, Ipv6, Kind, LinkType, Scope, Untracked, Vlan},
 };
 
 use self::watched::Watched;

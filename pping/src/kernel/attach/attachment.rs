@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::{
     AttachPoints,

@@ -1,7 +1,7 @@
 //! Attaching at ingress, at the first attach point of several that works.
 
 use aya::programs::xdp::XdpLink;
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::{
     AttachPoint,

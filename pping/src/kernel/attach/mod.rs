@@ -9,7 +9,7 @@ mod target;
 mod tc;
 mod xdp;
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use self::target::Target;
 pub use self::{

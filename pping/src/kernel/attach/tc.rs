@@ -7,7 +7,7 @@ use std::{
 
 use aya::programs::{SchedClassifier, tc::SchedClassifierLink};
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::{
     AttachPoint,

@@ -2,7 +2,7 @@
 
 use std::{io, os::fd::AsFd as _};
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::{AttachPoint, attachment::AttachedLink, pinned::pin_descriptor, target::Target};
 use crate::kernel::{

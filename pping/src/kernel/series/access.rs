@@ -3,9 +3,9 @@
 use std::{sync::atomic::AtomicU32, thread, time::Duration};
 
 use pping_common::{
-    abi::{Series, SeriesCounts, SeriesKey, Sums, Traffic},
     field,
     pool::CHAINS,
+    series::{Series, SeriesCounts, SeriesKey, Sums, Traffic},
     shared::Shared,
 };
 

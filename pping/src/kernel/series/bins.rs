@@ -7,9 +7,8 @@ use std::{
 
 use aya::Ebpf;
 use pping_common::{
-    abi::{BinBlock, BinPool, BinTag},
     field,
-    pool::position,
+    pool::{BinBlock, BinPool, BinTag, position},
     shared::Shared,
 };
 

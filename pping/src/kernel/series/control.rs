@@ -58,7 +58,7 @@ impl SeriesTable {
         self.number(field!(Control, lapsed)).store(0, Ordering::SeqCst);
     }
 
-    /// Returns the secret of [`pping_common::abi::SeriesKey::hash`], which is chosen once.
+    /// Returns the secret of [`pping_common::series::SeriesKey::hash`], which is chosen once.
     pub(super) fn secret(&self) -> SipKey {
         // The programs only read it, and are attached only after the first call.
         let secret = self.control.first().at(field!(Control, secret));

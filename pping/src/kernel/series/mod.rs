@@ -25,11 +25,13 @@ use aya::{
     maps::{HashMap, MapData, MapError, Queue},
 };
 use pping_common::{
-    abi::{Control, Direction, RttEvent, Series, SeriesCounts, SeriesKey},
+    abi::{Control, RttEvent},
     field,
     group::{GroupKey, Grouping},
     limits::MAX_INTERFACES,
-    rtt::Method,
+    method::Method,
+    parse::Direction,
+    series::{Series, SeriesCounts, SeriesKey},
 };
 
 use self::{

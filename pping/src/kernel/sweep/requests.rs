@@ -8,7 +8,7 @@ use pping_common::{
     arm::Arm,
     dns::QueryKey,
     field,
-    flow::{Ipv4, Ipv6},
+    parse::{Ipv4, Ipv6},
 };
 
 use crate::kernel::{Error, bpf, lookup::refused, memory::Elements};

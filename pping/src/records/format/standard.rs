@@ -267,7 +267,7 @@ fn flow(tuple: &Tuple) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pping_common::{abi::SeriesCounts, group::GroupKey, rtt::Method};
+    use pping_common::{group::GroupKey, method::Method, series::SeriesCounts};
 
     use super::*;
     use crate::{
@@ -330,7 +330,7 @@ mod tests {
         let series = |label: &str, rtt: Option<u64>| {
             let group =
                 GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
-            let (method, matched) = (Method::IcmpEcho, Some(pping_common::abi::Direction::Egress));
+            let (method, matched) = (Method::IcmpEcho, Some(pping_common::parse::Direction::Egress));
             let name = SeriesName { interface: None, method, matched, group: group.into() };
             let mut counts = SeriesCounts::EMPTY;
             if let Some(rtt) = rtt {

@@ -27,10 +27,7 @@ use pping::{
     metrics::Metrics,
     view::{self, View},
 };
-use pping_common::{
-    abi::{Direction, SeriesCounts},
-    rtt::Method,
-};
+use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
 use pping_lab::Namespace;
 use tempfile::TempDir;
 

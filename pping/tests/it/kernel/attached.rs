@@ -14,8 +14,8 @@ use pping::kernel::{
     load,
 };
 use pping_common::{
-    abi::{Counters, Direction},
-    parse::{LinkType, Protocol, Untracked},
+    abi::Counters,
+    parse::{Direction, LinkType, Protocol, Untracked},
 };
 use pping_lab::{
     Namespace, run,

@@ -11,9 +11,10 @@ use pping::{
 use pping_common::{
     abi::{Endpoints, RttEvent},
     bytes::Captured,
-    flow::{Endpoint, FlowKey, Ipv4, Ipv6},
-    parse::{Decap, Family, Frame, LinkType, Scope, Vlan},
-    rtt::{Method, Methods, Rules},
+    flow::{Endpoint, FlowKey},
+    method::{Method, Methods},
+    parse::{Decap, Family, Frame, Ipv4, Ipv6, LinkType, Scope, Vlan},
+    rtt::Rules,
 };
 
 use super::rig::{Program, Rig, SETTINGS, is_exhaustive, samples};

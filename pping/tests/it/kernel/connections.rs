@@ -5,8 +5,9 @@ use std::net::IpAddr;
 
 use pping::kernel::load_options::LoadOptions;
 use pping_common::{
+    method::{Method, Methods},
     parse::{LinkType, Untracked},
-    rtt::{Method, Methods, Rules},
+    rtt::Rules,
 };
 
 use super::{

@@ -8,11 +8,12 @@ use std::{
 
 use pping::kernel::{labels, load, load_options::LoadOptions};
 use pping_common::{
-    abi::{Direction, RttEvent},
+    abi::RttEvent,
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
-    parse::{LinkType, Protocol, Untracked},
+    method::Method,
+    parse::{Direction, LinkType, Protocol, Untracked},
     rings::RINGS,
-    rtt::{Method, Rules},
+    rtt::Rules,
 };
 
 use super::{

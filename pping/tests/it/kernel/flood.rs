@@ -7,9 +7,10 @@ use pping_common::{
     abi::RttEvent,
     arm::Arm,
     hash::{TableKeys, siphash},
+    method::{Method, Methods},
     parse::{Address, IpAddress, Ipv4, Ipv6, LinkType, Untracked},
     rings::{self, RINGS},
-    rtt::{Method, Methods, Rules},
+    rtt::Rules,
 };
 
 use super::{

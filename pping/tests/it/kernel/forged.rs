@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use pping_common::{
+    method::Method,
     parse::{LinkType, Untracked},
-    rtt::Method,
 };
 
 use super::{

@@ -2,8 +2,9 @@
 
 use pping::kernel::load_options::LoadOptions;
 use pping_common::{
+    method::{Method, Methods},
     parse::LinkType,
-    rtt::{Method, Methods, Rules},
+    rtt::Rules,
 };
 
 use super::{

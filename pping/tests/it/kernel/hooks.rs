@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use pping_common::{abi::Direction, parse::LinkType, parse::Untracked};
+use pping_common::parse::{Direction, LinkType, Untracked};
 
 use super::{
     frames::{echo, v4, v6},

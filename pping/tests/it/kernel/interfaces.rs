@@ -6,9 +6,9 @@ use pping::kernel::{
     load::{self, Hook},
 };
 use pping_common::{
-    abi::{Counters, Direction, Interface, LAYOUT, entry},
+    abi::{Counters, Interface, LAYOUT, entry},
     limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
-    parse::LinkType,
+    parse::{Direction, LinkType},
 };
 use pping_lab::{
     Namespace,

@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use pping::kernel::load_options::LoadOptions;
 use pping_common::{
-    abi::Direction,
-    parse::LinkType,
-    rtt::{Method, Rules},
+    method::Method,
+    parse::{Direction, LinkType},
+    rtt::Rules,
 };
 
 use super::{

@@ -19,10 +19,11 @@ use pping::kernel::{
     lookup,
 };
 use pping_common::{
-    abi::{Control, Counters, Direction, EndEvent, FlowEvent, RttEvent, SeriesCounts, SeriesKey},
+    abi::{Control, Counters, EndEvent, FlowEvent, RttEvent},
     hash::TableKeys,
-    parse::LinkType,
+    parse::{Direction, LinkType},
     rtt::Rules,
+    series::{SeriesCounts, SeriesKey},
 };
 
 use super::{frames::ETHERNET_HEADER, twin::Twin};

@@ -10,7 +10,7 @@ mod shares;
 use std::collections::HashMap;
 
 use pping::{aggregate::Distribution, groups::Names, kernel::loaded::Kernel};
-use pping_common::abi::SeriesKey;
+use pping_common::series::SeriesKey;
 
 use super::{
     frames::{Ip, TCP, Tcp, echo, v4, v6},

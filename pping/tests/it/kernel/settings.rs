@@ -11,8 +11,9 @@ use pping::kernel::{
 use pping_common::{
     abi::Emit,
     group::Grouping,
+    method::{Method, Methods},
     parse::{Decap, LinkType},
-    rtt::{Method, Methods, RttBasis, Rules},
+    rtt::{RttBasis, Rules},
 };
 
 use super::{

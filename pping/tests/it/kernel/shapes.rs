@@ -6,8 +6,8 @@ mod tunnels;
 
 use pping::kernel::load_options::LoadOptions;
 use pping_common::{
+    method::Methods,
     parse::{Decap, Frame, Kind, LinkType, Scope, Untracked, Vlan},
-    rtt::Methods,
 };
 
 pub(super) use self::{catalogue::catalogue, tunnels::tunnels};

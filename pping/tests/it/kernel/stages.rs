@@ -2,8 +2,8 @@
 
 use aya::maps::ProgramArray;
 use pping_common::{
-    abi::{Counters, Direction, Stage},
-    parse::{LinkType, Protocol, Untracked},
+    abi::{Counters, Stage},
+    parse::{Direction, LinkType, Protocol, Untracked},
 };
 
 use super::{

@@ -9,9 +9,9 @@ use pping::{
     replay::{self, Report, Tracker},
 };
 use pping_common::{
-    abi::{Direction, Lost},
+    abi::Lost,
     bytes::Captured,
-    parse::LinkType,
+    parse::{Direction, LinkType},
 };
 
 /// The tracker with which the kernel programs are compared.

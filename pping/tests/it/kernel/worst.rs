@@ -3,9 +3,9 @@
 use std::{collections::HashMap, thread, time::Duration};
 
 use pping_common::{
-    abi::{Candidate, Direction, Endpoints, Figure},
-    parse::LinkType,
-    rtt::Method,
+    abi::{Candidate, Endpoints, Figure},
+    method::Method,
+    parse::{Direction, LinkType},
 };
 
 use super::{

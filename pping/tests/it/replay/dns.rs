@@ -8,12 +8,14 @@ use pping::{
     replay::{Engine, Settings},
 };
 use pping_common::{
-    abi::{Counters, Direction, RttEvent, SeriesKey},
+    abi::{Counters, RttEvent},
     bytes::Captured,
     limits::{DNS_TIMEOUT_SECONDS, MAX_QUERIES},
-    parse::{Decap, LinkType, Untracked},
+    method::Method,
+    parse::{Decap, Direction, LinkType, Untracked},
     rings::RINGS,
-    rtt::{Method, Rules},
+    rtt::Rules,
+    series::SeriesKey,
 };
 
 use serde_json::{Value, json};

@@ -6,12 +6,14 @@ use pping::{
     replay::{Settings, Tracker},
 };
 use pping_common::{
-    abi::{Direction, Emit, EndEvent, FlowEventKind, SeriesCounts, SeriesKey},
+    abi::{Emit, EndEvent, FlowEventKind},
     bytes::Captured,
     flow::Reason,
     group::{End, Grouping},
-    parse::{Decap, LinkType},
-    rtt::{Method, Methods, Rules},
+    method::{Method, Methods},
+    parse::{Decap, Direction, LinkType},
+    rtt::Rules,
+    series::{SeriesCounts, SeriesKey},
 };
 
 use super::made::{self, MILLISECOND, SECOND, START, connection};

@@ -5,8 +5,9 @@ use std::vec::Vec;
 
 use crate::{
     flow::Endpoint,
+    method::{Method, Methods},
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods, Progress},
+    rtt::Progress,
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples},
 };
 

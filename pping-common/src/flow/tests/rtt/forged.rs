@@ -6,8 +6,8 @@ use std::vec::Vec;
 use crate::{
     flow::{Changes, Endpoint, Lifecycle, Outcome, Reason},
     limits::RST_WITHIN,
+    method::{Method, Methods},
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, snapshot},
 };
 

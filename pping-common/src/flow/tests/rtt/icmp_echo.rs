@@ -5,8 +5,9 @@ use core::ops::RangeInclusive;
 use crate::{
     flow::Endpoint,
     limits::COPY_WITHIN,
+    method::Method,
     parse::Transport,
-    rtt::{Measured, Method, Sample},
+    rtt::{Measured, Sample},
     testing::{Conversation, MS, reply, request, rtt},
 };
 

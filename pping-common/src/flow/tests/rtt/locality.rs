@@ -2,7 +2,7 @@
 
 use crate::{
     flow::Endpoint,
-    rtt::{Method, Methods},
+    method::{Method, Methods},
     testing::{ACK, Conversation, SYN, bare, data, pure_ack, reply, request, rtt},
 };
 

@@ -7,9 +7,10 @@ use proptest::{collection::vec, prelude::*};
 use crate::{
     flow::{Endpoint, Flow},
     limits::COPY_WITHIN,
+    method::{Method, Methods},
     model::{Found, Model, State},
     parse::{Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Method, Methods, RttBasis, Rules},
+    rtt::{RttBasis, Rules},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, reply, request},
 };
 

@@ -4,8 +4,9 @@ use std::{vec, vec::Vec};
 
 use crate::{
     flow::{Endpoint, Outcome},
+    method::{Method, Methods},
     parse::{Kind, Quic, QuicForm, Transport, Untracked},
-    rtt::{Effect, Method, Methods, Rules, Spin},
+    rtt::{Effect, Rules, Spin},
     testing::{Conversation, MS},
 };
 

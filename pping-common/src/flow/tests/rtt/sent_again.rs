@@ -3,8 +3,8 @@
 
 use crate::{
     flow::Endpoint,
+    method::{Method, Methods},
     parse::Transport,
-    rtt::{Method, Methods},
     testing::{
         ACK, Conversation, FIN, MS, PSH, SYN, at, bare, data, pure_ack, request, rtt, samples, segment,
     },

@@ -3,11 +3,11 @@
 use std::vec::Vec;
 
 use crate::{
-    flow::Endpoint,
-    flow::Outcome,
+    flow::{Endpoint, Outcome},
     limits::AHEAD_WITHOUT_WINDOW,
+    method::{Method, Methods},
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods, RttSummary, Sample},
+    rtt::{RttSummary, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, segment},
 };
 

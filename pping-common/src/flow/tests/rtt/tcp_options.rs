@@ -4,8 +4,9 @@ use std::vec::Vec;
 
 use crate::{
     flow::Endpoint,
+    method::{Method, Methods},
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods, RttSummary, TimestampOption},
+    rtt::{RttSummary, TimestampOption},
     testing::{ACK, Conversation, FIN, RST, SYN, bare, samples, segment},
 };
 

@@ -5,8 +5,9 @@ use std::vec::Vec;
 use crate::{
     flow::{Endpoint, Outcome},
     limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
+    method::{Method, Methods},
     parse::Transport,
-    rtt::{Method, Methods, RttSummary, Sample},
+    rtt::{RttSummary, Sample},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, samples, snapshot},
 };
 

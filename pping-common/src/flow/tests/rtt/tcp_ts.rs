@@ -3,8 +3,9 @@
 use crate::{
     flow::Endpoint,
     limits::TSVAL_SLACK,
+    method::Method,
     parse::Transport,
-    rtt::{Method, RttSummary, Sample, TsvalState, missed},
+    rtt::{RttSummary, Sample, TsvalState, missed},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, at, data, pure_ack, rtt, segment, snapshot},
 };
 

@@ -4,8 +4,9 @@ use std::vec::Vec;
 
 use crate::{
     flow::Endpoint,
+    method::{Method, Methods},
     parse::{Timestamps, Transport},
-    rtt::{Method, Methods, TimestampOption},
+    rtt::TimestampOption,
     testing::{ACK, Conversation, PSH, RST, SYN, bare},
 };
 

@@ -6,9 +6,8 @@ use super::forged::{BOTH, Connection, by_data, has_changes, rtts, stamped};
 use crate::{
     flow::Endpoint,
     limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
-    method::Method,
+    method::{Method, Methods},
     parse::{Timestamps, Transport},
-    rtt::Methods,
     testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, snapshot},
 };
 

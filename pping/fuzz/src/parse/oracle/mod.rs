@@ -6,9 +6,8 @@ mod quic;
 mod tunnel;
 
 use pping_common::{
-    abi::Direction,
     bytes::Captured,
-    parse::{Decap, Frame, Kind, LinkType, Timestamps},
+    parse::{Decap, Direction, Frame, Kind, LinkType, Timestamps},
 };
 
 use self::{quic::Quic, tunnel::Inside};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fmt, io};
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::{lock::FilterLock, name::Name, run::Run};
 use crate::kernel::traffic_control::{TrafficControl, is_gone};

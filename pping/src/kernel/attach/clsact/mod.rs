@@ -17,7 +17,7 @@ use std::{
 
 use aya::programs::SchedClassifier;
 use nix::net::if_::if_nametoindex;
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use self::{
     lock::FilterLock,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 
 use super::run::Run;
 use crate::kernel::lookup;

@@ -15,9 +15,11 @@ use pping::{
     view::{self, View},
 };
 use pping_common::{
-    abi::{Counters, Direction, Residence, SeriesCounts},
+    abi::{Counters, Residence},
     hist,
-    rtt::Method,
+    method::Method,
+    parse::Direction,
+    series::SeriesCounts,
 };
 use pping_lab::Namespace;
 

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 use pping_lab::Namespace;
 use serde_json::Value;
 

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 use pping_lab::{Namespace, Process, Signal, Topology};
 
 use super::{

@@ -8,7 +8,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use pping_common::abi::Direction;
+use pping_common::parse::Direction;
 use pping_lab::Namespace;
 
 use super::agents::{Agent, counts_of};

@@ -13,7 +13,7 @@ use pping::{
     snapshot::{InterfaceCounters, Snapshot},
     view::{self, View},
 };
-use pping_common::abi::{Counters, Direction};
+use pping_common::{abi::Counters, parse::Direction};
 use pping_lab::Namespace;
 
 use super::{

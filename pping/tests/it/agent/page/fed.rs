@@ -12,10 +12,7 @@ use pping::{
     snapshot::{InterfaceCounters, Snapshot},
     view::{self, CELL, CELLS, Reading, View},
 };
-use pping_common::{
-    abi::{Counters, Direction, SeriesCounts},
-    rtt::Method,
-};
+use pping_common::{abi::Counters, method::Method, parse::Direction, series::SeriesCounts};
 use pping_lab::Namespace;
 
 use crate::agent::{every_second::EverySecond, http::PORT, monitor::ok};

@@ -17,10 +17,12 @@ use pping::{
 };
 use pping_bench_programs::{BASELINE, BASELINE_ADD_ONLY};
 use pping_common::{
-    abi::{Emit, RttEvent, SeriesCounts},
+    abi::{Emit, RttEvent},
     limits::RING_BYTES,
+    method::{Method, Methods},
     parse::LinkType,
-    rtt::{Method, Methods, Rules},
+    rtt::Rules,
+    series::SeriesCounts,
 };
 use pping_lab::stay_on;
 

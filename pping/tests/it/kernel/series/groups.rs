@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel};
 use pping_common::{
-    abi::{Counters, Direction},
+    abi::Counters,
     group::Grouping,
-    parse::LinkType,
-    rtt::Method,
+    method::Method,
+    parse::{Direction, LinkType},
 };
 
 use super::{Ip, Program, SETTINGS, Sums, TCP, Tcp, echo, rig, run, v4, v6};

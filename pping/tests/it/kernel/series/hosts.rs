@@ -4,11 +4,12 @@ use std::net::IpAddr;
 
 use pping::{kernel::load_options::LoadOptions, worst::Hosts};
 use pping_common::{
-    abi::{Emit, SeriesCounts},
+    abi::Emit,
     group::Grouping,
     hist::BINS,
     parse::LinkType,
     pool::{BINS_PER_BLOCK, BLOCKS},
+    series::SeriesCounts,
 };
 
 use super::{

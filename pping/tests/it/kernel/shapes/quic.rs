@@ -1,8 +1,8 @@
 //! QUIC packets, and datagrams that look like some.
 
 use pping_common::{
+    method::Method,
     parse::{Decap, LinkType, Untracked},
-    rtt::Method,
 };
 
 use super::{
