@@ -168,9 +168,9 @@ impl Flows {
     }
 }
 
-/// The arm from which a packet comes, if the interface has two, or one.
+/// The arm from which a packet comes, if the interface has two, or one. Without a direction nobody can tell.
 fn arm(direction: Option<Direction>, interface: u16, has_two_arms: bool) -> Arm {
-    Arm::new(interface, direction.unwrap_or(Direction::Ingress) as u8, has_two_arms)
+    Arm::new(interface, direction.unwrap_or(Direction::Ingress) as u8, has_two_arms && direction.is_some())
 }
 
 fn ring<A: Address>(settings: &Settings, frame: &Frame, arm: Arm, newcomers: u32) -> (u32, u32) {
@@ -285,7 +285,7 @@ impl<O: Observer> Parsed<'_, O> {
                 DnsMessage::Response { rcode: dns.rcode, sample: query.rtt(now).map(sample) }
             }
         } else {
-            let is_forged = self.settings.has_two_arms && queries.has(&key.opposite());
+            let is_forged = key.opposite() != key && queries.has(&key.opposite());
             return if is_forged { Err(Untracked::SameHook) } else { Ok(()) };
         };
         self.observer.dns::<A>(message, self.frame, self.metadata);

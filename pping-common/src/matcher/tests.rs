@@ -186,6 +186,15 @@ fn a_response_from_the_side_of_the_client_is_forged() {
 }
 
 #[test]
+fn a_response_without_direction_is_from_anywhere() {
+    let settings = Settings { has_two_arms: true, ..Settings::new(capturing()) };
+    let mut matcher = Matcher::with_settings(settings);
+    let [query, response] = [CLIENT, SERVER].map(|from| dns(&Network::v4(), from, 0, 7));
+    assert_eq!(matcher.packet(START, LinkType::Ethernet, &query).count(), 0);
+    assert_eq!(matcher.packet(START + 9 * MS, LinkType::Ethernet, &response).count(), 1);
+}
+
+#[test]
 fn flows_are_removed_after_their_time() {
     let mut matcher = Matcher::new(capturing());
     take(&mut matcher, &connection()[..5]);

@@ -168,7 +168,7 @@ impl Replayed {
             writeln!(
                 f,
                 "without sides: --arms two changes nothing here, since the capture does not say which packets went out, \
-                 as only pcapng can"
+                 as pcapng and Linux cooked captures can"
             )?;
         }
         let Surveyed { conversations, split, .. } = self.surveyed;
