@@ -186,7 +186,7 @@ impl<A: Flows> FlowRef<A> {
         let before = [latest.of(Endpoint::Low).read(), latest.of(Endpoint::High).read()];
         let have_sent = [Endpoint::Low, Endpoint::High].map(|endpoint| self.traffic(endpoint).read() != 0);
         let (after, moves) = Latest::sweep(before, have_counted, have_sent);
-        if moves && !self.start_elsewhere(has_segments) {
+        if moves && !self.leave_hook(has_segments) {
             return;
         }
         for endpoint in [Endpoint::Low, Endpoint::High] {
@@ -198,7 +198,7 @@ impl<A: Flows> FlowRef<A> {
 
     /// Notes that an endpoint leaves its hook. If another CPU has the lock, returns `false`: the next sweep tries again.
     #[inline(always)]
-    fn start_elsewhere(self, has_segments: bool) -> bool {
+    fn leave_hook(self, has_segments: bool) -> bool {
         let Some(_guard) = self.lock_briefly() else { return false };
         // Packets that would have counted were left out before, and those that counted may be forged.
         self.set_contended();

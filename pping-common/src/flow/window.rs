@@ -104,8 +104,7 @@ impl Glance {
         let is_outside = Window::of_scales(own_scale, other_scale).excludes(own, sequence)
             & self.forward.state.has_sequence_bit();
         let acknowledges_outside = Window::of_scales(other_scale, own_scale).excludes(other, acknowledgement)
-            & self.reverse.has_sequence_bit()
-            & flags >> 4;
+            & self.reverse.has_sequence_bit();
         if is_checked & (is_outside | acknowledges_outside) == 0 {
             return Fit::Taken;
         }
