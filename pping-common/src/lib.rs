@@ -53,7 +53,6 @@ pub mod limits;
 pub mod matcher;
 #[cfg(test)]
 mod memory_order;
-#[doc(hidden)]
 pub mod method;
 #[cfg(any(test, feature = "model"))]
 #[doc(hidden)]

@@ -23,7 +23,7 @@ pub struct Control {
     /// The tick (`jiffies`) at which the lease of the programs ends, if they have one; 0 before the first. Packets are checked
     /// against the copy in [`super::Interface`].
     pub lease_end: u64,
-    /// A secret for [`super::SeriesKey::hash`] and [`super::host_bit`], so that no sender can choose two keys with the
+    /// A secret for [`SeriesKey::hash`](crate::series::SeriesKey::hash) and [`host_bit`](crate::series::host_bit), so that no sender can choose two keys with the
     /// same hash. The agent writes it once.
     pub secret: SipKey,
     /// Not 0 once a renewal has found that the lease had run out.

@@ -16,7 +16,7 @@ pub struct SeriesSelector {
     pub interface_id: u16,
     /// The [`Method`] as a number, or [`SeriesKey::QUEUE`].
     pub method: u8,
-    /// The number of the [`super::Direction`] that matches, or [`SeriesKey::NO_DIRECTION`].
+    /// The number of the [`Direction`](crate::parse::Direction) that matches, or [`SeriesKey::NO_DIRECTION`].
     pub direction: u8,
     /// Differentiated services codepoint of the echoes.
     pub dscp: u8,

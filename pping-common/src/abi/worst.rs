@@ -74,7 +74,7 @@ pub struct Candidate {
     pub series: SeriesRef,
     /// The [`Method`] as a number.
     pub method: u8,
-    /// The number of the [`super::Direction`] that matches.
+    /// The number of the [`Direction`](crate::parse::Direction) that matches.
     pub direction: u8,
     /// Fills up to a multiple of 8.
     pub reserved: [u8; 6],

@@ -6,7 +6,7 @@
 //! - The **latest** eight requests are always pending. So whatever was lost before them, a reply that comes before eight
 //!   more requests gives a sample.
 //! - Requests that are pushed out of these are **kept**, up to eight of them, for replies that take longer. A kept request
-//!   gives way to a later one if a still later one has given a sample, or after [`super::pending::PENDING_LIFETIME`]. If
+//!   gives way to a later one if a still later one has given a sample, or after [`crate::limits::PENDING_LIFETIME`]. If
 //!   none gives way, the request that was pushed out is given up. So those that have waited longest are kept.
 //!
 //! Every request takes room, because nobody knows which will be answered. So the limits on recordings are limits on

@@ -34,6 +34,12 @@ pub(crate) fn run() -> Result<()> {
                 .args(DENY_WARNINGS),
         )?;
     }
+    // The pages of the library have no broken link.
+    command::run(
+        environment::cargo()
+            .args(["doc", "--package", "pping-common", "--features", "std", "--no-deps"])
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    )?;
     // Nothing else here compiles the pping that only reads captures.
     command::run(
         environment::cargo()
