@@ -103,8 +103,10 @@ impl Glance {
         let (own_scale, other_scale) = (self.forward.state.window_scale(), self.reverse.window_scale());
         let is_outside = Window::of_scales(own_scale, other_scale).excludes(own, sequence)
             & self.forward.state.has_sequence_bit();
+        // A segment that is checked has ACK. The compiler makes 13 instructions more of it if that is not asked.
         let acknowledges_outside = Window::of_scales(other_scale, own_scale).excludes(other, acknowledgement)
-            & self.reverse.has_sequence_bit();
+            & self.reverse.has_sequence_bit()
+            & flags >> 4;
         if is_checked & (is_outside | acknowledges_outside) == 0 {
             return Fit::Taken;
         }
