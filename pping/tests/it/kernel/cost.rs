@@ -28,8 +28,8 @@ const EVERY: u32 = TIMED_EVERY as u32;
 /// How far the two figures may be apart, after subtracting the part that the programs cannot time.
 const TOLERANCE: f64 = 0.15;
 
-/// The programs measure in whole ns.
-const ROUNDING_NS: f64 = 1.0;
+/// What is left of the rounding of the clock, which advances by 10 ns at a time on some machines, in a mean of dozens.
+const ROUNDING_NS: f64 = 2.0;
 
 /// Only the kernel's statistics include what a program does before its first and after its last reading of the clock.
 /// That takes the same time for each packet, 2 to 4 ns on an idle machine. It may be at most this share of the cost of
@@ -102,6 +102,15 @@ fn lower_quartile(mut values: Vec<f64>) -> f64 {
     values[values.len() / 4]
 }
 
+/// Returns the mean without what an interrupt lengthened. A quartile would not do: each value is a whole number of the
+/// clock's steps, and only their mean comes closer than a step.
+fn undisturbed_mean(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let longest = 2.0 * values[values.len() / 2];
+    let undisturbed = &values[..values.partition_point(|&value| value <= longest)];
+    undisturbed.iter().sum::<f64>() / undisturbed.len() as f64
+}
+
 /// Returns the cost of each of these packets in ns, by the program and by the kernel, without the kernel's own
 /// overhead. Interrupts lengthen the kernel's figure, but hardly ever hit a packet that is timed.
 fn compare(rig: &Rig, empty: &Kernel, program: Program, packets: &[Vec<u8>]) -> Vec<(f64, f64)> {
@@ -130,7 +139,7 @@ fn compare(rig: &Rig, empty: &Kernel, program: Program, packets: &[Vec<u8>]) -> 
     let nothing = lower_quartile(nothing);
     let figures = times.into_iter().map(|(own, kernels)| {
         assert!(own.len() >= ROUNDS * 9 / 10, "{} of {ROUNDS} were timed", own.len());
-        (lower_quartile(own), lower_quartile(kernels) - nothing)
+        (undisturbed_mean(own), lower_quartile(kernels) - nothing)
     });
     figures.collect()
 }
@@ -144,11 +153,25 @@ fn agree(figures: &[(f64, f64)]) -> bool {
     untimed.abs() <= MAX_UNTIMED_SHARE * kernels && figures.iter().all(is_as_the_kernels)
 }
 
+/// Loads the programs, and returns what each of these packets costs, as [`compare`] does.
+fn costs(empty: &Kernel, program: Program, packets: &[Vec<u8>]) -> Vec<(f64, f64)> {
+    let mut rig = Rig::with(SETTINGS, LinkType::Ethernet);
+    for bytes in packets {
+        // This loads the XDP programs, and creates the flow.
+        run(&mut rig.kernel, program, bytes);
+        // The first packets of a run take longer, so the timed packet must be in the middle of a run. Two of the
+        // packets share a counter, and so do the two programs for ingress: two or four times a third of `EVERY` is
+        // still no multiple of `EVERY`.
+        repeat(&rig.kernel.programs, name(program).0.name(), bytes, EVERY / 3);
+    }
+    compare(&rig, empty, program, packets)
+}
+
 #[test]
 fn what_a_packet_takes_is_what_the_kernels_statistics_say() {
     stay_on(0).unwrap();
     let _statistics = enable_stats(Stats::RunTime).unwrap();
-    let (mut rig, empty) = (Rig::with(SETTINGS, LinkType::Ethernet), empty());
+    let empty = empty();
     let between = |number, payload: &[u8]| Ip::between(v4(1), v4(2)).frame(number, payload);
     // No method measures this port.
     let datagram = [&[0x9c, 0x40, 0x27, 0x0f, 0, 12, 0, 0][..], &[0; 4]].concat();
@@ -161,20 +184,12 @@ fn what_a_packet_takes_is_what_the_kernels_statistics_say() {
         echo(v4(1), v4(2), 1, 1, false),
     ];
     for program in Program::ALL {
-        // A packet of a flow that has come to the other hook would end early.
-        rig.start_over();
-        for bytes in &packets {
-            // This loads the XDP programs, and creates the flow.
-            run(&mut rig.kernel, program, bytes);
-            // The first packets of a run take longer, so the timed packet must be in the middle of a run. Two of the
-            // packets share a counter, and so do the two programs for ingress: two or four times a third of `EVERY` is
-            // still no multiple of `EVERY`.
-            repeat(&rig.kernel.programs, name(program).0.name(), bytes, EVERY / 3);
-        }
         let mut found = Vec::new();
+        // Each attempt loads the programs anew: where their maps happen to lie in memory may make packets that follow
+        // each other at once cost half as much again, but not the one that is timed, since the clock is read before it.
         let is_same = (0..ATTEMPTS).any(|_| {
-            let figures = compare(&rig, &empty, program, &packets);
-            let line = figures.iter().map(|(own, kernels)| format!("{own:.0} of {kernels:.1}"));
+            let figures = costs(&empty, program, &packets);
+            let line = figures.iter().map(|(own, kernels)| format!("{own:.1} of {kernels:.1}"));
             found.push(line.collect::<Vec<_>>().join(", "));
             agree(&figures)
         });
