@@ -60,3 +60,23 @@ pub(crate) fn parse_anyway(bytes: &[u8]) -> (Frame, Result<(), Untracked>) {
 pub(crate) fn identifiers(frame: &Frame) -> Vec<u16> {
     frame.vlan.identifiers().collect()
 }
+
+/// Random numbers (xorshift). The seed is not 0.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn number(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.number().checked_rem(bound).unwrap_or(0)
+    }
+
+    pub(crate) fn one_in(&mut self, number: u64) -> bool {
+        number != 0 && self.below(number) == 0
+    }
+}

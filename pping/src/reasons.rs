@@ -100,7 +100,7 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
         "out_of_window",
         "out of window",
         "TCP segments with numbers that the connection does not expect",
-        "many are an attack: somebody guesses; they change nothing. After packets took another way, they soon fit again",
+        "many are an attack: somebody guesses; they change nothing. A few are normal after packets took another way",
     ),
     reason(
         "same_hook",

@@ -9,9 +9,10 @@
 //! acknowledgement of a segment was near what the other end had sent, so its sender knows that. Before, a segment that lies
 //! far from what its sender has sent replaces that.
 //!
-//! pping may miss more than a window, for instance while packets take another path. Then all segments of a direction lie
-//! outside, and where the latest of them ended is noted. Once the other end acknowledges about as much, in a segment that
-//! comes next in its own direction, the direction continues at the acknowledgement: what was noted may be forged.
+//! pping may miss more than that, for instance while packets take another path. Or somebody has guessed numbers that fit, and
+//! a direction seems to have sent more than it has. Then all its segments lie outside, and where the latest of them ended is
+//! noted. Once the other end acknowledges about as much, in a segment that comes next in its own direction, the direction
+//! continues at the acknowledgement: what was noted may be forged.
 
 use super::{
     hot::{DirectionState, Glance, Hot, HotDirection},
@@ -19,7 +20,7 @@ use super::{
     locked::{LockedFlow, PendingLookup},
 };
 use crate::{
-    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, UNDER_WAY},
+    limits::{AHEAD, AHEAD_ALONE, BEHIND_WITHOUT_WINDOW, LARGEST_WINDOW, UNDER_WAY},
     parse::{Segment, Timestamps},
     rtt::{TimestampOption, TsvalState, tcp_ts},
 };
@@ -35,10 +36,11 @@ impl Window {
     /// The smallest window that an end can offer with the window scale option, rounded up.
     const SMALLEST: Self = Self { ahead: 1 << 16, behind: 1 << 16 };
 
-    const UNKNOWN: Self = Self { ahead: AHEAD_WITHOUT_WINDOW, behind: BEHIND_WITHOUT_WINDOW };
+    /// How near an acknowledgement must be to what lies outside.
+    const OUTSIDE: Self = Self { ahead: AHEAD_ALONE, behind: LARGEST_WINDOW };
 
     /// Where the numbers of an end may be that alone has sent something: gaps and retransmissions are within.
-    const ALONE: Self = Self { ahead: AHEAD_WITHOUT_WINDOW, behind: AHEAD_WITHOUT_WINDOW };
+    const ALONE: Self = Self { ahead: AHEAD_ALONE, behind: AHEAD_ALONE };
 
     /// How near an acknowledgement must be to confirm a flow.
     const CONFIRMING: Self = Self { ahead: Self::SMALLEST.ahead, behind: UNDER_WAY };
@@ -49,9 +51,15 @@ impl Window {
     fn of_scales(sender: u32, receiver: u32) -> Self {
         // 1 if neither is 0.
         let is_known = (sender + 15) >> 4 & (receiver + 15) >> 4;
-        let largest = 1 << (u16::BITS - 1 + receiver);
-        let either = |known: u32, unknown: u32| unknown.wrapping_add(is_known * known.wrapping_sub(unknown));
-        Self { ahead: either(largest, Self::UNKNOWN.ahead), behind: either(largest, Self::UNKNOWN.behind) }
+        let largest: u32 = 1 << (u16::BITS - 1 + receiver);
+        // 1 if the largest is less than `AHEAD`.
+        let is_small = (receiver + 13) >> 4 ^ 1;
+        let either =
+            |condition: u32, then: u32, other: u32| other.wrapping_add(condition * then.wrapping_sub(other));
+        Self {
+            ahead: either(is_known & is_small, largest, AHEAD),
+            behind: either(is_known, largest, BEHIND_WITHOUT_WINDOW),
+        }
     }
 
     /// Returns 1 if a number is outside, else 0.
@@ -132,13 +140,22 @@ impl Glance {
     /// where the latest of that ended.
     #[inline(always)]
     pub(super) fn confirms_outside(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> bool {
-        // As `is_newer`, as a number.
+        // Newer, or far behind. Few segments are, so the window is left for these.
         let more = u64::from(segment.acknowledgement.wrapping_sub(self.reverse_end).wrapping_sub(1));
-        let acknowledges_more = (more.wrapping_sub((1 << 31) - 1) >> 63) as u32;
+        let may_be_elsewhere =
+            (more.wrapping_sub(u64::from(u32::MAX - Window::SMALLEST.behind)) >> 63) as u32;
         let is_ack = u32::from(segment.flags.0) >> 4;
         let is_confirmed = u32::from(self.forward.state.is_confirmed());
-        acknowledges_more & is_ack & is_confirmed & self.reverse.has_sequence_bit() != 0
+        may_be_elsewhere & is_ack & is_confirmed & self.reverse.has_sequence_bit() != 0
+            && (more < (1 << 31) - 1 || self.is_far_behind(segment.acknowledgement))
             && confirms(outside_end(), segment.acknowledgement)
+    }
+
+    /// Whether an acknowledgement lies outside of the window of the other end, although the segment fits.
+    #[inline(always)]
+    fn is_far_behind(&self, acknowledgement: u32) -> bool {
+        let (own, other) = (self.forward.state.window_scale(), self.reverse.window_scale());
+        Window::of_scales(other, own).excludes(self.reverse_end, acknowledgement) != 0
     }
 }
 
@@ -190,5 +207,5 @@ pub(super) fn confirm(hot: &mut Hot, from: Endpoint, segment: &Segment, outside_
 /// Whether an acknowledgement is about as far as the latest segment outside.
 #[inline(always)]
 fn confirms(outside_end: u32, acknowledgement: u32) -> bool {
-    outside_end != 0 && Window::UNKNOWN.excludes(outside_end, acknowledgement) == 0
+    outside_end != 0 && Window::OUTSIDE.excludes(outside_end, acknowledgement) == 0
 }

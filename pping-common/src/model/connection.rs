@@ -5,7 +5,7 @@ use super::{
     end::{consumes, is_about, is_newer},
 };
 use crate::{
-    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, SAME_SYN, TSVAL_SLACK, UNDER_WAY},
+    limits::{AHEAD, AHEAD_ALONE, BEHIND_WITHOUT_WINDOW, LARGEST_WINDOW, SAME_SYN, TSVAL_SLACK, UNDER_WAY},
     parse::{Segment, Timestamps},
 };
 
@@ -23,7 +23,7 @@ impl Model {
         if !self.is_confirmed {
             let sequence = segment.sequence;
             let is_seen = other.first_at.is_some() || other.is_closed;
-            let most = if is_seen { 0x1_0000 } else { AHEAD_WITHOUT_WINDOW };
+            let most = if is_seen { 0x1_0000 } else { AHEAD_ALONE };
             let is_far = |highest: u32| sequence.wrapping_sub(highest).cast_signed().unsigned_abs() > most;
             if own.highest.is_some_and(is_far) {
                 self.forget_unconfirmed();
@@ -34,11 +34,12 @@ impl Model {
         if other.first_at.is_none() && !other.is_closed {
             return true;
         }
-        let unknown = (i64::from(AHEAD_WITHOUT_WINDOW), i64::from(BEHIND_WITHOUT_WINDOW));
         let window = |shift: u32| {
-            own.window_shift
+            let largest = own
+                .window_shift
                 .and(other.window_shift)
-                .map_or(unknown, |_| (0x1_0000 << shift, 0x1_0000 << shift))
+                .map_or(i64::from(BEHIND_WITHOUT_WINDOW), |_| 0x1_0000 << shift);
+            (largest.min(AHEAD.into()), largest)
         };
         let is_near = |(ahead, behind): (i64, i64), highest: u32, number: u32| {
             let distance = i64::from(number.wrapping_sub(highest).cast_signed());
@@ -53,9 +54,12 @@ impl Model {
         let Some(highest) = other.highest else { return true };
         let comes_next =
             own.highest.is_none_or(|highest| is_near((0x1_0000, 0x1_0000), highest, segment.sequence));
-        let is_confirmed = other.outside.is_some_and(|end| is_near(unknown, end, number));
-        let is_taken = is_near(other_window, highest, number) || is_confirmed && comes_next;
-        if is_taken && is_confirmed && is_newer(number, highest) {
+        let is_confirmed = other
+            .outside
+            .is_some_and(|end| is_near((i64::from(AHEAD_ALONE), i64::from(LARGEST_WINDOW)), end, number));
+        let fits = is_near(other_window, highest, number);
+        let is_taken = fits || is_confirmed && comes_next;
+        if is_taken && is_confirmed && (!fits || is_newer(number, highest)) {
             self.miss();
             self.ends[1 - from].highest = Some(number);
         }

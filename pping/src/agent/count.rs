@@ -47,7 +47,8 @@ impl Agent {
                 "some flows had as much pending as they have room for: \
                  pping_recordings_skipped_total{{reason=\"slots_full\"}} counts what is not recorded; \
                  samples are missing, none is wrong; look for what is not answered: loss, or flows of which only one \
-                 direction passes here; if answers just take long, a higher --rate-limit spreads samples over more time"
+                 direction passes here; with many segments out_of_window, for somebody who guesses; if answers just take \
+                 long, a higher --rate-limit spreads samples over more time"
             );
             self.losses.are_slots_logged = true;
         }

@@ -43,13 +43,13 @@ W0d. tcp-seq gives no sample of a segment after which the connection is not conf
 W1. A segment with neither SYN nor RST is refused if the other endpoint has sent a segment, and its number lies outside of
     its sender's window, or its ACK number outside of the other's. A window is around the highest end (S1);
     where that is not known, no number is outside. If the latest SYNs of both endpoints had the window scale option (kind 3),
-    it is 65,536, shifted by the receiver's shift (14 if it is more), ahead and behind; otherwise 2^24 ahead and 2^30 behind.
+    it is 65,536, shifted by the receiver's shift (14 if it is more), behind; otherwise 2^26. Ahead it is the same, but at most 2^18.
     A refused segment advances the clock, but nothing else: it does not count for rules 24 and 25, either.
 W2. The end of the latest segment that W1 refused is remembered for each direction, unless it is 0. An ACK number confirms that
     end if it is at most 2^24 ahead of it, and at most 2^30 behind. A segment whose ACK number does is taken if its own number is
     at most 65,536 from its sender's highest end, if that is known. If a segment that is taken has such an ACK number, and it is
-    newer than the other's highest end, packets were missed, with all that rule 25 says of it, and the ACK number is the other's
-    highest end.
+    newer than the other's highest end or outside of the other's window, packets were missed, with all that rule 25 says of it,
+    and the ACK number is the other's highest end.
 
 With or without timestamps
 T1. The kind of a flow is unknown at first, and again when a SYN begins a new connection. Each segment without RST may
@@ -102,8 +102,12 @@ STILL_CLOCK = 2 * SECOND
 SAME_NUMBER_AFTER = 10 * SECOND
 # How far the number of a RST may be from what is expected.
 RST_WITHIN = 65_536
-# How far numbers may be ahead and behind, if windows are not known.
-WINDOW_UNKNOWN = (2**24, 2**30)
+# How large a window is taken to be that is not known.
+UNKNOWN_WINDOW = 2**26
+# How far numbers may be ahead, whatever the window.
+MOST_AHEAD = 2**18
+# Rule W2: how far an ACK number may be from the end that it confirms.
+OUTSIDE = (2**24, 2**30)
 # Rule W0: how far an ACK number may be that confirms a connection.
 CONFIRMING = (2**16, 2**20)
 # Rule W2: how far the number of a segment may be that confirms another.
@@ -196,7 +200,7 @@ class Direction:
 
     def is_confirmed(self, number):
         """Whether an ACK number confirms what is outside of the window: rule W2."""
-        return self.outside_end is not None and is_inside(WINDOW_UNKNOWN, self.outside_end, number)
+        return self.outside_end is not None and is_inside(OUTSIDE, self.outside_end, number)
 
     def comes_next(self, segment):
         """Whether a segment may confirm what the other end sent: rule W2."""
@@ -253,9 +257,9 @@ class Direction:
 
     def window(self, other):
         """How far what this direction sends may be ahead and behind: rule W1."""
-        if None in (self.window_shift, other.window_shift):
-            return WINDOW_UNKNOWN
-        return (65_536 << other.window_shift,) * 2
+        is_known = None not in (self.window_shift, other.window_shift)
+        window = 65_536 << other.window_shift if is_known else UNKNOWN_WINDOW
+        return min(window, MOST_AHEAD), window
 
     def forget(self):
         """Rule W0."""
@@ -356,12 +360,14 @@ class Connection(Flow):
 
     def confirm(self, packet):
         """Rule W2."""
-        segment, other = packet.content, self.direction(packet.target)
+        segment = packet.content
+        own, other = self.direction(packet.source), self.direction(packet.target)
         highest, number = other.ends.highest, segment.acknowledgment
         is_exempt = segment.is_syn() or segment.is_rst() or not segment.is_ack() or not self.is_confirmed
         if is_exempt or other.phase == UNSEEN or highest is None:
             return
-        if is_newer(number, highest) and other.is_confirmed(number):
+        is_elsewhere = is_newer(number, highest) or not is_inside(other.window(own), highest, number)
+        if is_elsewhere and other.is_confirmed(number):
             self.miss()
             other.ends.highest = number
 

@@ -6,6 +6,7 @@ from self_test_packets import check_all, from_a, from_b
 HALF = 2**31
 SHIFT = 7
 WINDOW = 65_536 << SHIFT
+MOST_AHEAD = 2**18
 
 
 def shake(shift_a=SHIFT, shift_b=SHIFT):
@@ -39,12 +40,12 @@ def run():
 
 def check_refused():
     for what, shifts, ahead, behind in (
-        ("a window that is known", (7, 7), WINDOW, WINDOW),
-        ("one that is not", (None, None), 2**24, 2**30),
-        ("one that one end does not scale", (7, None), 2**24, 2**30),
+        ("a window that is known", (7, 7), MOST_AHEAD, WINDOW),
+        ("one that is not", (None, None), MOST_AHEAD, 2**26),
+        ("one that one end does not scale", (7, None), MOST_AHEAD, 2**26),
         ("the smallest", (0, 0), 65_536, 65_536),
-        ("the largest", (14, 14), 2**30, 2**30),
-        ("that of the receiver", (3, 7), WINDOW, WINDOW),
+        ("the largest", (14, 14), MOST_AHEAD, 2**30),
+        ("that of the receiver", (3, 7), MOST_AHEAD, WINDOW),
     ):
         for number in (1101 + ahead + 1, 1101 - behind - 1, 1101 + HALF):
             forged = numbered(number)
@@ -53,7 +54,7 @@ def check_refused():
         again, new = numbered(1101 - behind), numbered(1101 + ahead - 100)
         check_all(f"{what}: the earliest that is sent again", [*shake(*shifts), DATA, again, ECHO], *SHAKEN)
         check_all(f"{what}: the latest that is new", [*shake(*shifts), DATA, new, ECHO], *MEASURED)
-    for number in (1101 + HALF, 1101 + WINDOW + 1, 1101 - WINDOW - 1):
+    for number in (1101 + HALF, 1101 + MOST_AHEAD + 1, 1101 - WINDOW - 1):
         check_all(f"an ACK for {number}", [*shake(), DATA, acknowledging(number), ECHO], *MEASURED)
     many = [numbered(number * 2**26) for number in range(1, 63)]
     check_all("many of them", [*shake(), DATA, *many, ECHO], *MEASURED)
@@ -81,6 +82,17 @@ def check_way_back():
     later = [from_a(1100, ACK, 1201 + 100 * number, 100, 5001) for number in range(3)]
     answered = from_b(1120, ACK, 5001, 0, 1501)
     check_all("the ACK decides", [*shake(), DATA, ECHO, forged, missed, *later, answered], *MEASURED, ("tcp-seq", "b", 1501, 20))
+
+
+    for shift in (0, 4, 7, 10):
+        # Guesses that fit move the highest end more than a window ahead. The ACK that comes next moves it back.
+        window = 65_536 << shift
+        step = min(MOST_AHEAD, window)
+        lies = [from_a(40, ACK, 1101 + step * turn - 50, 50, 5001) for turn in range(1, window // step + 3)]
+        later = [from_a(50, ACK, 1101, 100, 5001), from_b(58, ACK, 5001, 0, 1201)]
+        latest = [from_a(70, ACK, 1201, 100, 5001), from_b(79, ACK, 5001, 0, 1301)]
+        packets = [*shake(shift, shift), DATA, ECHO, *lies, *later, *latest]
+        check_all("guesses that fit", packets, *MEASURED, ("tcp-seq", "b", 1301, 9))
 
 
 def check_confirmation():

@@ -2,7 +2,7 @@
 
 use pping_common::{
     flow::Endpoint,
-    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW, RST_WITHIN},
+    limits::{AHEAD, BEHIND_WITHOUT_WINDOW, RST_WITHIN},
     parse::{Segment, TcpFlags, Timestamps, Transport},
 };
 
@@ -105,12 +105,12 @@ impl Connection {
     /// Whether a number of what `sender` sends is in the largest window that the other end can offer.
     fn is_in_window(&self, sender: Endpoint, number: u32) -> bool {
         let (own, receiver) = (self.ends[sender as usize], self.ends[sender.other() as usize]);
-        let [ahead, behind] = if own.scale == 0 || receiver.scale == 0 {
-            [AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW]
+        let window = if own.scale == 0 || receiver.scale == 0 {
+            BEHIND_WITHOUT_WINDOW
         } else {
-            [1 << (15 + receiver.scale); 2]
+            1 << (15 + receiver.scale)
         };
-        is_within(own.next, number, ahead + MISSED, behind + MISSED)
+        is_within(own.next, number, AHEAD.min(window) + MISSED, window + MISSED)
     }
 }
 

@@ -9,7 +9,7 @@ use super::quic::{connected, short};
 use crate::{
     flow::Endpoint,
     rtt::{Effect, Sample},
-    testing::MS,
+    testing::{MS, Random},
 };
 
 /// Nanoseconds in a microsecond.
@@ -27,22 +27,6 @@ struct Way {
     loss: u64,
     reordered: u64,
     late: u64,
-}
-
-/// Random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        if bound == 0 { 0 } else { self.0 % bound }
-    }
-
-    fn one_in(&mut self, number: u64) -> bool {
-        number != 0 && self.below(number) == 0
-    }
 }
 
 /// A packet on its way.

@@ -4,7 +4,7 @@ use std::vec::Vec;
 
 use crate::{
     flow::{Endpoint, Outcome},
-    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
+    limits::{AHEAD, BEHIND_WITHOUT_WINDOW},
     method::{Method, Methods},
     parse::Transport,
     rtt::{RttSummary, Sample},
@@ -407,7 +407,7 @@ fn s4_an_acknowledgement_below_all_changes_nothing() {
         assert_eq!(rtt(talk.high(20, ack(number))), None);
         assert_eq!(talk.pending_count(), 1, "{number}");
     }
-    assert_eq!(rtt(talk.high(30, ack(1_100 + AHEAD_WITHOUT_WINDOW))), Some((1_100, 20)));
+    assert_eq!(rtt(talk.high(30, ack(1_100 + AHEAD))), Some((1_100, 20)));
 }
 
 #[test]

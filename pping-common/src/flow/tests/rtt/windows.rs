@@ -5,18 +5,18 @@ use std::{vec, vec::Vec};
 use super::forged::{BOTH, Connection, by_data, has_changes, rtts, stamped};
 use crate::{
     flow::Endpoint,
-    limits::{AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW},
+    limits::{AHEAD, BEHIND_WITHOUT_WINDOW},
     method::{Method, Methods},
     parse::{Timestamps, Transport},
-    testing::{ACK, Conversation, FIN, MS, PSH, RST, SYN, bare, snapshot},
+    testing::{ACK, Conversation, FIN, MS, PSH, RST, Random, SYN, bare, snapshot},
 };
 
 /// Window scales of the low and of the high end, and how far the low end's numbers may be ahead and behind.
 const WINDOWS: [([u8; 2], u32, u32); 4] = [
-    ([0, 0], AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW),
-    ([8, 0], AHEAD_WITHOUT_WINDOW, BEHIND_WITHOUT_WINDOW),
+    ([0, 0], AHEAD, BEHIND_WITHOUT_WINDOW),
+    ([8, 0], AHEAD, BEHIND_WITHOUT_WINDOW),
     ([1, 1], 1 << 16, 1 << 16),
-    ([3, 8], 1 << 23, 1 << 23),
+    ([3, 8], AHEAD, 1 << 23),
 ];
 
 /// Segments of the low end whose sequence numbers do not fit.
@@ -228,6 +228,57 @@ fn a_direction_continues_where_the_other_end_confirms_it() {
         let outcomes = [connection.exchange(), connection.exchange()];
         assert_eq!(rtts(&outcomes[1]), [(by_data(has_timestamps), 20)]);
         assert!(outcomes.iter().flatten().all(|outcome| !outcome.is_refused));
+    }
+}
+
+#[test]
+fn guesses_that_fit_silence_no_direction() {
+    for (has_timestamps, scales) in BOTH.into_iter().flat_map(|has| [1, 5, 8, 11].map(|scale| (has, scale))) {
+        let (ahead, window) = (AHEAD.min(1 << (15 + scales)), 1 << (15 + scales));
+        let mut connection = Connection::with_scales(has_timestamps, [scales; 2]);
+        let mut highest = connection.next;
+        while highest - connection.next <= window {
+            connection.exchange();
+            highest += ahead;
+            let guess = bare(ACK | PSH, highest - 100, 100, 9_001);
+            assert!(!connection.talk.low(connection.ms, guess).is_refused, "{scales}");
+        }
+        // The answer of the other end says where the direction is.
+        let outcomes = connection.exchange();
+        assert!(outcomes[0].is_refused && !outcomes[1].is_refused, "{scales}");
+        let outcomes = [connection.exchange(), connection.exchange()];
+        assert_eq!(rtts(&outcomes[1]), [(by_data(has_timestamps), 20)], "{scales}");
+        assert!(outcomes.iter().flatten().all(|outcome| !outcome.is_refused), "{scales}");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_guesses_silence_no_connection() {
+    const ROUNDS: u32 = 1_000;
+    let mut random = Random(35);
+    let mut number = || random.number() as u32;
+    for (has_timestamps, scale) in BOTH.into_iter().flat_map(|has| [0, 1, 8, 11].map(|scale| (has, scale))) {
+        let mut connection = Connection::with_scales(has_timestamps, [scale; 2]);
+        let mut measured = 0;
+        for round in 0..ROUNDS {
+            let forged: Vec<_> = (0..100)
+                .map(|_| {
+                    let mut data = bare(ACK | PSH, number(), 10, number());
+                    data.segment.has_timestamps = has_timestamps;
+                    data.segment.timestamps = Timestamps { tsval: number(), tsecr: number() };
+                    (if round % 2 == 0 { Endpoint::Low } else { Endpoint::High }, data)
+                })
+                .collect();
+            let found = rtts(&connection.exchange_around(&forged));
+            assert!(found.is_empty() || found == [(by_data(has_timestamps), 20)], "{scale}: {found:?}");
+            measured += found.len() as u32;
+        }
+        // One guess in 65,000 makes sequence numbers seem sent again, until the direction has sent as much.
+        let least = if has_timestamps { ROUNDS * 9 / 10 } else { ROUNDS / 2 };
+        assert!(measured > least, "{scale}, {has_timestamps}: {measured} of {ROUNDS}");
+        connection.next += AHEAD;
+        let outcomes = [0; 3].map(|_| connection.exchange());
+        assert_eq!(rtts(&outcomes[2]), [(by_data(has_timestamps), 20)], "{scale}");
     }
 }
 
