@@ -45,12 +45,13 @@ pub(crate) fn track<A: Flows>(
     };
     barrier_var(scratch);
     table::touch::<A>(scratch.slot, scratch.sweep);
-    (scratch.glance, scratch.progress) =
-        count(flow, from, direction, &scratch.frame, counters, scratch.has_two_arms);
+    scratch.glance = flow.glance(from);
+    let (glance, frame) = (&scratch.glance, &scratch.frame);
+    scratch.progress = count(flow, glance, from, direction, frame, counters, scratch.has_two_arms, false);
     barrier_var(scratch);
     count_unusable(&scratch.glance, from, &scratch.frame.transport, scratch.progress, counters);
     barrier_var(scratch);
-    scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress);
+    scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress, false);
     barrier_var(scratch);
     // What changes nothing has no effect, except that a first copy is noted.
     if let Some(reason) = scratch.progress.untracked()
@@ -167,21 +168,22 @@ fn occupant<A: Flows>(recent: RecentFlow) -> Option<(Occupant, FlowRef<A>)> {
     Some((occupant, FlowRef::new(occupant.entry)?))
 }
 
-/// Counts a packet for its flow. Returns what the packet found there, and how it advanced its direction.
+/// Counts a packet for its flow, and returns how it advanced its direction. `glance` is what the packet found there.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are what a packet is counted by")]
 pub(crate) fn count<A: Flows>(
     flow: FlowRef<A>,
+    glance: &Glance,
     from: Endpoint,
     direction: Direction,
     frame: &Frame,
     counters: Shared<Counters>,
     has_two_arms: u32,
-) -> (Glance, Progress) {
-    let glance = flow.glance(from);
+    is_expected: bool,
+) -> Progress {
     let mut counter = DirectionCounter { flow, from, direction, counters, has_two_arms };
-    let progress =
-        flows::count(&mut counter, &glance, &frame.transport, frame.traffic_class, direction as u8);
-    (glance, progress)
+    let traffic_class = frame.traffic_class;
+    flows::count(&mut counter, glance, &frame.transport, traffic_class, direction as u8, is_expected)
 }
 
 /// Counts a segment that no method measures, because its sender's timestamps cannot be used.
@@ -206,6 +208,7 @@ pub(crate) fn effect<A: Flows>(
     from: Endpoint,
     transport: &Transport,
     progress: Progress,
+    is_expected: bool,
 ) -> Effect {
     glance.effect(
         from,
@@ -214,6 +217,7 @@ pub(crate) fn effect<A: Flows>(
         config::rules(),
         |endpoint| flow.pending(endpoint),
         || flow.outside_end(from.other()),
+        is_expected,
     )
 }
 

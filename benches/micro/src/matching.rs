@@ -44,7 +44,7 @@ impl Conversation {
     #[inline]
     fn packet(&mut self, from: Endpoint, transport: &Transport) -> Option<Outcome> {
         let noted = self.flow.count(from, transport, 0, Direction::Ingress as u8);
-        if self.flow.effect(from, transport, noted.progress, &self.rules) == Effect::Nothing {
+        if self.flow.effect(from, transport, noted, &self.rules) == Effect::Nothing {
             return None;
         }
         Some(self.flow.step(from, transport, noted.progress, self.now, &self.rules))

@@ -51,7 +51,7 @@ pub trait DirectionCounts {
 }
 
 /// Counts a packet that passed in `direction` (as a number), and returns how it advances its flow direction. `glance` is
-/// the flow's state before the packet.
+/// the flow's state before the packet, and `is_expected` what [`Glance::is_expected`] says of a segment, or false.
 // Each rare case is handled within one branch: the verifier would follow the code between two branches for each outcome
 // of the first.
 #[inline(always)]
@@ -61,6 +61,7 @@ pub fn count(
     transport: &Transport,
     traffic_class: u8,
     direction: u8,
+    is_expected: bool,
 ) -> Progress {
     let packet = Latest::new(direction, traffic_class);
     let latest = glance.latest.followed_by(packet);
@@ -74,8 +75,8 @@ pub fn count(
     }
     let segment = &transport.segment;
     let fit = match transport.kind {
-        Kind::Tcp => glance.fit(segment, || counts.other_outside_end()),
-        Kind::Echo | Kind::Dns | Kind::Quic => Fit::Taken,
+        Kind::Tcp if !is_expected => glance.fit(segment, || counts.other_outside_end()),
+        Kind::Tcp | Kind::Echo | Kind::Dns | Kind::Quic => Fit::Taken,
     };
     if fit == Fit::Refused {
         counts.set_outside_end(segment.sequence_end());

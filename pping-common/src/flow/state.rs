@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     method::{Method, Methods},
-    parse::{Datagram, Segment, Transport},
+    parse::{Datagram, Kind, Segment, Transport},
     rtt::{Pending, PendingEntry, Progress, RttSummary, Rules, TimestampOption},
     series::{SeriesKey, Traffic},
 };
@@ -87,8 +87,9 @@ impl Flow {
         }
         let glance = self.hot.glance(from);
         let mut counted = Counted { flow: self, from, behind: None };
-        let progress = count::count(&mut counted, &glance, transport, traffic_class, direction);
-        Noted { progress, behind: counted.behind }
+        let is_expected = transport.kind == Kind::Tcp && glance.is_expected(&transport.segment);
+        let progress = count::count(&mut counted, &glance, transport, traffic_class, direction, is_expected);
+        Noted { progress, behind: counted.behind, is_expected }
     }
 
     /// All that an endpoint sent.
@@ -133,6 +134,8 @@ pub struct Noted {
     pub progress: Progress,
     /// What the packet is if it did not advance it.
     pub behind: Option<Behind>,
+    /// What [`super::Glance::is_expected`] says of a segment.
+    pub is_expected: bool,
 }
 
 /// A flow direction whose counts no other CPU changes.

@@ -6,7 +6,7 @@ use super::{
     lifecycle::Changes,
     locked::{LockedFlow, PendingLookup},
     quic,
-    state::Flow,
+    state::{Flow, Noted},
     tcp, transitions, window,
 };
 use crate::{
@@ -44,8 +44,9 @@ impl Glance {
     /// Returns what [`LockedFlow::step`] could change for a packet that `from` sent. Most packets have no effect and end
     /// here, before a lock is taken or a clock is read. `pending` returns the pending timestamps of a direction. It is
     /// called only if the direction's state says that it has some. `outside_end` returns [`super::Events::outside_end`] of the other
-    /// direction.
+    /// direction. `is_expected` is as in [`super::count`].
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn effect<W: PendingIdentifiers>(
         &self,
         from: Endpoint,
@@ -54,6 +55,7 @@ impl Glance {
         rules: &Rules,
         pending: impl Fn(Endpoint) -> Option<W>,
         outside_end: impl FnOnce() -> u32,
+        is_expected: bool,
     ) -> Effect {
         if progress.untracked().is_some() {
             // That there are copies is noted under the lock.
@@ -62,6 +64,7 @@ impl Glance {
         }
         if transitions::has_effect(self.forward.state, self.reverse, transport)
             || transport.kind == Kind::Tcp
+                && !is_expected
                 && (progress == Progress::Replaces
                     || self.may_confirm(&transport.segment)
                     || self.confirms_outside(&transport.segment, outside_end))
@@ -104,15 +107,16 @@ impl Glance {
 impl Flow {
     /// Returns what [`Flow::step`] could change.
     #[inline]
-    pub fn effect(&self, from: Endpoint, transport: &Transport, progress: Progress, rules: &Rules) -> Effect {
+    pub fn effect(&self, from: Endpoint, transport: &Transport, noted: Noted, rules: &Rules) -> Effect {
         let outside_end = from.other().of(&self.events).outside_end;
         self.hot.glance(from).effect(
             from,
             transport,
-            progress,
+            noted.progress,
             rules,
             |endpoint| Some(self.pending(endpoint)),
             || outside_end,
+            noted.is_expected,
         )
     }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     limits::{AHEAD, AHEAD_ALONE, BEHIND_WITHOUT_WINDOW, LARGEST_WINDOW, UNDER_WAY},
     parse::{Segment, Timestamps},
-    rtt::{TimestampOption, TsvalState, tcp_ts},
+    rtt::{TimestampOption, TsvalState, is_newer, tcp_ts},
 };
 
 /// How far a number may be ahead of the highest that is known, and how far behind.
@@ -45,21 +45,11 @@ impl Window {
     /// How near an acknowledgement must be to confirm a flow.
     const CONFIRMING: Self = Self { ahead: Self::SMALLEST.ahead, behind: UNDER_WAY };
 
-    /// The largest window that the receiver may offer. The arguments are the window scales of the sender and the receiver:
-    /// neither scales if the other does not (RFC 7323, 2.2).
+    /// The largest window that a receiver with this window scale may offer.
     #[inline(always)]
-    fn of_scales(sender: u32, receiver: u32) -> Self {
-        // 1 if neither is 0.
-        let is_known = (sender + 15) >> 4 & (receiver + 15) >> 4;
-        let largest: u32 = 1 << (u16::BITS - 1 + receiver);
-        // 1 if the largest is less than `AHEAD`.
-        let is_small = (receiver + 13) >> 4 ^ 1;
-        let either =
-            |condition: u32, then: u32, other: u32| other.wrapping_add(condition * then.wrapping_sub(other));
-        Self {
-            ahead: either(is_known & is_small, largest, AHEAD),
-            behind: either(is_known, largest, BEHIND_WITHOUT_WINDOW),
-        }
+    fn of_scale(receiver: u32) -> Self {
+        let largest: u32 = 1 << bits(receiver);
+        Self { ahead: if largest < AHEAD { largest } else { AHEAD }, behind: largest }
     }
 
     /// Returns 1 if a number is outside, else 0.
@@ -88,17 +78,12 @@ impl Glance {
     /// ended that lies outside.
     #[inline(always)]
     pub(super) fn fit(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> Fit {
-        let (own, other) = (self.forward.sequence_end, self.reverse_end);
-        let (sequence, acknowledgement) = (segment.sequence, segment.acknowledgement);
-        let has_no_connection = u32::from(segment.is_of_no_connection());
-        // So it is for nearly all segments.
-        let is_far = Window::SMALLEST.excludes(own, sequence);
-        if is_far | Window::SMALLEST.excludes(other, acknowledgement) | has_no_connection == 0 {
-            return Fit::Taken;
-        }
-        if has_no_connection != 0 {
+        let (own, sequence) = (self.forward.sequence_end, segment.sequence);
+        let acknowledgement = segment.acknowledgement;
+        if segment.is_of_no_connection() {
             return Fit::Refused;
         }
+        let is_far = Window::SMALLEST.excludes(own, sequence);
         // A SYN and a RST have rules of their own. If the other end is not seen, nobody could confirm what is missed.
         let flags = u32::from(segment.flags.0);
         let is_syn_or_rst = flags >> 1 | flags >> 2;
@@ -108,13 +93,9 @@ impl Glance {
             let replaces = !is_syn_or_rst & is_contradicted & self.forward.state.has_sequence_bit() != 0;
             return if replaces { Fit::Replaces } else { Fit::Taken };
         }
-        let (own_scale, other_scale) = (self.forward.state.window_scale(), self.reverse.window_scale());
-        let is_outside = Window::of_scales(own_scale, other_scale).excludes(own, sequence)
+        let is_outside = Window::of_scale(self.reverse.window_scale()).excludes(own, sequence)
             & self.forward.state.has_sequence_bit();
-        // A segment that is checked has ACK. The compiler makes 13 instructions more of it if that is not asked.
-        let acknowledges_outside = Window::of_scales(other_scale, own_scale).excludes(other, acknowledgement)
-            & self.reverse.has_sequence_bit()
-            & flags >> 4;
+        let acknowledges_outside = self.acknowledges_outside(acknowledgement);
         if is_checked & (is_outside | acknowledges_outside) == 0 {
             return Fit::Taken;
         }
@@ -140,23 +121,54 @@ impl Glance {
     /// where the latest of that ended.
     #[inline(always)]
     pub(super) fn confirms_outside(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> bool {
-        // Newer, or far behind. Few segments are, so the window is left for these.
-        let more = u64::from(segment.acknowledgement.wrapping_sub(self.reverse_end).wrapping_sub(1));
-        let may_be_elsewhere =
-            (more.wrapping_sub(u64::from(u32::MAX - Window::SMALLEST.behind)) >> 63) as u32;
         let is_ack = u32::from(segment.flags.0) >> 4;
         let is_confirmed = u32::from(self.forward.state.is_confirmed());
-        may_be_elsewhere & is_ack & is_confirmed & self.reverse.has_sequence_bit() != 0
-            && (more < (1 << 31) - 1 || self.is_far_behind(segment.acknowledgement))
-            && confirms(outside_end(), segment.acknowledgement)
+        let is_newer = u32::from(is_newer(segment.acknowledgement, self.reverse_end));
+        let is_elsewhere =
+            is_newer & self.reverse.has_sequence_bit() | self.acknowledges_outside(segment.acknowledgement);
+        is_elsewhere & is_ack & is_confirmed != 0 && confirms(outside_end(), segment.acknowledgement)
     }
 
-    /// Whether an acknowledgement lies outside of the window of the other end, although the segment fits.
+    /// Returns 1 if an acknowledgement lies outside of the window of what the other end has sent, else 0.
     #[inline(always)]
-    fn is_far_behind(&self, acknowledgement: u32) -> bool {
-        let (own, other) = (self.forward.state.window_scale(), self.reverse.window_scale());
-        Window::of_scales(other, own).excludes(self.reverse_end, acknowledgement) != 0
+    fn acknowledges_outside(&self, acknowledgement: u32) -> u32 {
+        let window = Window::of_scale(self.forward.state.window_scale());
+        window.excludes(self.reverse_end, acknowledgement) & self.reverse.has_sequence_bit()
     }
+
+    /// Whether a segment certainly fits, and says nothing of the connection that is not known. Nearly all do: their numbers are
+    /// what was expected, or behind.
+    #[inline(always)]
+    pub fn is_expected(&self, segment: &Segment) -> bool {
+        let (forward, reverse) = (self.forward.state, self.reverse);
+        let is_far = |highest: u32, number: u32, bits: u32, is_known: u32| {
+            (highest.wrapping_sub(number) >> bits) * is_known
+        };
+        let is_far_behind =
+            |bits: u32| is_far(self.forward.sequence_end, segment.sequence, bits, forward.has_sequence_bit());
+        if !segment.flags.ack() {
+            return false;
+        }
+        if !forward.is_confirmed() {
+            let is_alone = reverse.is_seen() | reverse.has_sequence_bit() == 0;
+            return is_alone && is_far_behind(u16::BITS) == 0;
+        }
+        let (acknowledgement, bits_behind) = (segment.acknowledgement, bits(forward.window_scale()));
+        is_far(self.reverse_end, acknowledgement, bits_behind, reverse.has_sequence_bit())
+            | is_far_behind(bits(reverse.window_scale()))
+            == 0
+    }
+}
+
+/// Returns how many bits a number has that is less than the largest window of a receiver with this window scale, from
+/// [`Segment::window_scale`].
+#[inline(always)]
+fn bits(scale: u32) -> u32 {
+    /// Of a window that is not known.
+    const UNKNOWN: u32 = BEHIND_WITHOUT_WINDOW.trailing_zeros();
+    // 1 if it is not known. A number, as above.
+    let is_unknown = scale.wrapping_sub(1) >> 31;
+    u16::BITS - 1 + scale + is_unknown * (UNKNOWN + 1 - u16::BITS)
 }
 
 /// Notes that a flow is confirmed, if a segment shows that its sender knows what the other end has sent. Timestamps that do

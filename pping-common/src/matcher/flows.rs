@@ -213,7 +213,7 @@ impl<O: Observer> Parsed<'_, O> {
         if flow.is_fold_due() {
             self.observer.fold(&key, flow);
         }
-        if flow.effect(from, transport, noted.progress, rules) != Effect::Nothing {
+        if flow.effect(from, transport, noted, rules) != Effect::Nothing {
             self.step::<A>(flow, from, noted.progress);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.

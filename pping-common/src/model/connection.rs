@@ -34,23 +34,19 @@ impl Model {
         if other.first_at.is_none() && !other.is_closed {
             return true;
         }
-        let window = |shift: u32| {
-            let largest = own
-                .window_shift
-                .and(other.window_shift)
-                .map_or(i64::from(BEHIND_WITHOUT_WINDOW), |_| 0x1_0000 << shift);
+        let window = |receiver: &End| {
+            let largest =
+                receiver.window_shift.map_or(i64::from(BEHIND_WITHOUT_WINDOW), |shift| 0x1_0000 << shift);
             (largest.min(AHEAD.into()), largest)
         };
         let is_near = |(ahead, behind): (i64, i64), highest: u32, number: u32| {
             let distance = i64::from(number.wrapping_sub(highest).cast_signed());
             (-behind..=ahead).contains(&distance)
         };
-        // The receiver offers the window.
-        let own_window = window(other.window_shift.unwrap_or(0));
-        if own.highest.is_some_and(|highest| !is_near(own_window, highest, segment.sequence)) {
+        if own.highest.is_some_and(|highest| !is_near(window(other), highest, segment.sequence)) {
             return false;
         }
-        let (number, other_window) = (segment.acknowledgement, window(own.window_shift.unwrap_or(0)));
+        let (number, other_window) = (segment.acknowledgement, window(own));
         let Some(highest) = other.highest else { return true };
         let comes_next =
             own.highest.is_none_or(|highest| is_near((0x1_0000, 0x1_0000), highest, segment.sequence));

@@ -139,7 +139,7 @@ impl Conversation {
     /// Applies a packet. If the flow says that it has no effect, it must change nothing but the counts.
     pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
         let noted = self.flow.count(from, transport, 0, DIRECTION);
-        let effect = self.flow.effect(from, transport, noted.progress, &self.rules);
+        let effect = self.flow.effect(from, transport, noted, &self.rules);
         let is_left_alone = match effect {
             Effect::Nothing => self.flow.hot.contended == 0,
             Effect::Tsval | Effect::Sequence => {

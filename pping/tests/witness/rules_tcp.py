@@ -42,8 +42,8 @@ W0c. If an endpoint leaves its hook (rule 25), the connection is not confirmed a
 W0d. tcp-seq gives no sample of a segment after which the connection is not confirmed.
 W1. A segment with neither SYN nor RST is refused if the other endpoint has sent a segment, and its number lies outside of
     its sender's window, or its ACK number outside of the other's. A window is around the highest end (S1);
-    where that is not known, no number is outside. If the latest SYNs of both endpoints had the window scale option (kind 3),
-    it is 65,536, shifted by the receiver's shift (14 if it is more), behind; otherwise 2^26. Ahead it is the same, but at most 2^18.
+    where that is not known, no number is outside. If the latest SYN of the receiver had the window scale option (kind 3),
+    it is 65,536, shifted by that (14 if it is more), behind; otherwise 2^26. Ahead it is the same, but at most 2^18.
     A refused segment advances the clock, but nothing else: it does not count for rules 24 and 25, either.
 W2. The end of the latest segment that W1 refused is remembered for each direction, unless it is 0. An ACK number confirms that
     end if it is at most 2^24 ahead of it, and at most 2^30 behind. A segment whose ACK number does is taken if its own number is
@@ -257,8 +257,8 @@ class Direction:
 
     def window(self, other):
         """How far what this direction sends may be ahead and behind: rule W1."""
-        is_known = None not in (self.window_shift, other.window_shift)
-        window = 65_536 << other.window_shift if is_known else UNKNOWN_WINDOW
+        shift = other.window_shift
+        window = UNKNOWN_WINDOW if shift is None else 65_536 << shift
         return min(window, MOST_AHEAD), window
 
     def forget(self):

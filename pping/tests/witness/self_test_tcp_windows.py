@@ -42,7 +42,8 @@ def check_refused():
     for what, shifts, ahead, behind in (
         ("a window that is known", (7, 7), MOST_AHEAD, WINDOW),
         ("one that is not", (None, None), MOST_AHEAD, 2**26),
-        ("one that one end does not scale", (7, None), MOST_AHEAD, 2**26),
+        ("one that the receiver does not scale", (7, None), MOST_AHEAD, 2**26),
+        ("one that only the receiver scales", (None, 7), MOST_AHEAD, WINDOW),
         ("the smallest", (0, 0), 65_536, 65_536),
         ("the largest", (14, 14), MOST_AHEAD, 2**30),
         ("that of the receiver", (3, 7), MOST_AHEAD, WINDOW),

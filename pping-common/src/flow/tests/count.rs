@@ -214,7 +214,7 @@ fn pass_both(flow: &mut Flow, from: Endpoint, transport: Transport, first: u8) -
     assert_eq!(counted(flow, from), before);
     // That there are copies is noted once.
     let expected = if flow.hot.state(from).is_forwarded() { Effect::Nothing } else { Effect::Anything };
-    assert_eq!(flow.effect(from, &transport, copy.progress, &Rules::UNLIMITED), expected);
+    assert_eq!(flow.effect(from, &transport, copy, &Rules::UNLIMITED), expected);
     let outcome = flow.step(from, &transport, copy.progress, 2, &Rules::UNLIMITED);
     assert!(outcome.changes == Changes::NONE && outcome.measured == Measured::NOTHING);
     assert!(flow.hot.state(from).is_forwarded());

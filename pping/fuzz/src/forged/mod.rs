@@ -5,7 +5,7 @@ mod honest;
 mod input;
 
 use pping_common::{
-    flow::{Endpoint, Facts, Flow},
+    flow::{Endpoint, Facts, Flow, Noted},
     method::Method,
     parse::Transport,
     rtt::{Effect, Progress, Rules},
@@ -89,16 +89,12 @@ impl Watched {
 
     /// Returns how the packet advances the flow, and the samples of both passes.
     fn packet(&mut self, packet: &Packet) -> (Progress, [Option<Found>; 2]) {
-        let progress = self.flow.count(packet.from, &packet.transport, 0, packet.hook).progress;
-        (progress, self.step(packet, progress))
+        let noted = self.flow.count(packet.from, &packet.transport, 0, packet.hook);
+        (noted.progress, self.step(packet, noted))
     }
 
-    fn step(
-        &mut self,
-        Packet { from, now, transport, .. }: &Packet,
-        progress: Progress,
-    ) -> [Option<Found>; 2] {
-        let effect = self.flow.effect(*from, transport, progress, &self.rules);
+    fn step(&mut self, Packet { from, now, transport, .. }: &Packet, noted: Noted) -> [Option<Found>; 2] {
+        let effect = self.flow.effect(*from, transport, noted, &self.rules);
         if effect == Effect::Nothing {
             return [None; 2];
         }
@@ -110,7 +106,7 @@ impl Watched {
             }
             return [None; 2];
         }
-        let outcome = self.flow.step(*from, transport, progress, *now, &self.rules);
+        let outcome = self.flow.step(*from, transport, noted.progress, *now, &self.rules);
         [outcome.measured, outcome.second]
             .map(|measured| measured.sample().map(|sample| (sample.method, sample.identifier, sample.rtt)))
     }

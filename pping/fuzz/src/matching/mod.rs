@@ -83,7 +83,7 @@ impl FlowUnderTest {
         }
         // The kernel programs skip the step too if a packet has no effect.
         let noted = self.flow.count(from, transport, 0, 0);
-        let outcome = match self.flow.effect(from, transport, noted.progress, &self.rules) {
+        let outcome = match self.flow.effect(from, transport, noted, &self.rules) {
             Effect::Nothing => {
                 self.assert_without_effect(from, now, transport, noted);
                 NOTHING

@@ -506,6 +506,6 @@ fn packets_of_no_interest_concern_nobody() {
     for (from, value) in [(Endpoint::Low, true), (Endpoint::High, true)] {
         let transport = short(value);
         let noted = talk.flow.count(from, &transport, 0, 1);
-        assert_eq!(talk.flow.effect(from, &transport, noted.progress, &talk.rules), Effect::Nothing);
+        assert_eq!(talk.flow.effect(from, &transport, noted, &talk.rules), Effect::Nothing);
     }
 }

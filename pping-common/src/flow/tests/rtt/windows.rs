@@ -12,9 +12,10 @@ use crate::{
 };
 
 /// Window scales of the low and of the high end, and how far the low end's numbers may be ahead and behind.
-const WINDOWS: [([u8; 2], u32, u32); 4] = [
+const WINDOWS: [([u8; 2], u32, u32); 5] = [
     ([0, 0], AHEAD, BEHIND_WITHOUT_WINDOW),
     ([8, 0], AHEAD, BEHIND_WITHOUT_WINDOW),
+    ([0, 8], AHEAD, 1 << 23),
     ([1, 1], 1 << 16, 1 << 16),
     ([3, 8], AHEAD, 1 << 23),
 ];
