@@ -148,19 +148,19 @@ pub const MANY_SEGMENTS: u64 = 4;
 /// 5.4).
 pub const STILL_CLOCK: u64 = 2 * SECOND;
 
-/// How far a segment's numbers may be ahead of what was sent before, whatever the window: packets that are missed at once may
-/// leave such a gap. After a larger one, the other end confirms where the connection continues.
+/// How far a segment's numbers may be ahead of what was sent before, whatever the window: packets that are lost or missed at
+/// once may leave such a gap. After a larger one, the other end confirms where the connection continues.
 pub const AHEAD: u32 = 1 << 18;
 
-/// The same if nobody could confirm it, since the other end is not seen.
+/// The same if the other end is not seen: nobody could confirm it.
 pub const AHEAD_ALONE: u32 = 1 << 24;
 
 /// The largest window (RFC 7323, 2.3).
 pub const LARGEST_WINDOW: u32 = 1 << 30;
 
-/// How far they may be behind, if windows are not known: twice the largest that today's systems offer by default, which is
+/// How large a window is taken to be that is not known: twice the largest that today's systems offer by default, which is
 /// 32 MiB, of Linux.
-pub const BEHIND_WITHOUT_WINDOW: u32 = 1 << 26;
+pub const UNKNOWN_WINDOW: u32 = 1 << 26;
 
 /// How far the acknowledgement of a segment may be behind what the other end has sent, if it shows that its sender knows that:
 /// what is under way in most connections.

@@ -12,13 +12,15 @@ impl HotDirection {
     #[inline(always)]
     pub(super) fn progress(&self, segment: &Segment) -> Progress {
         // A RST need not carry a sequence number of the connection.
-        if !segment.consumes_sequence_space() || segment.flags.rst() {
+        if segment.flags.rst() {
             return Progress::None;
         }
         let end = segment.sequence_end();
         // A SYN with another sequence number begins another connection.
         if !self.state.has_sequence() || segment.flags.syn() && end != self.sequence_end {
             Progress::First
+        } else if !segment.consumes_sequence_space() {
+            Progress::None
         } else if is_newer(end, self.sequence_end) {
             if is_newer(self.sequence_end, segment.sequence) { Progress::Overlap } else { Progress::Advance }
         } else {

@@ -6,13 +6,14 @@
 //! a window can be if it has seen the handshake.
 //!
 //! Who sends first in the names of the ends must not decide which numbers fit. So this holds once the flow is confirmed: the
-//! acknowledgement of a segment was near what the other end had sent, so its sender knows that. Before, a segment that lies
+//! acknowledgement of a segment was near what the other end had sent, so its sender knows that. Then the numbers of both ends
+//! are known. Before, a segment that lies
 //! far from what its sender has sent replaces that.
 //!
 //! pping may miss more than that, for instance while packets take another path. Or somebody has guessed numbers that fit, and
 //! a direction seems to have sent more than it has. Then all its segments lie outside, and where the latest of them ended is
 //! noted. Once the other end acknowledges about as much, in a segment that comes next in its own direction, the direction
-//! continues at the acknowledgement: what was noted may be forged.
+//! continues there, or at the acknowledgement if it is more than a window before: then what was noted is forged.
 
 use super::{
     hot::{DirectionState, Glance, Hot, HotDirection},
@@ -20,7 +21,7 @@ use super::{
     locked::{LockedFlow, PendingLookup},
 };
 use crate::{
-    limits::{AHEAD, AHEAD_ALONE, BEHIND_WITHOUT_WINDOW, LARGEST_WINDOW, UNDER_WAY},
+    limits::{AHEAD, AHEAD_ALONE, LARGEST_WINDOW, UNDER_WAY, UNKNOWN_WINDOW},
     parse::{Segment, Timestamps},
     rtt::{TimestampOption, TsvalState, is_newer, tcp_ts},
 };
@@ -93,8 +94,7 @@ impl Glance {
             let replaces = !is_syn_or_rst & is_contradicted & self.forward.state.has_sequence_bit() != 0;
             return if replaces { Fit::Replaces } else { Fit::Taken };
         }
-        let is_outside = Window::of_scale(self.reverse.window_scale()).excludes(own, sequence)
-            & self.forward.state.has_sequence_bit();
+        let is_outside = Window::of_scale(self.reverse.window_scale()).excludes(own, sequence);
         let acknowledges_outside = self.acknowledges_outside(acknowledgement);
         if is_checked & (is_outside | acknowledges_outside) == 0 {
             return Fit::Taken;
@@ -113,8 +113,7 @@ impl Glance {
     /// directions were missed. To guess it takes some 32,000 segments.
     #[inline(always)]
     fn comes_next(&self, sequence: u32) -> bool {
-        let is_far = Window::SMALLEST.excludes(self.forward.sequence_end, sequence);
-        is_far & self.forward.state.has_sequence_bit() == 0
+        Window::SMALLEST.excludes(self.forward.sequence_end, sequence) == 0
     }
 
     /// Whether a segment that fits confirms what the other end sent outside of the window. `outside_end` returns
@@ -124,39 +123,29 @@ impl Glance {
         let is_ack = u32::from(segment.flags.0) >> 4;
         let is_confirmed = u32::from(self.forward.state.is_confirmed());
         let is_newer = u32::from(is_newer(segment.acknowledgement, self.reverse_end));
-        let is_elsewhere =
-            is_newer & self.reverse.has_sequence_bit() | self.acknowledges_outside(segment.acknowledgement);
+        let is_elsewhere = is_newer | self.acknowledges_outside(segment.acknowledgement);
         is_elsewhere & is_ack & is_confirmed != 0 && confirms(outside_end(), segment.acknowledgement)
     }
 
     /// Returns 1 if an acknowledgement lies outside of the window of what the other end has sent, else 0.
     #[inline(always)]
     fn acknowledges_outside(&self, acknowledgement: u32) -> u32 {
-        let window = Window::of_scale(self.forward.state.window_scale());
-        window.excludes(self.reverse_end, acknowledgement) & self.reverse.has_sequence_bit()
+        Window::of_scale(self.forward.state.window_scale()).excludes(self.reverse_end, acknowledgement)
     }
 
     /// Whether a segment certainly fits, and says nothing of the connection that is not known. Nearly all do: their numbers are
     /// what was expected, or behind.
     #[inline(always)]
     pub fn is_expected(&self, segment: &Segment) -> bool {
-        let (forward, reverse) = (self.forward.state, self.reverse);
-        let is_far = |highest: u32, number: u32, bits: u32, is_known: u32| {
-            (highest.wrapping_sub(number) >> bits) * is_known
-        };
-        let is_far_behind =
-            |bits: u32| is_far(self.forward.sequence_end, segment.sequence, bits, forward.has_sequence_bit());
-        if !segment.flags.ack() {
-            return false;
+        let behind = self.forward.sequence_end.wrapping_sub(segment.sequence);
+        let acknowledged_behind = self.reverse_end.wrapping_sub(segment.acknowledgement);
+        if !self.forward.state.is_confirmed() {
+            let is_alone = self.reverse.is_seen() | self.reverse.has_sequence_bit() == 0;
+            return is_alone && segment.flags.ack() && behind < Window::SMALLEST.behind;
         }
-        if !forward.is_confirmed() {
-            let is_alone = reverse.is_seen() | reverse.has_sequence_bit() == 0;
-            return is_alone && is_far_behind(u16::BITS) == 0;
-        }
-        let (acknowledgement, bits_behind) = (segment.acknowledgement, bits(forward.window_scale()));
-        is_far(self.reverse_end, acknowledgement, bits_behind, reverse.has_sequence_bit())
-            | is_far_behind(bits(reverse.window_scale()))
-            == 0
+        let is_outside = behind >> bits(self.reverse.window_scale())
+            | acknowledged_behind >> bits(self.forward.state.window_scale());
+        segment.flags.ack() && is_outside == 0
     }
 }
 
@@ -165,7 +154,7 @@ impl Glance {
 #[inline(always)]
 fn bits(scale: u32) -> u32 {
     /// Of a window that is not known.
-    const UNKNOWN: u32 = BEHIND_WITHOUT_WINDOW.trailing_zeros();
+    const UNKNOWN: u32 = UNKNOWN_WINDOW.trailing_zeros();
     // 1 if it is not known. A number, as above.
     let is_unknown = scale.wrapping_sub(1) >> 31;
     u16::BITS - 1 + scale + is_unknown * (UNKNOWN + 1 - u16::BITS)
@@ -213,7 +202,11 @@ pub(super) fn confirm(hot: &mut Hot, from: Endpoint, segment: &Segment, outside_
         return;
     }
     hot.contended = 1;
-    hot.direction_mut(from.other()).sequence_end = segment.acknowledgement;
+    // As much may be under way. What is further ahead was forged.
+    let window = Window::of_scale(hot.state(from).window_scale()).behind;
+    let is_under_way = outside_end.wrapping_sub(segment.acknowledgement) <= window;
+    let other = hot.direction_mut(from.other());
+    other.sequence_end = if is_under_way { outside_end } else { segment.acknowledgement };
 }
 
 /// Whether an acknowledgement is about as far as the latest segment outside.

@@ -5,7 +5,7 @@ use super::{
     end::{consumes, is_about, is_newer},
 };
 use crate::{
-    limits::{AHEAD, AHEAD_ALONE, BEHIND_WITHOUT_WINDOW, LARGEST_WINDOW, SAME_SYN, TSVAL_SLACK, UNDER_WAY},
+    limits::{AHEAD, AHEAD_ALONE, LARGEST_WINDOW, SAME_SYN, TSVAL_SLACK, UNDER_WAY, UNKNOWN_WINDOW},
     parse::{Segment, Timestamps},
 };
 
@@ -35,8 +35,7 @@ impl Model {
             return true;
         }
         let window = |receiver: &End| {
-            let largest =
-                receiver.window_shift.map_or(i64::from(BEHIND_WITHOUT_WINDOW), |shift| 0x1_0000 << shift);
+            let largest = receiver.window_shift.map_or(i64::from(UNKNOWN_WINDOW), |shift| 0x1_0000 << shift);
             (largest.min(AHEAD.into()), largest)
         };
         let is_near = |(ahead, behind): (i64, i64), highest: u32, number: u32| {
@@ -49,7 +48,7 @@ impl Model {
         let (number, other_window) = (segment.acknowledgement, window(own));
         let Some(highest) = other.highest else { return true };
         let comes_next =
-            own.highest.is_none_or(|highest| is_near((0x1_0000, 0x1_0000), highest, segment.sequence));
+            own.highest.is_some_and(|highest| is_near((0x1_0000, 0x1_0000), highest, segment.sequence));
         let is_confirmed = other
             .outside
             .is_some_and(|end| is_near((i64::from(AHEAD_ALONE), i64::from(LARGEST_WINDOW)), end, number));
@@ -57,7 +56,9 @@ impl Model {
         let is_taken = fits || is_confirmed && comes_next;
         if is_taken && is_confirmed && (!fits || is_newer(number, highest)) {
             self.miss();
-            self.ends[1 - from].highest = Some(number);
+            let is_under_way = |end: &u32| i64::from(end.wrapping_sub(number)) <= other_window.1;
+            let end = &mut self.ends[1 - from];
+            end.highest = end.outside.filter(is_under_way).or(Some(number));
         }
         is_taken
     }

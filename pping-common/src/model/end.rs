@@ -47,7 +47,11 @@ impl End {
 
     /// Notes the end of a segment, and returns how it moved the highest sequence number.
     pub(super) fn reach(&mut self, segment: &Segment, is_repeated_syn: bool) -> Reach {
-        if !consumes(segment) || segment.flags.rst() {
+        if segment.flags.rst() {
+            return Reach::Nothing;
+        }
+        if !consumes(segment) {
+            self.highest.get_or_insert(segment.sequence);
             return Reach::Nothing;
         }
         if is_repeated_syn {

@@ -47,9 +47,9 @@ W1. A segment with neither SYN nor RST is refused if the other endpoint has sent
     A refused segment advances the clock, but nothing else: it does not count for rules 24 and 25, either.
 W2. The end of the latest segment that W1 refused is remembered for each direction, unless it is 0. An ACK number confirms that
     end if it is at most 2^24 ahead of it, and at most 2^30 behind. A segment whose ACK number does is taken if its own number is
-    at most 65,536 from its sender's highest end, if that is known. If a segment that is taken has such an ACK number, and it is
+    at most 65,536 from its sender's highest end. If a segment that is taken has such an ACK number, and it is
     newer than the other's highest end or outside of the other's window, packets were missed, with all that rule 25 says of it,
-    and the ACK number is the other's highest end.
+    and the other's highest end is the remembered one, or the ACK number, if that is more than the window before it.
 
 With or without timestamps
 T1. The kind of a flow is unknown at first, and again when a SYN begins a new connection. Each segment without RST may
@@ -204,7 +204,7 @@ class Direction:
 
     def comes_next(self, segment):
         """Whether a segment may confirm what the other end sent: rule W2."""
-        return self.ends.highest is None or is_inside(NEXT, self.ends.highest, segment.sequence)
+        return self.ends.highest is not None and is_inside(NEXT, self.ends.highest, segment.sequence)
 
     def end_handshake(self):
         """Ends a leg (H3), and forgets a refused SYN (8b)."""
@@ -369,7 +369,9 @@ class Connection(Flow):
         is_elsewhere = is_newer(number, highest) or not is_inside(other.window(own), highest, number)
         if is_elsewhere and other.is_confirmed(number):
             self.miss()
-            other.ends.highest = number
+            _, window = other.window(own)
+            is_under_way = (other.outside_end - number) % 2**32 <= window
+            other.ends.highest = other.outside_end if is_under_way else number
 
     def is_over_with(self, packet, methods):
         """Whether a packet begins a new connection: rules 8 and 8a."""

@@ -1,9 +1,9 @@
 """tcp-seq
 
 All comparisons are modulo 2^32. No segment with RST counts.
-S1. A segment that consumes sequence space (payload, SYN or FIN) has an end: the number after its last one. The first
-    such segment sets the highest end of a direction, and so does one with SYN that has another end, unless its sender has
-    sent a SYN with its number before (rule 8a). Otherwise a newer end moves the highest end. It is tracked even if the flow
+S1. A segment that consumes sequence space (payload, SYN or FIN) has an end: the number after its last one. The end of another
+    is its number. The first segment of a direction sets its highest end, and so does one with SYN that has another end, unless its sender has
+    sent a SYN with its number before (rule 8a). Otherwise a newer end of a segment that consumes moves it. It is tracked even if the flow
     is not measured.
 S2. A segment that begins before the highest end so far, or sets it again, removes all pending recordings of its own
     direction: an ACK does not say which of two equal segments it is for, and earlier ones may be acknowledged late.
@@ -51,7 +51,11 @@ class Ends:
 
     def is_new(self, segment, direction):
         """Whether a segment's end may be recorded. Removes the recordings that it repeats."""
-        if not segment.consumed() or direction.is_copy(segment):
+        if direction.is_copy(segment):
+            return False
+        if not segment.consumed():
+            if self.highest is None:
+                self.highest = segment.sequence
             return False
         end, highest = segment.end(), self.highest
         if direction.is_repeated(segment):

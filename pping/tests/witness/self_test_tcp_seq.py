@@ -49,7 +49,7 @@ def check_recording():
     check("FIN consumes sequence space", [BEGIN, a(1, 100, 0, FIN | ACK), b(21, 101)], sample(101, 20))
     check("a pure ACK does not", [BEGIN, a(1, 105, 0), b(21, 105)])
     check("nor does it move the highest end", [BEGIN, a(1, 200, 0), a(2, 100), b(21, 110)], sample(110, 19))
-    check("the first pure ACK does not set it", [a(0, 100, 0), a(1, 100), b(21, 110)])
+    check("the first pure ACK sets it", [a(0, 100, 0), a(1, 100), b(21, 110)], sample(110, 20))
     check("a hole moves it", [BEGIN, a(1, 150), b(21, 160)], sample(160, 20))
     check("RST moves it not", [BEGIN, a(1, 100, 10, RST), a(2, 100), b(22, 110)], sample(110, 20))
     check(

@@ -2,7 +2,7 @@
 
 use pping_common::{
     flow::Endpoint,
-    limits::{AHEAD, BEHIND_WITHOUT_WINDOW, RST_WITHIN},
+    limits::{AHEAD, RST_WITHIN, UNKNOWN_WINDOW},
     parse::{Segment, TcpFlags, Timestamps, Transport},
 };
 
@@ -105,7 +105,7 @@ impl Connection {
     /// Whether a number of what `sender` sends is in the largest window that the other end can offer.
     fn is_in_window(&self, sender: Endpoint, number: u32) -> bool {
         let (own, receiver) = (self.ends[sender as usize], self.ends[sender.other() as usize]);
-        let window = if receiver.scale == 0 { BEHIND_WITHOUT_WINDOW } else { 1 << (15 + receiver.scale) };
+        let window = if receiver.scale == 0 { UNKNOWN_WINDOW } else { 1 << (15 + receiver.scale) };
         is_within(own.next, number, AHEAD.min(window) + MISSED, window + MISSED)
     }
 }

@@ -5,7 +5,7 @@ use std::{vec, vec::Vec};
 use super::forged::{BOTH, Connection, by_data, has_changes, rtts, stamped};
 use crate::{
     flow::Endpoint,
-    limits::{AHEAD, BEHIND_WITHOUT_WINDOW},
+    limits::{AHEAD, UNKNOWN_WINDOW},
     method::{Method, Methods},
     parse::{Timestamps, Transport},
     testing::{ACK, Conversation, FIN, MS, PSH, RST, Random, SYN, bare, snapshot},
@@ -13,8 +13,8 @@ use crate::{
 
 /// Window scales of the low and of the high end, and how far the low end's numbers may be ahead and behind.
 const WINDOWS: [([u8; 2], u32, u32); 5] = [
-    ([0, 0], AHEAD, BEHIND_WITHOUT_WINDOW),
-    ([8, 0], AHEAD, BEHIND_WITHOUT_WINDOW),
+    ([0, 0], AHEAD, UNKNOWN_WINDOW),
+    ([8, 0], AHEAD, UNKNOWN_WINDOW),
     ([0, 8], AHEAD, 1 << 23),
     ([1, 1], 1 << 16, 1 << 16),
     ([3, 8], AHEAD, 1 << 23),
@@ -235,7 +235,8 @@ fn a_direction_continues_where_the_other_end_confirms_it() {
 #[test]
 fn guesses_that_fit_silence_no_direction() {
     for (has_timestamps, scales) in BOTH.into_iter().flat_map(|has| [1, 5, 8, 11].map(|scale| (has, scale))) {
-        let (ahead, window) = (AHEAD.min(1 << (15 + scales)), 1 << (15 + scales));
+        let window = 1 << (15 + scales);
+        let ahead = AHEAD.min(window);
         let mut connection = Connection::with_scales(has_timestamps, [scales; 2]);
         let mut highest = connection.next;
         while highest - connection.next <= window {
@@ -280,6 +281,41 @@ fn a_hundred_thousand_guesses_silence_no_connection() {
         connection.next += AHEAD;
         let outcomes = [0; 3].map(|_| connection.exchange());
         assert_eq!(rtts(&outcomes[2]), [(by_data(has_timestamps), 20)], "{scale}");
+    }
+}
+
+/// Bulk data with much under way, of which packets are missed at once: the direction continues where it is, and not where it was
+/// acknowledged.
+#[test]
+fn bulk_data_is_measured_again_a_round_trip_after_a_gap() {
+    const SEGMENT: u32 = 10_000;
+    for (has_timestamps, scale) in BOTH.into_iter().flat_map(|has| [0, 8, 11].map(|scale| (has, scale))) {
+        let mut connection = Connection::with_scales(has_timestamps, [scale; 2]);
+        let begin = connection.next;
+        let mut measured = Vec::new();
+        // A segment a millisecond, 300 under way, and 100 that are missed.
+        for number in 0..2_000_u32 {
+            let ms = 1_000 + u64::from(number);
+            let stamped = |tsval: u32, tsecr: u32, mut transport: Transport| {
+                transport.segment.has_timestamps = has_timestamps;
+                transport.segment.timestamps = Timestamps { tsval, tsecr };
+                transport
+            };
+            let tick = 7_000 + ms as u32;
+            if !(600..700).contains(&number) {
+                let data = bare(ACK | PSH, begin + number * SEGMENT, SEGMENT, 9_001);
+                connection.talk.low(ms, stamped(tick, tick - 7_000, data));
+            }
+            if let Some(acknowledged) = number.checked_sub(300) {
+                let ack = bare(ACK, 9_001, 0, begin + (acknowledged + 1) * SEGMENT);
+                let outcome = connection.talk.high(ms, stamped(tick - 6_500, tick - 300, ack));
+                measured.extend(rtts(&[outcome]).into_iter().map(|(_, rtt)| (number, rtt)));
+            }
+        }
+        assert!(measured.iter().all(|&(_, rtt)| rtt == 300), "{scale}: {measured:?}");
+        // The first ACK of what came after the gap is the 1,000th. What comes then is acknowledged 300 later. Eight can wait.
+        let again = measured.iter().filter(|(number, _)| *number >= 1_305).count();
+        assert!(again >= 16, "{scale}, {has_timestamps}: {again}");
     }
 }
 
