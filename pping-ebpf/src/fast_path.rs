@@ -131,17 +131,17 @@ fn count_family<A: Flows>(
     let candidates = Candidates::of(&key, config::table_keys(), buckets);
     let sweep = interface.at(field!(Interface, sweep)).read();
     let Some(flow) = table::lookup_and_touch(&key, &candidates, sweep) else { return Handled::No };
-    let glance = flow.glance(from);
+    let snapshot = flow.snapshot(from);
     // The slow path asks whether the numbers fit: here, that would take a third of the time.
-    if !glance.is_expected(&transport.segment) {
+    if !snapshot.is_expected(&transport.segment) {
         return Handled::No;
     }
     let Some(counters) = maps::counters(interface_id) else { return Handled::Done };
     count::packet(counters, program, direction, Protocol::Tcp, packet.frame_len(), frame.traffic_class);
     let has_two_arms = interface.at(field!(Interface, has_two_arms)).read();
-    let progress = track::count(flow, &glance, from, direction, &frame, counters, has_two_arms, true);
-    track::count_unusable(&glance, from, transport, progress, counters);
-    let effect = track::effect(flow, &glance, from, transport, progress, true);
+    let progress = track::count(flow, &snapshot, from, direction, &frame, counters, has_two_arms, true);
+    track::count_unusable(&snapshot, from, transport, progress, counters);
+    let effect = track::effect(flow, &snapshot, from, transport, progress, true);
     if let Some(reason) = progress.untracked()
         && effect == Effect::Nothing
     {
@@ -149,7 +149,7 @@ fn count_family<A: Flows>(
         return Handled::Done;
     }
     if effect == Effect::Nothing
-        || track::is_rate_limited(flow, &glance, from, effect, transport, || flow.has_key(&key))
+        || track::is_rate_limited(flow, &snapshot, from, effect, transport, || flow.has_key(&key))
     {
         return Handled::Done;
     }

@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 use pping_common::{
     abi::{Counters, FlowState},
     flow::{
-        self, Behind, Cold, DirectionCounts, Endpoint, Events, FlowKey, Glance, Hot, HotDirection, HotEntry,
-        Latest, LockedFlow, PendingLookup, PendingNumber, Sent, Totals, is_expired,
+        self, Behind, Cold, DirectionCounts, Endpoint, Events, FlowKey, FlowSnapshot, Hot, HotDirection,
+        HotEntry, Latest, LockedFlow, PendingLookup, PendingNumber, Sent, Totals, is_expired,
     },
     parse::{Direction, Kind, Transport},
     rtt::{self, Pending, PendingEntry, PendingIdentifiers, PendingRange},
@@ -64,12 +64,12 @@ impl<A: Flows> FlowRef<A> {
 
     /// Reads what a packet of `from` looks at.
     #[inline(always)]
-    pub(crate) fn glance(self, from: Endpoint) -> Glance {
+    pub(crate) fn snapshot(self, from: Endpoint) -> FlowSnapshot {
         let hot = self.hot();
         let directions = hot.at(field!(Hot, directions));
         let forward = directions.of(from);
         let reverse = directions.of(from.other());
-        Glance {
+        FlowSnapshot {
             forward: HotDirection {
                 newest_tsval: forward.at(field!(HotDirection, newest_tsval)).read(),
                 sequence_end: forward.at(field!(HotDirection, sequence_end)).read(),

@@ -3,7 +3,7 @@
 use aya_ebpf::helpers::{bpf_ktime_get_ns, generated::bpf_ktime_get_coarse_ns};
 use pping_common::{
     abi::{Counters, SeriesSelector},
-    flow::{self as flows, Cold, Endpoint, Facts, FlowKey, Glance},
+    flow::{self as flows, Cold, Endpoint, Facts, FlowKey, FlowSnapshot},
     parse::{Datagram, Direction, Family, Frame, Kind, Transport, Untracked},
     rtt::{Effect, Pass, Progress, is_newer},
     table::Candidates,
@@ -45,13 +45,13 @@ pub(crate) fn track<A: Flows>(
     };
     barrier_var(scratch);
     table::touch::<A>(scratch.slot, scratch.sweep);
-    scratch.glance = flow.glance(from);
-    let (glance, frame) = (&scratch.glance, &scratch.frame);
-    scratch.progress = count(flow, glance, from, direction, frame, counters, scratch.has_two_arms, false);
+    scratch.snapshot = flow.snapshot(from);
+    let (snapshot, frame) = (&scratch.snapshot, &scratch.frame);
+    scratch.progress = count(flow, snapshot, from, direction, frame, counters, scratch.has_two_arms, false);
     barrier_var(scratch);
-    count_unusable(&scratch.glance, from, &scratch.frame.transport, scratch.progress, counters);
+    count_unusable(&scratch.snapshot, from, &scratch.frame.transport, scratch.progress, counters);
     barrier_var(scratch);
-    scratch.effect = effect(flow, &scratch.glance, from, &scratch.frame.transport, scratch.progress, false);
+    scratch.effect = effect(flow, &scratch.snapshot, from, &scratch.frame.transport, scratch.progress, false);
     barrier_var(scratch);
     // What changes nothing has no effect, except that a first copy is noted.
     if let Some(reason) = scratch.progress.untracked()
@@ -61,7 +61,14 @@ pub(crate) fn track<A: Flows>(
     }
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
     let is_done = scratch.effect == Effect::Nothing
-        || is_rate_limited(flow, &scratch.glance, from, scratch.effect, &scratch.frame.transport, is_present);
+        || is_rate_limited(
+            flow,
+            &scratch.snapshot,
+            from,
+            scratch.effect,
+            &scratch.frame.transport,
+            is_present,
+        );
     // Segments without timestamps are counted as such, but a RST or FIN among them still closes its flow.
     if scratch.progress != Progress::Elsewhere
         && scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp)
@@ -168,12 +175,12 @@ fn occupant<A: Flows>(recent: RecentFlow) -> Option<(Occupant, FlowRef<A>)> {
     Some((occupant, FlowRef::new(occupant.entry)?))
 }
 
-/// Counts a packet for its flow, and returns how it advanced its direction. `glance` is what the packet found there.
+/// Counts a packet for its flow, and returns how it advanced its direction. `snapshot` is what the packet found there.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are what a packet is counted by")]
 pub(crate) fn count<A: Flows>(
     flow: FlowRef<A>,
-    glance: &Glance,
+    snapshot: &FlowSnapshot,
     from: Endpoint,
     direction: Direction,
     frame: &Frame,
@@ -183,19 +190,19 @@ pub(crate) fn count<A: Flows>(
 ) -> Progress {
     let mut counter = DirectionCounter { flow, from, direction, counters, has_two_arms };
     let traffic_class = frame.traffic_class;
-    flows::count(&mut counter, glance, &frame.transport, traffic_class, direction as u8, is_expected)
+    flows::count(&mut counter, snapshot, &frame.transport, traffic_class, direction as u8, is_expected)
 }
 
 /// Counts a segment that no method measures, because its sender's timestamps cannot be used.
 #[inline(always)]
 pub(crate) fn count_unusable(
-    glance: &Glance,
+    snapshot: &FlowSnapshot,
     from: Endpoint,
     transport: &Transport,
     progress: Progress,
     counters: Shared<Counters>,
 ) {
-    if progress.untracked().is_none() && glance.is_without_method(from, transport, config::rules()) {
+    if progress.untracked().is_none() && snapshot.is_without_method(from, transport, config::rules()) {
         count::untracked(counters, Untracked::UnusableTimestamp);
     }
 }
@@ -204,13 +211,13 @@ pub(crate) fn count_unusable(
 #[inline(always)]
 pub(crate) fn effect<A: Flows>(
     flow: FlowRef<A>,
-    glance: &Glance,
+    snapshot: &FlowSnapshot,
     from: Endpoint,
     transport: &Transport,
     progress: Progress,
     is_expected: bool,
 ) -> Effect {
-    glance.effect(
+    snapshot.effect(
         from,
         transport,
         progress,
@@ -227,7 +234,7 @@ pub(crate) fn effect<A: Flows>(
 #[inline(always)]
 pub(crate) fn is_rate_limited<A: Flows>(
     flow: FlowRef<A>,
-    glance: &Glance,
+    snapshot: &FlowSnapshot,
     from: Endpoint,
     effect: Effect,
     transport: &Transport,
@@ -243,7 +250,7 @@ pub(crate) fn is_rate_limited<A: Flows>(
     }
     // SAFETY: this helper only reads a clock (Linux 5.11).
     let end = (rules.rate_limit > LATE).then(|| unsafe { bpf_ktime_get_coarse_ns() } + LATE);
-    if !glance.is_rate_limited(transport, end, rules) {
+    if !snapshot.is_rate_limited(transport, end, rules) {
         return false;
     }
     effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_present)

@@ -1,6 +1,6 @@
 //! Counting packets for their flow.
 
-use super::{hot::Glance, latest::Latest, traffic::Sent, window::Fit};
+use super::{hot::FlowSnapshot, latest::Latest, traffic::Sent, window::Fit};
 use crate::{
     parse::{Kind, Transport},
     rtt::Progress,
@@ -50,32 +50,32 @@ pub trait DirectionCounts {
     fn other_outside_end(&self) -> u32;
 }
 
-/// Counts a packet that passed in `direction` (as a number), and returns how it advances its flow direction. `glance` is
-/// the flow's state before the packet, and `is_expected` what [`Glance::is_expected`] says of a segment, or false.
+/// Counts a packet that passed in `direction` (as a number), and returns how it advances its flow direction. `snapshot` is
+/// the flow's state before the packet, and `is_expected` what [`FlowSnapshot::is_expected`] says of a segment, or false.
 // Each rare case is handled within one branch: the verifier would follow the code between two branches for each outcome
 // of the first.
 #[inline(always)]
 pub fn count(
     counts: &mut impl DirectionCounts,
-    glance: &Glance,
+    snapshot: &FlowSnapshot,
     transport: &Transport,
     traffic_class: u8,
     direction: u8,
     is_expected: bool,
 ) -> Progress {
     let packet = Latest::new(direction, traffic_class);
-    let latest = glance.latest.followed_by(packet);
+    let latest = snapshot.latest.followed_by(packet);
     // The first packet binds the endpoint to its hook.
-    if glance.latest.is_elsewhere(packet) && counts.has_counted() {
-        let passed = glance.latest.passed_elsewhere();
-        if glance.latest != passed {
+    if snapshot.latest.is_elsewhere(packet) && counts.has_counted() {
+        let passed = snapshot.latest.passed_elsewhere();
+        if snapshot.latest != passed {
             counts.set_latest(passed);
         }
         return Progress::Elsewhere;
     }
     let segment = &transport.segment;
     let fit = match transport.kind {
-        Kind::Tcp if !is_expected => glance.fit(segment, || counts.other_outside_end()),
+        Kind::Tcp if !is_expected => snapshot.fit(segment, || counts.other_outside_end()),
         Kind::Tcp | Kind::Echo | Kind::Dns | Kind::Quic => Fit::Taken,
     };
     if fit == Fit::Refused {
@@ -83,13 +83,13 @@ pub fn count(
         return Progress::Refused;
     }
     // Written only if it changes: most packets repeat it.
-    if glance.latest != latest {
+    if snapshot.latest != latest {
         counts.set_latest(latest);
     }
-    if !glance.reverse_latest.is_elsewhere(packet)
+    if !snapshot.reverse_latest.is_elsewhere(packet)
         && counts.has_two_arms()
         && counts.has_other_counted()
-        && !(glance.forward.state.is_forwarded() && glance.reverse.is_forwarded())
+        && !(snapshot.forward.state.is_forwarded() && snapshot.reverse.is_forwarded())
     {
         // The packet counts, so that the endpoint stays bound to this hook although copies pass the other one.
         counts.add_traffic(Sent::one(0));
@@ -106,14 +106,14 @@ pub fn count(
         counts.set_sequence_end(segment.sequence_end());
         return Progress::Replaces;
     }
-    let progress = glance.forward.progress(segment);
+    let progress = snapshot.forward.progress(segment);
     match progress {
         // A SYN may be a copy of an earlier one: the step decides.
-        Progress::First if glance.forward.state.has_sequence() => {}
+        Progress::First if snapshot.forward.state.has_sequence() => {}
         Progress::First | Progress::Advance | Progress::Overlap => {
             counts.set_sequence_end(segment.sequence_end());
         }
-        Progress::Behind => counts.add_behind(glance.forward.behind(segment)),
+        Progress::Behind => counts.add_behind(snapshot.forward.behind(segment)),
         Progress::None
         | Progress::Replaces
         | Progress::Elsewhere

@@ -333,7 +333,7 @@ impl ProtocolState {
 
 /// What a packet reads without the lock. Each field was current at some time since the packet came.
 #[derive(Clone, Copy, Debug)]
-pub struct Glance {
+pub struct FlowSnapshot {
     /// The flow direction of the packet.
     pub forward: HotDirection,
     /// The state of the other direction.
@@ -431,8 +431,8 @@ impl Hot {
 
     /// Returns what a packet of `from` reads.
     #[inline(always)]
-    pub fn glance(&self, from: Endpoint) -> Glance {
-        Glance {
+    pub fn snapshot(&self, from: Endpoint) -> FlowSnapshot {
+        FlowSnapshot {
             forward: *self.direction(from),
             reverse: self.state(from.other()),
             reverse_end: self.direction(from.other()).sequence_end,

@@ -20,7 +20,7 @@ mod window;
 
 pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, fold};
 pub use count::{Behind, DirectionCounts, count};
-pub use hot::{DirectionState, Glance, Hot, HotDirection, HotEntry, ProtocolState, is_proved};
+pub use hot::{DirectionState, FlowSnapshot, Hot, HotDirection, HotEntry, ProtocolState, is_proved};
 pub use key::{Endpoint, FlowKey};
 pub use latest::Latest;
 pub use lifecycle::{Changes, Lifecycle, Reason};

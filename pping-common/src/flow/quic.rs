@@ -1,7 +1,7 @@
 //! Applies QUIC packets to their flow, by the rules of [`rtt::quic`](crate::rtt).
 
 use super::{
-    hot::Glance,
+    hot::FlowSnapshot,
     key::Endpoint,
     locked::{LockedFlow, PendingLookup},
 };
@@ -13,12 +13,12 @@ use crate::{
 
 /// Whether a packet could change anything. Long headers are few and most of them do, so all of them count.
 #[inline(always)]
-pub(super) fn has_effect(glance: &Glance, quic: &Quic, rules: &Rules) -> bool {
+pub(super) fn has_effect(snapshot: &FlowSnapshot, quic: &Quic, rules: &Rules) -> bool {
     if quic.form != QuicForm::Short {
         return true;
     }
-    Spin::would_change(glance.forward.state.spin(), u8::from(quic.spin))
-        && glance.protocol_state.spin_trust().is_recognised()
+    Spin::would_change(snapshot.forward.state.spin(), u8::from(quic.spin))
+        && snapshot.protocol_state.spin_trust().is_recognised()
         && rules.methods.has(Method::QuicSpin)
 }
 

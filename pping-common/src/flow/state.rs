@@ -85,10 +85,11 @@ impl Flow {
         if is_known && !was_known {
             *from.of_mut(&mut self.hot.latest) = Latest::new(direction, traffic_class);
         }
-        let glance = self.hot.glance(from);
+        let snapshot = self.hot.snapshot(from);
         let mut counted = Counted { flow: self, from, behind: None };
-        let is_expected = transport.kind == Kind::Tcp && glance.is_expected(&transport.segment);
-        let progress = count::count(&mut counted, &glance, transport, traffic_class, direction, is_expected);
+        let is_expected = transport.kind == Kind::Tcp && snapshot.is_expected(&transport.segment);
+        let progress =
+            count::count(&mut counted, &snapshot, transport, traffic_class, direction, is_expected);
         Noted { progress, behind: counted.behind, is_expected }
     }
 
@@ -134,7 +135,7 @@ pub struct Noted {
     pub progress: Progress,
     /// What the packet is if it did not advance it.
     pub behind: Option<Behind>,
-    /// What [`super::Glance::is_expected`] says of a segment.
+    /// What [`super::FlowSnapshot::is_expected`] says of a segment.
     pub is_expected: bool,
 }
 

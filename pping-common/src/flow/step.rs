@@ -1,7 +1,7 @@
 //! The steps of a packet in its flow: effect, lifecycle, plan, find, record.
 
 use super::{
-    hot::{Glance, ProtocolState},
+    hot::{FlowSnapshot, ProtocolState},
     key::Endpoint,
     lifecycle::Changes,
     locked::{LockedFlow, PendingLookup},
@@ -40,7 +40,7 @@ impl Outcome {
     };
 }
 
-impl Glance {
+impl FlowSnapshot {
     /// Returns what [`LockedFlow::step`] could change for a packet that `from` sent. Most packets have no effect and end
     /// here, before a lock is taken or a clock is read. `pending` returns the pending timestamps of a direction. It is
     /// called only if the direction's state says that it has some. `outside_end` returns [`super::Events::outside_end`] of the other
@@ -109,7 +109,7 @@ impl Flow {
     #[inline]
     pub fn effect(&self, from: Endpoint, transport: &Transport, noted: Noted, rules: &Rules) -> Effect {
         let outside_end = from.other().of(&self.events).outside_end;
-        self.hot.glance(from).effect(
+        self.hot.snapshot(from).effect(
             from,
             transport,
             noted.progress,

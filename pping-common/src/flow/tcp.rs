@@ -2,7 +2,7 @@
 
 use super::{
     cold::Locked,
-    hot::{Glance, Hot, HotDirection},
+    hot::{FlowSnapshot, Hot, HotDirection},
     key::Endpoint,
     lifecycle::Lifecycle,
     locked::{LockedFlow, PendingLookup},
@@ -64,17 +64,17 @@ fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
 
 #[inline(always)]
 pub(super) fn effect<W: PendingIdentifiers>(
-    glance: &Glance,
+    snapshot: &FlowSnapshot,
     from: Endpoint,
     segment: &Segment,
     progress: Progress,
     rules: &Rules,
     pending: impl Fn(Endpoint) -> Option<W>,
 ) -> Effect {
-    let (methods, options) = (rules.methods, glance.protocol_state.timestamps());
-    let (forward, reverse) = (&glance.forward, glance.reverse);
+    let (methods, options) = (rules.methods, snapshot.protocol_state.timestamps());
+    let (forward, reverse) = (&snapshot.forward, snapshot.reverse);
     let is_settled = match (segment.has_timestamps, options) {
-        (true, TimestampOption::PRESENT) => glance.protocol_state.is_settled(from),
+        (true, TimestampOption::PRESENT) => snapshot.protocol_state.is_settled(from),
         (true, TimestampOption::UNUSABLE) | (false, TimestampOption::ABSENT | TimestampOption::UNUSABLE) => {
             true
         }

@@ -16,7 +16,7 @@
 //! continues there, or at the acknowledgement if it is more than a window before: then what was noted is forged.
 
 use super::{
-    hot::{DirectionState, Glance, Hot, HotDirection},
+    hot::{DirectionState, FlowSnapshot, Hot, HotDirection},
     key::Endpoint,
     locked::{LockedFlow, PendingLookup},
 };
@@ -74,7 +74,7 @@ pub(super) enum Fit {
 
 // Conditions are numbers, 1 or 0: with a branch for each, the verifier would follow all that comes after once for each of
 // them.
-impl Glance {
+impl FlowSnapshot {
     /// Returns how a segment fits into the connection. `outside_end` returns where the latest segment of the other direction
     /// ended that lies outside.
     #[inline(always)]
@@ -197,7 +197,7 @@ fn shows_knowledge(other: DirectionState, other_end: u32, segment: &Segment) -> 
 pub(super) fn confirm(hot: &mut Hot, from: Endpoint, segment: &Segment, outside_end: u32) {
     if segment.flags.syn()
         || segment.flags.rst()
-        || !hot.glance(from).confirms_outside(segment, || outside_end)
+        || !hot.snapshot(from).confirms_outside(segment, || outside_end)
     {
         return;
     }

@@ -201,7 +201,7 @@ impl<O: Observer> Parsed<'_, O> {
         entry.touch(key.protocol, now, second);
         let flow = &mut entry.flow;
         let rules = &self.settings.rules;
-        let is_without_method = flow.hot.glance(from).is_without_method(from, transport, rules);
+        let is_without_method = flow.hot.snapshot(from).is_without_method(from, transport, rules);
         let noted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
         if let Some(reason) = noted.progress.untracked() {
             // A first copy is noted.

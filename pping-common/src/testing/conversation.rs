@@ -143,7 +143,7 @@ impl Conversation {
         let is_left_alone = match effect {
             Effect::Nothing => self.flow.hot.contended == 0,
             Effect::Tsval | Effect::Sequence => {
-                self.flow.hot.glance(from).is_rate_limited(transport, Some(now), &self.rules)
+                self.flow.hot.snapshot(from).is_rate_limited(transport, Some(now), &self.rules)
             }
             Effect::Anything => false,
         };

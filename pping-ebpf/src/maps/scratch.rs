@@ -4,7 +4,7 @@ use aya_ebpf::{macros::map, maps::PerCpuArray};
 use pping_common::{
     abi::FlowState,
     arm::Arm,
-    flow::{Changes, Endpoint, Glance, Hot, HotDirection, SpinTimes},
+    flow::{Changes, Endpoint, FlowSnapshot, Hot, HotDirection, SpinTimes},
     parse::{Direction, Frame, Untracked},
     rtt::{Effect, MatchPlan, Measured, Progress},
     table::Slot,
@@ -43,7 +43,7 @@ pub(crate) struct Scratch {
     /// What the packet opened or closed.
     pub(crate) changes: Changes,
     /// What the packet found in its flow.
-    pub(crate) glance: Glance,
+    pub(crate) snapshot: FlowSnapshot,
     /// How the packet advanced its direction.
     pub(crate) progress: Progress,
     /// The packet's possible effect on its flow.

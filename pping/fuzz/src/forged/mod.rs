@@ -99,7 +99,7 @@ impl Watched {
             return [None; 2];
         }
         let is_skipped = matches!(effect, Effect::Tsval | Effect::Sequence)
-            && self.flow.hot.glance(*from).is_rate_limited(transport, Some(*now), &self.rules);
+            && self.flow.hot.snapshot(*from).is_rate_limited(transport, Some(*now), &self.rules);
         if is_skipped {
             if effect == Effect::Tsval {
                 self.flow.hot.direction_mut(*from).newest_tsval = transport.segment.timestamps.tsval;

@@ -115,7 +115,7 @@ impl FlowUnderTest {
     /// to them, which costs a recording and is no mistake.
     fn is_rate_limited(&self, from: Endpoint, now: u64, transport: &Transport) -> bool {
         now.saturating_sub(self.flow.rtt(from).recorded_at) < LONG_AGO
-            && self.flow.hot.glance(from).is_rate_limited(transport, Some(now), &self.rules)
+            && self.flow.hot.snapshot(from).is_rate_limited(transport, Some(now), &self.rules)
     }
 
     /// Asserts that a packet without effect changes nothing.
