@@ -10,7 +10,7 @@ use pping_common::{
     flow::FlowKey,
     method::Method,
     parse::{Decap, Direction, Family, Frame, Ipv4, Ipv6, LinkType, Protocol, Untracked},
-    rtt::Effect,
+    rtt::PossibleChange,
     table::Candidates,
 };
 
@@ -141,15 +141,15 @@ fn count_family<A: Flows>(
     let has_two_arms = interface.at(field!(Interface, has_two_arms)).read();
     let progress = track::count(flow, &snapshot, from, direction, &frame, counters, has_two_arms, true);
     track::count_unusable(&snapshot, from, transport, progress, counters);
-    let effect = track::effect(flow, &snapshot, from, transport, progress, true);
+    let possible_change = track::possible_change(flow, &snapshot, from, transport, progress, true);
     if let Some(reason) = progress.untracked()
-        && effect == Effect::Nothing
+        && possible_change == PossibleChange::Nothing
     {
         count::untracked(counters, reason);
         return Handled::Done;
     }
-    if effect == Effect::Nothing
-        || track::is_rate_limited(flow, &snapshot, from, effect, transport, || flow.has_key(&key))
+    if possible_change == PossibleChange::Nothing
+        || track::is_rate_limited(flow, &snapshot, from, possible_change, transport, || flow.has_key(&key))
     {
         return Handled::Done;
     }

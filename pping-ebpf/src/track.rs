@@ -5,7 +5,7 @@ use pping_common::{
     abi::{Counters, SeriesSelector},
     flow::{self as flows, Cold, Endpoint, Facts, FlowKey, FlowSnapshot},
     parse::{Datagram, Direction, Family, Frame, Kind, Transport, Untracked},
-    rtt::{Effect, Pass, Progress, is_newer},
+    rtt::{Pass, PossibleChange, Progress, is_newer},
     table::Candidates,
 };
 
@@ -51,21 +51,22 @@ pub(crate) fn track<A: Flows>(
     barrier_var(scratch);
     count_unusable(&scratch.snapshot, from, &scratch.frame.transport, scratch.progress, counters);
     barrier_var(scratch);
-    scratch.effect = effect(flow, &scratch.snapshot, from, &scratch.frame.transport, scratch.progress, false);
+    scratch.possible_change =
+        possible_change(flow, &scratch.snapshot, from, &scratch.frame.transport, scratch.progress, false);
     barrier_var(scratch);
     // What changes nothing has no effect, except that a first copy is noted.
     if let Some(reason) = scratch.progress.untracked()
-        && scratch.effect == Effect::Nothing
+        && scratch.possible_change == PossibleChange::Nothing
     {
         return Err(reason);
     }
     let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
-    let is_done = scratch.effect == Effect::Nothing
+    let is_done = scratch.possible_change == PossibleChange::Nothing
         || is_rate_limited(
             flow,
             &scratch.snapshot,
             from,
-            scratch.effect,
+            scratch.possible_change,
             &scratch.frame.transport,
             is_present,
         );
@@ -209,15 +210,15 @@ pub(crate) fn count_unusable(
 
 /// The possible effect of a packet on its flow.
 #[inline(always)]
-pub(crate) fn effect<A: Flows>(
+pub(crate) fn possible_change<A: Flows>(
     flow: FlowRef<A>,
     snapshot: &FlowSnapshot,
     from: Endpoint,
     transport: &Transport,
     progress: Progress,
     is_expected: bool,
-) -> Effect {
-    snapshot.effect(
+) -> PossibleChange {
+    snapshot.possible_change(
         from,
         transport,
         progress,
@@ -236,7 +237,7 @@ pub(crate) fn is_rate_limited<A: Flows>(
     flow: FlowRef<A>,
     snapshot: &FlowSnapshot,
     from: Endpoint,
-    effect: Effect,
+    possible_change: PossibleChange,
     transport: &Transport,
     is_present: impl FnOnce() -> bool,
 ) -> bool {
@@ -245,7 +246,7 @@ pub(crate) fn is_rate_limited<A: Flows>(
     let rules = config::rules();
     // If timestamps and sequence numbers are both timed, the step is never skipped. Saying so here spares the verifier
     // the paths below.
-    if !sync::HAS_REPLACE || rules.methods.has_both() || effect == Effect::Anything {
+    if !sync::HAS_REPLACE || rules.methods.has_both() || possible_change == PossibleChange::Anything {
         return false;
     }
     // SAFETY: this helper only reads a clock (Linux 5.11).
@@ -253,7 +254,8 @@ pub(crate) fn is_rate_limited<A: Flows>(
     if !snapshot.is_rate_limited(transport, end, rules) {
         return false;
     }
-    effect == Effect::Sequence || advance(flow, from, transport.segment.timestamps.tsval, is_present)
+    possible_change == PossibleChange::Sequence
+        || advance(flow, from, transport.segment.timestamps.tsval, is_present)
 }
 
 /// Replaces the newest `TSval` of a direction; `false` if another CPU changed it or the flow meanwhile.

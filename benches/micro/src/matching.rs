@@ -5,7 +5,7 @@ use std::hint::black_box;
 use pping_common::{
     flow::{Endpoint, Flow, Outcome},
     parse::{Direction, Frame, Kind, QuicForm, TcpFlags, Transport},
-    rtt::{Effect, Rules},
+    rtt::{PossibleChange, Rules},
 };
 
 use super::{
@@ -44,7 +44,7 @@ impl Conversation {
     #[inline]
     fn packet(&mut self, from: Endpoint, transport: &Transport) -> Option<Outcome> {
         let noted = self.flow.count(from, transport, 0, Direction::Ingress as u8);
-        if self.flow.effect(from, transport, noted, &self.rules) == Effect::Nothing {
+        if self.flow.possible_change(from, transport, noted, &self.rules) == PossibleChange::Nothing {
             return None;
         }
         Some(self.flow.step(from, transport, noted.progress, self.now, &self.rules))

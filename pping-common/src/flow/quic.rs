@@ -13,7 +13,7 @@ use crate::{
 
 /// Whether a packet could change anything. Long headers are few and most of them do, so all of them count.
 #[inline(always)]
-pub(super) fn has_effect(snapshot: &FlowSnapshot, quic: &Quic, rules: &Rules) -> bool {
+pub(super) fn may_change(snapshot: &FlowSnapshot, quic: &Quic, rules: &Rules) -> bool {
     if quic.form != QuicForm::Short {
         return true;
     }

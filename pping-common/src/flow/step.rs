@@ -1,4 +1,4 @@
-//! The steps of a packet in its flow: effect, lifecycle, plan, find, record.
+//! The steps of a packet in its flow: possible change, lifecycle, plan, find, record.
 
 use super::{
     hot::{FlowSnapshot, ProtocolState},
@@ -13,8 +13,8 @@ use crate::{
     method::Method,
     parse::{Datagram, Kind, Transport},
     rtt::{
-        self, Effect, MatchPlan, Measured, Pass, PendingIdentifiers, PendingRange, Progress, RttSummary,
-        Rules, TsvalState, icmp_echo,
+        self, MatchPlan, Measured, Pass, PendingIdentifiers, PendingRange, PossibleChange, Progress,
+        RttSummary, Rules, TsvalState, icmp_echo,
     },
 };
 
@@ -47,7 +47,7 @@ impl FlowSnapshot {
     /// direction. `is_expected` is as in [`super::count`].
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
-    pub fn effect<W: PendingIdentifiers>(
+    pub fn possible_change<W: PendingIdentifiers>(
         &self,
         from: Endpoint,
         transport: &Transport,
@@ -56,29 +56,31 @@ impl FlowSnapshot {
         pending: impl Fn(Endpoint) -> Option<W>,
         outside_end: impl FnOnce() -> u32,
         is_expected: bool,
-    ) -> Effect {
+    ) -> PossibleChange {
         if progress.untracked().is_some() {
             // That there are copies is noted under the lock.
             let is_first_copy = progress == Progress::Elsewhere && !self.forward.state.is_forwarded();
-            return if is_first_copy { Effect::Anything } else { Effect::Nothing };
+            return if is_first_copy { PossibleChange::Anything } else { PossibleChange::Nothing };
         }
-        if transitions::has_effect(self.forward.state, self.reverse, transport)
+        if transitions::may_change(self.forward.state, self.reverse, transport)
             || transport.kind == Kind::Tcp
                 && !is_expected
                 && (progress == Progress::Replaces
                     || self.may_confirm(&transport.segment)
                     || self.confirms_outside(&transport.segment, outside_end))
         {
-            return Effect::Anything;
+            return PossibleChange::Anything;
         }
         let is_any = match transport.kind {
-            Kind::Tcp => return tcp::effect(self, from, &transport.segment, progress, rules, pending),
+            Kind::Tcp => {
+                return tcp::possible_change(self, from, &transport.segment, progress, rules, pending);
+            }
             // Echoes are so few that a check costs more than it saves.
             Kind::Echo => true,
-            Kind::Quic => quic::has_effect(self, &transport.datagram.quic, rules),
+            Kind::Quic => quic::may_change(self, &transport.datagram.quic, rules),
             Kind::Dns => false,
         };
-        if is_any { Effect::Anything } else { Effect::Nothing }
+        if is_any { PossibleChange::Anything } else { PossibleChange::Nothing }
     }
 
     /// Whether no method measures a segment because the timestamps of its sender cannot be used. Segments without timestamps
@@ -92,7 +94,7 @@ impl FlowSnapshot {
             && transport.segment.consumes_sequence_space()
     }
 
-    /// True if a segment of [`Effect::Tsval`] or [`Effect::Sequence`] cannot be recorded: it has nothing to acknowledge,
+    /// True if a segment of [`PossibleChange::Tsval`] or [`PossibleChange::Sequence`] cannot be recorded: it has nothing to acknowledge,
     /// or the rate limit still forbids it at `end`, ns, a time not before the segment's. Then [`LockedFlow::step`] would
     /// change nothing but the newest `TSval`. False if a packet was missed, because the step has to take that into
     /// account.
@@ -107,9 +109,15 @@ impl FlowSnapshot {
 impl Flow {
     /// Returns what [`Flow::step`] could change.
     #[inline]
-    pub fn effect(&self, from: Endpoint, transport: &Transport, noted: Noted, rules: &Rules) -> Effect {
+    pub fn possible_change(
+        &self,
+        from: Endpoint,
+        transport: &Transport,
+        noted: Noted,
+        rules: &Rules,
+    ) -> PossibleChange {
         let outside_end = from.other().of(&self.events).outside_end;
-        self.hot.snapshot(from).effect(
+        self.hot.snapshot(from).possible_change(
             from,
             transport,
             noted.progress,

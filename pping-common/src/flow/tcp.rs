@@ -12,7 +12,7 @@ use crate::{
     method::Method,
     parse::{Segment, Timestamps},
     rtt::{
-        Effect, MatchPlan, Pass, PendingIdentifiers, PendingRange, Progress, Rules, TimestampOption,
+        MatchPlan, Pass, PendingIdentifiers, PendingRange, PossibleChange, Progress, Rules, TimestampOption,
         TsvalState, is_newer, tcp_handshake, tcp_seq, tcp_ts,
     },
 };
@@ -63,14 +63,14 @@ fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn effect<W: PendingIdentifiers>(
+pub(super) fn possible_change<W: PendingIdentifiers>(
     snapshot: &FlowSnapshot,
     from: Endpoint,
     segment: &Segment,
     progress: Progress,
     rules: &Rules,
     pending: impl Fn(Endpoint) -> Option<W>,
-) -> Effect {
+) -> PossibleChange {
     let (methods, options) = (rules.methods, snapshot.protocol_state.timestamps());
     let (forward, reverse) = (&snapshot.forward, snapshot.reverse);
     let is_settled = match (segment.has_timestamps, options) {
@@ -83,33 +83,33 @@ pub(super) fn effect<W: PendingIdentifiers>(
         {
             true
         }
-        _ => return Effect::Anything,
+        _ => return PossibleChange::Anything,
     };
     // The first segment of a direction is noted under the lock.
     if segment.flags.rst() || progress == Progress::First {
-        return Effect::Anything;
+        return PossibleChange::Anything;
     }
-    if methods.has(Method::TcpHandshake) && tcp_handshake::has_effect(reverse.is_leg_pending(), segment) {
-        return Effect::Anything;
+    if methods.has(Method::TcpHandshake) && tcp_handshake::may_change(reverse.is_leg_pending(), segment) {
+        return PossibleChange::Anything;
     }
     // What is sent again may make anything pending ambiguous.
     if forward.state.has_pending() && forward.repeats(segment, progress) {
-        return Effect::Anything;
+        return PossibleChange::Anything;
     }
     let reverse_pending = PendingView(if reverse.has_pending() { pending(from.other()) } else { None });
     let pass = if methods.has_both() { Pass::Second } else { Pass::First };
     let is_by_seq = is_by_seq(options, rules, pass);
-    let mut effect = Effect::Nothing;
+    let mut possible_change = PossibleChange::Nothing;
     if methods.has(Method::TcpTs) && (methods.has_both() || !is_by_seq) {
-        effect = tcp_ts::effect(
+        possible_change = tcp_ts::possible_change(
             forward.newest_tsval,
             forward.state.tsval_state(),
             &reverse_pending,
             PendingRange::of(methods, Pass::First),
             segment,
         );
-        let is_doubtful = match effect {
-            Effect::Nothing => {
+        let is_doubtful = match possible_change {
+            PossibleChange::Nothing => {
                 progress == Progress::Advance
                     && segment.has_timestamps
                     && (!is_settled || segment.timestamps.tsval != forward.newest_tsval)
@@ -117,15 +117,19 @@ pub(super) fn effect<W: PendingIdentifiers>(
             _ => !is_settled,
         };
         if is_doubtful && options == TimestampOption::PRESENT {
-            return Effect::Anything;
+            return PossibleChange::Anything;
         }
     }
-    if effect == Effect::Nothing && is_by_seq {
+    if possible_change == PossibleChange::Nothing && is_by_seq {
         let range = PendingRange::of(methods, pass);
-        effect = tcp_seq::effect(&reverse_pending, range, segment, progress);
+        possible_change = tcp_seq::possible_change(&reverse_pending, range, segment, progress);
     }
     // A segment that one method records may be recorded by the other at the same time, whatever the limit.
-    if methods.has_both() && effect != Effect::Nothing { Effect::Anything } else { effect }
+    if methods.has_both() && possible_change != PossibleChange::Nothing {
+        PossibleChange::Anything
+    } else {
+        possible_change
+    }
 }
 
 /// The pending timestamps of a direction, if it has any.

@@ -16,7 +16,7 @@ use crate::{
 
 /// Whether [`step`] could change anything for a packet.
 #[inline(always)]
-pub(super) fn has_effect(forward: DirectionState, reverse: DirectionState, transport: &Transport) -> bool {
+pub(super) fn may_change(forward: DirectionState, reverse: DirectionState, transport: &Transport) -> bool {
     reverse.lifecycle() == Lifecycle::UNANSWERED
         || match transport.kind {
             Kind::Tcp => {

@@ -16,7 +16,7 @@ use crate::{
     method::Method,
     parse::{Address, Direction, Family, Frame, IpAddress, Ipv4, Ipv6, Kind, Scope, Untracked, Vlan},
     rings,
-    rtt::{Effect, Progress, Sample},
+    rtt::{PossibleChange, Progress, Sample},
 };
 
 /// The flows and the pending DNS queries of both families. Each call gives the time, and tells an [`Observer`] what happens.
@@ -213,7 +213,7 @@ impl<O: Observer> Parsed<'_, O> {
         if flow.is_fold_due() {
             self.observer.fold(&key, flow);
         }
-        if flow.effect(from, transport, noted, rules) != Effect::Nothing {
+        if flow.possible_change(from, transport, noted, rules) != PossibleChange::Nothing {
             self.step::<A>(flow, from, noted.progress);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.

@@ -28,7 +28,7 @@ pub(crate) use steps::{record, take_sample, void};
 pub use {
     leg::Leg,
     pending::{Pending, PendingEntry, PendingIdentifiers, PendingRange, any_pending},
-    plan::{Effect, MatchPlan, Pass},
+    plan::{MatchPlan, Pass, PossibleChange},
     quic::{Spin, SpinTrust},
     rules::RttSummary,
     sample::Measured,

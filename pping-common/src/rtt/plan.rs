@@ -94,7 +94,7 @@ impl MatchPlan {
 
 /// What a packet may change in its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum PossibleChange {
     /// Nothing.
     Nothing,
     /// The newest `TSval`, and its recording unless the rate limit forbids it.

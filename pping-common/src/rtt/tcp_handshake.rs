@@ -9,7 +9,7 @@ use crate::{method::Method, parse::Segment};
 /// Whether a segment without RST begins or ends a leg, or retransmits a SYN. `is_reverse_pending` says whether the leg of
 /// the other end is pending.
 #[inline(always)]
-pub(crate) fn has_effect(is_reverse_pending: bool, segment: &Segment) -> bool {
+pub(crate) fn may_change(is_reverse_pending: bool, segment: &Segment) -> bool {
     segment.flags.syn() || is_reverse_pending
 }
 

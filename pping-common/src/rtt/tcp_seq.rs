@@ -6,7 +6,7 @@
 
 use super::{
     pending::{PendingIdentifiers, PendingRange},
-    plan::Effect,
+    plan::PossibleChange,
     tcp_ts::is_newer,
 };
 use crate::{
@@ -77,19 +77,19 @@ impl TimestampOption {
 }
 
 #[inline(always)]
-pub(crate) fn effect(
+pub(crate) fn possible_change(
     reverse: &impl PendingIdentifiers,
     range: PendingRange,
     segment: &Segment,
     progress: Progress,
-) -> Effect {
+) -> PossibleChange {
     if matches!(progress, Progress::First | Progress::Overlap) {
-        return Effect::Anything;
+        return PossibleChange::Anything;
     }
     if segment.flags.ack() && reverse.any(range, |end| !is_newer(end, segment.acknowledgement)) {
-        return Effect::Anything;
+        return PossibleChange::Anything;
     }
-    if progress == Progress::Advance { Effect::Sequence } else { Effect::Nothing }
+    if progress == Progress::Advance { PossibleChange::Sequence } else { PossibleChange::Nothing }
 }
 
 /// Whether the acknowledgement of a segment without RST can be timed: as far as is known, the segment's last byte is sent

@@ -2,7 +2,7 @@
 
 use super::{
     pending::{PendingIdentifiers, PendingRange},
-    plan::Effect,
+    plan::PossibleChange,
 };
 use crate::{layout::states, limits::TSVAL_SLACK, parse::Segment};
 
@@ -35,25 +35,25 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 }
 
 #[inline(always)]
-pub(crate) fn effect(
+pub(crate) fn possible_change(
     newest: u32,
     state: TsvalState,
     reverse: &impl PendingIdentifiers,
     range: PendingRange,
     segment: &Segment,
-) -> Effect {
-    let Some(timestamps) = segment.timestamps() else { return Effect::Nothing };
+) -> PossibleChange {
+    let Some(timestamps) = segment.timestamps() else { return PossibleChange::Nothing };
     if reverse.any(range, |recorded| !is_newer(recorded, timestamps.tsecr)) {
-        return Effect::Anything;
+        return PossibleChange::Anything;
     }
     match state {
-        _ if !is_first_seen(newest, state, timestamps.tsval) => Effect::Nothing,
+        _ if !is_first_seen(newest, state, timestamps.tsval) => PossibleChange::Nothing,
         // A clock that is set to 0 may stand still from then on.
         TsvalState::KNOWN if timestamps.tsval != 0 && !is_far_ahead(newest, timestamps.tsval) => {
-            Effect::Tsval
+            PossibleChange::Tsval
         }
         // The `TSval` may not be the first of its tick, or leap.
-        _ => Effect::Anything,
+        _ => PossibleChange::Anything,
     }
 }
 

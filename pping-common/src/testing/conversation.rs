@@ -7,7 +7,7 @@ use crate::{
     flow::{Changes, Endpoint, Facts, Flow, Outcome},
     method::{Method, Methods},
     parse::{Echo, Kind, TcpFlags, Timestamps, Transport},
-    rtt::{Effect, Measured, Rules},
+    rtt::{Measured, PossibleChange, Rules},
 };
 
 /// Nanoseconds in a millisecond.
@@ -139,18 +139,18 @@ impl Conversation {
     /// Applies a packet. If the flow says that it has no effect, it must change nothing but the counts.
     pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
         let noted = self.flow.count(from, transport, 0, DIRECTION);
-        let effect = self.flow.effect(from, transport, noted, &self.rules);
-        let is_left_alone = match effect {
-            Effect::Nothing => self.flow.hot.contended == 0,
-            Effect::Tsval | Effect::Sequence => {
+        let possible_change = self.flow.possible_change(from, transport, noted, &self.rules);
+        let is_left_alone = match possible_change {
+            PossibleChange::Nothing => self.flow.hot.contended == 0,
+            PossibleChange::Tsval | PossibleChange::Sequence => {
                 self.flow.hot.snapshot(from).is_rate_limited(transport, Some(now), &self.rules)
             }
-            Effect::Anything => false,
+            PossibleChange::Anything => false,
         };
         let mut before = self.flow;
         let outcome = self.flow.step(from, transport, noted.progress, now, &self.rules);
         if is_left_alone {
-            if effect == Effect::Tsval {
+            if possible_change == PossibleChange::Tsval {
                 before.hot.direction_mut(from).newest_tsval = transport.segment.timestamps.tsval;
             }
             assert_eq!(outcome.changes, Changes::NONE, "{transport:?}");

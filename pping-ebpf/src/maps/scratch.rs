@@ -6,7 +6,7 @@ use pping_common::{
     arm::Arm,
     flow::{Changes, Endpoint, FlowSnapshot, Hot, HotDirection, SpinTimes},
     parse::{Direction, Frame, Untracked},
-    rtt::{Effect, MatchPlan, Measured, Progress},
+    rtt::{MatchPlan, Measured, PossibleChange, Progress},
     table::Slot,
 };
 
@@ -47,7 +47,7 @@ pub(crate) struct Scratch {
     /// How the packet advanced its direction.
     pub(crate) progress: Progress,
     /// The packet's possible effect on its flow.
-    pub(crate) effect: Effect,
+    pub(crate) possible_change: PossibleChange,
     /// The packet's plan: what to match, what to record.
     pub(crate) plan: MatchPlan,
     /// The outcome of the first pass.

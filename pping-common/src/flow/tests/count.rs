@@ -3,7 +3,7 @@
 use crate::{
     flow::{Behind, Changes, Endpoint, Flow, Latest, Noted, Sent},
     parse::Transport,
-    rtt::{Effect, Measured, Progress, Rules},
+    rtt::{Measured, PossibleChange, Progress, Rules},
     series::SeriesKey,
     testing::{ACK, FIN, PSH, SYN, bare, pure_ack, request, segment},
 };
@@ -213,8 +213,9 @@ fn pass_both(flow: &mut Flow, from: Endpoint, transport: Transport, first: u8) -
     assert_eq!((copy.progress, copy.behind), (Progress::Elsewhere, None));
     assert_eq!(counted(flow, from), before);
     // That there are copies is noted once.
-    let expected = if flow.hot.state(from).is_forwarded() { Effect::Nothing } else { Effect::Anything };
-    assert_eq!(flow.effect(from, &transport, copy, &Rules::UNLIMITED), expected);
+    let expected =
+        if flow.hot.state(from).is_forwarded() { PossibleChange::Nothing } else { PossibleChange::Anything };
+    assert_eq!(flow.possible_change(from, &transport, copy, &Rules::UNLIMITED), expected);
     let outcome = flow.step(from, &transport, copy.progress, 2, &Rules::UNLIMITED);
     assert!(outcome.changes == Changes::NONE && outcome.measured == Measured::NOTHING);
     assert!(flow.hot.state(from).is_forwarded());

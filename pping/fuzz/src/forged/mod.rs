@@ -8,7 +8,7 @@ use pping_common::{
     flow::{Endpoint, Facts, Flow, Noted},
     method::Method,
     parse::Transport,
-    rtt::{Effect, Progress, Rules},
+    rtt::{PossibleChange, Progress, Rules},
 };
 
 use self::input::{Event, Input};
@@ -94,14 +94,14 @@ impl Watched {
     }
 
     fn step(&mut self, Packet { from, now, transport, .. }: &Packet, noted: Noted) -> [Option<Found>; 2] {
-        let effect = self.flow.effect(*from, transport, noted, &self.rules);
-        if effect == Effect::Nothing {
+        let possible_change = self.flow.possible_change(*from, transport, noted, &self.rules);
+        if possible_change == PossibleChange::Nothing {
             return [None; 2];
         }
-        let is_skipped = matches!(effect, Effect::Tsval | Effect::Sequence)
+        let is_skipped = matches!(possible_change, PossibleChange::Tsval | PossibleChange::Sequence)
             && self.flow.hot.snapshot(*from).is_rate_limited(transport, Some(*now), &self.rules);
         if is_skipped {
-            if effect == Effect::Tsval {
+            if possible_change == PossibleChange::Tsval {
                 self.flow.hot.direction_mut(*from).newest_tsval = transport.segment.timestamps.tsval;
             }
             return [None; 2];

@@ -7,7 +7,7 @@ use pping_common::{
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, PENDING_PER_DIRECTION},
     model::{Found, Model, State},
     parse::Transport,
-    rtt::{Effect, Measured, Rules},
+    rtt::{Measured, PossibleChange, Rules},
 };
 
 use self::input::{Event, Input};
@@ -83,13 +83,15 @@ impl FlowUnderTest {
         }
         // The kernel programs skip the step too if a packet has no effect.
         let noted = self.flow.count(from, transport, 0, 0);
-        let outcome = match self.flow.effect(from, transport, noted, &self.rules) {
-            Effect::Nothing => {
+        let outcome = match self.flow.possible_change(from, transport, noted, &self.rules) {
+            PossibleChange::Nothing => {
                 self.assert_without_effect(from, now, transport, noted);
                 NOTHING
             }
-            effect @ (Effect::Tsval | Effect::Sequence) if self.is_rate_limited(from, now, transport) => {
-                if effect == Effect::Tsval {
+            possible_change @ (PossibleChange::Tsval | PossibleChange::Sequence)
+                if self.is_rate_limited(from, now, transport) =>
+            {
+                if possible_change == PossibleChange::Tsval {
                     self.flow.hot.direction_mut(from).newest_tsval = transport.segment.timestamps.tsval;
                 }
                 NOTHING

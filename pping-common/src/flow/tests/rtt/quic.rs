@@ -6,7 +6,7 @@ use crate::{
     flow::{Endpoint, Outcome},
     method::{Method, Methods},
     parse::{Kind, Quic, QuicForm, Transport, Untracked},
-    rtt::{Effect, Rules, Spin},
+    rtt::{PossibleChange, Rules, Spin},
     testing::{Conversation, MS},
 };
 
@@ -506,6 +506,6 @@ fn packets_of_no_interest_concern_nobody() {
     for (from, value) in [(Endpoint::Low, true), (Endpoint::High, true)] {
         let transport = short(value);
         let noted = talk.flow.count(from, &transport, 0, 1);
-        assert_eq!(talk.flow.effect(from, &transport, noted, &talk.rules), Effect::Nothing);
+        assert_eq!(talk.flow.possible_change(from, &transport, noted, &talk.rules), PossibleChange::Nothing);
     }
 }

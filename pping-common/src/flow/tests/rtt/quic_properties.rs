@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::quic::{connected, short};
 use crate::{
     flow::Endpoint,
-    rtt::{Effect, Sample},
+    rtt::{PossibleChange, Sample},
     testing::{MS, Random},
 };
 
@@ -117,7 +117,7 @@ fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
         let endpoint = if from == 0 { Endpoint::Low } else { Endpoint::High };
         let (now, transport) = (20 * MS + at * US, short(value));
         let noted = talk.flow.count(endpoint, &transport, 0, 0);
-        if talk.flow.effect(endpoint, &transport, noted, &talk.rules) != Effect::Nothing {
+        if talk.flow.possible_change(endpoint, &transport, noted, &talk.rules) != PossibleChange::Nothing {
             let outcome = talk.flow.step(endpoint, &transport, noted.progress, now, &talk.rules);
             samples.extend(outcome.measured.sample().map(|sample| (from, sample)));
         }
