@@ -2,7 +2,7 @@
 //!
 //! In one epoch a series has samples in few of its bins, so it has memory for those only: blocks of [`BINS_PER_BLOCK`]
 //! bins. It takes a block with the first sample that falls into its bins. Blocks are handed out in a row and freed
-//! together, once the agent has taken their epoch. One phase takes blocks from the front and the other from the back, so
+//! together, once the agent has taken their epoch. One buffer takes blocks from the front and the other from the back, so
 //! either may take nearly all.
 //!
 //! A block also has the set of hosts that its samples came from, by [`crate::series::host_bit`], so that one host cannot
@@ -61,7 +61,7 @@ impl BinBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
 pub struct BinPool {
-    /// Blocks taken in each phase: phase 0 takes them from the front, phase 1 from the back.
+    /// Blocks taken in each buffer: buffer 0 takes them from the front, buffer 1 from the back.
     pub taken: [u32; 2],
     /// Blocks in the pool. The agent writes it.
     pub blocks: u32,
@@ -71,10 +71,10 @@ pub struct BinPool {
 
 layout!(BinPool { taken, blocks, reserved });
 
-/// Returns the position of the `number`th block taken in a phase, in a pool of `blocks`.
+/// Returns the position of the `number`th block taken in a buffer, in a pool of `blocks`.
 #[inline(always)]
-pub fn position(phase: u32, number: u32, blocks: u32) -> u32 {
-    if phase & 1 == 0 { number } else { blocks.wrapping_sub(number).wrapping_sub(1) }
+pub fn position(buffer: u32, number: u32, blocks: u32) -> u32 {
+    if buffer & 1 == 0 { number } else { blocks.wrapping_sub(number).wrapping_sub(1) }
 }
 
 /// The series and the bins of a block.
@@ -84,9 +84,9 @@ pub struct BinTag(u32);
 
 /// Bits for the number of CPUs that claimed a block.
 const CLAIM_BITS: u32 = 6;
-const PHASE_SHIFT: u32 = CLAIM_BITS;
+const BUFFER_SHIFT: u32 = CLAIM_BITS;
 const NUMBER_BITS: u32 = 5;
-const NUMBER_SHIFT: u32 = PHASE_SHIFT + 1;
+const NUMBER_SHIFT: u32 = BUFFER_SHIFT + 1;
 const INDEX_SHIFT: u32 = NUMBER_SHIFT + NUMBER_BITS;
 
 impl BinTag {
@@ -96,17 +96,17 @@ impl BinTag {
     /// The tag while a CPU has claimed the block but not written its bins yet.
     pub const CLAIMED: u32 = 1;
 
-    /// Returns the tag of the `number`th block of bins of the series at `index`, in a phase.
+    /// Returns the tag of the `number`th block of bins of the series at `index`, in a buffer.
     #[inline(always)]
-    pub fn new(index: u32, number: u32, phase: u32) -> Self {
-        Self(index << INDEX_SHIFT | (number + 1) << NUMBER_SHIFT | (phase & 1) << PHASE_SHIFT)
+    pub fn new(index: u32, number: u32, buffer: u32) -> Self {
+        Self(index << INDEX_SHIFT | (number + 1) << NUMBER_SHIFT | (buffer & 1) << BUFFER_SHIFT)
     }
 
-    /// Reads a block's tag. Returns `None` if the block belongs to no series in this phase: where the two phases meet,
-    /// blocks of the other phase come next.
-    pub fn read(tag: u32, phase: u32) -> Option<Self> {
+    /// Reads a block's tag. Returns `None` if the block belongs to no series in this buffer: where the two buffers meet,
+    /// blocks of the other buffer come next.
+    pub fn read(tag: u32, buffer: u32) -> Option<Self> {
         let tag = tag >> CLAIM_BITS << CLAIM_BITS;
-        (tag != 0 && tag >> PHASE_SHIFT & 1 == phase & 1).then_some(Self(tag))
+        (tag != 0 && tag >> BUFFER_SHIFT & 1 == buffer & 1).then_some(Self(tag))
     }
 
     /// Returns the number to add to the tag of a claimed block.
@@ -160,19 +160,19 @@ mod tests {
         fn a_tag_says_whose_bins_they_are_whoever_else_wants_the_block(
             index in 0_u32..1 << BinTag::INDEX_BITS,
             number in 0..BLOCKS as u32,
-            phase in 0_u32..2,
+            buffer in 0_u32..2,
             others in 0_u32..60,
         ) {
-            let tag = BinTag::new(index, number, phase);
+            let tag = BinTag::new(index, number, buffer);
             let word = tag.bits() + BinTag::CLAIMED + others;
             prop_assert!(tag.matches(word));
-            let read = BinTag::read(word, phase).unwrap();
+            let read = BinTag::read(word, buffer).unwrap();
             prop_assert_eq!((read.index(), read.number() as u32), (index, number));
             prop_assert_eq!(read.first_bin(), number as usize * BINS_PER_BLOCK);
-            prop_assert_eq!(BinTag::read(word, phase + 1), None);
-            prop_assert!(!BinTag::new(index ^ 1, number, phase).matches(word));
-            prop_assert!(!BinTag::new(index, (number + 1) % BLOCKS as u32, phase).matches(word));
-            prop_assert!(!BinTag::new(index, number, phase + 1).matches(word));
+            prop_assert_eq!(BinTag::read(word, buffer + 1), None);
+            prop_assert!(!BinTag::new(index ^ 1, number, buffer).matches(word));
+            prop_assert!(!BinTag::new(index, (number + 1) % BLOCKS as u32, buffer).matches(word));
+            prop_assert!(!BinTag::new(index, number, buffer + 1).matches(word));
         }
 
         #[test]
@@ -187,10 +187,10 @@ mod tests {
 
     #[test]
     fn a_free_block_is_nobodys() {
-        for phase in 0..2 {
-            assert_eq!(BinTag::read(BinBlock::FREE.tag, phase), None);
-            assert_eq!(BinTag::read(BinTag::CLAIMED, phase), None);
-            assert!(!BinTag::new(0, 0, phase).matches(0));
+        for buffer in 0..2 {
+            assert_eq!(BinTag::read(BinBlock::FREE.tag, buffer), None);
+            assert_eq!(BinTag::read(BinTag::CLAIMED, buffer), None);
+            assert!(!BinTag::new(0, 0, buffer).matches(0));
         }
     }
 

@@ -201,8 +201,8 @@ pub struct Sums {
 
 layout!(Sums { sum, max, min_complement });
 
-/// A series in the kernel's array. Each rotation switches the phase (`abi::Control`): the programs write to the sums of
-/// one phase while the agent reads those of the other. The bins are in the pool.
+/// A series in the kernel's array. Each rotation switches the buffer (`abi::Control`): the programs write to the sums of
+/// one buffer while the agent reads those of the other. The bins are in the pool.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Series {
@@ -214,13 +214,13 @@ pub struct Series {
     pub busy: u32,
     /// Fills up to a multiple of 8.
     pub reserved: u32,
-    /// The sums in each phase.
+    /// The sums in each buffer.
     pub sums: [Sums; 2],
-    /// The first block of each chain in each phase, plus 1; 0 if there is none.
+    /// The first block of each chain in each buffer, plus 1; 0 if there is none.
     pub chains: [[u32; CHAINS]; 2],
     /// The key, once the series is `used`.
     pub key: SeriesKey,
-    /// Sent since the last rotation by the hosts whose packets are timed, and by those that reply. Both phases share it:
+    /// Sent since the last rotation by the hosts whose packets are timed, and by those that reply. Both buffers share it:
     /// only the sweep writes it, and the agent runs the sweep.
     pub traffic: [Traffic; 2],
 }

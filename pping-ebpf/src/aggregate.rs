@@ -27,7 +27,7 @@ pub(crate) fn sample(
     rtt: u64,
 ) {
     match series_of_flow(reference, selector, counters, target) {
-        Some((series, phase)) => add_sample(series, phase, counters, target, rtt, hosts(selector)),
+        Some((series, buffer)) => add_sample(series, buffer, counters, target, rtt, hosts(selector)),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
@@ -41,7 +41,7 @@ pub(crate) fn sample_without_flow(
     rtt: u64,
 ) {
     match series_without_flow(selector, counters, target) {
-        Some((series, phase)) => add_sample(series, phase, counters, target, rtt, hosts(selector)),
+        Some((series, buffer)) => add_sample(series, buffer, counters, target, rtt, hosts(selector)),
         None => target.index = RttEvent::NO_SERIES,
     }
 }
@@ -71,13 +71,13 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option
 #[inline(always)]
 pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &mut Target, time: u64) {
     let Some(control) = maps::control() else { return };
-    // The phase is read before the life, as for samples: a series is freed only two phases after its life ended.
-    let phase = control.at(field!(Control, phase)).read();
+    // The buffer is read before the generation, as for samples: a series is freed only two rotations after its generation ended.
+    let buffer = control.at(field!(Control, rotations)).read();
     let Some(series) = maps::series(reference.index()) else { return };
     if reference.is_alive(life(series)) {
         target.index = reference.index();
         let no_hosts = 0;
-        add_sample(series, phase, counters, target, time, no_hosts);
+        add_sample(series, buffer, counters, target, time, no_hosts);
     }
 }
 
@@ -95,7 +95,7 @@ fn hosts(selector: &SeriesSelector) -> u64 {
 #[inline(always)]
 fn add_sample(
     series: Shared<Series>,
-    phase: u32,
+    buffer: u32,
     counters: Shared<Counters>,
     target: &mut Target,
     value: u64,
@@ -104,7 +104,7 @@ fn add_sample(
     target.bin = hist::bin(value) as u32;
     target.hosts = hosts;
     barrier_var(target);
-    let Some(block) = bins::block(series, phase, target) else {
+    let Some(block) = bins::block(series, buffer, target) else {
         counters.at(field!(Counters, unaggregated)).add(1);
         return;
     };
@@ -114,7 +114,7 @@ fn add_sample(
     if known.read() & target.hosts != target.hosts {
         sync::set_bits(known, target.hosts);
     }
-    let sums = series.at(field!(Series, sums)).element(phase as usize);
+    let sums = series.at(field!(Series, sums)).element(buffer as usize);
     sums.at(field!(Sums, sum)).add(value);
     let extremes = [(sums.at(field!(Sums, max)), value), (sums.at(field!(Sums, min_complement)), !value)];
     sync::raise(series.at(field!(Series, busy)), extremes);
@@ -143,7 +143,7 @@ fn add(sum: Shared<Traffic>, traffic: &Traffic) {
     sum.at(field!(Traffic, ce)).add(traffic.ce);
 }
 
-/// Returns the series and the present phase. The flow remembers the index, so only its first sample needs a hash.
+/// Returns the series and the present buffer. The flow remembers the index, so only its first sample needs a hash.
 #[inline(always)]
 fn series_of_flow(
     reference: Shared<SeriesRef>,
@@ -151,7 +151,7 @@ fn series_of_flow(
     counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<(Shared<Series>, u32)> {
-    let (control, phase, epoch) = control()?;
+    let (control, buffer, epoch) = control()?;
     // The same as `SeriesSelector::purpose`. If that is called instead, Linux 6.18 verifies a third more instructions.
     let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
     let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp, selector.is_proved);
@@ -160,29 +160,29 @@ fn series_of_flow(
         && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(life(series)))
     {
         target.index = known.index();
-        return Some((series, phase));
+        return Some((series, buffer));
     }
     let series = find(control, selector, counters, target)?;
     reference.write(SeriesRef::new(target.index, life(series), purpose));
-    Some((series, phase))
+    Some((series, buffer))
 }
 
-/// Returns the series and the present phase for a sample that belongs to no flow.
+/// Returns the series and the present buffer for a sample that belongs to no flow.
 #[inline(always)]
 fn series_without_flow(
     selector: &SeriesSelector,
     counters: Shared<Counters>,
     target: &mut Target,
 ) -> Option<(Shared<Series>, u32)> {
-    let (control, phase, _) = control()?;
-    Some((find(control, selector, counters, target)?, phase))
+    let (control, buffer, _) = control()?;
+    Some((find(control, selector, counters, target)?, buffer))
 }
 
-/// The control, its phase and its epoch. The agent writes to it one number at a time.
+/// The control, its buffer and its epoch. The agent writes to it one number at a time.
 #[inline(always)]
 fn control() -> Option<(Shared<Control>, u32, u32)> {
     let control = maps::control()?;
-    Some((control, control.at(field!(Control, phase)).read(), control.at(field!(Control, epoch)).read()))
+    Some((control, control.at(field!(Control, rotations)).read(), control.at(field!(Control, epoch)).read()))
 }
 
 #[inline(always)]

@@ -12,17 +12,17 @@ use crate::{
     sync,
 };
 
-/// Returns the block with the bin in `target`, of a series in one phase. If the series has no such block yet, takes one
+/// Returns the block with the bin in `target`, of a series in one buffer. If the series has no such block yet, takes one
 /// from the pool; `None` if the pool is used up.
 #[inline(always)]
-pub(crate) fn block(series: Shared<Series>, phase: u32, target: &mut Target) -> Option<Shared<BinBlock>> {
+pub(crate) fn block(series: Shared<Series>, buffer: u32, target: &mut Target) -> Option<Shared<BinBlock>> {
     let number = target.bin / BINS_PER_BLOCK as u32;
-    let tag = BinTag::new(target.index, number, phase);
-    let chain = series.at(field!(Series, chains)).element(phase as usize).element(number as usize);
+    let tag = BinTag::new(target.index, number, buffer);
+    let chain = series.at(field!(Series, chains)).element(buffer as usize).element(number as usize);
     target.block = find(chain, tag);
     barrier_var(target);
     if target.block == 0 {
-        target.block = take(chain, tag, phase)?;
+        target.block = take(chain, tag, buffer)?;
         barrier_var(target);
     }
     maps::bin_block(target.block.wrapping_sub(1))
@@ -46,21 +46,21 @@ fn find(chain: Shared<u32>, tag: BinTag) -> u32 {
 /// Takes a block from the pool, and returns its number plus 1. If two CPUs do so at once, one link may be lost: the
 /// block's counts still count, and later samples take another block.
 #[inline(always)]
-fn take(chain: Shared<u32>, tag: BinTag, phase: u32) -> Option<u32> {
+fn take(chain: Shared<u32>, tag: BinTag, buffer: u32) -> Option<u32> {
     let pool = maps::bin_pool()?;
     let blocks = pool.at(field!(BinPool, blocks)).read();
     let taken = pool.at(field!(BinPool, taken));
-    let (own, others) = (taken.element(phase as usize), taken.element(phase as usize + 1));
+    let (own, others) = (taken.element(buffer as usize), taken.element(buffer as usize + 1));
     let is_there = |number: u32| number.wrapping_add(others.read()) < blocks;
     // Checked first, so that the counter does not grow for ever.
     if !is_there(own.read()) {
         return None;
     }
     let number = sync::claim_next(own, |number| {
-        let block = maps::bin_block(position(phase, number, blocks))?;
+        let block = maps::bin_block(position(buffer, number, blocks))?;
         is_there(number).then(|| block.at(field!(BinBlock, tag)))
     })?;
-    let position = position(phase, number, blocks);
+    let position = position(buffer, number, blocks);
     let block = maps::bin_block(position)?;
     block.at(field!(BinBlock, tag)).add(tag.bits());
     block.at(field!(BinBlock, next)).write(chain.read());

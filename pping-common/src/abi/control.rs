@@ -6,9 +6,9 @@ use crate::{hash::SipKey, layout::layout};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Control {
-    /// The number of rotations so far. Its lowest bit is the phase: which of a series' two sets of sums the programs
+    /// The number of rotations so far. Its lowest bit is the buffer: which of a series' two sets of sums the programs
     /// write to.
-    pub phase: u32,
+    pub rotations: u32,
     /// The number of the set of prefixes whose labels are in force.
     pub generation: u32,
     /// Changes to make each flow look up its series again.
@@ -38,7 +38,7 @@ pub struct Control {
 }
 
 layout!(Control {
-    phase,
+    rotations,
     generation,
     epoch,
     unused,

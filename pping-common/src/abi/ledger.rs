@@ -30,7 +30,7 @@ layout!(LedgerEntry { is_labelled, label, totals });
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LedgerTotals {
-    /// The number of rotations ([`super::Control::phase`]) that are included. The totals are void while fewer are
+    /// The number of rotations ([`super::Control::rotations`]) that are included. The totals are void while fewer are
     /// committed.
     pub epoch: u32,
     /// Fills up to a multiple of 8.

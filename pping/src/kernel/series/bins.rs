@@ -64,7 +64,7 @@ impl Bins {
         // Attempts to take a block beyond the last one are counted, too.
         for number in 0..self.taken(ended).load(Ordering::SeqCst).min(blocks) {
             let Some(block) = self.blocks.get(position(ended, number, blocks) as usize)? else { continue };
-            // Programs may write to it if it belongs to the other phase.
+            // Programs may write to it if it belongs to the other buffer.
             let tag = block.at(field!(BinBlock, tag)).read();
             if let Some(tag) = BinTag::read(tag, ended) {
                 of(tag, block);
@@ -73,7 +73,7 @@ impl Bins {
         Ok(())
     }
 
-    /// The number of blocks taken in the phase of an epoch.
+    /// The number of blocks taken in the buffer of an epoch.
     fn taken(&self, epoch: u32) -> &AtomicU32 {
         atomic(self.pool.first().at(field!(BinPool, taken)).nth(epoch as usize))
     }

@@ -10,7 +10,7 @@ use crate::kernel::{memory::atomic, random::random};
 impl SeriesTable {
     /// The number of epochs that have ended.
     pub fn rotations(&self) -> u32 {
-        self.number(field!(Control, phase)).load(Ordering::Relaxed)
+        self.number(field!(Control, rotations)).load(Ordering::Relaxed)
     }
 
     /// The number of committed epochs: all, or all but the last.

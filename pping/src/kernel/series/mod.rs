@@ -1,14 +1,14 @@
 //! The series of the kernel programs, and their rotation.
 //!
-//! Each series has two sets of sums and bins. The programs write to the set that [`Control::phase`] selects; the other
-//! one is the agent's. To take an epoch the agent changes the phase, waits until every program that may have seen the
-//! old phase is done, and then reads and empties the old set. So each sample is in exactly one epoch, with its count,
+//! Each series has two sets of sums and bins. The programs write to the set that [`Control::rotations`] selects; the other
+//! one is the agent's. To take an epoch the agent switches the buffer, waits until every program that may have seen the
+//! old buffer is done, and then reads and empties the old set. So each sample is in exactly one epoch, with its count,
 //! its sum and the extremes. No program waits, and none takes a lock. Traffic needs no second set, because only the
 //! sweep adds to it, and the agent runs the sweep.
 //!
 //! A series without samples for a while is freed in three steps. First it is removed from the index, so that no program
 //! finds it any more. Then its `life` is counted up, which makes every series reference to it void. Then its last counts
-//! are taken, and its series index is free. The phase changes between two steps, so no program is still at an earlier
+//! are taken, and its series index is free. The buffer switches between two steps, so no program is still at an earlier
 //! one.
 //!
 //! A series is emptied only after the caller has committed its counts. With pinned maps, an agent may be killed at any
@@ -215,7 +215,7 @@ impl SeriesTable {
 
     /// Exchanges sums and bins, which ends an epoch. [`SeriesTable::take`] has to follow.
     pub fn rotate(&mut self) {
-        self.number(field!(Control, phase)).fetch_add(1, Ordering::SeqCst);
+        self.number(field!(Control, rotations)).fetch_add(1, Ordering::SeqCst);
         wait_for_programs();
     }
 

@@ -109,8 +109,8 @@ fn what_a_killed_agent_took_is_counted_once_whether_it_came_to_empty_it_or_not()
             let map = Map::from_map_data(MapData::from_pin(path).unwrap()).unwrap();
             let mut map: Array<_, Control> = Array::try_from(map).unwrap();
             let control = map.get(&0, 0).unwrap();
-            assert_ne!(control.committed, control.phase);
-            map.set(0, Control { committed: control.phase, ..control }, 0).unwrap();
+            assert_ne!(control.committed, control.rotations);
+            map.set(0, Control { committed: control.rotations, ..control }, 0).unwrap();
         }
         let (mut kernel, _pins) = start();
         let mut sums = Sums::default();
