@@ -207,7 +207,7 @@ layout!(Sums { sum, max, min_complement });
 #[repr(C)]
 pub struct Series {
     /// How many series had this index before. The agent writes it.
-    pub life: u32,
+    pub generation: u32,
     /// Not 0 from when the programs insert the series until the agent frees it.
     pub used: u32,
     /// Not 0 while a program raises one of its extremes, on kernels where that takes a lock (before Linux 5.12).
@@ -225,7 +225,7 @@ pub struct Series {
     pub traffic: [Traffic; 2],
 }
 
-layout!(Series { life, used, busy, reserved, sums, chains, key, traffic });
+layout!(Series { generation, used, busy, reserved, sums, chains, key, traffic });
 
 /// A reference to the series of a flow direction, with its purpose. It is one number, so that it is read and written at
 /// once.
@@ -242,16 +242,18 @@ impl SeriesRef {
     /// The number of series that an index can address.
     pub const MAX_SERIES: u32 = 1 << INDEX_BITS;
 
-    /// Creates a reference to the series at `index` in its `life`th use.
+    /// Creates a reference to the series at `index` in its `generation`th use.
     #[inline(always)]
-    pub fn new(index: u32, life: u32, purpose: Purpose) -> Self {
-        Self(purpose.0 | u64::from(life & LIFE_MASK) << INDEX_BITS | u64::from(index & INDEX_MASK))
+    pub fn new(index: u32, generation: u32, purpose: Purpose) -> Self {
+        Self(
+            purpose.0 | u64::from(generation & GENERATION_MASK) << INDEX_BITS | u64::from(index & INDEX_MASK),
+        )
     }
 
     /// Creates a reference without a purpose.
     #[inline(always)]
-    pub fn without_purpose(index: u32, life: u32) -> Self {
-        Self::new(index, life, Purpose(0))
+    pub fn without_purpose(index: u32, generation: u32) -> Self {
+        Self::new(index, generation, Purpose(0))
     }
 
     /// Whether the reference was made for this purpose.
@@ -266,16 +268,16 @@ impl SeriesRef {
         self.0 as u32 & INDEX_MASK
     }
 
-    /// Whether the index still belongs to the same series, whose present life is `life`.
+    /// Whether the index still belongs to the same series, whose present generation is `generation`.
     #[inline(always)]
-    pub fn is_alive(self, life: u32) -> bool {
-        (self.0 >> INDEX_BITS) as u32 & LIFE_MASK == life & LIFE_MASK
+    pub fn is_alive(self, generation: u32) -> bool {
+        (self.0 >> INDEX_BITS) as u32 & GENERATION_MASK == generation & GENERATION_MASK
     }
 }
 
 const INDEX_BITS: u32 = BinTag::INDEX_BITS;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
-const LIFE_MASK: u32 = (1 << 12) - 1;
+const GENERATION_MASK: u32 = (1 << 12) - 1;
 const PURPOSE_SHIFT: u32 = INDEX_BITS + 12;
 
 /// The properties that select the series of a sample, besides those that never change in a flow.

@@ -64,7 +64,7 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option
         index = maps::series_index(&target.key, secret);
     }
     let index = index?;
-    Some((index, life(maps::series(index)?)))
+    Some((index, generation(maps::series(index)?)))
 }
 
 /// Adds a time to the series of a queued packet, if the reference to it is still valid.
@@ -74,7 +74,7 @@ pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &
     // The buffer is read before the generation, as for samples: a series is freed only two rotations after its generation ended.
     let buffer = control.at(field!(Control, rotations)).read();
     let Some(series) = maps::series(reference.index()) else { return };
-    if reference.is_alive(life(series)) {
+    if reference.is_alive(generation(series)) {
         target.index = reference.index();
         let no_hosts = 0;
         add_sample(series, buffer, counters, target, time, no_hosts);
@@ -157,13 +157,13 @@ fn series_of_flow(
     let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp, selector.is_proved);
     let known = reference.read();
     if known.is_for(purpose)
-        && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(life(series)))
+        && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(generation(series)))
     {
         target.index = known.index();
         return Some((series, buffer));
     }
     let series = find(control, selector, counters, target)?;
-    reference.write(SeriesRef::new(target.index, life(series), purpose));
+    reference.write(SeriesRef::new(target.index, generation(series), purpose));
     Some((series, buffer))
 }
 
@@ -186,8 +186,8 @@ fn control() -> Option<(Shared<Control>, u32, u32)> {
 }
 
 #[inline(always)]
-fn life(series: Shared<Series>) -> u32 {
-    series.at(field!(Series, life)).read()
+fn generation(series: Shared<Series>) -> u32 {
+    series.at(field!(Series, generation)).read()
 }
 
 /// Finds the series of a flow direction or a query, or inserts it.

@@ -75,11 +75,13 @@ impl Owner {
         Self(interface_id.into())
     }
 
-    /// Adds the series at an index, in its `life`th use.
+    /// Adds the series at an index, in its `generation`th use.
     #[inline(always)]
     #[must_use]
-    pub fn with_series(self, index: u32, life: u32) -> Self {
-        Self(self.0 | Self::HAS_SERIES | SeriesRef::without_purpose(index, life).0 << Self::SERIES_SHIFT)
+    pub fn with_series(self, index: u32, generation: u32) -> Self {
+        Self(
+            self.0 | Self::HAS_SERIES | SeriesRef::without_purpose(index, generation).0 << Self::SERIES_SHIFT,
+        )
     }
 
     /// The interface id.

@@ -72,7 +72,7 @@ fn owner(interface_id: u16, content: &Content) -> Owner {
     let Some(target) = (unsafe { maps::queue_target() }) else { return owner };
     let selector = SeriesSelector::of_queue(interface_id, content.from, content.to, content.dscp);
     match aggregate::of_queue(&selector, target) {
-        Some((index, life)) => owner.with_series(index, life),
+        Some((index, generation)) => owner.with_series(index, generation),
         None => owner,
     }
 }

@@ -49,6 +49,6 @@ pub(super) fn used(series: Shared<'_, Series>) -> &AtomicU32 {
     atomic(series.at(field!(Series, used)))
 }
 
-pub(super) fn life(series: Shared<'_, Series>) -> &AtomicU32 {
-    atomic(series.at(field!(Series, life)))
+pub(super) fn generation(series: Shared<'_, Series>) -> &AtomicU32 {
+    atomic(series.at(field!(Series, generation)))
 }

@@ -7,7 +7,7 @@
 //! sweep adds to it, and the agent runs the sweep.
 //!
 //! A series without samples for a while is freed in three steps. First it is removed from the index, so that no program
-//! finds it any more. Then its `life` is counted up, which makes every series reference to it void. Then its last counts
+//! finds it any more. Then its `generation` is counted up, which makes every series reference to it void. Then its last counts
 //! are taken, and its series index is free. The buffer switches between two steps, so no program is still at an earlier
 //! one.
 //!
@@ -35,7 +35,7 @@ use pping_common::{
 };
 
 use self::{
-    access::{counts, empty, key, life, used, wait_for_programs},
+    access::{counts, empty, generation, key, used, wait_for_programs},
     bins::Bins,
 };
 use super::{
@@ -249,7 +249,7 @@ impl SeriesTable {
                 Lifecycle::Permanent => Lifecycle::Permanent,
                 Lifecycle::Idle(epochs) => Lifecycle::Idle(if was_empty { epochs + 1 } else { 0 }),
                 Lifecycle::Unlinked => {
-                    life(series).fetch_add(1, Ordering::SeqCst);
+                    generation(series).fetch_add(1, Ordering::SeqCst);
                     Lifecycle::Forgotten
                 }
                 Lifecycle::Forgotten => {
