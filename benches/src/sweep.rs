@@ -1,12 +1,12 @@
 //! Measures what a sweep of a million flows takes: CPU time of the agent's walk through the buckets, and of the kernel's runs.
 //!
 //! The programs that pping attaches make the flows: `BPF_PROG_TEST_RUN` runs them on a packet of each flow and its
-//! answer. Sweeps of the empty table come first. Then, in each round, one sweep folds the traffic of all flows, two
-//! fold that of a share of them, and one finds the flows idle and only reads when they were last seen.
+//! answer. Sweeps of the empty table come first. Then, in each round, one sweep flushes the traffic of all flows, two
+//! flush that of a share of them, and one finds the flows idle and only reads when they were last seen.
 
 use anyhow::{Result, ensure};
 use pping::{
-    kernel::{load_options::LoadOptions, loaded::Kernel, sweep::MAX_FOLDED},
+    kernel::{load_options::LoadOptions, loaded::Kernel, sweep::MAX_FLUSHED},
     worst::MAX_SHOWN,
 };
 use pping_common::{abi::Emit, parse::Untracked, rtt::Rules};
@@ -44,13 +44,13 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         all.push(timed(&mut kernel, Kernel::sweep_all)?);
         send(&kernel, false)?;
         sent.push(timed(&mut kernel, Kernel::sweep)?);
-        // This sweep folds the next share of the flows.
+        // This sweep flushes the next share of the flows.
         kernel.sweeper.rank(MAX_SHOWN, 1);
         ranked.push(timed(&mut kernel, Kernel::sweep)?);
         ensure!(kernel.sweeper.worst().is_some_and(|it| it.all().count() >= MAX_SHOWN), "nothing was ranked");
         kernel.sweeper.rank(0, 1);
         // Two rounds through the table, after which nothing is left to do.
-        for _ in 0..2 * (FLOWS as usize).div_ceil(MAX_FOLDED) {
+        for _ in 0..2 * (FLOWS as usize).div_ceil(MAX_FLUSHED) {
             kernel.sweep()?;
         }
         idle.push(timed(&mut kernel, Kernel::sweep)?);
@@ -69,7 +69,7 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     let idle = Figure::of(idle)?;
     report.print_as("a million flows that are idle", "ms", &idle);
     println!(
-        "\nA sweep of a million flows that have all sent takes {:.0} ms (50 are asked for) and adds up what {MAX_FOLDED} of them sent, {:.0} % of \
+        "\nA sweep of a million flows that have all sent takes {:.0} ms (50 are asked for) and adds up what {MAX_FLUSHED} of them sent, {:.0} % of \
          what it takes for all. To find the worst {MAX_SHOWN} takes {:.2} x that.",
         sent.median,
         100.0 * sent.median / all.median,

@@ -164,17 +164,17 @@ impl<A: Flows> FlowRef<A> {
 
     /// Brings the totals of an endpoint up to date, and returns what was added. Only the sweep does so.
     #[inline(always)]
-    pub(crate) fn fold(self, cold: Shared<Cold>, endpoint: Endpoint, has_segments: bool) -> Traffic {
+    pub(crate) fn flush(self, cold: Shared<Cold>, endpoint: Endpoint, has_segments: bool) -> Traffic {
         let totals = cold.at(field!(Cold, totals)).of(endpoint);
         let events = cold.at(field!(Cold, events)).of(endpoint);
         let (before, rare) = (totals.load(), events.load());
-        let traffic = flow::fold(&before, &rare, self.traffic(endpoint).read(), has_segments);
+        let traffic = flow::flush(&before, &rare, self.traffic(endpoint).read(), has_segments);
         totals.at(field!(Totals, packets)).write(before.packets.wrapping_add(traffic.packets));
         totals.at(field!(Totals, bytes)).write(before.bytes.wrapping_add(traffic.bytes));
         if has_segments {
-            events.at(field!(Events, folded_retransmissions)).write(rare.retransmissions);
+            events.at(field!(Events, flushed_retransmissions)).write(rare.retransmissions);
         }
-        events.at(field!(Events, folded_ce_packets)).write(rare.ce_packets);
+        events.at(field!(Events, flushed_ce_packets)).write(rare.ce_packets);
         traffic
     }
 
@@ -386,7 +386,7 @@ pub(crate) fn events(cold: Shared<Cold>, endpoint: Endpoint) -> Events {
     cold.at(field!(Cold, events)).of(endpoint).load()
 }
 
-/// The packets that an endpoint had sent at the latest [`FlowRef::fold`].
+/// The packets that an endpoint had sent at the latest [`FlowRef::flush`].
 #[inline(always)]
 pub(crate) fn packets(cold: Shared<Cold>, endpoint: Endpoint) -> u64 {
     let totals = cold.at(field!(Cold, totals)).of(endpoint);
@@ -473,7 +473,7 @@ impl<A: Flows> FlowGuard<A> {
             for (events, spin) in self.cold.at(field!(Cold, events)).iter().zip(&copies.spin) {
                 events.at(field!(Events, retransmissions)).write(spin.edge_at as u32);
                 events.at(field!(Events, reordered)).write((spin.edge_at >> 32) as u32);
-                events.at(field!(Events, folded_retransmissions)).write(spin.interval);
+                events.at(field!(Events, flushed_retransmissions)).write(spin.interval);
             }
         }
     }

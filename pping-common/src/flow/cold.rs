@@ -42,11 +42,11 @@ pub struct Events {
     /// Segments that arrived reordered.
     pub reordered: u32,
     /// The part of `retransmissions` that has been added to a series.
-    pub folded_retransmissions: u32,
+    pub flushed_retransmissions: u32,
     /// Packets marked for congestion (RFC 3168, 5: CE).
     pub ce_packets: u32,
     /// The part of `ce_packets` that has been added to a series.
-    pub folded_ce_packets: u32,
+    pub flushed_ce_packets: u32,
     /// Where the latest segment ended that lies outside the window: see `super::window`.
     pub outside_end: u32,
 }
@@ -54,9 +54,9 @@ pub struct Events {
 layout!(Events {
     retransmissions,
     reordered,
-    folded_retransmissions,
+    flushed_retransmissions,
     ce_packets,
-    folded_ce_packets,
+    flushed_ce_packets,
     outside_end
 });
 
@@ -65,9 +65,9 @@ impl Events {
     pub const EMPTY: Self = Self {
         retransmissions: 0,
         reordered: 0,
-        folded_retransmissions: 0,
+        flushed_retransmissions: 0,
         ce_packets: 0,
-        folded_ce_packets: 0,
+        flushed_ce_packets: 0,
         outside_end: 0,
     };
 
@@ -75,7 +75,7 @@ impl Events {
     #[inline(always)]
     pub fn spin(&self) -> SpinTimes {
         let edge_at = u64::from(self.reordered) << 32 | u64::from(self.retransmissions);
-        SpinTimes { edge_at, interval: self.folded_retransmissions }
+        SpinTimes { edge_at, interval: self.flushed_retransmissions }
     }
 }
 
@@ -374,14 +374,14 @@ impl Cold {
 /// Returns the traffic of an endpoint since the last sweep. `retransmissions` come from [`Events`], and are 0 in a flow
 /// without segments.
 #[inline(always)]
-pub fn fold(totals: &Totals, events: &Events, traffic: u64, has_segments: bool) -> Traffic {
+pub fn flush(totals: &Totals, events: &Events, traffic: u64, has_segments: bool) -> Traffic {
     let since = totals.sent().since(traffic);
-    let retransmissions = events.retransmissions.wrapping_sub(events.folded_retransmissions);
+    let retransmissions = events.retransmissions.wrapping_sub(events.flushed_retransmissions);
     Traffic {
         packets: since.packets,
         bytes: since.bytes,
         retransmissions: if has_segments { u64::from(retransmissions) } else { 0 },
-        ce: u64::from(events.ce_packets.wrapping_sub(events.folded_ce_packets)),
+        ce: u64::from(events.ce_packets.wrapping_sub(events.flushed_ce_packets)),
     }
 }
 

@@ -18,7 +18,7 @@ mod traffic;
 mod transitions;
 mod window;
 
-pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, fold};
+pub use cold::{Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, flush};
 pub use count::{Behind, DirectionCounts, count};
 pub use hot::{DirectionState, FlowSnapshot, Hot, HotDirection, HotEntry, ProtocolState, is_proved};
 pub use key::{Endpoint, FlowKey};

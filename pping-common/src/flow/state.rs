@@ -1,7 +1,7 @@
 //! The state of a flow.
 
 use super::{
-    cold::{Events, Facts, Locked, SpinTimes, Totals, fold},
+    cold::{Events, Facts, Locked, SpinTimes, Totals, flush},
     count::{self, Behind, DirectionCounts},
     hot::{DirectionState, Hot},
     key::Endpoint,
@@ -99,20 +99,20 @@ impl Flow {
     }
 
     /// Returns the traffic of both endpoints since the last call. `has_segments` says whether they send TCP segments.
-    pub fn fold(&mut self, has_segments: bool) -> [Traffic; 2] {
+    pub fn flush(&mut self, has_segments: bool) -> [Traffic; 2] {
         [0, 1].map(|endpoint| {
             let (totals, events) = (&mut self.totals[endpoint], &mut self.events[endpoint]);
-            let traffic = fold(totals, events, self.hot.traffic[endpoint], has_segments);
+            let traffic = flush(totals, events, self.hot.traffic[endpoint], has_segments);
             totals.packets = totals.packets.wrapping_add(traffic.packets);
             totals.bytes = totals.bytes.wrapping_add(traffic.bytes);
-            events.folded_retransmissions = events.retransmissions;
-            events.folded_ce_packets = events.ce_packets;
+            events.flushed_retransmissions = events.retransmissions;
+            events.flushed_ce_packets = events.ce_packets;
             traffic
         })
     }
 
-    /// Whether enough was sent that [`Flow::fold`] is due.
-    pub fn is_fold_due(&self) -> bool {
+    /// Whether enough was sent that [`Flow::flush`] is due.
+    pub fn is_flush_due(&self) -> bool {
         self.totals.iter().zip(self.hot.traffic).any(|(totals, traffic)| totals.sent().is_far_behind(traffic))
     }
 

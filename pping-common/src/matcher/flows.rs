@@ -155,10 +155,10 @@ impl Flows {
         self.v4.queries.expire(self.elapsed) + self.v6.queries.expire(self.elapsed)
     }
 
-    /// Calls [`Observer::fold`] for all flows.
-    pub fn fold(&mut self, observer: &mut impl Observer) {
-        self.v4.flows.fold(observer);
-        self.v6.flows.fold(observer);
+    /// Calls [`Observer::flush`] for all flows.
+    pub fn flush(&mut self, observer: &mut impl Observer) {
+        self.v4.flows.flush(observer);
+        self.v6.flows.flush(observer);
     }
 
     /// Removes all flows: there are no more packets.
@@ -210,8 +210,8 @@ impl<O: Observer> Parsed<'_, O> {
         }
         entry.has_counted[from as usize] = true;
         self.observer.counted(noted, self.metadata);
-        if flow.is_fold_due() {
-            self.observer.fold(&key, flow);
+        if flow.is_flush_due() {
+            self.observer.flush(&key, flow);
         }
         if flow.possible_change(from, transport, noted, rules) != PossibleChange::Nothing {
             self.step::<A>(flow, from, noted.progress);

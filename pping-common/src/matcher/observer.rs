@@ -43,8 +43,8 @@ pub trait Observer {
     fn counted(&mut self, _noted: Noted, _metadata: PacketMetadata) {}
 
     /// A flow has sent enough that its traffic is to be taken, before the numbers wrap around. Takes it and drops it.
-    fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
-        flow.fold(key.protocol == Segment::NUMBER);
+    fn flush<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
+        flow.flush(key.protocol == Segment::NUMBER);
     }
 
     /// A packet that `from` sent may have matched, recorded, opened or closed.

@@ -163,10 +163,10 @@ impl<A: Address + Eq + Hash> Table<A> {
         }
     }
 
-    /// Has all flows folded.
-    pub(super) fn fold(&mut self, observer: &mut impl Observer) {
+    /// Has all flows flushed.
+    pub(super) fn flush(&mut self, observer: &mut impl Observer) {
         for (key, entry) in &mut self.flows {
-            observer.fold(key, &mut entry.flow);
+            observer.flush(key, &mut entry.flow);
         }
     }
 

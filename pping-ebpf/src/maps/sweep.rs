@@ -27,7 +27,7 @@ pub(crate) struct SweepScratch {
     pub(crate) locked: Locked,
     /// All that the low and the high endpoint sent.
     pub(crate) volumes: [Volume; 2],
-    /// What the low endpoint sent since the last fold.
+    /// What the low endpoint sent since the last flush.
     pub(crate) low: Traffic,
     /// What the high endpoint sent since then.
     pub(crate) high: Traffic,

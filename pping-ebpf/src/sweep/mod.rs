@@ -94,13 +94,13 @@ fn visit_v6() {
     visit(fold_v6, end_v6);
 }
 
-/// Folds the flows that are due, and finishes them in a second walk. In a single walk the verifier would follow each
-/// path through `finish` once for each path through `fold`.
+/// Flushes the flows that are due, and finishes them in a second walk. In a single walk the verifier would follow each
+/// path through `finish` once for each path through `flush`.
 #[inline(always)]
-fn visit(fold: Visit<u32, u64>, end: Visit<u32, u64>) {
+fn visit(flush: Visit<u32, u64>, end: Visit<u32, u64>) {
     let due = (&raw const DUE).cast();
     // SAFETY: callbacks of this type are for the keys and values of the map.
-    unsafe { walk(due, fold) };
+    unsafe { walk(due, flush) };
     if maps::sweep().is_some_and(|sweep| sweep.at(field!(Sweep, needs_second_walk)).read() != 0) {
         // SAFETY: callbacks of this type are for the keys and values of the map.
         unsafe { walk(due, end) };
@@ -127,7 +127,7 @@ pub fn sweep_one(ctx: &impl EbpfContext) {
 
 #[inline(always)]
 fn visit_one<A: Flows>(slot: Slot) {
-    fold::<A>(slot);
+    flush::<A>(slot);
     finish::<A>(slot);
 }
 
@@ -136,7 +136,7 @@ fn visit_one<A: Flows>(slot: Slot) {
 unsafe extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: the kernel calls it with an element of the map.
     unsafe { due_slot(index, slot) }.map_or(END, |slot| {
-        fold::<Ipv4>(slot);
+        flush::<Ipv4>(slot);
         CONTINUE
     })
 }
@@ -146,7 +146,7 @@ unsafe extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, 
 unsafe extern "C" fn fold_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: the kernel calls it with an element of the map.
     unsafe { due_slot(index, slot) }.map_or(END, |slot| {
-        fold::<Ipv6>(slot);
+        flush::<Ipv6>(slot);
         CONTINUE
     })
 }
@@ -179,9 +179,9 @@ unsafe fn due_slot(index: *const u32, slot: *const u64) -> Option<Slot> {
 
 /// Adds up what a flow sent, and notes if `finish` has to visit it.
 #[inline(always)]
-fn fold<A: Flows>(slot: Slot) {
+fn flush<A: Flows>(slot: Slot) {
     let Some(visit) = Visited::<A>::of(slot) else { return };
-    if (visit.action != Action::Fold || visit.is_reclaimable())
+    if (visit.action != Action::Flush || visit.is_reclaimable())
         && let Some(sweep) = maps::sweep()
     {
         sweep.at(field!(Sweep, needs_second_walk)).write(1);
@@ -199,7 +199,7 @@ fn fold<A: Flows>(slot: Slot) {
 #[inline(always)]
 fn finish<A: Flows>(slot: Slot) -> i64 {
     let Some(visit) = Visited::<A>::of(slot) else { return CONTINUE };
-    if visit.action == Action::Fold {
+    if visit.action == Action::Flush {
         if visit.is_reclaimable() {
             reclaim(slot, &visit);
         }
@@ -272,7 +272,7 @@ fn counters<A>(key: &FlowKey<A>) -> Option<Shared<Counters>> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     /// Add up what it sent.
-    Fold,
+    Flush,
     /// Also remove it: it has been idle too long.
     Expire,
     /// Also remove it: the agent stops, or packets were missed while the lease had lapsed.
@@ -304,7 +304,7 @@ impl<A: Flows> Visited<A> {
         } else if flow.is_expired(idle) {
             Action::Expire
         } else {
-            Action::Fold
+            Action::Flush
         };
         Some(Self { action, occupant, flow, idle })
     }
@@ -316,15 +316,15 @@ impl<A: Flows> Visited<A> {
     }
 }
 
-/// Adds what a flow sent since it was last folded to its series.
+/// Adds what a flow sent since it was last flushed to its series.
 #[inline(always)]
 fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counters>) {
     let Some(cold) = flow.cold() else { return };
     // SAFETY: the only reference to it until `add_up_direction`, after which this one is not used.
     let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return };
     let has_segments = key.protocol == Segment::NUMBER;
-    scratch.low = flow.fold(cold, Endpoint::Low, has_segments);
-    scratch.high = flow.fold(cold, Endpoint::High, has_segments);
+    scratch.low = flow.flush(cold, Endpoint::Low, has_segments);
+    scratch.high = flow.flush(cold, Endpoint::High, has_segments);
     barrier_var(scratch);
     // What was sent before an endpoint moves to another hook counts where it passed.
     flow.hot().load_to(&mut scratch.hot);

@@ -16,7 +16,7 @@ use crate::{
 
 /// Reports a flow direction to the agent, if it may be among the worst. `IS_HIGH` says which endpoint sends: an
 /// argument would be spilled to the stack, where the verifier loses its range. The scratch space has what the endpoint
-/// sent since the last fold, the series selector, and the RTTs. Not inlined, because its stack would not fit beside its
+/// sent since the last flush, the series selector, and the RTTs. Not inlined, because its stack would not fit beside its
 /// caller's. Returns 0, because the verifier wants functions to return a number.
 #[inline(never)]
 pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Shared<Cold>) -> u64 {

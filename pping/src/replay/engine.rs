@@ -43,10 +43,10 @@ impl Engine {
 
     /// Brings the series up to date at the end of an interval. Expired flows are removed first, so the time that this takes
     /// depends only on the flows of the last minutes.
-    pub fn fold(&mut self, time: u64) {
+    pub fn flush(&mut self, time: u64) {
         let second = self.clock.sweep(time);
         self.tracker.sweep(time, second);
-        self.tracker.fold();
+        self.tracker.flush();
     }
 
     /// The times of the oldest and the newest packet, ns since 1970; `None` without packets.

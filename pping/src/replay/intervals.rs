@@ -86,7 +86,7 @@ impl Intervals {
         } else {
             (next, Ended::InTime(next, time))
         };
-        engine.fold(end);
+        engine.flush(end);
         // The worst refer to series by index, and taking the series may give an index to another.
         let worst = engine.tracker.take_worst();
         Some(FinishedInterval { slices: engine.tracker.take_series(end, self.timeout), worst, ended })

@@ -381,7 +381,7 @@ impl PlayedView {
         if time == 0 {
             return;
         }
-        self.engine.fold(time);
+        self.engine.flush(time);
         let slices = self.engine.tracker.take_series(time, self.timeout);
         let name = |(key, counts)| {
             let name = self.names.series(&key, Some(Arc::clone(&self.name)))?;

@@ -250,9 +250,9 @@ impl Observer for Report {
     }
 
     /// Adds the traffic of a flow since the last call to its series, and ranks its directions.
-    fn fold<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
+    fn flush<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {
         let Self { series, worst, rules, counters, .. } = self;
-        series.fold(key, flow, rules, counters, |flow, timed, selector, since| {
+        series.flush(key, flow, rules, counters, |flow, timed, selector, since| {
             if let Some((ranking, packets)) = worst
                 && let Some(candidate) = candidate((key, timed), flow, selector, since, *packets)
             {
@@ -314,7 +314,7 @@ impl Observer for Report {
 
     /// Reports a flow that is removed because it has been idle too long. Its newest packet came at `newest`.
     fn expired<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64, now: u64) {
-        self.fold(key, flow);
+        self.flush(key, flow);
         self.count_ended(key, flow);
         self.counters.entries_deleted[A::FAMILY as usize] += 1;
         self.counters.closed[Reason::Timeout as usize] += u64::from(flow.hot.is_open());
@@ -324,7 +324,7 @@ impl Observer for Report {
 
     /// Reports a flow that is still open at the end of the capture.
     fn still_open<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow, newest: u64) {
-        self.fold(key, flow);
+        self.flush(key, flow);
         self.count_ended(key, flow);
         self.end(key, flow, newest, EndEvent::STILL_OPEN);
     }

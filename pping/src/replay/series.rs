@@ -112,7 +112,7 @@ impl Series {
     }
 
     /// Adds the traffic of a flow since the last call to its series, and calls `consider` for each flow direction.
-    pub(super) fn fold<A: Address>(
+    pub(super) fn flush<A: Address>(
         &mut self,
         key: &FlowKey<A>,
         flow: &mut Flow,
@@ -120,7 +120,7 @@ impl Series {
         counters: &mut Counters,
         mut consider: impl FnMut(&Flow, Endpoint, &SeriesSelector, &Traffic),
     ) {
-        let [low, high] = flow.fold(key.protocol == Segment::NUMBER);
+        let [low, high] = flow.flush(key.protocol == Segment::NUMBER);
         if (low, high) == (Traffic::default(), Traffic::default()) {
             return;
         }

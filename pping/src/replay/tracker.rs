@@ -129,8 +129,8 @@ impl Tracker {
     }
 
     /// Adds the traffic of all flows since the last call to their series.
-    pub fn fold(&mut self) {
-        self.flows.fold(&mut self.report);
+    pub fn flush(&mut self) {
+        self.flows.flush(&mut self.report);
     }
 
     /// Removes all flows, since the capture is over, and reports their end.

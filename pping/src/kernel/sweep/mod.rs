@@ -6,4 +6,4 @@ mod scan;
 mod sweeper;
 
 pub(super) use self::sweeper::Scope;
-pub use self::sweeper::{MAX_FOLDED, Sweeper};
+pub use self::sweeper::{MAX_FLUSHED, Sweeper};

@@ -34,9 +34,9 @@ use crate::worst::Ranking;
 /// A map of queries.
 type Queries<'a, A> = HashMap<&'a MapData, QueryKey<A>, PendingQuery>;
 
-/// How many flows per address family one sweep folds (it may exceed this by a few). The next sweep continues with the
-/// rest: folding a million active flows at once would take half of each second.
-pub const MAX_FOLDED: usize = 1 << 16;
+/// How many flows per address family one sweep flushes (it may exceed this by a few). The next sweep continues with the
+/// rest: flushing a million active flows at once would take half of each second.
+pub const MAX_FLUSHED: usize = 1 << 16;
 
 /// Buckets that are mapped at a time: 1 MiB of them.
 const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
@@ -44,7 +44,7 @@ const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
 /// The flows and queries to visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::kernel) enum Scope {
-    /// Flows that sent something, up to [`MAX_FOLDED`] of them, flows that may have been idle too long, and queries
+    /// Flows that sent something, up to [`MAX_FLUSHED`] of them, flows that may have been idle too long, and queries
     /// that have waited too long.
     Due,
     /// Like `Due`, without the limit.
@@ -206,29 +206,29 @@ impl Sweeper {
         let Table { kind, mut scan, .. } = self.tables[table];
         let buckets_in_all = self.tables[table].index.len();
         let max_idle = scan.max_idle(sweep);
-        let mut fold_budget = if scope == Scope::Due { MAX_FOLDED } else { usize::MAX };
+        let mut flush_budget = if scope == Scope::Due { MAX_FLUSHED } else { usize::MAX };
         let (first, mut next, mut noted) = (scan.next, scan.next, 0);
         for start in (0..buckets_in_all).step_by(BUCKETS) {
             let buckets = self.tables[table].index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
-                let may_fold = number >= first && fold_budget > 0 || scope != Scope::Due;
-                if may_fold {
+                let may_flush = number >= first && flush_budget > 0 || scope != Scope::Due;
+                if may_flush {
                     next = number + 1;
                 }
                 let Some((tags, seen)) = flows(bucket) else { continue };
                 for (way, (tag, seen)) in tags.into_iter().zip(seen).enumerate() {
                     let idle = idle_sweeps(sweep, seen);
-                    let is_fresh = may_fold && idle <= max_idle;
+                    let is_fresh = may_flush && idle <= max_idle;
                     if tag == 0 || !is_fresh && !may_have_timed_out(idle) && scope != Scope::All {
                         continue;
                     }
-                    fold_budget = fold_budget.saturating_sub(usize::from(is_fresh));
+                    flush_budget = flush_budget.saturating_sub(usize::from(is_fresh));
                     self.note(requests, kind, Slot::new(number as u32, way), &mut noted)?;
                 }
             }
         }
         if noted > 0 {
-            self.fold(requests, kind, noted as u32)?;
+            self.flush(requests, kind, noted as u32)?;
         }
         scan.visited(next, buckets_in_all);
         Ok(scan)
@@ -237,19 +237,19 @@ impl Sweeper {
     /// Adds a flow to the next run of the program, and runs it when that is full.
     fn note(&mut self, requests: &Requests, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
         if !self.walks {
-            return self.fold(requests, kind, slot.0);
+            return self.flush(requests, kind, slot.0);
         }
         requests.note(*noted, slot.0);
         *noted += 1;
         if *noted == requests.room() {
-            self.fold(requests, kind, *noted as u32)?;
+            self.flush(requests, kind, *noted as u32)?;
             *noted = 0;
         }
         Ok(())
     }
 
     /// Runs the program for this many flows, or for the one in this slot, and ranks the candidates that it found.
-    fn fold(&mut self, requests: &Requests, kind: u32, due: u32) -> Result<(), Error> {
+    fn flush(&mut self, requests: &Requests, kind: u32, due: u32) -> Result<(), Error> {
         let threshold =
             self.ranking.as_ref().map_or(Threshold::NONE, |(ranking, packets)| ranking.threshold(*packets));
         requests.run(SweepRequest { kind, due, threshold, ..NOTHING })?;

@@ -322,7 +322,7 @@ impl Rig {
         self.kernel.series.take(take).unwrap();
         self.kernel.series.commit().unwrap();
         let twin = &mut self.twin.tracker;
-        twin.fold();
+        twin.flush();
         let aggregated = twin.take_series(0, u64::MAX).into_iter();
         let twin: BTreeMap<_, _> =
             aggregated.map(|(key, counts)| (format!("{key:?}"), count(&counts))).collect();

@@ -92,7 +92,7 @@ fn assert_the_worst(mut rig: Rig) {
         }
         rig.kernel.sweeper.rank(WORST, EVIDENCE);
         rig.sweep();
-        rig.twin.tracker.fold();
+        rig.twin.tracker.flush();
         // All candidates, with the RTTs of the kernel's own samples, because the two clocks differ.
         let mut all: Vec<(FlowDirection, [u64; Figure::COUNT])> = Vec::new();
         for (candidate, _) in rig.twin.tracker.take_worst() {

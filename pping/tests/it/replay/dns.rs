@@ -165,7 +165,7 @@ fn the_oldest_query_of_a_prefix_makes_room() {
         }
         talk.answer(2 * SECOND, 1);
         assert_eq!(talk.counters().dns_responses[0], 4, "with the one that was repeated");
-        talk.engine.fold(START + 2 * TIMEOUT);
+        talk.engine.flush(START + 2 * TIMEOUT);
         assert_eq!(talk.counters().dns_unanswered, u64::from(PLACES - 4), "those that still waited");
         assert_eq!(talk.counters().dns_given_up, 1);
     }
@@ -203,7 +203,7 @@ fn dns_samples_are_aggregated_under_their_method() {
             talk.ask(u64::from(number) * SECOND, 1);
             talk.answer(u64::from(number) * SECOND + 7 * MILLISECOND, 1);
         }
-        talk.engine.fold(START + 5 * SECOND);
+        talk.engine.flush(START + 5 * SECOND);
         let series: Vec<_> = talk.engine.tracker.series().collect();
         let [(key, counts)] = series[..] else { panic!("{series:?}") };
         assert_eq!((key.method, key.direction), (Method::Dns as u8, SeriesKey::NO_DIRECTION));

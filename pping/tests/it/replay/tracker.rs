@@ -102,7 +102,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
     let mut sum = [(0, 0); 2];
     for packets in [before, after] {
         take(&mut tracker, packets, 0);
-        tracker.fold();
+        tracker.flush();
         let found = series(&tracker);
         assert_eq!(found.len(), 2);
         for (key, counts) in found {
@@ -116,7 +116,7 @@ fn traffic_and_samples_of_a_direction_are_in_one_series() {
             *sum = (sum.0 + counts.sent.packets, sum.1 + counts.received.bytes);
         }
         assert_eq!(tracker.take_series(START, SECOND).len(), 2);
-        tracker.fold();
+        tracker.flush();
         assert_eq!(series(&tracker).len(), 0, "nothing is counted twice");
     }
     assert_eq!(sum, [(5, 0), (5, 400)]);
@@ -130,7 +130,7 @@ fn local_traffic_is_not_timed_and_has_no_series() {
         let mut tracker = Tracker::new(Settings { rules, ..settings(Emit::NOTHING) });
         tracker.add_local([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 198, 51, 100, 2]);
         take(&mut tracker, &connection(40_000, START, 3, MILLISECOND), 0);
-        tracker.fold();
+        tracker.flush();
         let found: Vec<u8> = series(&tracker).iter().map(|(key, _)| key.direction).collect();
         assert_eq!(found, directions, "what goes out to the client would be answers of this host");
     }
@@ -147,7 +147,7 @@ fn groups_without_traffic_make_room() {
             packet.bytes[offset] = client;
         }
         take(tracker, &packets, 0);
-        tracker.fold();
+        tracker.flush();
     };
     talk(&mut tracker, 1, START);
     talk(&mut tracker, 2, START);

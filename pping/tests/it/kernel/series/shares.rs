@@ -1,13 +1,13 @@
-//! Traffic of more flows than one sweep folds.
+//! Traffic of more flows than one sweep flushes.
 
-use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel, sweep::MAX_FOLDED};
+use pping::kernel::{load, load_options::LoadOptions, loaded::Kernel, sweep::MAX_FLUSHED};
 use pping_common::{abi::Emit, parse::LinkType};
 
 use super::{Program, SETTINGS, Sums, echo, run, v4};
 use crate::kernel::rig::loopback;
 
 /// More than one share of a sweep, but less than two.
-const FLOWS: usize = MAX_FOLDED + 10_000;
+const FLOWS: usize = MAX_FLUSHED + 10_000;
 
 fn kernel() -> Kernel {
     let mut kernel =
@@ -31,7 +31,7 @@ fn sent(sums: &Sums) -> u64 {
 }
 
 #[test]
-fn each_flow_is_folded_in_some_share_and_none_twice() {
+fn each_flow_is_flushed_in_some_share_and_none_twice() {
     let mut kernel = kernel();
     let mut sums = Sums::default();
     sums.sweep_and_rotate(&mut kernel);
@@ -41,8 +41,8 @@ fn each_flow_is_folded_in_some_share_and_none_twice() {
         ping(&mut kernel, round as u16);
         sums.sweep_and_rotate(&mut kernel);
         let share = sent(&sums) - before;
-        // A share includes all flows of a bucket, so it may exceed `MAX_FOLDED` by a few.
-        assert!((1..=MAX_FOLDED as u64 + 5).contains(&share), "{share} in the first sweep");
+        // A share includes all flows of a bucket, so it may exceed `MAX_FLUSHED` by a few.
+        assert!((1..=MAX_FLUSHED as u64 + 5).contains(&share), "{share} in the first sweep");
         // No flow sends anything between the two sweeps.
         sums.sweep_and_rotate(&mut kernel);
         assert_eq!(sent(&sums) - before, FLOWS as u64, "in the second");
