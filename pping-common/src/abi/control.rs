@@ -18,7 +18,7 @@ pub struct Control {
     /// [`Control::NO_MORE_PACKETS`] or [`Control::PACKETS_MISSED`] to have the next sweep report and delete all flows;
     /// else 0.
     pub cut_off: u32,
-    /// The number of rotations committed to the ledger: all, or all but the last.
+    /// The number of rotations committed to the persistent counts: all, or all but the last.
     pub committed: u32,
     /// The tick (`jiffies`) at which the lease of the programs ends, if they have one; 0 before the first. Packets are checked
     /// against the copy in [`super::Interface`].

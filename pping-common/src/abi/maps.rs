@@ -5,7 +5,7 @@ use super::{
     counters::{Counters, Lost},
     events::{EndEvent, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
     interface::{Interface, InterfaceName},
-    ledger::{LedgerEntry, LedgerKey},
+    persistent::{PersistentEntry, PersistentKey},
     timed::PacketProgram,
 };
 use crate::{
@@ -66,7 +66,7 @@ pub const PINNED_MAPS: [PinnedMap; 28] = [
     map::<u32, Bucket>("INDEX_V6", 0),
     map::<u32, Interface>("INTERFACES", INTERFACE_TABLE),
     map::<LabelKey, u32>("LABELS", 0),
-    map::<LedgerKey, LedgerEntry>("LEDGER", 0),
+    map::<PersistentKey, PersistentEntry>("PERSISTENT", 0),
     map::<[u8; 16], u8>("LOCAL_ADDRESSES", 0),
     map::<u32, InterfaceName>("INTERFACE_NAMES", MAX_INTERFACES),
     map::<u32, Series>("SERIES", 0),

@@ -7,8 +7,8 @@ mod control;
 mod counters;
 mod events;
 mod interface;
-mod ledger;
 mod maps;
+mod persistent;
 mod report;
 mod residence;
 mod selector;
@@ -23,8 +23,8 @@ pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
 pub use interface::{Interface, InterfaceName, entry};
-pub use ledger::{BUCKETS, LABEL_BYTES, LedgerEntry, LedgerKey, LedgerTotals};
 pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
+pub use persistent::{BUCKETS, LABEL_BYTES, PersistentEntry, PersistentKey, PersistentTotals};
 pub use report::{FlowReporter, FlowState};
 pub use residence::{Followed, Offsets, Owner, Part, Passing, Residence};
 pub use selector::SeriesSelector;
@@ -37,7 +37,7 @@ pub use worst::{Candidate, Figure, MILLION, Threshold};
 #[cfg(feature = "aya")]
 mod pod {
     use super::{
-        Control, Counters, Emit, EndEvent, FlowEvent, Interface, InterfaceName, LedgerEntry, Offsets,
+        Control, Counters, Emit, EndEvent, FlowEvent, Interface, InterfaceName, Offsets, PersistentEntry,
         Residence, RttEvent,
     };
     use crate::{
@@ -62,6 +62,6 @@ mod pod {
 
     pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
     pod!(EndEvent, FlowEvent, RttEvent);
-    pod!(LedgerEntry, Offsets, PendingQuery, Residence, Rules, Scope, Table, TableKeys);
+    pod!(PersistentEntry, Offsets, PendingQuery, Residence, Rules, Scope, Table, TableKeys);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);
 }

@@ -6,7 +6,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, Queue, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Control, LedgerEntry, LedgerKey},
+    abi::{Control, PersistentEntry, PersistentKey},
     group::{GroupKey, LabelKey},
     hash::SipKey,
     limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
@@ -33,9 +33,9 @@ static BINS: Array<BinBlock> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 #[map]
 static BIN_POOL: Array<BinPool> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The ledger of metrics. With pinned maps, the agent keeps it for its successor. It takes memory as it fills.
+/// The persistent counts of metrics. With pinned maps, the agent keeps them for its successor. They take memory as they fill.
 #[map]
-static LEDGER: HashMap<LedgerKey, LedgerEntry> = HashMap::with_max_entries(1, BPF_F_NO_PREALLOC);
+static PERSISTENT: HashMap<PersistentKey, PersistentEntry> = HashMap::with_max_entries(1, BPF_F_NO_PREALLOC);
 
 /// The indexes of series, by [`SeriesKey::hash`].
 #[map]

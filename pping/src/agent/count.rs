@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use pping_common::{
-    abi::{LedgerEntry, LedgerKey},
+    abi::{PersistentEntry, PersistentKey},
     parse::Untracked,
 };
 
 use super::{losses::Losses, state::Agent};
 use crate::{
     Error,
-    kernel::{clock, counters, ledger::LedgerMap, runs::runs},
+    kernel::{clock, counters, persistent::PersistentMap, runs::runs},
     metrics::{self, Fill},
     residence::InterfaceTimes,
     snapshot::{Snapshot, Usage},
@@ -127,20 +127,20 @@ impl Agent {
     }
 }
 
-impl metrics::Storage for LedgerMap {
-    fn keys(&self) -> Vec<LedgerKey> {
+impl metrics::Storage for PersistentMap {
+    fn keys(&self) -> Vec<PersistentKey> {
         self.keys()
     }
 
-    fn read(&self, key: &LedgerKey) -> Option<LedgerEntry> {
+    fn read(&self, key: &PersistentKey) -> Option<PersistentEntry> {
         self.read(key)
     }
 
-    fn write(&mut self, key: &LedgerKey, entry: &LedgerEntry) -> bool {
+    fn write(&mut self, key: &PersistentKey, entry: &PersistentEntry) -> bool {
         self.write(key, entry)
     }
 
-    fn remove(&mut self, key: &LedgerKey) {
+    fn remove(&mut self, key: &PersistentKey) {
         self.remove(key);
     }
 }

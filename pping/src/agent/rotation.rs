@@ -41,7 +41,7 @@ impl Agent {
         Ok(epoch)
     }
 
-    /// Adds an epoch to the interval, the summary and the metrics; with `--pin`, also to the ledger. Then the kernel's copy
+    /// Adds an epoch to the interval, the summary and the metrics; with `--pin`, also to the persistent counts. Then the kernel's copy
     /// is emptied, and series without traffic come one step closer to being removed.
     pub(super) fn commit(&mut self, epoch: &Epoch) -> Result<(), Error> {
         let is_viewed = self.is_viewed();

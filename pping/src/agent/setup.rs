@@ -45,7 +45,7 @@ use crate::{
         selection::Selection,
     },
     log,
-    metrics::{Ledger, Metrics},
+    metrics::{Metrics, PersistentCounts},
     notify::Notify,
     otlp::Receiver,
     output::{OnFailure, Output, Role},
@@ -112,10 +112,10 @@ pub(super) async fn set_up(
         load::load_stages(&mut kernel, hooks, pins.as_ref())?;
     }
     let mut pinned_labels = Vec::new();
-    if let Some(map) = kernel.ledger.take() {
-        let ledger = Ledger::new(Box::new(map));
-        pinned_labels = ledger.labels();
-        metrics.persist_in(ledger);
+    if let Some(map) = kernel.persistent.take() {
+        let persistent = PersistentCounts::new(Box::new(map));
+        pinned_labels = persistent.labels();
+        metrics.persist_in(persistent);
     }
     if live.bpf_log {
         forward_log(&mut kernel)?;

@@ -110,9 +110,9 @@ impl LoadOptions {
         self.grouping.is_on() && self.residence.is_some_and(|every| every != 0)
     }
 
-    /// Entries of the ledger: one for each series of a group, but at least twice the reserved series. The kernel rounds
+    /// Entries of the persistent counts: one for each series of a group, but at least twice the reserved series. The kernel rounds
     /// the buckets up to a power of two.
-    pub(super) fn max_ledger_entries(&self) -> u32 {
+    pub(super) fn max_persistent_entries(&self) -> u32 {
         self.max_series().saturating_sub(RESERVED_SERIES).max(2 * RESERVED_SERIES)
     }
 

@@ -12,8 +12,8 @@ use super::{
     features::{Feature, Features},
     interface_ids::InterfaceIds,
     labels::Prefixes,
-    ledger::LedgerMap,
     load_options::LoadOptions,
+    persistent::PersistentMap,
     residence::ResidenceMap,
     series::SeriesTable,
     sweep::{Scope, Sweeper},
@@ -37,8 +37,8 @@ pub struct Kernel {
     pub labels: Option<Prefixes>,
     /// The excluded prefixes.
     pub excluded: Prefixes,
-    /// The ledger, if maps are pinned, until the metrics take it.
-    pub ledger: Option<LedgerMap>,
+    /// The persistent counts, if maps are pinned, until the metrics take it.
+    pub persistent: Option<PersistentMap>,
     /// Times in this host, with `--residence`.
     pub residence: Option<ResidenceMap>,
     /// The sweep.

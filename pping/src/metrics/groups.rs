@@ -21,7 +21,7 @@ use super::{
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
     labels::Labels,
-    ledger::Ledger,
+    persistent::PersistentCounts,
     queues::Queues,
     series::{Series, SeriesId},
 };
@@ -39,9 +39,9 @@ pub(super) struct Groups {
     /// Groups with series under their own label, whether or not these are exposed at present.
     known: HashMap<Arc<str>, NamedGroup, RandomState>,
     other: Arc<str>,
-    /// The ledger, if counters outlive this process.
-    ledger: Option<Ledger>,
-    /// The number of epochs committed to the ledger.
+    /// The persistent counts, if counters outlive this process.
+    persistent: Option<PersistentCounts>,
+    /// The number of epochs committed to the persistent counts.
     committed: u32,
     /// The indexes of series that changed since the last commit.
     changed: Vec<usize>,
@@ -87,7 +87,7 @@ impl Groups {
             series: IndexMap::default(),
             known: HashMap::default(),
             other: OTHER.into(),
-            ledger: None,
+            persistent: None,
             committed: 0,
             changed: Vec::new(),
             clock: Clock::start(now),
@@ -97,9 +97,9 @@ impl Groups {
         }
     }
 
-    /// Keeps counters in `ledger` from now on.
-    pub(super) fn persist_in(&mut self, ledger: Ledger) {
-        self.ledger = Some(ledger);
+    /// Keeps counters in `persistent` from now on.
+    pub(super) fn persist_in(&mut self, persistent: PersistentCounts) {
+        self.persistent = Some(persistent);
     }
 
     /// Changes the highest number of labels and the window of the baseline.
@@ -121,7 +121,10 @@ impl Groups {
         for name in names {
             for label in [&name.group.label, &other] {
                 let id = SeriesId::new(name, label);
-                let kept = self.ledger.as_ref().and_then(|ledger| ledger.find(id.fingerprint(), committed));
+                let kept = self
+                    .persistent
+                    .as_ref()
+                    .and_then(|persistent| persistent.find(id.fingerprint(), committed));
                 let Some((entry, totals, is_labelled)) = kept else { continue };
                 if *label == name.group.label {
                     self.labelled.resume(label, is_labelled);
@@ -148,13 +151,13 @@ impl Groups {
             self.known.insert(Arc::clone(&id.group), known);
         }
         let mut series = Series::new(id, self.clock.since, self.baseline, now);
-        if let Some(ledger) = &mut self.ledger {
+        if let Some(persistent) = &mut self.persistent {
             // A series with a reserved label may have been quiet since this run began.
-            if let Some((entry, totals, _)) = ledger.find(id.fingerprint(), self.committed) {
+            if let Some((entry, totals, _)) = persistent.find(id.fingerprint(), self.committed) {
                 series.entry = Some(entry);
                 series.restore(&totals);
             } else {
-                series.entry = ledger.open(id.fingerprint(), &id.group, self.committed);
+                series.entry = persistent.open(id.fingerprint(), &id.group, self.committed);
             }
         }
         series.pushed = self.exports.as_ref().map(|exports| ExportTotals::new(exports.series_began()));
@@ -165,7 +168,7 @@ impl Groups {
 
     /// Writes the totals at the end of this epoch. They are in force once the kernel's map says that it is committed.
     pub(super) fn commit(&mut self, epoch: u32) {
-        let Self { ledger: Some(ledger), changed, series, labelled, .. } = self else { return };
+        let Self { persistent: Some(persistent), changed, series, labelled, .. } = self else { return };
         changed.sort_unstable();
         changed.dedup();
         // Totals that could not be written are written with the next epoch.
@@ -173,7 +176,7 @@ impl Groups {
             let Some((id, Series { entry: Some(entry), .. })) = series.get_index(index) else { return false };
             let mut entry = *entry;
             let totals = series[index].totals();
-            let is_written = ledger.put(&mut entry, &totals, labelled.is_labelled(&id.group), epoch);
+            let is_written = persistent.put(&mut entry, &totals, labelled.is_labelled(&id.group), epoch);
             series[index].entry = Some(entry);
             !is_written
         });
@@ -191,7 +194,7 @@ impl Groups {
             let id = SeriesId::new(name, if is_labelled { group } else { &self.other });
             let index = self.index_of(id, name, now);
             self.series[index].add(counts, now);
-            if self.ledger.is_some() {
+            if self.persistent.is_some() {
                 self.changed.push(index);
             }
             if is_labelled
@@ -215,12 +218,12 @@ impl Groups {
         }
     }
 
-    /// Notes in the ledger which groups have a label, after some lost theirs.
+    /// Notes in the persistent counts which groups have a label, after some lost theirs.
     fn note_labels(&mut self) {
-        let Self { ledger: Some(ledger), series, labelled, .. } = self else { return };
+        let Self { persistent: Some(persistent), series, labelled, .. } = self else { return };
         for (id, series) in series {
             if let Some(entry) = series.entry {
-                ledger.set_labelled(entry, labelled.is_labelled(&id.group));
+                persistent.set_labelled(entry, labelled.is_labelled(&id.group));
             }
         }
     }
@@ -245,8 +248,8 @@ impl Groups {
 
     fn remove(&mut self, id: &SeriesId) {
         let was_there = self.series.swap_remove(id).is_some();
-        if let Some(ledger) = &mut self.ledger {
-            ledger.close(id.fingerprint());
+        if let Some(persistent) = &mut self.persistent {
+            persistent.close(id.fingerprint());
         }
         if let Some(known) = self.known.get_mut(&id.group) {
             known.series -= usize::from(was_there);

@@ -4,7 +4,7 @@ use pping_common::{hist, parse::Direction};
 use proptest::prelude::*;
 
 use super::*;
-use crate::metrics::{Encoding, Metrics, PageFormat, ledger::in_memory, protobuf::Protobuf, text::Text};
+use crate::metrics::{Encoding, Metrics, PageFormat, persistent::in_memory, protobuf::Protobuf, text::Text};
 
 const BASELINE: Duration = Duration::from_mins(10);
 
@@ -260,9 +260,9 @@ fn the_next_run_continues_from_committed_epochs_only() {
     let now = Instant::now();
     let names: Vec<_> = ["a", "b"].map(|label| name(label, &[])).into();
     let slices = |samples| names.iter().map(|name| (name.clone(), counts(samples))).collect::<Vec<_>>();
-    let new = |ledger| {
+    let new = |persistent| {
         let mut groups = Groups::new(1, BASELINE, now);
-        groups.persist_in(ledger);
+        groups.persist_in(persistent);
         groups
     };
     let mut groups = new(in_memory(8));
@@ -274,8 +274,8 @@ fn the_next_run_continues_from_committed_epochs_only() {
     groups.add(&slices(100), now);
     groups.commit(3);
     // Killed: the third epoch was written, but never committed.
-    let ledger = groups.ledger.take().unwrap();
-    let mut next = new(ledger);
+    let persistent = groups.persistent.take().unwrap();
+    let mut next = new(persistent);
     next.resume(&names, 2, now);
     assert_eq!(counters(&page(&mut next, PageFormat::Classic, now)), counters(&exposed));
     assert_eq!(labels(&exposed), BTreeSet::from(["a", "other"]));
@@ -283,7 +283,7 @@ fn the_next_run_continues_from_committed_epochs_only() {
     next.add(&slices(100), now);
     next.commit(3);
     let exposed = page(&mut next, PageFormat::Classic, now);
-    let mut last = new(next.ledger.take().unwrap());
+    let mut last = new(next.persistent.take().unwrap());
     last.resume(&names, 3, now);
     assert_eq!(counters(&page(&mut last, PageFormat::Classic, now)), counters(&exposed));
     let count =
@@ -291,7 +291,7 @@ fn the_next_run_continues_from_committed_epochs_only() {
     assert!((count.unwrap().1 - 105.0).abs() < 0.5);
     // A removed series stays removed.
     last.forget(&names[0]);
-    let mut after = new(last.ledger.take().unwrap());
+    let mut after = new(last.persistent.take().unwrap());
     after.resume(&names, 3, now);
     assert_eq!(labels(&page(&mut after, PageFormat::Classic, now)), BTreeSet::from(["other"]));
 }
@@ -306,7 +306,7 @@ fn native_histograms_begin_with_the_run() {
     groups.add(&[(names[0].clone(), counts(3))], now);
     groups.commit(1);
     let mut next = Groups::new(1, BASELINE, now);
-    next.persist_in(groups.ledger.take().unwrap());
+    next.persist_in(groups.persistent.take().unwrap());
     next.resume(&names, 1, now);
     let histogram = |groups: &mut Groups| {
         let mut page = Box::new(Protobuf::new(Encoding::Identity));
@@ -314,7 +314,7 @@ fn native_histograms_begin_with_the_run() {
         let family = b"\x0a\x11pping_rtt_seconds";
         page.finish().chunks().concat().windows(family.len()).any(|bytes| bytes == family)
     };
-    // The ledger does not keep the bins of the three samples.
+    // The persistent counts have no bins of the three samples.
     assert!(!histogram(&mut next));
     assert!(page(&mut next, PageFormat::Classic, now).contains("pping_rtt_seconds_count"));
     next.add(&[(names[0].clone(), counts(2))], now);

@@ -3,12 +3,12 @@
 use std::time::SystemTime;
 
 use pping_common::{
-    abi::{BUCKETS, LedgerTotals},
+    abi::{BUCKETS, PersistentTotals},
     hist::{self, BINS, BINS_PER_OCTAVE, OCTAVES, OVERFLOW, UNDERFLOW},
     series::SeriesCounts,
 };
 
-/// Counts by bin since this process created the series, and the counts by octave that earlier processes kept in the ledger.
+/// Counts by bin since this process created the series, and the counts by octave that earlier processes kept in the persistent counts.
 ///
 /// The text formats show both, as buckets of octaves. Protobuf shows the counts of this process only, because only
 /// their bins are known.
@@ -80,7 +80,7 @@ impl RttHistogram {
     }
 
     /// Continues from the totals of an earlier process.
-    pub(super) fn restore(&mut self, totals: &LedgerTotals) {
+    pub(super) fn restore(&mut self, totals: &PersistentTotals) {
         let [low, high] = totals.sum;
         self.restored = Some(Box::new((totals.buckets, u128::from(high) << 64 | u128::from(low))));
     }
@@ -226,7 +226,7 @@ mod tests {
         #[test]
         fn what_was_kept_is_in_the_totals_only(before in rtts(), after in rtts()) {
             let (buckets, sum) = histogram(&before).totals();
-            let totals = LedgerTotals { buckets, sum: [sum as u64, (sum >> 64) as u64], ..LedgerTotals::ZERO };
+            let totals = PersistentTotals { buckets, sum: [sum as u64, (sum >> 64) as u64], ..PersistentTotals::ZERO };
             let mut restored = histogram(&after);
             restored.restore(&totals);
             prop_assert_eq!(restored.totals(), histogram(&[before, after.clone()].concat()).totals());

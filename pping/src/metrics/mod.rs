@@ -12,10 +12,10 @@ mod histogram;
 mod inflation;
 mod labelled;
 mod labels;
-mod ledger;
 mod minimum;
 mod packet_cost;
 mod page;
+mod persistent;
 mod process;
 mod protobuf;
 mod queues;
@@ -38,8 +38,8 @@ pub use export::{Attributes, Distribution, Export, Family, Point, Points, TimeSu
 use exposition::{Exposition, Kind, MetricFamily, Value};
 use groups::Groups;
 use labels::Labels;
-pub use ledger::{Ledger, Storage};
 pub use page::{Encoding, Page, PageFormat};
+pub use persistent::{PersistentCounts, Storage};
 use pping_common::series::SeriesCounts;
 use protobuf::Protobuf;
 use text::Text;
@@ -119,9 +119,9 @@ impl Metrics {
         self.changed();
     }
 
-    /// Keeps the counters of groups in `ledger` from now on.
-    pub fn persist_in(&self, ledger: Ledger) {
-        lock(&self.0.pages).groups.persist_in(ledger);
+    /// Keeps the counters of groups in `persistent` from now on.
+    pub fn persist_in(&self, persistent: PersistentCounts) {
+        lock(&self.0.pages).groups.persist_in(persistent);
         self.0.is_persistent.store(true, Ordering::Relaxed);
     }
 
@@ -137,7 +137,7 @@ impl Metrics {
         self.changed();
     }
 
-    /// Writes the counters at the end of this epoch to the ledger, if there is one. Waits for a page that is being written.
+    /// Adds the counters at the end of this epoch to the persistent counts, if there are any. Waits for a page that is being written.
     pub fn commit(&self, epoch: u32) {
         if self.0.is_persistent.load(Ordering::Relaxed) {
             let mut pages = lock(&self.0.pages);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pping_common::{
-    abi::LedgerTotals,
+    abi::PersistentTotals,
     method::Method,
     parse::Direction,
     series::{SeriesCounts, Traffic},
@@ -17,7 +17,7 @@ use super::{
     histogram::RttHistogram,
     inflation::Inflation,
     labels::Labels,
-    ledger::EntryRef,
+    persistent::EntryRef,
 };
 use crate::{
     fingerprint::fingerprint,
@@ -77,7 +77,7 @@ pub(super) struct Series {
     /// The traffic of the hosts whose packets are timed, and of those that reply.
     pub(super) traffic: [Traffic; 2],
     pub(super) inflation: Inflation,
-    /// Its entry in the ledger, if it has one.
+    /// Its entry in the persistent counts, if it has one.
     pub(super) entry: Option<EntryRef>,
     /// The counts for an exporter, if there is one.
     pub(super) pushed: Option<ExportTotals>,
@@ -110,15 +110,15 @@ impl Series {
     }
 
     /// Continues from the totals of an earlier run.
-    pub(super) fn restore(&mut self, totals: &LedgerTotals) {
+    pub(super) fn restore(&mut self, totals: &PersistentTotals) {
         self.rtts.restore(totals);
         self.traffic = totals.traffic;
     }
 
-    /// Returns the counters to keep in the ledger.
-    pub(super) fn totals(&self) -> LedgerTotals {
+    /// Returns the counters to keep in the persistent counts.
+    pub(super) fn totals(&self) -> PersistentTotals {
         let (buckets, sum) = self.rtts.totals();
         let sum = [sum as u64, (sum >> 64) as u64];
-        LedgerTotals { buckets, sum, traffic: self.traffic, ..LedgerTotals::ZERO }
+        PersistentTotals { buckets, sum, traffic: self.traffic, ..PersistentTotals::ZERO }
     }
 }

@@ -27,11 +27,11 @@ use super::{
     counter_map::{self, CounterMap},
     features::{Feature, Features},
     interface_ids::InterfaceIds,
-    ledger::LedgerMap,
     load_options::LoadOptions,
     loaded::Kernel,
     lookup::{array, refused, sweep_program, take_map},
     objects,
+    persistent::PersistentMap,
     pins::{self, Pins},
     random::random,
     residence::{self, ResidenceMap},
@@ -257,7 +257,7 @@ fn open_with(
         .map_max_entries("QUERY_KEYS_V4", RINGS * query_places)
         .map_max_entries("QUERY_KEYS_V6", RINGS * query_places);
     if let Some(pins) = pins {
-        loader.map_max_entries("LEDGER", options.max_ledger_entries());
+        loader.map_max_entries("PERSISTENT", options.max_persistent_entries());
         for map in &PINNED_MAPS {
             loader.map_pin_path(map.name, pins.map(map.name));
         }
@@ -279,8 +279,8 @@ fn open_with(
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         series,
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
-        ledger: match pins {
-            Some(_) => Some(LedgerMap::new(HashMap::try_from(take_map(&mut programs, "LEDGER")?)?)),
+        persistent: match pins {
+            Some(_) => Some(PersistentMap::new(HashMap::try_from(take_map(&mut programs, "PERSISTENT")?)?)),
             None => None,
         },
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,

@@ -8,39 +8,39 @@
 
 use std::collections::HashSet;
 
-use pping_common::abi::{LABEL_BYTES, LedgerEntry, LedgerKey, LedgerTotals};
+use pping_common::abi::{LABEL_BYTES, PersistentEntry, PersistentKey, PersistentTotals};
 
-/// Memory for the entries of a ledger. Changes are atomic, and take effect in their order.
+/// Memory for persistent counts. Changes are atomic, and take effect in their order.
 pub trait Storage: Send {
     /// Returns the keys of all entries.
-    fn keys(&self) -> Vec<LedgerKey>;
+    fn keys(&self) -> Vec<PersistentKey>;
 
     /// Reads an entry, if it exists.
-    fn read(&self, key: &LedgerKey) -> Option<LedgerEntry>;
+    fn read(&self, key: &PersistentKey) -> Option<PersistentEntry>;
 
     /// Writes an entry. Returns false if there is no room.
-    fn write(&mut self, key: &LedgerKey, entry: &LedgerEntry) -> bool;
+    fn write(&mut self, key: &PersistentKey, entry: &PersistentEntry) -> bool;
 
     /// Removes an entry.
-    fn remove(&mut self, key: &LedgerKey);
+    fn remove(&mut self, key: &PersistentKey);
 }
 
 /// All entries.
-pub struct Ledger {
+pub struct PersistentCounts {
     storage: Box<dyn Storage>,
-    keys: HashSet<LedgerKey>,
+    keys: HashSet<PersistentKey>,
     is_full: bool,
 }
 
 /// A reference to an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryRef {
-    key: LedgerKey,
+    key: PersistentKey,
     /// Which of the two totals is in force.
     current: bool,
 }
 
-impl Ledger {
+impl PersistentCounts {
     /// Reads the keys of all entries.
     pub fn new(storage: Box<dyn Storage>) -> Self {
         let keys = storage.keys().into_iter().collect();
@@ -49,11 +49,11 @@ impl Ledger {
 
     /// Finds the entry of a fingerprint. Returns it with its totals, and whether its group has a label. `committed` is the
     /// number of epochs that were committed.
-    pub(super) fn find(&self, id: u128, committed: u32) -> Option<(EntryRef, LedgerTotals, bool)> {
+    pub(super) fn find(&self, id: u128, committed: u32) -> Option<(EntryRef, PersistentTotals, bool)> {
         let key = self.keys.get(&split(id)).copied()?;
         let entry = self.storage.read(&key)?;
         // Epochs wrap around after some hundred years; the two totals are never half of that apart.
-        let age = |totals: &LedgerTotals| committed.wrapping_sub(totals.epoch) as i32;
+        let age = |totals: &PersistentTotals| committed.wrapping_sub(totals.epoch) as i32;
         let [first, second] = entry.totals.each_ref().map(age);
         let current = first < 0 || (second >= 0 && second < first);
         let totals = entry.totals[usize::from(current)];
@@ -62,7 +62,7 @@ impl Ledger {
 
     /// Returns the labels of all entries, sorted.
     pub fn labels(&self) -> Vec<String> {
-        let text = |entry: LedgerEntry| {
+        let text = |entry: PersistentEntry| {
             let len = entry.label.iter().position(|&byte| byte == 0).unwrap_or(LABEL_BYTES);
             String::from_utf8_lossy(&entry.label[..len]).into_owned()
         };
@@ -75,8 +75,8 @@ impl Ledger {
 
     /// Adds an entry of zeroes for a series of the group with this label; `None` if there is no room.
     pub(super) fn open(&mut self, id: u128, label: &str, committed: u32) -> Option<EntryRef> {
-        let zero = LedgerTotals { epoch: committed, ..LedgerTotals::ZERO };
-        let mut entry = LedgerEntry { is_labelled: 0, label: [0; LABEL_BYTES], totals: [zero; 2] };
+        let zero = PersistentTotals { epoch: committed, ..PersistentTotals::ZERO };
+        let mut entry = PersistentEntry { is_labelled: 0, label: [0; LABEL_BYTES], totals: [zero; 2] };
         if label.len() <= LABEL_BYTES {
             entry.label[..label.len()].copy_from_slice(label.as_bytes());
         }
@@ -99,13 +99,13 @@ impl Ledger {
     pub(super) fn put(
         &mut self,
         entry: &mut EntryRef,
-        totals: &LedgerTotals,
+        totals: &PersistentTotals,
         is_labelled: bool,
         epoch: u32,
     ) -> bool {
         let Some(mut changed) = self.storage.read(&entry.key) else { return false };
         let current = !entry.current;
-        changed.totals[usize::from(current)] = LedgerTotals { epoch, ..*totals };
+        changed.totals[usize::from(current)] = PersistentTotals { epoch, ..*totals };
         changed.is_labelled = u64::from(is_labelled);
         let is_written = self.storage.write(&entry.key, &changed);
         if is_written {
@@ -120,7 +120,7 @@ impl Ledger {
         let is_labelled = u64::from(is_labelled);
         if known.is_labelled != is_labelled {
             // If this fails, the next change of the entry writes it.
-            self.storage.write(&entry.key, &LedgerEntry { is_labelled, ..known });
+            self.storage.write(&entry.key, &PersistentEntry { is_labelled, ..known });
         }
     }
 
@@ -133,30 +133,30 @@ impl Ledger {
     }
 }
 
-fn split(id: u128) -> LedgerKey {
+fn split(id: u128) -> PersistentKey {
     [(id >> 64) as u64, id as u64]
 }
 
-impl std::fmt::Debug for Ledger {
+impl std::fmt::Debug for PersistentCounts {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Ledger").field("entries", &self.keys.len()).finish_non_exhaustive()
+        formatter.debug_struct("PersistentCounts").field("entries", &self.keys.len()).finish_non_exhaustive()
     }
 }
 
-/// Creates a ledger in the memory of this process.
+/// Creates persistent counts in the memory of this process.
 #[cfg(test)]
-pub(super) fn in_memory(entries: usize) -> Ledger {
-    struct Memory(std::collections::HashMap<LedgerKey, LedgerEntry>, usize);
+pub(super) fn in_memory(entries: usize) -> PersistentCounts {
+    struct Memory(std::collections::HashMap<PersistentKey, PersistentEntry>, usize);
     impl Storage for Memory {
-        fn keys(&self) -> Vec<LedgerKey> {
+        fn keys(&self) -> Vec<PersistentKey> {
             self.0.keys().copied().collect()
         }
 
-        fn read(&self, key: &LedgerKey) -> Option<LedgerEntry> {
+        fn read(&self, key: &PersistentKey) -> Option<PersistentEntry> {
             self.0.get(key).copied()
         }
 
-        fn write(&mut self, key: &LedgerKey, entry: &LedgerEntry) -> bool {
+        fn write(&mut self, key: &PersistentKey, entry: &PersistentEntry) -> bool {
             let has_room = self.0.contains_key(key) || self.0.len() < self.1;
             if has_room {
                 self.0.insert(*key, *entry);
@@ -164,9 +164,9 @@ pub(super) fn in_memory(entries: usize) -> Ledger {
             has_room
         }
 
-        fn remove(&mut self, key: &LedgerKey) {
+        fn remove(&mut self, key: &PersistentKey) {
             self.0.remove(key);
         }
     }
-    Ledger::new(Box::new(Memory(std::collections::HashMap::new(), entries)))
+    PersistentCounts::new(Box::new(Memory(std::collections::HashMap::new(), entries)))
 }

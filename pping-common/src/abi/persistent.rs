@@ -1,4 +1,4 @@
-//! The ledger: the counts that metrics have shown so far, kept in a pinned map for the next agent. The kernel programs do
+//! Persistent counts: those that metrics have shown so far, kept in a pinned map for the next agent. The kernel programs do
 //! not use it.
 
 use crate::{hist::OCTAVES, layout::layout, series::Traffic};
@@ -10,26 +10,26 @@ pub const BUCKETS: usize = OCTAVES + 2;
 pub const LABEL_BYTES: usize = 64;
 
 /// A fingerprint of a series in metrics, by which its entry is found.
-pub type LedgerKey = [u64; 2];
+pub type PersistentKey = [u64; 2];
 
-/// An entry of the ledger: a series in metrics.
+/// An entry of the persistent counts: a series in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct LedgerEntry {
+pub struct PersistentEntry {
     /// Not 0 if its group has a label of its own.
     pub is_labelled: u64,
     /// The label, padded with zeros; empty if it is longer than [`LABEL_BYTES`].
     pub label: [u8; LABEL_BYTES],
     /// The last two totals. The newer one is void until its rotation is committed.
-    pub totals: [LedgerTotals; 2],
+    pub totals: [PersistentTotals; 2],
 }
 
-layout!(LedgerEntry { is_labelled, label, totals });
+layout!(PersistentEntry { is_labelled, label, totals });
 
 /// The sums of a series since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct LedgerTotals {
+pub struct PersistentTotals {
     /// The number of rotations ([`super::Control::rotations`]) that are included. The totals are void while fewer are
     /// committed.
     pub epoch: u32,
@@ -43,9 +43,9 @@ pub struct LedgerTotals {
     pub traffic: [Traffic; 2],
 }
 
-layout!(LedgerTotals { epoch, reserved, buckets, sum, traffic });
+layout!(PersistentTotals { epoch, reserved, buckets, sum, traffic });
 
-impl LedgerTotals {
+impl PersistentTotals {
     /// No samples and no traffic.
     pub const ZERO: Self = Self {
         epoch: 0,
@@ -57,7 +57,7 @@ impl LedgerTotals {
 }
 
 const _: () = {
-    assert!(size_of::<LedgerTotals>() == 8 + 8 * BUCKETS + 16 + 64);
-    assert!(size_of::<LedgerEntry>() == 8 + LABEL_BYTES + 2 * size_of::<LedgerTotals>());
-    assert!(core::mem::offset_of!(LedgerEntry, totals) == 8 + LABEL_BYTES);
+    assert!(size_of::<PersistentTotals>() == 8 + 8 * BUCKETS + 16 + 64);
+    assert!(size_of::<PersistentEntry>() == 8 + LABEL_BYTES + 2 * size_of::<PersistentTotals>());
+    assert!(core::mem::offset_of!(PersistentEntry, totals) == 8 + LABEL_BYTES);
 };
