@@ -1,5 +1,5 @@
 //! The kernel half of pping. `main.rs` defines the programs, and this library does their work. In the order in which a
-//! packet meets them: [`packet_context`] has the packet, [`observe`] the stages that it goes through, [`bytes`] reads
+//! packet meets them: [`packet_context`] has the packet, [`stages`] the stages that it goes through, [`bytes`] reads
 //! it, [`fast_path`] counts common packets, [`track`] finds the flow of the others in its [`table`] and lets
 //! `pping-common` decide ([`dns`] does the same with queries), [`aggregate`] adds a sample to its series, and [`emit`]
 //! puts it on the ring for the agent. [`sweep`] adds up what flows sent, and removes idle flows. [`cost`] times a packet
@@ -32,19 +32,19 @@ mod flow;
 mod lease;
 mod maps;
 mod numbers;
-mod observe;
 mod packet_context;
 mod residence;
 mod rings;
 mod shared;
+mod stages;
 mod sweep;
 mod sync;
 mod table;
 mod track;
 
 pub use bytes::Linear;
-pub use observe::{parse, report_v4, report_v6, slow, step_v4, step_v6, watch};
 pub use residence::queue::{dequeued, enqueued, freed};
+pub use stages::{parse, report_v4, report_v6, slow, step_v4, step_v6, watch};
 pub use sweep::{sweep, sweep_one};
 
 /// Defines the stages of one kind of program, by its context and the verdict that they return. A stage never returns to

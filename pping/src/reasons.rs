@@ -113,7 +113,7 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::untracked_name;
+    use crate::labels::untracked_name;
     #[cfg(feature = "live")]
     use crate::view::Losses;
 

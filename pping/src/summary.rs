@@ -13,8 +13,8 @@ pub use self::capture::Replayed;
 use self::count::Count;
 use crate::{
     aggregate::Totals,
+    labels::{direction_name, method_name},
     packet_cost,
-    records::{direction_name, method_name},
 };
 
 /// The shortest duration for which a rate is printed: a shorter run is mostly start-up.
@@ -125,7 +125,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::records::untracked_name;
+    use crate::labels::untracked_name;
 
     fn summary(counters: &Counters) -> String {
         let duration = Duration::from_millis(1500);

@@ -3,7 +3,7 @@
 use pping_common::method::{Method, Methods};
 
 use super::report::Check;
-use crate::records::method_name;
+use crate::labels::method_name;
 
 /// Names the methods that are on, and those that are off. Both are as configured, so the status is always ok.
 pub(super) fn methods(methods: Methods) -> Check {

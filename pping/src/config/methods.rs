@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::{
         config::{Arguments, Config, Error},
-        records::method_name,
+        labels::method_name,
     };
 
     fn config(given: &str) -> Result<Config, Error> {

@@ -18,7 +18,7 @@ use super::{
     residence,
 };
 use crate::{
-    records::{direction_name, method_name, untracked_name},
+    labels::{direction_name, method_name, untracked_name},
     residence::InterfaceTimes,
     snapshot::{ProgramRuns, Snapshot},
 };

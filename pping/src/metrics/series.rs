@@ -22,7 +22,7 @@ use super::{
 use crate::{
     fingerprint::fingerprint,
     groups::SeriesName,
-    records::{direction_name, method_name},
+    labels::{direction_name, method_name},
 };
 
 /// The identity of a series in metrics.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pping_common::{method::Method, parse::Direction};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
-use super::names::{serialize_is_egress, serialize_method};
 use crate::{
     aggregate::Distribution,
     groups::{Columns, SeriesName},
+    labels::{serialize_is_egress, serialize_method},
     quality::Scores,
 };
 

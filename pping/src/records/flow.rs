@@ -8,8 +8,9 @@ use pping_common::{
 };
 use serde::Serialize;
 
-use super::{names::reason_name, tuple::Tuple};
+use super::tuple::Tuple;
 use crate::aggregate::Rtts;
+use crate::labels::reason_name;
 
 /// A flow direction opened or closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

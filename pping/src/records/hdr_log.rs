@@ -16,10 +16,10 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
 
-use super::names::{direction_name, method_name};
 use crate::{
     aggregate::Distribution,
     groups::SeriesName,
+    labels::{direction_name, method_name},
     output::{Batch, Ended, Error, Framing, OnFailure, Output, Role},
 };
 

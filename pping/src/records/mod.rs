@@ -6,7 +6,6 @@ mod aggregate;
 mod flow;
 pub mod format;
 mod hdr_log;
-mod names;
 mod ranks;
 mod record;
 mod reporter;
@@ -15,11 +14,9 @@ mod rtt;
 mod tuple;
 mod worst;
 
-pub(crate) use self::names::untracked_name;
 pub use self::{
     aggregate::AggregateRecord,
     flow::{FlowRecord, FlowSummaryRecord},
-    names::{direction_name, method_name},
     record::Record,
     reporter::Reporter,
     residence::{FollowedPackets, ResidenceRecord, TimeQuantiles},

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use pping_common::{abi::RttEvent, method::Method, parse::Direction};
 use serde::Serialize;
 
-use super::{
-    names::{serialize_is_egress, serialize_method},
-    tuple::Tuple,
-};
+use super::tuple::Tuple;
+use crate::labels::{serialize_is_egress, serialize_method};
 
 /// A sample.
 #[derive(Clone, Debug, PartialEq, Serialize)]

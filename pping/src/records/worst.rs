@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pping_common::{abi::Figure, method::Method, parse::Direction};
 use serde::Serialize;
 
-use super::{
-    names::{serialize_is_egress, serialize_method},
-    tuple::Tuple,
+use super::tuple::Tuple;
+use crate::{
+    labels::{serialize_is_egress, serialize_method},
+    worst::{By, WorstFlow},
 };
-use crate::worst::{By, WorstFlow};
 
 /// The rank of a record among the worst of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

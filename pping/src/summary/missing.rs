@@ -11,7 +11,7 @@ use super::{
     capture::{Cause, FOLLOWS},
     count::Count,
 };
-use crate::{reasons::UNTRACKED, records::untracked_name};
+use crate::{labels::untracked_name, reasons::UNTRACKED};
 
 const ONE_WAY: &str =
     ": segments of one direction only; watch or capture where the other direction passes, too";

@@ -27,8 +27,8 @@ use super::{
 use crate::{
     fingerprint::fingerprint,
     groups::{Directory, GroupName, QueueName, SeriesName},
+    labels::{direction_name, method_name, untracked_name},
     quality::Profiles,
-    records::{direction_name, method_name, untracked_name},
     worst::{DEFAULT_EVIDENCE, WorstFlow},
 };
 

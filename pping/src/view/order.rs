@@ -6,7 +6,7 @@ use serde::{Deserialize as _, Deserializer, de::Error as _};
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
 use crate::{
     groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras},
-    records::{direction_name, method_name},
+    labels::{direction_name, method_name},
 };
 
 /// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::answers::SeriesAnswer;
 use crate::{
-    records::{Tuple, direction_name, method_name},
+    labels::{direction_name, method_name},
+    records::Tuple,
     worst::{By, MAX_SHOWN, Ranking, WorstFlow},
 };
 

@@ -6,9 +6,12 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use pping_common::limits::SECOND;
 
 use super::encoder::Encoder;
-use crate::records::{
-    AggregateRecord, FlowSummaryRecord, FollowedPackets, Rank, Record, ResidenceRecord, Tuple,
-    WorstFlowRecord, WorstGroupRecord, direction_name, method_name,
+use crate::{
+    labels::{direction_name, method_name},
+    records::{
+        AggregateRecord, FlowSummaryRecord, FollowedPackets, Rank, Record, ResidenceRecord, Tuple,
+        WorstFlowRecord, WorstGroupRecord,
+    },
 };
 
 /// The lowest width of the column of group labels, characters, so that the columns of most lines align.

@@ -1,4 +1,4 @@
-//! Names in records and labels.
+//! The names of methods, directions and reasons in records, labels of metrics, and options.
 
 use pping_common::{
     flow::Reason,
@@ -8,7 +8,7 @@ use pping_common::{
 use serde::Serializer;
 
 /// The name of a reason in records.
-pub(super) fn reason_name(reason: Reason) -> &'static str {
+pub(crate) fn reason_name(reason: Reason) -> &'static str {
     match reason {
         Reason::FirstObserved => "first observed packet",
         Reason::Syn => "SYN",
@@ -66,7 +66,7 @@ pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde passes a reference to the field"
 )]
-pub(super) fn serialize_is_egress<S: Serializer>(
+pub(crate) fn serialize_is_egress<S: Serializer>(
     direction: &Option<Direction>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -74,6 +74,6 @@ pub(super) fn serialize_is_egress<S: Serializer>(
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-pub(super) fn serialize_method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(method_name(*method))
 }
