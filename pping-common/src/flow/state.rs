@@ -1,16 +1,20 @@
 //! The state of a flow.
 
-use super::{
-    cold::{Events, Facts, Locked, SpinTimes, Totals, flush},
-    count::{self, Behind, DirectionCounts},
-    hot::{DirectionState, Hot},
-    key::Endpoint,
-    latest::Latest,
-    locked::{LockedFlow, quic_recorded_at},
-    traffic::Sent,
-    transitions,
-};
 use crate::{
+    flow::{
+        key::Endpoint,
+        memory::{
+            cold::{Events, Facts, Locked, SpinTimes, Totals, flush},
+            hot::{DirectionState, Hot},
+            latest::Latest,
+            locked::{LockedFlow, quic_recorded_at},
+            traffic::Sent,
+        },
+        packet::{
+            count::{self, Behind, DirectionCounts},
+            transitions,
+        },
+    },
     method::{Method, Methods},
     parse::{Datagram, Kind, Segment, Transport},
     rtt::{Pending, PendingEntry, Progress, RttSummary, Rules, TimestampOption},

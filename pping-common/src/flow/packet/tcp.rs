@@ -1,13 +1,15 @@
 //! Which of the TCP methods measure a segment.
 
-use super::{
-    cold::Locked,
-    hot::{FlowSnapshot, Hot, HotDirection},
-    key::Endpoint,
-    lifecycle::Lifecycle,
-    locked::{LockedFlow, PendingLookup},
-};
 use crate::{
+    flow::{
+        key::Endpoint,
+        memory::{
+            cold::Locked,
+            hot::{FlowSnapshot, Hot, HotDirection},
+            lifecycle::Lifecycle,
+            locked::{LockedFlow, PendingLookup},
+        },
+    },
     limits::{MANY_SEGMENTS, SEGMENTS_WITHOUT_TIMESTAMPS},
     method::Method,
     parse::{Segment, Timestamps},
@@ -63,7 +65,7 @@ fn is_by_seq(options: TimestampOption, rules: &Rules, pass: Pass) -> bool {
 }
 
 #[inline(always)]
-pub(super) fn possible_change<W: PendingIdentifiers>(
+pub(in crate::flow) fn possible_change<W: PendingIdentifiers>(
     snapshot: &FlowSnapshot,
     from: Endpoint,
     segment: &Segment,
@@ -144,7 +146,7 @@ impl<W: PendingIdentifiers> PendingIdentifiers for PendingView<W> {
 
 /// Notes whether a flow has timestamps that can be used.
 #[inline(always)]
-pub(super) fn note_options<P: PendingLookup>(
+pub(in crate::flow) fn note_options<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     segment: &Segment,
@@ -271,7 +273,7 @@ pub fn has_still_timestamps(hot: &Hot, locked: &Locked, packets: [u64; 2], rules
 
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "as of the caller")]
-pub(super) fn plan<P: PendingLookup>(
+pub(in crate::flow) fn plan<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     segment: &Segment,

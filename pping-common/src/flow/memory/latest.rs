@@ -36,19 +36,19 @@ impl Latest {
 
     /// Returns what follows from a packet at the same hook: what is known of the other hook stays.
     #[inline(always)]
-    pub(super) fn followed_by(self, packet: Self) -> Self {
+    pub(in crate::flow) fn followed_by(self, packet: Self) -> Self {
         Self(packet.0 | self.0 & Self::ELSEWHERE)
     }
 
     /// Returns what follows from a packet at the other hook.
     #[inline(always)]
-    pub(super) fn passed_elsewhere(self) -> Self {
+    pub(in crate::flow) fn passed_elsewhere(self) -> Self {
         Self(self.0 | Self::ELSEWHERE)
     }
 
     /// Whether a packet passed the other hook.
     #[inline(always)]
-    pub(super) fn is_elsewhere(self, packet: Self) -> bool {
+    pub(in crate::flow) fn is_elsewhere(self, packet: Self) -> bool {
         (self.0 ^ packet.0) & Self::DIRECTION != 0
     }
 

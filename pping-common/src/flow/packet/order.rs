@@ -1,8 +1,8 @@
 //! How a segment relates to those before it in its flow direction. Every segment is compared, without a lock: if several
 //! CPUs handle segments of one direction, a retransmission may be missed or counted by mistake.
 
-use super::{count::Behind, hot::HotDirection};
 use crate::{
+    flow::{memory::hot::HotDirection, packet::count::Behind},
     parse::Segment,
     rtt::{Progress, TsvalState, is_newer},
 };
@@ -10,7 +10,7 @@ use crate::{
 impl HotDirection {
     /// Returns how a segment advances the direction.
     #[inline(always)]
-    pub(super) fn progress(&self, segment: &Segment) -> Progress {
+    pub(in crate::flow) fn progress(&self, segment: &Segment) -> Progress {
         // A RST need not carry a sequence number of the connection.
         if segment.flags.rst() {
             return Progress::None;
@@ -34,7 +34,7 @@ impl HotDirection {
     /// - reordered: its timestamp is older than the newest one. Without timestamps, or within one tick of the sender's
     ///   clock, a reordered segment counts as a retransmission.
     #[inline(always)]
-    pub(super) fn behind(&self, segment: &Segment) -> Behind {
+    pub(in crate::flow) fn behind(&self, segment: &Segment) -> Behind {
         let is_keep_alive = segment.payload <= 1
             && segment.sequence_end() == self.sequence_end
             && !segment.flags.syn()

@@ -1,8 +1,11 @@
 //! The part of a flow that most packets do not touch. The sweep does, and packets that record, match, open or close, that
 //! are retransmitted, reordered, or marked for congestion.
 
-use super::{key::Endpoint, lifecycle::Reason, traffic::Sent};
 use crate::{
+    flow::{
+        key::Endpoint,
+        memory::{lifecycle::Reason, traffic::Sent},
+    },
     layout::layout,
     rtt::{Leg, LegState, RttSummary, Spin},
     series::{SeriesRef, Traffic},
@@ -47,7 +50,7 @@ pub struct Events {
     pub ce_packets: u32,
     /// The part of `ce_packets` that has been added to a series.
     pub flushed_ce_packets: u32,
-    /// Where the latest segment ended that lies outside the window: see `super::window`.
+    /// Where the latest segment ended that lies outside the window: see `flow::packet::window`.
     pub outside_end: u32,
 }
 
@@ -79,7 +82,7 @@ impl Events {
     }
 }
 
-/// Times of the spin bit of a flow direction. Its flags are in the [`super::DirectionState`].
+/// Times of the spin bit of a flow direction. Its flags are in the [`crate::flow::DirectionState`].
 #[derive(Clone, Copy, Debug)]
 pub struct SpinTimes {
     /// When the last edge was seen, ns; 0 before the first, and while the time is not known.
@@ -94,7 +97,7 @@ impl SpinTimes {
     pub const UNSEEN: Self = Self { edge_at: 0, interval: 0 };
 
     #[inline(always)]
-    pub(super) fn with(self, flags: u8) -> Spin {
+    pub(in crate::flow) fn with(self, flags: u8) -> Spin {
         Spin { edge_at: self.edge_at, interval: self.interval, state: flags }
     }
 }
@@ -118,7 +121,7 @@ layout!(LockedDirection { opened_at, min_rtt, smoothed_rtt });
 /// The state of a direction's leg of the handshake and the reason why it opened, in one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub(super) struct Stages(u8);
+pub(in crate::flow) struct Stages(u8);
 
 layout!(Stages { 0 });
 
@@ -270,7 +273,7 @@ impl Locked {
     /// Notes that the first packet of a direction came at `now`. `begins` says that the other direction has sent nothing
     /// yet.
     #[inline(always)]
-    pub(super) fn open(&mut self, from: Endpoint, now: u64, by: Reason, begins: bool) {
+    pub(in crate::flow) fn open(&mut self, from: Endpoint, now: u64, by: Reason, begins: bool) {
         self.direction_mut(from).opened_at = now;
         let stages = from.of_mut(&mut self.stages);
         stages.0 = stages.0 & Stages::LEG | (by as u8) << Stages::OPENED_BY_SHIFT;
@@ -281,7 +284,7 @@ impl Locked {
 
     /// Notes that the last direction closed at `now`.
     #[inline(always)]
-    pub(super) fn close(&mut self, now: u64, by: Reason) {
+    pub(in crate::flow) fn close(&mut self, now: u64, by: Reason) {
         let first = self.first();
         let [low, high] = &mut self.directions;
         first.pick(high, low).opened_at = now;
@@ -306,7 +309,7 @@ impl Locked {
 
     /// The leg of the handshake that a direction began.
     #[inline(always)]
-    pub(super) fn leg(&self, endpoint: Endpoint) -> Leg {
+    pub(in crate::flow) fn leg(&self, endpoint: Endpoint) -> Leg {
         let direction = self.direction(endpoint);
         let (state, identifier) = (self.leg_state(endpoint), *endpoint.of(&self.leg_identifiers));
         let mut leg = Leg { identifier, state, ..Leg::UNSEEN };
@@ -318,7 +321,7 @@ impl Locked {
 
     /// Replaces the leg of a direction.
     #[inline(always)]
-    pub(super) fn set_leg(&mut self, endpoint: Endpoint, leg: Leg) {
+    pub(in crate::flow) fn set_leg(&mut self, endpoint: Endpoint, leg: Leg) {
         let was_pending = Leg { state: self.leg_state(endpoint), ..Leg::UNSEEN }.is_pending();
         let stages = endpoint.of_mut(&mut self.stages);
         stages.0 = stages.0 & !Stages::LEG | leg.state.0;

@@ -81,7 +81,7 @@ impl Changes {
 
 impl Lifecycle {
     #[inline(always)]
-    pub(super) fn is_live(self) -> bool {
+    pub(in crate::flow) fn is_live(self) -> bool {
         matches!(self, Self::UNANSWERED | Self::OPEN)
     }
 }

@@ -1,11 +1,13 @@
 //! Applies QUIC packets to their flow, by the rules of [`rtt::quic`](crate::rtt).
 
-use super::{
-    hot::FlowSnapshot,
-    key::Endpoint,
-    locked::{LockedFlow, PendingLookup},
-};
 use crate::{
+    flow::{
+        key::Endpoint,
+        memory::{
+            hot::FlowSnapshot,
+            locked::{LockedFlow, PendingLookup},
+        },
+    },
     method::Method,
     parse::{Quic, QuicForm},
     rtt::{Leg, LegState, MatchPlan, Rules, Spin, SpinTrust, quic},
@@ -13,7 +15,7 @@ use crate::{
 
 /// Whether a packet could change anything. Long headers are few and most of them do, so all of them count.
 #[inline(always)]
-pub(super) fn may_change(snapshot: &FlowSnapshot, quic: &Quic, rules: &Rules) -> bool {
+pub(in crate::flow) fn may_change(snapshot: &FlowSnapshot, quic: &Quic, rules: &Rules) -> bool {
     if quic.form != QuicForm::Short {
         return true;
     }
@@ -24,7 +26,7 @@ pub(super) fn may_change(snapshot: &FlowSnapshot, quic: &Quic, rules: &Rules) ->
 
 /// Notes a packet that `from` sent, and plans the sample that it completes.
 #[inline(always)]
-pub(super) fn plan<P: PendingLookup>(
+pub(in crate::flow) fn plan<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     quic: &Quic,

@@ -1,7 +1,10 @@
 //! Counting packets for their flow.
 
-use super::{hot::FlowSnapshot, latest::Latest, traffic::Sent, window::Fit};
 use crate::{
+    flow::{
+        memory::{hot::FlowSnapshot, latest::Latest, traffic::Sent},
+        packet::window::Fit,
+    },
     parse::{Kind, Transport},
     rtt::Progress,
 };
@@ -19,7 +22,7 @@ pub enum Behind {
 
 /// The counts of a flow direction. In the kernel programs they are in maps, and other CPUs count there at the same time.
 pub trait DirectionCounts {
-    /// Whether any packet has counted in [`super::Hot::traffic`].
+    /// Whether any packet has counted in [`crate::flow::Hot::traffic`].
     fn has_counted(&self) -> bool;
 
     /// The same of the other direction.
@@ -28,10 +31,10 @@ pub trait DirectionCounts {
     /// Whether each host of a flow is at another side of the interface: see [`crate::abi::Interface::has_two_arms`].
     fn has_two_arms(&self) -> bool;
 
-    /// Adds a number to [`super::Hot::traffic`].
+    /// Adds a number to [`crate::flow::Hot::traffic`].
     fn add_traffic(&mut self, more: u64);
 
-    /// Replaces [`super::Hot::latest`].
+    /// Replaces [`crate::flow::Hot::latest`].
     fn set_latest(&mut self, latest: Latest);
 
     /// Replaces the highest TCP sequence number.
@@ -43,7 +46,7 @@ pub trait DirectionCounts {
     /// Counts a packet marked for congestion.
     fn add_ce(&mut self);
 
-    /// Replaces [`super::Events::outside_end`].
+    /// Replaces [`crate::flow::Events::outside_end`].
     fn set_outside_end(&mut self, end: u32);
 
     /// The same number of the other direction.

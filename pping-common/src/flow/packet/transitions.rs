@@ -1,12 +1,14 @@
 //! Opening and closing flows.
 
-use super::{
-    hot::{DirectionState, HotDirection, ProtocolState},
-    key::Endpoint,
-    lifecycle::{Changes, Lifecycle, Reason},
-    locked::{LockedFlow, PendingLookup},
-};
 use crate::{
+    flow::{
+        key::Endpoint,
+        memory::{
+            hot::{DirectionState, HotDirection, ProtocolState},
+            lifecycle::{Changes, Lifecycle, Reason},
+            locked::{LockedFlow, PendingLookup},
+        },
+    },
     limits::{
         CLOSED_IDLE_SECONDS, IDLE_SECONDS, QUIC_IDLE_SECONDS, RST_WITHIN, SAME_SYN, UNANSWERED_IDLE_SECONDS,
     },
@@ -16,7 +18,11 @@ use crate::{
 
 /// Whether [`step`] could change anything for a packet.
 #[inline(always)]
-pub(super) fn may_change(forward: DirectionState, reverse: DirectionState, transport: &Transport) -> bool {
+pub(in crate::flow) fn may_change(
+    forward: DirectionState,
+    reverse: DirectionState,
+    transport: &Transport,
+) -> bool {
     reverse.lifecycle() == Lifecycle::UNANSWERED
         || match transport.kind {
             Kind::Tcp => {
@@ -31,7 +37,7 @@ pub(super) fn may_change(forward: DirectionState, reverse: DirectionState, trans
 /// Forgets what a segment contradicts, refuses a RST or SYN that the other end would not take, begins another connection with a
 /// SYN or SYN-ACK that it takes, and corrects the progress of a SYN.
 #[inline(always)]
-pub(super) fn settle<P: PendingLookup>(
+pub(in crate::flow) fn settle<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     transport: &Transport,
@@ -58,7 +64,7 @@ pub(super) fn settle<P: PendingLookup>(
 
 /// Opens and closes directions.
 #[inline(always)]
-pub(super) fn step<P: PendingLookup>(
+pub(in crate::flow) fn step<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     transport: &Transport,
@@ -267,7 +273,7 @@ fn forget<P: PendingLookup>(flow: &mut LockedFlow<'_, P>, endpoint: Endpoint) {
 
 /// Returns the seconds that a flow may be idle.
 #[inline(always)]
-pub(super) fn idle_limit(low: DirectionState, high: DirectionState, number: u8) -> u32 {
+pub(in crate::flow) fn idle_limit(low: DirectionState, high: DirectionState, number: u8) -> u32 {
     let (low, high) = (low.lifecycle(), high.lifecycle());
     if !low.is_live() && !high.is_live() {
         CLOSED_IDLE_SECONDS

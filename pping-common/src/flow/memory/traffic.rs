@@ -1,6 +1,6 @@
 //! Counting what an endpoint of a flow sends, by one addition per packet.
 //!
-//! [`Hot::traffic`](super::Hot) has all packets and bytes so far in one number: `packets * 2^38 + bytes`, modulo 2^64.
+//! [`Hot::traffic`](crate::flow::Hot) has all packets and bytes so far in one number: `packets * 2^38 + bytes`, modulo 2^64.
 //! The totals, converted the same way, give another such number. The difference of the two is what was sent since the
 //! totals were updated. It is exact below 2^25 packets and 2^37 bytes, even if only one of the totals has been updated
 //! yet. If a sweep comes to each flow every 16 s, as when a million flows are busy, that allows two million packets and

@@ -1,11 +1,10 @@
 //! The part of a flow that most packets touch. In an IPv4 flow it fits into one cache line, together with the key.
 
-use super::{
-    key::{Endpoint, FlowKey},
-    latest::Latest,
-    lifecycle::Lifecycle,
-};
 use crate::{
+    flow::{
+        key::{Endpoint, FlowKey},
+        memory::{latest::Latest, lifecycle::Lifecycle},
+    },
     layout::layout,
     parse::{Direction, Segment},
     rtt::{SpinTrust, TimestampOption, TsvalState},
@@ -56,7 +55,7 @@ impl DirectionState {
     }
 
     #[inline(always)]
-    pub(super) fn set_lifecycle(&mut self, lifecycle: Lifecycle) {
+    pub(in crate::flow) fn set_lifecycle(&mut self, lifecycle: Lifecycle) {
         self.set(Self::LIFECYCLE, lifecycle.0.into());
     }
 
@@ -73,12 +72,12 @@ impl DirectionState {
     }
 
     #[inline(always)]
-    pub(super) fn set_established(&mut self) {
+    pub(in crate::flow) fn set_established(&mut self) {
         self.set(Self::ESTABLISHED, Self::ESTABLISHED);
     }
 
     #[inline(always)]
-    pub(super) fn unset_established(&mut self) {
+    pub(in crate::flow) fn unset_established(&mut self) {
         self.set(Self::ESTABLISHED, 0);
     }
 
@@ -89,7 +88,7 @@ impl DirectionState {
     }
 
     #[inline(always)]
-    pub(super) fn set_leg_pending(&mut self, is_pending: bool) {
+    pub(in crate::flow) fn set_leg_pending(&mut self, is_pending: bool) {
         self.set(Self::LEG_IS_PENDING, u32::from(is_pending) << Self::LEG_IS_PENDING.trailing_zeros());
     }
 
@@ -100,46 +99,46 @@ impl DirectionState {
     }
 
     #[inline(always)]
-    pub(super) fn set_tsval_state(&mut self, state: TsvalState) {
+    pub(in crate::flow) fn set_tsval_state(&mut self, state: TsvalState) {
         self.set(3 << Self::TSVAL_SHIFT, u32::from(state.0) << Self::TSVAL_SHIFT);
     }
 
     /// Whether the highest sequence number is known.
     #[inline(always)]
-    pub(super) fn has_sequence(self) -> bool {
+    pub(in crate::flow) fn has_sequence(self) -> bool {
         self.has(Self::HAS_SEQUENCE)
     }
 
     /// The same as a number, 1 or 0.
     #[inline(always)]
-    pub(super) fn has_sequence_bit(self) -> u32 {
+    pub(in crate::flow) fn has_sequence_bit(self) -> u32 {
         self.0 >> Self::HAS_SEQUENCE.trailing_zeros() & 1
     }
 
     /// Returns 1 if anything was sent, else 0.
     #[inline(always)]
-    pub(super) fn is_seen(self) -> u32 {
+    pub(in crate::flow) fn is_seen(self) -> u32 {
         (self.0 | self.0 >> 1) & 1
     }
 
     #[inline(always)]
-    pub(super) fn set_has_sequence(&mut self) {
+    pub(in crate::flow) fn set_has_sequence(&mut self) {
         self.set(Self::HAS_SEQUENCE, Self::HAS_SEQUENCE);
     }
 
     #[inline(always)]
-    pub(super) fn unset_has_sequence(&mut self) {
+    pub(in crate::flow) fn unset_has_sequence(&mut self) {
         self.set(Self::HAS_SEQUENCE, 0);
     }
 
     /// The window scale that the sender's SYN offered: see [`Segment::window_scale`].
     #[inline(always)]
-    pub(super) fn window_scale(self) -> u32 {
+    pub(in crate::flow) fn window_scale(self) -> u32 {
         self.0 >> Self::SCALE_SHIFT & Self::SCALE
     }
 
     #[inline(always)]
-    pub(super) fn set_window_scale(&mut self, scale: u8) {
+    pub(in crate::flow) fn set_window_scale(&mut self, scale: u8) {
         self.set(Self::SCALE << Self::SCALE_SHIFT, u32::from(scale) << Self::SCALE_SHIFT);
     }
 
@@ -157,12 +156,12 @@ impl DirectionState {
 
     /// Whether an acknowledgement has shown that the ends know each other's numbers. Both directions have the same.
     #[inline(always)]
-    pub(super) fn is_confirmed(self) -> bool {
+    pub(in crate::flow) fn is_confirmed(self) -> bool {
         self.has(Self::IS_CONFIRMED)
     }
 
     #[inline(always)]
-    pub(super) fn set_confirmed(&mut self, is_confirmed: bool) {
+    pub(in crate::flow) fn set_confirmed(&mut self, is_confirmed: bool) {
         self.set(Self::IS_CONFIRMED, u32::from(is_confirmed) << Self::IS_CONFIRMED.trailing_zeros());
     }
 
@@ -182,30 +181,30 @@ impl DirectionState {
     }
 
     #[inline(always)]
-    pub(super) fn set_has_pending(&mut self, has_pending: bool) {
+    pub(in crate::flow) fn set_has_pending(&mut self, has_pending: bool) {
         self.set(Self::HAS_PENDING, u32::from(has_pending) << Self::HAS_PENDING.trailing_zeros());
     }
 
     /// The flags of the spin bit, in a QUIC flow.
     #[inline(always)]
-    pub(super) fn spin(self) -> u8 {
+    pub(in crate::flow) fn spin(self) -> u8 {
         (self.0 >> Self::SPIN_SHIFT & Self::SPIN) as u8
     }
 
     #[inline(always)]
-    pub(super) fn set_spin(&mut self, flags: u8) {
+    pub(in crate::flow) fn set_spin(&mut self, flags: u8) {
         self.set(Self::SPIN << Self::SPIN_SHIFT, u32::from(flags) << Self::SPIN_SHIFT);
     }
 
     /// Notes when the direction last recorded, ns; 0 for never.
     #[inline(always)]
-    pub(super) fn set_recorded_at(&mut self, recorded_at: u64) {
+    pub(in crate::flow) fn set_recorded_at(&mut self, recorded_at: u64) {
         self.set(!0 << Self::RECORDED_SHIFT, units(recorded_at) << Self::RECORDED_SHIFT);
     }
 
     /// Whether the direction has recorded anything: false once in four minutes although it has.
     #[inline(always)]
-    pub(super) fn has_recorded(self) -> bool {
+    pub(in crate::flow) fn has_recorded(self) -> bool {
         self.0 >> Self::RECORDED_SHIFT != 0
     }
 
@@ -214,7 +213,7 @@ impl DirectionState {
     /// To be certain, the last recording counts as of the beginning of its unit, and `now` as of the end of its unit. A
     /// recording a multiple of [`WRAPS_AFTER`] ago may look recent; then recording resumes within `limit`.
     #[inline(always)]
-    pub(super) fn has_recorded_within(self, limit: u64, now: u64) -> bool {
+    pub(in crate::flow) fn has_recorded_within(self, limit: u64, now: u64) -> bool {
         let recorded = self.0 >> Self::RECORDED_SHIFT;
         let since =
             units(now).wrapping_sub(recorded).wrapping_add(1) << Self::RECORDED_SHIFT >> Self::RECORDED_SHIFT;
@@ -261,13 +260,13 @@ impl ProtocolState {
 
     /// Replaces the first, and clears all else.
     #[inline(always)]
-    pub(super) fn set_timestamps(&mut self, option: TimestampOption) {
+    pub(in crate::flow) fn set_timestamps(&mut self, option: TimestampOption) {
         self.0 = option.0;
     }
 
     /// Gives timestamps up: those of `endpoint` cannot be used.
     #[inline(always)]
-    pub(super) fn give_up_timestamps(&mut self, endpoint: Endpoint) {
+    pub(in crate::flow) fn give_up_timestamps(&mut self, endpoint: Endpoint) {
         self.0 = TimestampOption::UNUSABLE.0 | Self::clock(endpoint);
     }
 
@@ -284,29 +283,29 @@ impl ProtocolState {
 
     /// Whether nothing speaks against the timestamps of an endpoint of a flow with timestamps.
     #[inline(always)]
-    pub(super) fn is_settled(self, endpoint: Endpoint) -> bool {
+    pub(in crate::flow) fn is_settled(self, endpoint: Endpoint) -> bool {
         self.has_moved(endpoint) && self.lacking(endpoint) == 0
     }
 
     /// Whether the clock of an endpoint of a flow with timestamps was seen to move.
     #[inline(always)]
-    pub(super) fn has_moved(self, endpoint: Endpoint) -> bool {
+    pub(in crate::flow) fn has_moved(self, endpoint: Endpoint) -> bool {
         self.0 & Self::clock(endpoint) != 0
     }
 
     #[inline(always)]
-    pub(super) fn set_moved(&mut self, endpoint: Endpoint, has_moved: bool) {
+    pub(in crate::flow) fn set_moved(&mut self, endpoint: Endpoint, has_moved: bool) {
         self.0 = self.0 & !Self::clock(endpoint) | if has_moved { Self::clock(endpoint) } else { 0 };
     }
 
     /// How many segments in a row of an endpoint lacked a usable timestamp, in a flow with timestamps.
     #[inline(always)]
-    pub(super) fn lacking(self, endpoint: Endpoint) -> u8 {
+    pub(in crate::flow) fn lacking(self, endpoint: Endpoint) -> u8 {
         self.0 >> (Self::LACKING_SHIFT + 2 * endpoint as u8) & Self::LACKING
     }
 
     #[inline(always)]
-    pub(super) fn set_lacking(&mut self, endpoint: Endpoint, segments: u8) {
+    pub(in crate::flow) fn set_lacking(&mut self, endpoint: Endpoint, segments: u8) {
         let shift = Self::LACKING_SHIFT + 2 * endpoint as u8;
         self.0 = self.0 & !(Self::LACKING << shift) | segments << shift;
     }
@@ -314,7 +313,7 @@ impl ProtocolState {
     /// Counts a segment without timestamps while it is unknown whether the flow has them. Returns the number of such
     /// segments.
     #[inline(always)]
-    pub(super) fn count_without_timestamps(&mut self) -> u8 {
+    pub(in crate::flow) fn count_without_timestamps(&mut self) -> u8 {
         self.0 = self.0.wrapping_add(1 << 2);
         self.0 >> 2
     }
@@ -326,7 +325,7 @@ impl ProtocolState {
     }
 
     #[inline(always)]
-    pub(super) fn set_spin_trust(&mut self, trust: SpinTrust) {
+    pub(in crate::flow) fn set_spin_trust(&mut self, trust: SpinTrust) {
         self.0 = trust.0;
     }
 }
@@ -386,7 +385,7 @@ pub struct Hot {
     pub contended: u8,
     /// What is known of TCP or UDP.
     pub protocol_state: ProtocolState,
-    /// What each endpoint sent, in the units of [`super::Sent`].
+    /// What each endpoint sent, in the units of [`crate::flow::Sent`].
     pub traffic: [u64; 2],
     /// Both directions, by [`Endpoint`].
     pub directions: [HotDirection; 2],

@@ -15,12 +15,14 @@
 //! noted. Once the other end acknowledges about as much, in a segment that comes next in its own direction, the direction
 //! continues there, or at the acknowledgement if it is more than a window before: then what was noted is forged.
 
-use super::{
-    hot::{DirectionState, FlowSnapshot, Hot, HotDirection},
-    key::Endpoint,
-    locked::{LockedFlow, PendingLookup},
-};
 use crate::{
+    flow::{
+        key::Endpoint,
+        memory::{
+            hot::{DirectionState, FlowSnapshot, Hot, HotDirection},
+            locked::{LockedFlow, PendingLookup},
+        },
+    },
     limits::{AHEAD, AHEAD_ALONE, LARGEST_WINDOW, UNDER_WAY, UNKNOWN_WINDOW},
     parse::{Segment, Timestamps},
     rtt::{TimestampOption, TsvalState, is_newer, tcp_ts},
@@ -63,7 +65,7 @@ impl Window {
 
 /// How the numbers of a segment fit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(in crate::flow) enum Fit {
     /// It belongs to the connection.
     Taken,
     /// It contradicts what its sender has sent, and nobody has confirmed that.
@@ -78,7 +80,7 @@ impl FlowSnapshot {
     /// Returns how a segment fits into the connection. `outside_end` returns where the latest segment of the other direction
     /// ended that lies outside.
     #[inline(always)]
-    pub(super) fn fit(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> Fit {
+    pub(in crate::flow) fn fit(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> Fit {
         let (own, sequence) = (self.forward.sequence_end, segment.sequence);
         let acknowledgement = segment.acknowledgement;
         if segment.is_of_no_connection() {
@@ -105,7 +107,7 @@ impl FlowSnapshot {
 
     /// Whether a segment of a flow that is not confirmed yet confirms it.
     #[inline(always)]
-    pub(super) fn may_confirm(&self, segment: &Segment) -> bool {
+    pub(in crate::flow) fn may_confirm(&self, segment: &Segment) -> bool {
         !self.forward.state.is_confirmed() && shows_knowledge(self.reverse, self.reverse_end, segment)
     }
 
@@ -119,7 +121,11 @@ impl FlowSnapshot {
     /// Whether a segment that fits confirms what the other end sent outside of the window. `outside_end` returns
     /// where the latest of that ended.
     #[inline(always)]
-    pub(super) fn confirms_outside(&self, segment: &Segment, outside_end: impl FnOnce() -> u32) -> bool {
+    pub(in crate::flow) fn confirms_outside(
+        &self,
+        segment: &Segment,
+        outside_end: impl FnOnce() -> u32,
+    ) -> bool {
         let is_ack = u32::from(segment.flags.0) >> 4;
         let is_confirmed = u32::from(self.forward.state.is_confirmed());
         let is_newer = u32::from(is_newer(segment.acknowledgement, self.reverse_end));
@@ -163,7 +169,7 @@ fn bits(scale: u32) -> u32 {
 /// Notes that a flow is confirmed, if a segment shows that its sender knows what the other end has sent. Timestamps that do
 /// not go with those of the segment were forged, and are forgotten.
 #[inline(always)]
-pub(super) fn note_knowledge<P: PendingLookup>(
+pub(in crate::flow) fn note_knowledge<P: PendingLookup>(
     flow: &mut LockedFlow<'_, P>,
     from: Endpoint,
     segment: &Segment,
@@ -194,7 +200,7 @@ fn shows_knowledge(other: DirectionState, other_end: u32, segment: &Segment) -> 
 
 /// Lets the other direction continue outside of the window, if a segment confirms it. Then packets were missed.
 #[inline(always)]
-pub(super) fn confirm(hot: &mut Hot, from: Endpoint, segment: &Segment, outside_end: u32) {
+pub(in crate::flow) fn confirm(hot: &mut Hot, from: Endpoint, segment: &Segment, outside_end: u32) {
     if segment.flags.syn()
         || segment.flags.rst()
         || !hot.snapshot(from).confirms_outside(segment, || outside_end)

@@ -1,15 +1,16 @@
 //! The steps of a packet in its flow: possible change, lifecycle, plan, find, record.
 
-use super::{
-    hot::{FlowSnapshot, ProtocolState},
-    key::Endpoint,
-    lifecycle::Changes,
-    locked::{LockedFlow, PendingLookup},
-    quic,
-    state::{Flow, Noted},
-    tcp, transitions, window,
-};
 use crate::{
+    flow::{
+        key::Endpoint,
+        memory::{
+            hot::{FlowSnapshot, ProtocolState},
+            lifecycle::Changes,
+            locked::{LockedFlow, PendingLookup},
+        },
+        packet::{quic, tcp, transitions, window},
+        state::{Flow, Noted},
+    },
     method::Method,
     parse::{Datagram, Kind, Transport},
     rtt::{
@@ -43,8 +44,8 @@ impl Outcome {
 impl FlowSnapshot {
     /// Returns what [`LockedFlow::step`] could change for a packet that `from` sent. Most packets have no effect and end
     /// here, before a lock is taken or a clock is read. `pending` returns the pending timestamps of a direction. It is
-    /// called only if the direction's state says that it has some. `outside_end` returns [`super::Events::outside_end`] of the other
-    /// direction. `is_expected` is as in [`super::count`].
+    /// called only if the direction's state says that it has some. `outside_end` returns [`crate::flow::Events::outside_end`] of the other
+    /// direction. `is_expected` is as in [`crate::flow::count`].
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "they are what a packet is measured by")]
     pub fn possible_change<W: PendingIdentifiers>(
@@ -165,7 +166,7 @@ impl Flow {
 
 impl<P: PendingLookup> LockedFlow<'_, P> {
     /// Applies a packet that `from` sent at `now` (ns of a monotonic clock, not 0). `progress` comes from counting the
-    /// packet, and `outside_end` is [`super::Events::outside_end`] of the other direction. The step follows the flow's life, matches
+    /// packet, and `outside_end` is [`crate::flow::Events::outside_end`] of the other direction. The step follows the flow's life, matches
     /// what the packet echoes, and records what will be echoed. It changes nothing but the flow.
     #[inline(always)]
     pub fn step(
@@ -270,7 +271,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
 
     /// Forgets what was learned of a TCP flow that is not confirmed: it may be forged.
     #[inline(always)]
-    pub(super) fn forget_unconfirmed(&mut self) {
+    pub(in crate::flow) fn forget_unconfirmed(&mut self) {
         Endpoint::each(|endpoint| {
             self.give_up_leg(endpoint);
             self.set_recorded_at(endpoint, 0);
@@ -281,7 +282,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
 
     /// Forgets what was learned of the timestamps of a TCP flow, and what is pending.
     #[inline(always)]
-    pub(super) fn forget_timestamps(&mut self) {
+    pub(in crate::flow) fn forget_timestamps(&mut self) {
         Endpoint::each(|endpoint| {
             self.clear_pending(endpoint);
             self.hot.direction_mut(endpoint).state.set_tsval_state(TsvalState::UNKNOWN);
