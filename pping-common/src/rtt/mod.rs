@@ -15,7 +15,7 @@ mod plan;
 pub(crate) mod quic;
 mod rules;
 mod sample;
-mod steps;
+mod take_and_record;
 pub(crate) mod tcp_handshake;
 pub(crate) mod tcp_seq;
 pub(crate) mod tcp_ts;
@@ -23,7 +23,7 @@ pub(crate) mod tcp_ts;
 pub(crate) use leg::LegState;
 pub use rules::{RttBasis, Rules};
 pub use sample::Sample;
-pub(crate) use steps::{record, take_sample, void};
+pub(crate) use take_and_record::{record, take_sample, void};
 #[doc(hidden)]
 pub use {
     leg::Leg,
