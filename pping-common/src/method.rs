@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_what_others_count_by() {
+    fn methods_have_consecutive_numbers() {
         let numbers = Method::ALL.map(|method| method as u8);
         assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!((Method::TcpTs as u8, Method::IcmpEcho as u8, Method::TcpSeq as u8), (0, 1, 2));

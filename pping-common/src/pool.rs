@@ -5,8 +5,8 @@
 //! together, once the agent has taken their epoch. One buffer takes blocks from the front and the other from the back, so
 //! either may take nearly all.
 //!
-//! A block also has the set of hosts that its samples came from, by [`crate::series::host_bit`], so that one host cannot
-//! speak for a group.
+//! A block also has the set of hosts that its samples came from, by [`crate::series::host_bit`], since a group's
+//! percentiles need samples of several hosts.
 //!
 //! The tag of a block names its series and bins. The links by which programs find a block again only save blocks: if two
 //! CPUs take a block for the same bins at once, both blocks count.

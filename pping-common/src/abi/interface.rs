@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_do_not_lock_out_those_that_a_multiple_of_the_table_s_size_is_between() {
+    fn interfaces_a_table_size_apart_find_a_place() {
         const EACH: u32 = MAX_INTERFACES / 4;
         let without = (1..200).map(|distance| {
             let runs = (0..4).flat_map(|run| {

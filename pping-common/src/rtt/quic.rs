@@ -39,7 +39,7 @@
 //!    reordered. It is ignored. The first early packet of a direction since the latest edge of the flow costs 1 of trust.
 //!    If the other direction had an early packet since that edge, too, the RTT fell, and both directions start over.
 //! 8. Otherwise the packet is also ignored if its end does not have the turn: it was reordered by more than that, or an
-//!    edge was missed, or the last edge was none. If the flow is believed, the last edges of both directions lose their
+//!    edge was missed, or the last change was no true edge. If the flow is believed, the last edges of both directions lose their
 //!    times, which costs [`OUT_OF_TURN_COST`] of trust if either had one. If the flow is not believed, it costs
 //!    [`OUT_OF_TURN_COST`] in any case, and both directions start over.
 //! 9. An edge gains 1 of trust, unless either end had the turn. If it ends an interval of less than half the measure, it

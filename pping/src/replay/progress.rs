@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_how_much_of_how_much_where_that_is_known() {
+    fn the_line_has_the_total_if_it_is_known() {
         assert_eq!(
             line(250_000_000, Some(1_000_000_000), 4_200_000, 1.5),
             "250 of 1000 MB (25 %), 2.80 million packets/s"

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_by_way_of_others_and_what_hangs_on_it_is_not_part_of_it() {
+    fn finds_indirect_cycles_and_excludes_dependents() {
         let circle = graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b", "d"]), ("d", &[]), ("e", &["a"])]);
         assert_eq!(circles(&circle), [["b", "c"]]);
     }

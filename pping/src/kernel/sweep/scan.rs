@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_flows_sent_is_looked_for_as_far_back_as_the_lap_before_may_have_missed_it() {
+    fn max_idle_covers_the_previous_scan() {
         let mut scan = Scan::default();
         assert_eq!(scan.max_idle(7), u32::MAX, "whatever was left by a run before this one");
         scan.visited(10, 10);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn sweeps_are_counted_round() {
+    fn the_number_of_sweeps_wraps() {
         let mut scan = Scan { next: 0, began: None, previous_began: Some(u32::MAX) };
         assert_eq!(scan.max_idle(0), FLUSH_SWEEPS);
     }

@@ -86,7 +86,7 @@ fn slot_waits_on_while_there_is_room() {
 }
 
 #[test]
-fn there_is_room_until_the_end_of_time() {
+fn times_near_the_highest_have_room() {
     let mut talk = Conversation::new();
     for sequence in 1..=8 {
         assert!(!talk.low((LATEST + 1) / MS, request(sequence)).measured.pending_full);

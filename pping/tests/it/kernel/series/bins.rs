@@ -86,7 +86,7 @@ fn two_intervals_share_the_pool_and_neither_takes_what_is_the_others() {
 }
 
 #[test]
-fn what_a_killed_agent_took_is_counted_once_whether_it_came_to_empty_it_or_not() {
+fn a_rotation_that_a_kill_interrupted_counts_once() {
     let settings = by_host(100, SETTINGS);
     for is_committed in [false, true] {
         let file_system = Bpffs::new();
