@@ -102,11 +102,22 @@ impl Connection {
             && (!flags.ack() || self.is_in_window(from.other(), segment.acknowledgement))
     }
 
+    /// Whether an end may have sent as much as a forged segment of its says, as far as an observer knows that misses packets.
+    pub(super) fn may_be_under_way(&self, from: Endpoint, segment: &Segment) -> bool {
+        let number = segment.sequence_end();
+        is_within(self.ends[from as usize].next, number, self.window_of(from.other()) + (1 << 20), 2 * MISSED)
+    }
+
+    /// The largest window that an end can offer.
+    fn window_of(&self, receiver: Endpoint) -> u32 {
+        let scale = self.ends[receiver as usize].scale;
+        if scale == 0 { UNKNOWN_WINDOW } else { 1 << (15 + scale) }
+    }
+
     /// Whether a number of what `sender` sends is in the largest window that the other end can offer.
     fn is_in_window(&self, sender: Endpoint, number: u32) -> bool {
-        let (own, receiver) = (self.ends[sender as usize], self.ends[sender.other() as usize]);
-        let window = if receiver.scale == 0 { UNKNOWN_WINDOW } else { 1 << (15 + receiver.scale) };
-        is_within(own.next, number, AHEAD.min(window) + MISSED, window + MISSED)
+        let window = self.window_of(sender.other());
+        is_within(self.ends[sender as usize].next, number, AHEAD.min(window) + MISSED, window + MISSED)
     }
 }
 

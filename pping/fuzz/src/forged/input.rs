@@ -76,13 +76,17 @@ impl<'a> Input<'a> {
 
     pub(super) fn events(&self) -> impl Iterator<Item = Event> + use<'_> {
         let (mut now, mut missed) = (SECOND, 0);
+        // A number that may be under way is believed once packets are missed. So an input has one or the other.
+        let mut has_near = false;
         let mut connection = self.connection.clone();
         self.records.iter().filter_map(move |&[what, flags, size, step, numbers @ ..]| {
             now += u64::from(step & 31) * STEPS[usize::from(step >> 5)];
             let from = endpoint(what & 2 != 0);
             if what & 1 == 0 {
-                let is_missed =
-                    what & 4 != 0 && connection.has_numbers() && missed + u32::from(size) < MISSED;
+                let is_missed = what & 4 != 0
+                    && connection.has_numbers()
+                    && !has_near
+                    && missed + u32::from(size) < MISSED;
                 missed += if is_missed { u32::from(size) } else { 0 };
                 let (from, transport) = connection.next(from, size.into(), now);
                 let packet = Packet { from, hook: hook(from), now, transport };
@@ -105,6 +109,12 @@ impl<'a> Input<'a> {
             }
             if !connection.has_numbers() || connection.fits(from, segment) {
                 return None;
+            }
+            if connection.may_be_under_way(from, segment) {
+                if missed > 0 {
+                    return None;
+                }
+                has_near = true;
             }
             let packet = Packet { from, hook: self.attacker, now, transport };
             Some(Event { packet, is_forged: true, is_missed: false })
