@@ -150,7 +150,7 @@ pub const STILL_CLOCK: u64 = 2 * SECOND;
 
 /// How far a segment's numbers may be ahead of what was sent before, whatever the window: packets that are lost or missed at
 /// once may leave such a gap. After a larger one, the other end confirms where the connection continues.
-pub const AHEAD: u32 = 1 << 18;
+pub const AHEAD: u32 = 1 << 20;
 
 /// The same if the other end is not seen: nobody could confirm it.
 pub const AHEAD_ALONE: u32 = 1 << 24;

@@ -43,7 +43,7 @@ W0d. tcp-seq gives no sample of a segment after which the connection is not conf
 W1. A segment with neither SYN nor RST is refused if the other endpoint has sent a segment, and its number lies outside of
     its sender's window, or its ACK number outside of the other's. A window is around the highest end (S1);
     where that is not known, no number is outside. If the latest SYN of the receiver had the window scale option (kind 3),
-    it is 65,536, shifted by that (14 if it is more), behind; otherwise 2^26. Ahead it is the same, but at most 2^18.
+    it is 65,536, shifted by that (14 if it is more), behind; otherwise 2^26. Ahead it is the same, but at most 2^20.
     A refused segment advances the clock, but nothing else: it does not count for rules 24 and 25, either.
 W2. The end of the latest segment that W1 refused is remembered for each direction, unless it is 0. An ACK number confirms that
     end if it is at most 2^24 ahead of it, and at most 2^30 behind. A segment whose ACK number does is taken if its own number is
@@ -105,7 +105,7 @@ RST_WITHIN = 65_536
 # How large a window is taken to be that is not known.
 UNKNOWN_WINDOW = 2**26
 # How far numbers may be ahead, whatever the window.
-MOST_AHEAD = 2**18
+MOST_AHEAD = 2**20
 # Rule W2: how far an ACK number may be from the end that it confirms.
 OUTSIDE = (2**24, 2**30)
 # Rule W0: how far an ACK number may be that confirms a connection.

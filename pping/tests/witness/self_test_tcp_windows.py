@@ -6,7 +6,7 @@ from self_test_packets import check_all, from_a, from_b
 HALF = 2**31
 SHIFT = 7
 WINDOW = 65_536 << SHIFT
-MOST_AHEAD = 2**18
+MOST_AHEAD = 2**20
 
 
 def shake(shift_a=SHIFT, shift_b=SHIFT):
