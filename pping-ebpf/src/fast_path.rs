@@ -132,7 +132,7 @@ fn count_family<A: Flows>(
     let sweep = interface.at(field!(Interface, sweep)).read();
     let Some(flow) = table::lookup_and_touch(&key, &candidates, sweep) else { return Handled::No };
     let snapshot = flow.snapshot(from);
-    // The slow path asks whether the numbers fit: here, that would take a third of the time.
+    // The slow path asks whether the numbers fit: inlined here, that cost every segment 10 ns (docs/lab/performance.md).
     if !snapshot.is_expected(&transport.segment) {
         return Handled::No;
     }

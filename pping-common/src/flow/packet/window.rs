@@ -7,8 +7,7 @@
 //!
 //! Who sends first in the names of the ends must not decide which numbers fit. So this holds once the flow is confirmed: the
 //! acknowledgement of a segment was near what the other end had sent, so its sender knows that. Then the numbers of both ends
-//! are known. Before, a segment that lies
-//! far from what its sender has sent replaces that.
+//! are known. Before, a segment that lies far from what its sender has sent replaces that.
 //!
 //! pping may miss more than that, for instance while packets take another path. Or somebody has guessed numbers that fit, and
 //! a direction seems to have sent more than it has. Then all its segments lie outside, and where the latest of them ended is
