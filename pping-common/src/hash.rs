@@ -1,7 +1,20 @@
-//! Hashes with secret keys. Anybody can send packets and so choose what is hashed. So the bound on collisions has to hold
-//! for any two inputs, whatever they have in common.
+//! Hashes. Those of tables have secret keys: anybody can send packets and so choose what is hashed, so the bound on
+//! collisions has to hold for any two inputs, whatever they have in common.
 
 use crate::layout::layout;
+
+/// 2^64 divided by the golden ratio: multiples of it spread evenly over the high bits (Knuth, The Art of Computer Programming,
+/// 6.4).
+pub const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Mixes a word into a hash. It has no key, so it is only for what is compared with something that an attacker does not know:
+/// what the same two hosts sent before, or a packet that passed this host, sequence numbers and timestamps included.
+#[inline(always)]
+pub const fn mix(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_mul(GOLDEN_RATIO);
+    // The high half of a product is its best.
+    product ^ product >> 32
+}
 
 /// The secret keys of `TableKeys::digest`, and of what is made of a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

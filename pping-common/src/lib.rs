@@ -9,7 +9,7 @@
 // those before it:
 //
 // 1. `limits` has all numbers that both sides need, `method` the methods of measuring an RTT, `bytes` reads a frame within
-//    its bounds, and `hash` has the hashes with secret keys.
+//    its bounds, and `hash` has the hashes.
 // 2. `parse` finds the addresses and the transport header. `arm` says from which side of an interface a packet comes, and
 //    `rings` bound what a source can begin.
 // 3. `dns` matches queries, which belong to no flow. `rtt` has the state of each other method and matches its packets.

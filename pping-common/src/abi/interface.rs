@@ -1,6 +1,7 @@
 //! The table of watched interfaces.
 
 use crate::{
+    hash::GOLDEN_RATIO,
     layout::layout,
     limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
     parse::LinkType,
@@ -63,12 +64,9 @@ pub fn entry(ifindex: u32, probe: u32) -> u32 {
         return ifindex % INTERFACE_TABLE;
     }
     // The high bits of the product depend on all bits of the number, and each probe takes others.
-    let hash = u64::from(ifindex).wrapping_mul(MULTIPLIER);
+    let hash = u64::from(ifindex).wrapping_mul(GOLDEN_RATIO);
     (hash >> (u64::BITS - probe * INTERFACE_TABLE.ilog2())) as u32 % INTERFACE_TABLE
 }
-
-/// 2^64 divided by the golden ratio: multiples of it spread evenly (Knuth, The Art of Computer Programming, 6.4).
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The name of an interface that has, or had, an id. The agent keeps it; the kernel programs do not read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,10 @@
 //! Echo requests and replies of ICMP (RFC 792) and `ICMPv6` (RFC 4443, 4).
 
-use super::{class::Untracked, digest::mix};
-use crate::bytes::{Bytes, present};
+use super::class::Untracked;
+use crate::{
+    bytes::{Bytes, present},
+    hash::mix,
+};
 
 const HEADER: usize = 8;
 /// Bytes of data that tell replies apart. The `ping` of Linux has the time of the request there.

@@ -5,7 +5,6 @@
 
 mod address;
 mod class;
-mod digest;
 mod dns;
 mod fast_path;
 mod frame;

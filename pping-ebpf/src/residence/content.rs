@@ -2,9 +2,8 @@
 //! split the packet in between.
 
 use aya_ebpf::helpers::bpf_probe_read_kernel;
-use pping_common::parse::IpAddress;
+use pping_common::{hash::mix, parse::IpAddress};
 
-use super::mix;
 use crate::config;
 
 /// How many words of a packet are read, from its network header on: an IPv6 header, and a TCP header with timestamps.

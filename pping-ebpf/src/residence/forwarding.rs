@@ -6,11 +6,12 @@
 
 use pping_common::{
     abi::{Part, Passing, Residence},
+    hash::mix,
     limits::{MAX_PASSING, SECOND},
     parse::{Direction, Kind, Transport},
 };
 
-use super::{count, mix};
+use super::count;
 use crate::{maps, shared::prelude::*};
 
 /// The longest forwarding time, ns; resolving a neighbour's address takes less. After a longer time, this host dropped the

@@ -15,12 +15,12 @@ use aya_ebpf::{
 };
 use pping_common::{
     abi::{Followed, Interface, Owner, Part, Residence, SeriesSelector},
+    hash::GOLDEN_RATIO,
     limits::{FOLLOWED_PAIRS, MAX_BULK, SECOND},
     shared::Field,
 };
 
 use super::{
-    SPREAD,
     content::{Content, read},
     count,
 };
@@ -279,7 +279,7 @@ impl Entry {
     #[inline(always)]
     fn both(skb: u64) -> Option<[Self; 2]> {
         // An `sk_buff` begins at a cache line.
-        let hash = (skb >> 6).wrapping_mul(SPREAD);
+        let hash = (skb >> 6).wrapping_mul(GOLDEN_RATIO);
         let pair = maps::followed((hash >> (u64::BITS - FOLLOWED_PAIRS.ilog2())) as u32)?;
         Some([Self(pair.element(0)), Self(pair.element(1))])
     }
