@@ -1,6 +1,6 @@
 //! IP addresses, as they are parsed and as they are in keys.
 
-use super::class::Protocol;
+use super::protocol::Protocol;
 use crate::{bytes::pack, layout::layout};
 
 /// An IP version.

@@ -1,6 +1,6 @@
 //! The header of DNS messages (RFC 1035, 4.1.1).
 
-use super::class::Untracked;
+use super::untracked::Untracked;
 use crate::bytes::Bytes;
 
 const HEADER: usize = 12;

@@ -6,11 +6,11 @@
 
 use super::{
     address::{Address, Family, IpAddress},
-    class::{Kind, Protocol},
     frame::Frame,
     ip,
     link::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, LinkType},
     options::COMMON_OPTIONS,
+    protocol::{Kind, Protocol},
     tcp::{Segment, TcpFlags, Timestamps},
     transport::Transport,
     udp::Datagram,

@@ -2,8 +2,9 @@
 
 use super::{
     address::{Family, IpAddress},
-    class::{Protocol, Untracked},
+    protocol::Protocol,
     transport::Transport,
+    untracked::Untracked,
     vlan::Vlan,
 };
 use crate::bytes::Bytes;

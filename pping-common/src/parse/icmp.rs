@@ -1,6 +1,6 @@
 //! Echo requests and replies of ICMP (RFC 792) and `ICMPv6` (RFC 4443, 4).
 
-use super::class::Untracked;
+use super::untracked::Untracked;
 use crate::{
     bytes::{Bytes, present},
     hash::mix,

@@ -2,8 +2,9 @@
 
 use super::{
     address::{Family, IpAddress},
-    class::{ICMP, ICMPV6, Protocol, TCP, UDP, Untracked},
     frame::Frame,
+    protocol::{ICMP, ICMPV6, Protocol, TCP, UDP},
+    untracked::Untracked,
 };
 use crate::{bytes::Bytes, limits::MAX_EXTENSION_HEADERS};
 

@@ -4,7 +4,7 @@
 //! loops are bounded, and nothing is assumed that was not read.
 
 mod address;
-mod class;
+mod direction;
 mod dns;
 mod fast_path;
 mod frame;
@@ -12,6 +12,7 @@ mod icmp;
 mod ip;
 mod link;
 mod options;
+mod protocol;
 mod quic;
 mod scope;
 mod tcp;
@@ -20,20 +21,23 @@ mod tests;
 mod transport;
 mod tunnel;
 mod udp;
+mod untracked;
 mod vlan;
 
 pub use address::{Address, Family, IpAddress, Ipv4, Ipv6};
-pub use class::{Direction, Kind, Protocol, Untracked};
+pub use direction::Direction;
 pub use dns::Dns;
 pub use frame::Frame;
 pub use icmp::Echo;
 pub use link::LinkType;
+pub use protocol::{Kind, Protocol};
 pub use quic::{Quic, QuicForm};
 pub use scope::Scope;
 pub use tcp::{Segment, TcpFlags, Timestamps};
 pub use transport::Transport;
 pub use tunnel::Decap;
 pub use udp::Datagram;
+pub use untracked::Untracked;
 pub use vlan::Vlan;
 
 use frame::MAX_OFFSET;

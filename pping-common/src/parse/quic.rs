@@ -1,6 +1,6 @@
 //! QUIC packets, as far as the invariants (RFC 8999) and the first byte describe them.
 
-use super::class::Untracked;
+use super::untracked::Untracked;
 use crate::{bytes::Bytes, hash::mix};
 
 /// Bytes of the shortest packet: one of header, and those that header protection needs for its sample (RFC 9001, 5.4.2).

@@ -1,8 +1,9 @@
 //! TCP segments (RFC 9293).
 
 use super::{
-    class::{TCP, Untracked},
     options::{CLASS_SACK, CLASS_TIMESTAMPS, COMMON_OPTIONS, MAX_STEPS, Options},
+    protocol::TCP,
+    untracked::Untracked,
 };
 use crate::{
     bytes::Bytes,

@@ -1,10 +1,11 @@
 //! Transport headers that can be measured.
 
 use super::{
-    class::{ICMP, Kind, TCP, UDP, Untracked},
     icmp::Echo,
+    protocol::{ICMP, Kind, TCP, UDP},
     tcp::Segment,
     udp::Datagram,
+    untracked::Untracked,
 };
 use crate::method::Methods;
 

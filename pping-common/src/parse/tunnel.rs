@@ -1,9 +1,10 @@
 //! Tunnels: the inner packet is measured instead of the outer one.
 
 use super::{
-    class::{Protocol, Untracked},
     frame::{Frame, MAX_OFFSET},
     link::{self, ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS},
+    protocol::Protocol,
+    untracked::Untracked,
 };
 use crate::{bytes::Bytes, limits::MAX_GTP_EXTENSION_HEADERS};
 

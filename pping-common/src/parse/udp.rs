@@ -1,10 +1,11 @@
 //! UDP datagrams (RFC 768), as far as they can be measured.
 
 use super::{
-    class::{Kind, UDP, Untracked},
     dns::{self, Dns},
+    protocol::{Kind, UDP},
     quic::{self, Quic},
     scope::Scope,
+    untracked::Untracked,
 };
 use crate::{
     bytes::{Bytes, present},

@@ -2,10 +2,7 @@
 //! once (`LINKTYPE_LINUX_SLL` and `LINKTYPE_LINUX_SLL2` of <https://www.tcpdump.org/linktypes.html>).
 
 use super::{
-    super::{
-        class::{Direction, Untracked},
-        frame::Frame,
-    },
+    super::{direction::Direction, frame::Frame, untracked::Untracked},
     ethernet::follow,
 };
 use crate::bytes::Bytes;

@@ -2,7 +2,7 @@
 //! labels, in this order.
 
 use super::{
-    super::{address::Family, class::Untracked, frame::Frame},
+    super::{address::Family, frame::Frame, untracked::Untracked},
     ethertype::{
         ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS, ETHERTYPE_MPLS_MULTICAST, ETHERTYPE_PPPOE_SESSION,
         ethertype_of_ppp, is_length, is_vlan, ppp_protocol,

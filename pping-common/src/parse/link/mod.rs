@@ -9,10 +9,7 @@ pub(super) use self::{
     ethernet::{follow, parse as ethernet},
     ethertype::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS},
 };
-use super::{
-    class::{Direction, Untracked},
-    frame::Frame,
-};
+use super::{direction::Direction, frame::Frame, untracked::Untracked};
 use crate::bytes::Bytes;
 
 /// The link type of an interface or a capture: the header at the start of a frame.

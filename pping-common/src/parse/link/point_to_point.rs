@@ -1,7 +1,7 @@
 //! Link headers of captures between two ends: BSD loopback, and PPP.
 
 use super::{
-    super::{address::Family, class::Untracked, frame::Frame},
+    super::{address::Family, frame::Frame, untracked::Untracked},
     ethernet::follow,
     ethertype::{ethertype_of_ppp, ppp_protocol},
 };

@@ -1,65 +1,6 @@
-//! The classes of packets: kinds, protocols, and reasons not to measure.
+//! The reasons why a packet is not measured.
 
 use crate::layout::numbered;
-
-/// IP protocol numbers.
-pub(super) const ICMP: u8 = 1;
-pub(super) const TCP: u8 = 6;
-pub(super) const UDP: u8 = 17;
-pub(super) const ICMPV6: u8 = 58;
-
-/// The kind of a transport header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// A TCP segment.
-    Tcp,
-    /// An echo request or reply.
-    Echo,
-    /// A DNS message. It belongs to no flow.
-    Dns,
-    /// A datagram that may be a QUIC packet.
-    Quic,
-}
-
-numbered! {
-    /// The direction of a packet at an interface.
-    #[derive(PartialOrd, Ord, Hash)]
-    pub enum Direction {
-        /// Coming in, on XDP or tc.
-        Ingress,
-        /// Going out, on tc.
-        Egress,
-    }
-}
-
-impl Direction {
-    /// The name in labels, records and file names.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ingress => "ingress",
-            Self::Egress => "egress",
-        }
-    }
-}
-
-numbered! {
-    /// The protocol that a packet is counted under.
-    pub enum Protocol {
-        /// Not IPv4 and not IPv6: ARP, LLDP, an unknown ethertype.
-        NonIp,
-        /// IP with any other payload.
-        Other,
-        /// TCP.
-        Tcp,
-        /// UDP.
-        Udp,
-        /// ICMP.
-        Icmp,
-        /// `ICMPv6`.
-        Icmpv6,
-    }
-}
 
 numbered! {
     /// The reason why a packet's flow is not measured.
