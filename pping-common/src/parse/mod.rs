@@ -12,6 +12,7 @@ mod icmp;
 mod ip;
 mod link;
 mod options;
+mod packet_id;
 mod protocol;
 mod quic;
 mod scope;
@@ -30,6 +31,8 @@ pub use dns::Dns;
 pub use frame::Frame;
 pub use icmp::Echo;
 pub use link::LinkType;
+#[doc(hidden)]
+pub use packet_id::PacketId;
 pub use protocol::{Kind, Protocol};
 pub use quic::{Quic, QuicForm};
 pub use scope::Scope;

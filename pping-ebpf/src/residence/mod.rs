@@ -1,7 +1,6 @@
 //! Times that packets spend in this host: [`forwarding`] between two watched interfaces, and [`queue`]ing at the root qdisc. See
 //! docs/residence.md.
 
-mod content;
 pub(crate) mod forwarding;
 pub(crate) mod queue;
 

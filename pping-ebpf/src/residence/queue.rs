@@ -10,20 +10,18 @@
 //! packets that are dequeued. Once the address has another packet, the second entry alone stands for it.
 
 use aya_ebpf::{
-    helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns},
+    helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns, bpf_probe_read_kernel},
     programs::RawTracePointContext,
 };
 use pping_common::{
     abi::{Followed, Interface, Owner, Part, Residence, SeriesSelector},
     hash::GOLDEN_RATIO,
     limits::{FOLLOWED_PAIRS, MAX_BULK, SECOND},
+    parse::PacketId,
     shared::Field,
 };
 
-use super::{
-    content::{Content, read},
-    count,
-};
+use super::count;
 use crate::{aggregate, config, maps, shared::prelude::*};
 
 /// How long a super-packet is looked for by what it carries, ns.
@@ -39,15 +37,15 @@ pub fn enqueued(ctx: &RawTracePointContext) {
         return;
     }
     let Some(Device { interface_id, mtu }) = Device::of(queue) else { return };
-    let Some(content) = Content::read(skb) else { return };
-    let owner = owner(interface_id, &content);
+    let Some(id) = read_id(skb) else { return };
+    let owner = owner(interface_id, &id);
     let Some(entry) = Entry::vacant(skb) else { return };
     if let Some(residence) = maps::residence(Part::Queue.index(interface_id)) {
         residence.at(field!(Residence, followed)).add(1);
     }
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    entry.follow(skb, content.hash, owner, now);
+    entry.follow(skb, id.hash, owner, now);
     let Some(super_packet) = Entry::super_packet() else { return };
     let awaited = super_packet.read();
     if awaited.time != 0 {
@@ -56,21 +54,21 @@ pub fn enqueued(ctx: &RawTracePointContext) {
         }
         super_packet.forget(awaited);
     }
-    if content.may_be_split(mtu) {
-        super_packet.follow(skb, content.hash, owner, now);
+    if id.may_be_split(mtu) {
+        super_packet.follow(skb, id.hash, owner, now);
     }
 }
 
 /// Returns what the time of a packet is added to: the interface, and the series of the packet's group if there are groups.
 #[inline(always)]
-fn owner(interface_id: u16, content: &Content) -> Owner {
+fn owner(interface_id: u16, id: &PacketId) -> Owner {
     let owner = Owner::of_interface(interface_id);
     if !config::grouping().is_on() {
         return owner;
     }
     // SAFETY: the only reference to it in this program.
     let Some(target) = (unsafe { maps::queue_target() }) else { return owner };
-    let selector = SeriesSelector::of_queue(interface_id, content.from, content.to, content.dscp);
+    let selector = SeriesSelector::of_queue(interface_id, id.from, id.to, id.dscp);
     match aggregate::of_queue(&selector, target) {
         Some((index, generation)) => owner.with_series(index, generation),
         None => owner,
@@ -104,7 +102,7 @@ fn hand_over(queue: u64, skb: u64, super_packet: Entry) {
     if !is_known && super_packet.time() == 0 {
         return;
     }
-    let Some(Content { hash, .. }) = Content::read(skb) else { return };
+    let Some(PacketId { hash, .. }) = read_id(skb) else { return };
     let entry = if is_one { one } else { other };
     let (packet, awaited) = (entry.read(), super_packet.read());
     let is_known = is_known && packet.is_at(skb);
@@ -154,7 +152,7 @@ fn take_time(packet: Packet) {
 pub fn freed(ctx: &RawTracePointContext) {
     let skb = ctx.arg::<u64>(0);
     Entry::with(skb, |entry, packet| {
-        let Some(Content { hash, .. }) = Content::read(skb) else { return };
+        let Some(PacketId { hash, .. }) = read_id(skb) else { return };
         if hash != packet.content {
             // Another packet has the address.
             entry.give_up(packet, field!(Residence, replaced));
@@ -167,6 +165,22 @@ pub fn freed(ctx: &RawTracePointContext) {
         }
         entry.lose(packet, field!(Residence, dropped));
     });
+}
+
+/// Reads the identity of a packet. If the packet is gone, it is that of whatever its memory holds now.
+#[inline(always)]
+fn read_id(skb: u64) -> Option<PacketId> {
+    let offsets = config::offsets();
+    let head = read::<u64>(skb, offsets.skb_head)?;
+    let network_header = read::<u16>(skb, offsets.skb_network_header)?;
+    Some(PacketId::of(read(head, network_header.into())?))
+}
+
+/// Reads kernel memory, which may be gone by now.
+#[inline(always)]
+fn read<T>(address: u64, offset: u32) -> Option<T> {
+    // SAFETY: the helper accepts any address, and returns an error if it cannot read there. All types here are numbers.
+    unsafe { bpf_probe_read_kernel::<T>((address + u64::from(offset)) as *const T) }.ok()
 }
 
 /// Whether this CPU follows this packet. Packets are chosen at random, so that the choice cannot follow a pattern in the traffic.

@@ -1,48 +1,44 @@
-//! A hash of what a packet carries. It is the same when the packet is enqueued and when it is dequeued, even if a qdisc
-//! split the packet in between.
+//! Recognises a packet in a queue: what it carries is the same when it is enqueued and when it is dequeued, even if a qdisc
+//! split it in between.
 
-use aya_ebpf::helpers::bpf_probe_read_kernel;
-use pping_common::{hash::mix, parse::IpAddress};
+use super::{
+    address::IpAddress,
+    protocol::{TCP, UDP},
+};
+use crate::hash::mix;
 
-use crate::config;
-
-/// How many words of a packet are read, from its network header on: an IPv6 header, and a TCP header with timestamps.
-const WORDS: usize = 9;
-
-const TCP: u8 = 6;
-const UDP: u8 = 17;
 /// Reserved in the registry of protocol numbers.
 const NOT_IP: u8 = 255;
 
 /// The length of a TCP header with nothing but timestamps, in words of 32 bits.
 const WORDS_WITH_TIMESTAMPS: u8 = 8;
 
-/// What was read from a packet.
-#[derive(Clone, Copy)]
-pub(super) struct Content {
+/// What identifies a packet, and the fields that decide its group.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketId {
     /// A hash of what neither a queue nor the splitting of a super-packet changes. The first part of a split
     /// super-packet has the same hash.
-    pub(super) hash: u64,
+    pub hash: u64,
     /// The length by the IP header, bytes; 0 if that field has no room for it.
     len: u16,
     /// The IP protocol number; [`NOT_IP`] for other packets.
     protocol: u8,
     /// The address that it comes from; unspecified for packets that are not IP.
-    pub(super) from: IpAddress,
+    pub from: IpAddress,
     /// The address that it goes to.
-    pub(super) to: IpAddress,
+    pub to: IpAddress,
     /// The differentiated services codepoint.
-    pub(super) dscp: u8,
+    pub dscp: u8,
 }
 
-impl Content {
-    /// Reads a packet. If the packet is gone, the content is whatever its memory holds now.
+impl PacketId {
+    /// How many words of a packet are read: an IPv6 header, and a TCP header with timestamps.
+    pub const WORDS: usize = 9;
+
+    /// Returns the identity of a packet. `words` are the bytes from its network header on, as they lie in memory; those behind
+    /// the end of a short packet may be anything that stays the same while it is queued.
     #[inline(always)]
-    pub(super) fn read(skb: u64) -> Option<Self> {
-        let offsets = config::offsets();
-        let head = read::<u64>(skb, offsets.skb_head)?;
-        let network_header = read::<u16>(skb, offsets.skb_network_header)?;
-        let words = read::<[u64; WORDS]>(head, network_header.into())?;
+    pub fn of(words: [u64; Self::WORDS]) -> Self {
         let byte = |word: u64, number: usize| word.to_ne_bytes()[number];
         // The hash leaves out the traffic class (where CAKE writes codepoints and CoDel marks congestion), lengths, and
         // the checksum of IPv4. A hop limit does not change in a queue, but would not help either.
@@ -93,13 +89,13 @@ impl Content {
             byte(words[0], 1) >> 2
         };
         let hash = mix(mix(mix(hash, payload[0]), payload[1]), payload[2]);
-        Some(Self { hash, len: u16::from_be_bytes(len), protocol, from, to, dscp })
+        Self { hash, len: u16::from_be_bytes(len), protocol, from, to, dscp }
     }
 
-    /// Whether the packet is a TCP super-packet, which a qdisc may split. The parts of other super-packets cannot be distinguished from
-    /// packets that carry nearly the same.
+    /// Whether the packet is a TCP super-packet, which a qdisc may split. The parts of other super-packets cannot be
+    /// distinguished from packets that carry nearly the same.
     #[inline(always)]
-    pub(super) fn may_be_split(&self, mtu: u32) -> bool {
+    pub fn may_be_split(&self, mtu: u32) -> bool {
         self.protocol == TCP && (self.len == 0 || u32::from(self.len) > mtu)
     }
 }
@@ -120,11 +116,4 @@ fn halves(word: u64) -> [u32; 2] {
 #[inline(always)]
 fn join(low: u32, high: u32) -> u64 {
     u64::from(low) | u64::from(high) << 32
-}
-
-/// Reads kernel memory, which may be gone by now.
-#[inline(always)]
-pub(super) fn read<T>(address: u64, offset: u32) -> Option<T> {
-    // SAFETY: the helper accepts any address, and returns an error if it cannot read there. All types here are numbers.
-    unsafe { bpf_probe_read_kernel::<T>((address + u64::from(offset)) as *const T) }.ok()
 }
