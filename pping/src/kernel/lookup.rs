@@ -7,27 +7,19 @@ use aya::{
     maps::{Map, MapData},
     programs::{Program, ProgramError, RawTracePoint, SchedClassifier, Xdp},
 };
-use pping_common::parse::Direction;
+use pping_common::abi::PacketProgram;
 
 use super::features::NOT_SUPPORTED;
 use crate::kernel::Error;
 
-/// The name of the tc program for a direction.
-pub(super) fn tc_program(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Ingress => "pping_ingress",
-        Direction::Egress => "pping_egress",
-    }
-}
-
-/// One of the two tc programs.
+/// One of the two tc programs, by its [name](PacketProgram::name).
 pub fn classifier<'a>(programs: &'a mut Ebpf, name: &str) -> Result<&'a mut SchedClassifier, Error> {
     program_mut(programs, name)
 }
 
 /// The XDP program.
 pub fn xdp(programs: &mut Ebpf) -> Result<&mut Xdp, Error> {
-    program_mut(programs, "pping_xdp")
+    program_mut(programs, PacketProgram::Xdp.name())
 }
 
 /// One of the two sweep programs.

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pping_common::parse::Direction;
+use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoints,
@@ -79,7 +79,7 @@ impl Attachment {
     pub fn put_filters_back(&mut self, kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
         for (direction, attached) in Direction::ALL.into_iter().zip(&mut self.links) {
             let AttachedLink::Clsact(filter) = attached else { continue };
-            let program = lookup::classifier(&mut kernel.programs, lookup::tc_program(direction))?;
+            let program = lookup::classifier(&mut kernel.programs, PacketProgram::at_tc(direction).name())?;
             filter.put_back(program, link).map_err(|error| refused_at_tc(link, &error))?;
         }
         Ok(())

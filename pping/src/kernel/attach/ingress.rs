@@ -1,7 +1,7 @@
 //! Attaching at ingress, at the first attach point of several that works.
 
 use aya::programs::xdp::XdpLink;
-use pping_common::parse::Direction;
+use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoint,
@@ -35,7 +35,7 @@ pub(super) fn adopt_ingress(
             Ok(program.take_link(id)?.try_into()?)
         })
     } else {
-        adopt_tc(lookup::classifier(&mut kernel.programs, lookup::tc_program(Direction::Ingress))?, &path)
+        adopt_tc(lookup::classifier(&mut kernel.programs, PacketProgram::Ingress.name())?, &path)
     };
     Ok(is_adopted.then_some((attach_point, AttachedLink::Pinned(path))))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use aya::programs::{SchedClassifier, tc::SchedClassifierLink};
 
-use pping_common::parse::Direction;
+use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoint,
@@ -24,7 +24,7 @@ pub(super) fn attach_tc(
     direction: Direction,
 ) -> Result<(AttachPoint, AttachedLink), Error> {
     let has_tcx = kernel.features.has(Feature::Tcx);
-    let program = lookup::classifier(&mut kernel.programs, lookup::tc_program(direction))?;
+    let program = lookup::classifier(&mut kernel.programs, PacketProgram::at_tc(direction).name())?;
     if has_tcx {
         attach_tcx(program, target, direction).map(|held| (AttachPoint::Tcx, held))
     } else {

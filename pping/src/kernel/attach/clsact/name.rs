@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use pping_common::parse::Direction;
+use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::run::Run;
-use crate::kernel::lookup;
 
 /// Says that pping made the discipline.
 const DISCIPLINE: &str = "+qdisc";
@@ -23,8 +22,9 @@ impl Name {
     /// Reads what `Display` writes; `None` for the filters of other programs.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (program, rest) = text.split_once('/')?;
-        let direction =
-            Direction::ALL.into_iter().find(|&direction| lookup::tc_program(direction) == program)?;
+        let direction = Direction::ALL
+            .into_iter()
+            .find(|&direction| PacketProgram::at_tc(direction).name() == program)?;
         let number = rest.strip_suffix(DISCIPLINE);
         Some(Self { direction, run: Run::parse(number.unwrap_or(rest))?, has_discipline: number.is_some() })
     }
@@ -33,7 +33,7 @@ impl Name {
 impl fmt::Display for Name {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let discipline = if self.has_discipline { DISCIPLINE } else { "" };
-        write!(formatter, "{}/{}{discipline}", lookup::tc_program(self.direction), self.run)
+        write!(formatter, "{}/{}{discipline}", PacketProgram::at_tc(self.direction).name(), self.run)
     }
 }
 
