@@ -22,11 +22,6 @@ use crate::{
     table, track,
 };
 
-/// The offset of the `EtherType` in an Ethernet header, and two of its values.
-const ETHERTYPE: usize = 12;
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
-
 /// What the fast path did with a packet.
 pub(crate) enum Handled {
     /// It did nothing: the packet takes the slow path.
@@ -48,11 +43,10 @@ pub(crate) fn count_datagram(
     if link_type(interface) != LinkType::Ethernet {
         return false;
     }
-    let Some(ethertype) = packet.read(ETHERTYPE) else { return false };
-    let traffic_class = match u16::from_be_bytes(ethertype) {
-        IPV4 => Frame::parse_fast_udp::<Ipv4>(packet),
-        IPV6 => Frame::parse_fast_udp::<Ipv6>(packet),
-        _ => None,
+    let traffic_class = match Frame::peek_family(packet) {
+        Some(Family::V4) => Frame::parse_fast_udp::<Ipv4>(packet),
+        Some(Family::V6) => Frame::parse_fast_udp::<Ipv6>(packet),
+        None => None,
     };
     let (Some(traffic_class), Some(counters)) = (traffic_class, maps::counters(id(interface))) else {
         return false;
@@ -104,11 +98,10 @@ pub(crate) fn count(
     if !has_fast_path || link_type(interface) != LinkType::Ethernet {
         return Handled::No;
     }
-    let Some(ethertype) = packet.read(ETHERTYPE) else { return Handled::No };
-    match u16::from_be_bytes(ethertype) {
-        IPV4 => count_family::<Ipv4>(program, direction, interface, packet),
-        IPV6 => count_family::<Ipv6>(program, direction, interface, packet),
-        _ => Handled::No,
+    match Frame::peek_family(packet) {
+        Some(Family::V4) => count_family::<Ipv4>(program, direction, interface, packet),
+        Some(Family::V6) => count_family::<Ipv6>(program, direction, interface, packet),
+        None => Handled::No,
     }
 }
 

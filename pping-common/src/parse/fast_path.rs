@@ -102,15 +102,25 @@ impl Frame {
         }
     }
 
+    /// Returns the address family of an Ethernet frame without tags; `None` if it is not IP.
+    #[inline(always)]
+    pub fn peek_family(bytes: &(impl Bytes + ?Sized)) -> Option<Family> {
+        match u16::from_be_bytes(bytes.read(ETHERTYPE)?) {
+            ETHERTYPE_IPV4 => Some(Family::V4),
+            ETHERTYPE_IPV6 => Some(Family::V6),
+            _ => None,
+        }
+    }
+
     /// Returns the protocol and the traffic class of a frame, as read from their usual offsets. It does not look behind
     /// VLAN tags, extension headers and the like.
     #[inline(always)]
     pub fn peek_protocol(bytes: &(impl Bytes + ?Sized), link: LinkType) -> (Protocol, u8) {
         let (start, version) = match link {
-            LinkType::Ethernet => match bytes.read(ETHERTYPE).map(u16::from_be_bytes) {
-                Some(ETHERTYPE_IPV4) => (ETHERNET_HEADER, 4),
-                Some(ETHERTYPE_IPV6) => (ETHERNET_HEADER, 6),
-                _ => return (Protocol::NonIp, 0),
+            LinkType::Ethernet => match Self::peek_family(bytes) {
+                Some(Family::V4) => (ETHERNET_HEADER, 4),
+                Some(Family::V6) => (ETHERNET_HEADER, 6),
+                None => return (Protocol::NonIp, 0),
             },
             _ => (0, bytes.read(0).map_or(0, |[first, _]: [u8; 2]| first >> 4)),
         };
