@@ -86,18 +86,8 @@ fn check(path: &Path) -> Result<(), Error> {
     write(format!("{}: fine\n", path.display()).as_bytes())
 }
 
-/// Writes to standard output. A reader that closes it is not an error.
-///
-/// # Errors
-/// If writing fails.
 fn write(text: &[u8]) -> Result<(), Error> {
-    let mut output = io::stdout().lock();
-    match output.write_all(text).and_then(|()| output.flush()) {
-        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
-            Err(output::Error::Write { target: "standard output".to_owned(), source }.into())
-        }
-        _ => Ok(()),
-    }
+    Ok(output::print(text)?)
 }
 
 /// Writes to standard error. Ignores a closed pipe, as in `pping -i eth0 2>&1 | head -1`.

@@ -13,6 +13,7 @@ mod tests;
 mod writer;
 
 use std::{
+    io::{self, Write as _},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -46,6 +47,20 @@ const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The time that the last batches have to be written once pping stops.
 const FLUSH_TIME: Duration = Duration::from_millis(500);
+
+/// Writes a text to standard output, for commands that answer once. A reader that closes it is not an error.
+///
+/// # Errors
+/// If writing fails.
+pub(crate) fn print(text: &[u8]) -> Result<(), Error> {
+    let mut output = io::stdout().lock();
+    match output.write_all(text).and_then(|()| output.flush()) {
+        Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::Write { target: "standard output".to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A handle to reopen the output, as after a log rotation.
 pub(crate) struct Reopen {

@@ -22,14 +22,14 @@ mod terminal;
 mod text;
 mod watched;
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 
 use clap::ArgMatches;
 use colors::Colors;
 use state::State;
 use watched::{Target, Watched};
 
-use crate::{Error, cli::TopArguments, config::Loader};
+use crate::{Error, cli::TopArguments, config::Loader, output};
 
 /// Shows measurements until the user quits. `typed` has the options on the command line, from which `loader` makes the
 /// configuration.
@@ -53,7 +53,7 @@ pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> 
         state.set_capture(watched.player.is_some());
         let answers = watched.backend().answer(state.question()).await?;
         let shown = if is_once {
-            write(&table::text(&answers.summary, &answers.groups))
+            Ok(output::print(table::text(&answers.summary, &answers.groups).as_bytes())?)
         } else if has_terminal {
             state.take(answers);
             screen::run(&mut watched, &mut state, interval).await
@@ -63,15 +63,6 @@ pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> 
         let ended = watched.end().await;
         shown.and(ended)
     })
-}
-
-/// Writes text to standard output. A reader that closes it is not an error.
-fn write(text: &str) -> Result<(), Error> {
-    let mut output = io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
