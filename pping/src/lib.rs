@@ -57,6 +57,7 @@ mod run;
 pub mod shutdown;
 #[cfg(feature = "live")]
 pub mod snapshot;
+mod spelling;
 mod summary;
 pub mod text;
 #[cfg(feature = "live")]

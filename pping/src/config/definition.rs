@@ -14,6 +14,7 @@ use super::{
     facts::{Capture, Facts, Scope},
     options::{Arguments, FACTS},
 };
+use crate::spelling::similar;
 
 /// The highest useful number of `-v`.
 const MAX_VERBOSITY: u8 = 3;
@@ -254,10 +255,8 @@ fn reason(error: &clap::Error) -> String {
 
 /// Finds the option whose name is most like an unknown key, if it is similar enough.
 pub(crate) fn nearest<'a>(key: &str, definitions: &'a [Definition]) -> Option<&'a Definition> {
-    /// The lowest similarity (0 to 1) at which a key counts as a misspelt name.
-    const LIKENESS: f64 = 0.6;
     let key = key.to_lowercase().replace('_', "-");
-    let likeness = |definition: &&Definition| strsim::normalized_damerau_levenshtein(&key, &definition.key);
-    let nearest = definitions.iter().max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
-    nearest.filter(|definition| likeness(definition) >= LIKENESS)
+    let (similar, _) = similar(&key, definitions.iter().map(|definition| definition.key.as_str()));
+    let nearest = similar.first()?;
+    definitions.iter().find(|definition| definition.key == *nearest)
 }

@@ -7,9 +7,7 @@ use super::{
     interface_names::{escape, unescape},
     interfaces::Link,
 };
-
-/// The similarity from which an existing name is suggested for one that does not exist.
-const SIMILAR: f64 = 0.6;
+use crate::spelling::similar;
 
 /// Names and patterns, as in `eth0` and `ppp*`.
 #[derive(Clone, Debug, Default)]
@@ -83,14 +81,9 @@ fn is(selected: &str, name: &str) -> bool {
 }
 
 fn suggestion<'a>(name: &'a str, names: impl Iterator<Item = &'a str>) -> String {
-    let mut names: Vec<(f64, &str)> =
-        names.map(|other| (strsim::normalized_damerau_levenshtein(name, other), other)).collect();
-    names.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let similar: Vec<&str> =
-        names.iter().take_while(|(similarity, _)| *similarity >= SIMILAR).map(|(_, name)| *name).collect();
+    let (similar, others) = similar(name, names);
     if similar.is_empty() {
-        let all: Vec<&str> = names.iter().take(8).map(|(_, name)| *name).collect();
-        format!("there are {}", all.join(", "))
+        format!("there are {}", others[..others.len().min(8)].join(", "))
     } else {
         format!("did you mean {}?", similar.join(" or "))
     }

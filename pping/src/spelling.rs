@@ -1,0 +1,29 @@
+//! Suggestions for names that do not exist.
+
+/// The similarity (0 to 1) from which an existing name may be the one that was meant.
+const SIMILAR: f64 = 0.6;
+
+/// Returns the names that may be meant by `word`, and the others; each the most similar first.
+pub(crate) fn similar<'a>(
+    word: &str,
+    names: impl IntoIterator<Item = &'a str>,
+) -> (Vec<&'a str>, Vec<&'a str>) {
+    let likeness = |name| (strsim::normalized_damerau_levenshtein(word, name), name);
+    let mut names: Vec<(f64, &str)> = names.into_iter().map(likeness).collect();
+    names.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let first_other = names.partition_point(|(likeness, _)| *likeness >= SIMILAR);
+    let names: Vec<&str> = names.into_iter().map(|(_, name)| name).collect();
+    let (similar, others) = names.split_at(first_other);
+    (similar.to_vec(), others.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn similar_names_come_first() {
+        let (similar, others) = similar("eht0", ["lo", "eth1", "eth0", "wlan0"]);
+        assert_eq!((similar, others), (vec!["eth0"], vec!["eth1", "wlan0", "lo"]));
+    }
+}
