@@ -1,7 +1,14 @@
-//! Suggestions for names that do not exist.
+//! Names as users write them: patterns, and suggestions for names that do not exist.
+
+use glob::{Pattern, PatternError};
 
 /// The similarity (0 to 1) from which an existing name may be the one that was meant.
 const SIMILAR: f64 = 0.6;
+
+/// Parses a pattern of names of interfaces; `None` for a plain name.
+pub(crate) fn pattern(text: &str) -> Option<Result<Pattern, PatternError>> {
+    text.contains(['*', '?', '[']).then(|| Pattern::new(text))
+}
 
 /// Returns the names that may be meant by `word`, and the others; each the most similar first.
 pub(crate) fn similar<'a>(

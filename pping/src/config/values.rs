@@ -6,8 +6,9 @@ use std::{
 };
 
 use clap::ValueEnum;
-use glob::Pattern;
 use ipnet::IpNet;
+
+use crate::spelling::pattern;
 
 /// The longest alternative name of an interface: `ALTIFNAMSIZ` without its NUL.
 const MAX_ALTERNATIVE_NAME: usize = 127;
@@ -42,9 +43,6 @@ const MIN_EXPORT: Duration = Duration::from_secs(1);
 /// The largest `--rtt-rate`.
 const MAX_RTT_RATE: f64 = 255.0;
 
-/// The characters that make a name of an interface a pattern.
-const WILDCARDS: [char; 3] = ['*', '?', '['];
-
 // The standard library's errors say what is wrong with the text; these say what to write instead.
 
 pub(crate) fn interface(text: &str) -> Result<String, String> {
@@ -55,8 +53,8 @@ pub(crate) fn interface(text: &str) -> Result<String, String> {
                 .to_owned(),
         );
     }
-    if text.contains(WILDCARDS) {
-        return match Pattern::new(text) {
+    if let Some(pattern) = pattern(text) {
+        return match pattern {
             Ok(_) => Ok(text.to_owned()),
             Err(error) => {
                 Err(format!("this is not a pattern ({}); give one like ppp* or eth[0-3]", error.msg))

@@ -7,7 +7,7 @@ use super::{
     interface_names::{escape, unescape},
     interfaces::Link,
 };
-use crate::spelling::similar;
+use crate::spelling::{pattern, similar};
 
 /// Names and patterns, as in `eth0` and `ppp*`.
 #[derive(Clone, Debug, Default)]
@@ -24,12 +24,10 @@ impl Selection {
     pub fn new(texts: &[String]) -> Result<Self, Error> {
         let mut selection = Self::default();
         for text in texts {
-            if text.contains(['*', '?', '[']) {
-                let pattern =
-                    Pattern::new(text).map_err(|_| Error::InterfacePattern { pattern: text.clone() })?;
-                selection.patterns.push(pattern);
-            } else {
-                selection.names.push(text.clone());
+            match pattern(text) {
+                Some(Ok(pattern)) => selection.patterns.push(pattern),
+                Some(Err(_)) => return Err(Error::InterfacePattern { pattern: text.clone() }),
+                None => selection.names.push(text.clone()),
             }
         }
         Ok(selection)
