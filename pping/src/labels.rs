@@ -32,14 +32,6 @@ pub fn method_name(method: Method) -> &'static str {
     }
 }
 
-/// The name of a direction in labels.
-pub fn direction_name(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Ingress => "ingress",
-        Direction::Egress => "egress",
-    }
-}
-
 /// The name of the reason why a packet is not measured, in labels.
 pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
     match reason {

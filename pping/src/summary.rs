@@ -7,15 +7,14 @@ mod missing;
 
 use std::{fmt, time::Duration};
 
-use pping_common::abi::{Counters, Lost};
+use pping_common::{
+    abi::{Counters, Lost},
+    parse::Direction,
+};
 
 pub use self::capture::Replayed;
 use self::count::Count;
-use crate::{
-    aggregate::Totals,
-    labels::{direction_name, method_name},
-    packet_cost,
-};
+use crate::{aggregate::Totals, labels::method_name, packet_cost};
 
 /// The shortest duration for which a rate is printed: a shorter run is mostly start-up.
 const MIN_DURATION_FOR_RATE: Duration = Duration::from_secs(1);
@@ -77,7 +76,7 @@ impl Summary {
         let names = self.totals.series().filter_map(|(key, _)| key.interface.as_deref());
         let widest = names.map(|name| name.chars().count()).max();
         for (key, distribution) in self.totals.series() {
-            write!(f, "{:<14} {:<7} ", method_name(key.method), key.matched.map_or("-", direction_name))?;
+            write!(f, "{:<14} {:<7} ", method_name(key.method), key.matched.map_or("-", Direction::name))?;
             if let Some(widest) = widest {
                 write!(f, "{:<widest$} ", key.interface.as_deref().unwrap_or("-"))?;
             }
@@ -120,7 +119,7 @@ impl Summary {
 mod tests {
     use pping_common::{
         method::Method,
-        parse::{Direction, Protocol, Untracked},
+        parse::{Protocol, Untracked},
         series::SeriesCounts,
     };
 

@@ -18,7 +18,7 @@ use super::{
     residence,
 };
 use crate::{
-    labels::{direction_name, method_name, untracked_name},
+    labels::{method_name, untracked_name},
     residence::InterfaceTimes,
     snapshot::{ProgramRuns, Snapshot},
 };
@@ -227,15 +227,14 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
             by_direction(|direction| {
                 let values = CODEPOINTS.into_iter().zip(counters.ecn(direction));
                 values.map(move |(name, value)| {
-                    (vec![("direction", direction_name(direction)), ("codepoint", name)], value)
+                    (vec![("direction", direction.name()), ("codepoint", name)], value)
                 })
             })
         }),
         each("pping_samples", "Round-trip times measured", counter, &|counters| {
             by_direction(|direction| {
                 Method::ALL.into_iter().map(move |method| {
-                    let labels =
-                        vec![("method", method_name(method)), ("matched", direction_name(direction))];
+                    let labels = vec![("method", method_name(method)), ("matched", direction.name())];
                     (labels, counters.samples[direction as usize][method as usize])
                 })
             })
@@ -456,7 +455,7 @@ fn by<T: Copy>(
 }
 
 fn each_direction(counts: [u64; 2]) -> Series {
-    by(Direction::ALL, |it| ("direction", direction_name(it)), |it| counts[it as usize])
+    by(Direction::ALL, |it| ("direction", it.name()), |it| counts[it as usize])
 }
 
 fn by_direction<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Direction) -> I) -> Series {
@@ -467,8 +466,7 @@ fn by_protocol(count: impl Fn(Direction, Protocol) -> u64) -> Series {
     let count = &count;
     by_direction(|direction| {
         Protocol::ALL.into_iter().map(move |protocol| {
-            let labels =
-                vec![("direction", direction_name(direction)), ("protocol", protocol_name(protocol))];
+            let labels = vec![("direction", direction.name()), ("protocol", protocol_name(protocol))];
             (labels, count(direction, protocol))
         })
     })

@@ -19,11 +19,7 @@ use super::{
     labels::Labels,
     persistent::EntryRef,
 };
-use crate::{
-    fingerprint::fingerprint,
-    groups::SeriesName,
-    labels::{direction_name, method_name},
-};
+use crate::{fingerprint::fingerprint, groups::SeriesName, labels::method_name};
 
 /// The identity of a series in metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -44,13 +40,13 @@ impl SeriesId {
     /// Returns a hash that is the same in every run.
     pub(super) fn fingerprint(&self) -> u128 {
         let Self { interface, method, matched, group } = self;
-        let matched = matched.map_or("", direction_name);
+        let matched = matched.map_or("", Direction::name);
         fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
     }
 
     /// Returns the labels by name.
     pub(super) fn attributes(&self) -> Attributes {
-        let matched = self.matched.map_or("", direction_name);
+        let matched = self.matched.map_or("", Direction::name);
         vec![
             ("interface".into(), self.interface.clone().unwrap_or_default()),
             ("method".into(), method_name(self.method).into()),
@@ -63,7 +59,7 @@ impl SeriesId {
         Labels::new(&[
             ("interface", self.interface.as_deref().unwrap_or_default()),
             ("method", method_name(self.method)),
-            ("matched", self.matched.map_or("", direction_name)),
+            ("matched", self.matched.map_or("", Direction::name)),
             ("group", &self.group),
         ])
     }

@@ -15,11 +15,12 @@ use hdrhistogram::serialization::{
     V2DeflateSerializer,
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
+use pping_common::parse::Direction;
 
 use crate::{
     aggregate::Distribution,
     groups::SeriesName,
-    labels::{direction_name, method_name},
+    labels::method_name,
     output::{Batch, Ended, Error, Framing, OnFailure, Output, Role},
 };
 
@@ -167,7 +168,7 @@ fn format<'a>(
 fn tag(name: &SeriesName) -> String {
     let mut tag = String::new();
     let interface = name.interface.as_deref().unwrap_or("-");
-    let matched = name.matched.map_or("-", direction_name);
+    let matched = name.matched.map_or("-", Direction::name);
     for (index, part) in
         [&*name.group.label, method_name(name.method), matched, interface].into_iter().enumerate()
     {
@@ -194,7 +195,7 @@ mod tests {
     use std::{fs, io::Read as _, os::fd::AsRawFd as _, thread};
 
     use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
-    use pping_common::{group::GroupKey, method::Method, parse::Direction, series::SeriesCounts};
+    use pping_common::{group::GroupKey, method::Method, series::SeriesCounts};
 
     use super::*;
     use crate::groups::{GroupName, Labels};

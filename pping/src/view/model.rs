@@ -27,7 +27,7 @@ use super::{
 use crate::{
     fingerprint::fingerprint,
     groups::{Directory, GroupName, QueueName, SeriesName},
-    labels::{direction_name, method_name, untracked_name},
+    labels::{method_name, untracked_name},
     quality::Profiles,
     worst::{DEFAULT_EVIDENCE, WorstFlow},
 };
@@ -80,7 +80,7 @@ impl Key {
     }
 
     fn is_asked_for(&self, query: &SeriesQuery) -> bool {
-        query.has(self.interface.as_deref(), method_name(self.method), self.matched.map(direction_name))
+        query.has(self.interface.as_deref(), method_name(self.method), self.matched.map(Direction::name))
     }
 }
 
@@ -283,7 +283,7 @@ impl Model {
             SeriesAnswer {
                 interface: key.interface.clone(),
                 method: method_name(key.method).into(),
-                matched: key.matched.map(|direction| direction_name(direction).into()),
+                matched: key.matched.map(|direction| direction.name().into()),
                 rtt: recent.rtts().map(rtt),
                 sent,
                 received,
@@ -299,7 +299,7 @@ impl Model {
         let answer = |(key, history): (&Key, &History)| SeriesHistory {
             interface: key.interface.clone(),
             method: method_name(key.method).into(),
-            matched: key.matched.map(|direction| direction_name(direction).into()),
+            matched: key.matched.map(|direction| direction.name().into()),
             cells: history.cells().map(|it| cell(&it)).collect(),
         };
         HistoryAnswer {

@@ -6,7 +6,7 @@ use serde::{Deserialize as _, Deserializer, de::Error as _};
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
 use crate::{
     groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras},
-    labels::{direction_name, method_name},
+    labels::method_name,
 };
 
 /// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read
@@ -129,7 +129,7 @@ fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
 
 /// Reads the name of a direction.
 fn matched<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    one_of(deserializer, &Direction::ALL.map(direction_name))
+    one_of(deserializer, &Direction::ALL.map(Direction::name))
 }
 
 /// Reads one of these texts.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answers::SeriesAnswer;
 use crate::{
-    labels::{direction_name, method_name},
+    labels::method_name,
     records::Tuple,
     worst::{By, MAX_SHOWN, Ranking, WorstFlow},
 };
@@ -120,7 +120,7 @@ impl WorstFlowAnswer {
             interface: flow.interface.clone(),
             group: flow.group.clone(),
             method: method_name(Method::from_number(candidate.method)?).into(),
-            matched: Direction::from_number(candidate.direction).map(|it| direction_name(it).into()),
+            matched: Direction::from_number(candidate.direction).map(|it| it.name().into()),
             smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
             min_rtt: rtts.map(|rtts| rtts.min),
             inflation: rtts.map(|rtts| rtts.inflation),

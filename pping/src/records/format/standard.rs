@@ -3,11 +3,11 @@
 use std::{env, fmt, io::Write as _, path::Path};
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use pping_common::limits::SECOND;
+use pping_common::{limits::SECOND, parse::Direction};
 
 use super::encoder::Encoder;
 use crate::{
-    labels::{direction_name, method_name},
+    labels::method_name,
     records::{
         AggregateRecord, FlowSummaryRecord, FollowedPackets, Rank, Record, ResidenceRecord, Tuple,
         WorstFlowRecord, WorstGroupRecord,
@@ -200,7 +200,7 @@ fn aggregate(
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
         record.group,
         method_name(record.method),
-        record.matched.map_or("-", direction_name),
+        record.matched.map_or("-", Direction::name),
         record.count,
     )?;
     let rtts = record.rtts.map(|it| [it.min, it.p50, it.p95, it.p99, it.max].map(milliseconds));
@@ -235,7 +235,7 @@ fn worst_flow(out: &mut Vec<u8>, time: Time<'_>, record: &WorstFlowRecord) -> st
 /// Writes a group among the worst.
 fn worst_group(out: &mut Vec<u8>, time: Time<'_>, record: &WorstGroupRecord) -> std::io::Result<()> {
     write_rank(out, time, &record.rank, record.interface.as_deref())?;
-    let side = record.matched.map_or("-", direction_name);
+    let side = record.matched.map_or("-", Direction::name);
     write!(out, " {} {side} {} {} samples", method_name(record.method), record.group, record.count)?;
     if let Some(hosts) = record.hosts {
         write!(out, " of {hosts} hosts")?;
@@ -333,7 +333,7 @@ mod tests {
         let series = |label: &str, rtt: Option<u64>| {
             let group =
                 GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
-            let (method, matched) = (Method::IcmpEcho, Some(pping_common::parse::Direction::Egress));
+            let (method, matched) = (Method::IcmpEcho, Some(Direction::Egress));
             let name = SeriesName { interface: None, method, matched, group: group.into() };
             let mut counts = SeriesCounts::EMPTY;
             if let Some(rtt) = rtt {
