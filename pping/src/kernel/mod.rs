@@ -26,7 +26,6 @@ pub mod persistent;
 pub mod pins;
 mod random;
 pub mod residence;
-mod retry_interrupted;
 mod rtnetlink;
 pub mod runs;
 pub mod selection;

@@ -14,7 +14,7 @@ use pping_common::{
 
 use super::{
     lookup::{program_mut, refused},
-    retry_interrupted::retry_interrupted,
+    signals::retry_interrupted,
     types::Types,
 };
 use crate::{kernel::Error, residence::Times};

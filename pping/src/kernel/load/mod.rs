@@ -35,9 +35,8 @@ use super::{
     pins::{self, Pins},
     random::random,
     residence::{self, ResidenceMap},
-    retry_interrupted::retry_interrupted,
     series::SeriesTable,
-    signals,
+    signals::{self, retry_interrupted},
     sweep::Sweeper,
 };
 use crate::kernel::Error;
