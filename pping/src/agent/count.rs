@@ -10,7 +10,7 @@ use pping_common::{
 use super::{losses::Losses, state::Agent};
 use crate::{
     Error,
-    kernel::{clock, counters, persistent::PersistentMap, runs::runs},
+    kernel::{clock, counters, persistent::PersistentMap},
     metrics::{self, Fill},
     residence::InterfaceTimes,
     snapshot::{Snapshot, Usage},
@@ -108,7 +108,7 @@ impl Agent {
             max_series: series.max_series as u32,
         };
         self.metrics.set_counters(snapshot.clone(), fill);
-        self.metrics.set_program_runs(runs(&self.kernel.programs));
+        self.metrics.set_program_runs(self.kernel.runs());
         snapshot
     }
 

@@ -18,6 +18,7 @@ use super::{
     series::SeriesTable,
     sweep::{Scope, Sweeper},
 };
+use crate::snapshot::ProgramRuns;
 
 /// The kernel programs and their maps, loaded but not attached.
 pub struct Kernel {
@@ -54,6 +55,19 @@ impl Kernel {
     /// agent.
     pub(super) fn has_lease(&self) -> bool {
         !self.features.has(Feature::Tcx)
+    }
+
+    /// The cost of each program so far, if the kernel keeps statistics (`sysctl kernel.bpf_stats_enabled=1`). Programs that
+    /// never ran while it did are left out.
+    pub fn runs(&self) -> Vec<ProgramRuns> {
+        self.programs
+            .programs()
+            .filter_map(|(name, program)| {
+                let info = program.info().ok()?;
+                let runs = info.run_count();
+                (runs > 0).then(|| ProgramRuns { program: name.to_owned(), runs, time: info.run_time() })
+            })
+            .collect()
     }
 
     /// Runs the sweep program for the flows and queries that are due, many at a time or one by one. Renews the lease of

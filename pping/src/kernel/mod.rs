@@ -27,7 +27,6 @@ pub mod pins;
 mod random;
 pub mod residence;
 mod rtnetlink;
-pub mod runs;
 pub mod selection;
 pub mod series;
 mod signals;
