@@ -6,7 +6,6 @@ pub(crate) mod bpf;
 pub mod clock;
 pub mod counter_map;
 pub mod counters;
-mod detach;
 pub mod drain;
 mod error;
 pub mod features;

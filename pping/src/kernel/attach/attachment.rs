@@ -14,9 +14,10 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 use super::{
     AttachPoints,
     clsact::{self, FilterPlace},
+    pinned,
     target::refused_at_tc,
 };
-use crate::kernel::{Error, bpf, detach, interfaces::Link, loaded::Kernel, lookup, pins};
+use crate::kernel::{Error, bpf, interfaces::Link, loaded::Kernel, lookup, pins};
 
 /// The attached programs of an interface. Dropping it detaches them, except pinned ones.
 pub struct Attachment {
@@ -43,7 +44,7 @@ impl Attachment {
     pub fn detach(self) -> Result<(), Error> {
         self.pinned().try_for_each(|path| {
             // If the interface is gone, nothing is attached. Removing the pin detaches too, only later.
-            if let Err(error) = detach::detach(path) {
+            if let Err(error) = pinned::detach(path) {
                 tracing::debug!("{}: {error}", path.display());
             }
             pins::remove(path)

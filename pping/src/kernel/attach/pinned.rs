@@ -3,7 +3,10 @@
 use std::{
     ffi::CString,
     io,
-    os::{fd::BorrowedFd, unix::ffi::OsStrExt as _},
+    os::{
+        fd::{AsFd as _, BorrowedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::Path,
 };
 
@@ -35,6 +38,18 @@ pub(super) fn adopt(path: &Path, update: impl FnOnce(FdLink) -> Result<FdLink, S
         pins::remove(path).ok();
     }
     adopted.is_ok()
+}
+
+/// Detaches the program of a pinned link. The link, now useless, stays until its pin is removed.
+///
+/// Removing the pin would detach, too, but only some time later. Until then the same program cannot be attached there again,
+/// which a renamed interface needs at once.
+///
+/// # Errors
+/// The error of the kernel, for example if the interface is gone already.
+pub(super) fn detach(pinned: &Path) -> io::Result<()> {
+    let path = CString::new(pinned.as_os_str().as_bytes())?;
+    bpf::detach(bpf::open(&path)?.as_fd())
 }
 
 /// Pins a link.
