@@ -1,4 +1,4 @@
-//! The programs attached to an interface.
+//! What programs are attached to, and what is attached to an interface.
 
 use std::{
     ffi::CString,
@@ -13,11 +13,32 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoints,
-    clsact::{self, FilterPlace},
+    clsact::{self, FilterPlace, run::Owner},
     pinned,
-    target::refused_at_tc,
 };
-use crate::kernel::{Error, bpf, interfaces::Link, loaded::Kernel, lookup, pins};
+use crate::kernel::{
+    Error, bpf,
+    error::innermost,
+    interfaces::Link,
+    loaded::Kernel,
+    lookup,
+    pins::{self, Pins},
+};
+
+/// The target of attaching.
+pub(super) struct Target<'a> {
+    pub(super) link: &'a Link,
+    /// The directory for pinned links, if they are pinned.
+    pub(super) pins: Option<&'a Pins>,
+    pub(super) owner: &'a mut Owner,
+    /// Whether an earlier run left a clsact discipline, which this run must remove at its end.
+    pub(super) has_discipline: bool,
+}
+
+/// The error of a target that refuses a program at tc.
+pub(super) fn refused_at_tc(link: &Link, error: &dyn std::error::Error) -> Error {
+    Error::Attach { interface: link.name.clone(), attach_point: "tc", reason: innermost(error) }
+}
 
 /// The attached programs of an interface. Dropping it detaches them, except pinned ones.
 pub struct Attachment {

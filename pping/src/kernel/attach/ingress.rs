@@ -5,9 +5,8 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoint,
-    attachment::AttachedLink,
+    attachment::{AttachedLink, Target},
     pinned::adopt,
-    target::Target,
     tc::{adopt_tc, attach_tc},
     xdp::{Refused, attach_xdp, describe_occupant, describe_refusal, is_busy},
 };

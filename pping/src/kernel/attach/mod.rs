@@ -5,13 +5,12 @@ mod attachment;
 mod clsact;
 mod ingress;
 mod pinned;
-mod target;
 mod tc;
 mod xdp;
 
 use pping_common::parse::Direction;
 
-use self::target::Target;
+use self::attachment::Target;
 pub use self::{
     attachment::Attachment,
     clsact::{

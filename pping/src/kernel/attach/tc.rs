@@ -11,10 +11,9 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoint,
-    attachment::AttachedLink,
+    attachment::{AttachedLink, Target, refused_at_tc},
     clsact,
     pinned::{adopt, pin_descriptor},
-    target::{Target, refused_at_tc},
 };
 use crate::kernel::{Error, bpf, features::Feature, loaded::Kernel, lookup};
 

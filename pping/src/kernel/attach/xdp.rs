@@ -4,7 +4,11 @@ use std::{io, os::fd::AsFd as _};
 
 use pping_common::parse::Direction;
 
-use super::{AttachPoint, attachment::AttachedLink, pinned::pin_descriptor, target::Target};
+use super::{
+    AttachPoint,
+    attachment::{AttachedLink, Target},
+    pinned::pin_descriptor,
+};
 use crate::kernel::{
     Error, bpf,
     inspect::{links, programs, xdp::Drivers},
