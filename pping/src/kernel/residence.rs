@@ -13,7 +13,7 @@ use pping_common::{
 };
 
 use super::{
-    lookup::{program_mut, refused},
+    object::{program_mut, refused},
     signals::retry_interrupted,
     types::Types,
 };

@@ -21,7 +21,7 @@ use crate::kernel::{
     error::innermost,
     interfaces::Link,
     loaded::Kernel,
-    lookup,
+    object,
     pins::{self, Pins},
 };
 
@@ -101,7 +101,7 @@ impl Attachment {
     pub fn put_filters_back(&mut self, kernel: &mut Kernel, link: &Link) -> Result<(), Error> {
         for (direction, attached) in Direction::ALL.into_iter().zip(&mut self.links) {
             let AttachedLink::Clsact(filter) = attached else { continue };
-            let program = lookup::classifier(&mut kernel.programs, PacketProgram::at_tc(direction).name())?;
+            let program = object::classifier(&mut kernel.programs, PacketProgram::at_tc(direction).name())?;
             filter.put_back(program, link).map_err(|error| refused_at_tc(link, &error))?;
         }
         Ok(())

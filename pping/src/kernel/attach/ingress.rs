@@ -10,7 +10,7 @@ use super::{
     tc::{adopt_tc, attach_tc},
     xdp::{Refused, attach_xdp, describe_occupant, describe_refusal, is_busy},
 };
-use crate::kernel::{Error, loaded::Kernel, lookup};
+use crate::kernel::{Error, loaded::Kernel, object};
 
 /// Continues with a pinned link at one of these attach points, if there is one. Other pinned links at ingress are
 /// removed, because packets would be counted twice.
@@ -28,13 +28,13 @@ pub(super) fn adopt_ingress(
     let Some(attach_point) = found else { return Ok(None) };
     let path = path(Direction::Ingress, attach_point);
     let is_adopted = if attach_point.is_xdp() {
-        let program = lookup::xdp(&mut kernel.programs)?;
+        let program = object::xdp(&mut kernel.programs)?;
         adopt(&path, |found| {
             let id = program.attach_to_link(XdpLink::try_from(found)?)?;
             Ok(program.take_link(id)?.try_into()?)
         })
     } else {
-        adopt_tc(lookup::classifier(&mut kernel.programs, PacketProgram::Ingress.name())?, &path)
+        adopt_tc(object::classifier(&mut kernel.programs, PacketProgram::Ingress.name())?, &path)
     };
     Ok(is_adopted.then_some((attach_point, AttachedLink::Pinned(path))))
 }

@@ -15,7 +15,7 @@ use super::{
     clsact,
     pinned::{adopt, pin_descriptor},
 };
-use crate::kernel::{Error, bpf, features::Feature, loaded::Kernel, lookup};
+use crate::kernel::{Error, bpf, features::Feature, loaded::Kernel, object};
 
 pub(super) fn attach_tc(
     kernel: &mut Kernel,
@@ -23,7 +23,7 @@ pub(super) fn attach_tc(
     direction: Direction,
 ) -> Result<(AttachPoint, AttachedLink), Error> {
     let has_tcx = kernel.features.has(Feature::Tcx);
-    let program = lookup::classifier(&mut kernel.programs, PacketProgram::at_tc(direction).name())?;
+    let program = object::classifier(&mut kernel.programs, PacketProgram::at_tc(direction).name())?;
     if has_tcx {
         attach_tcx(program, target, direction).map(|held| (AttachPoint::Tcx, held))
     } else {

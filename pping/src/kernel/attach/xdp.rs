@@ -14,7 +14,7 @@ use crate::kernel::{
     inspect::{links, programs, xdp::Drivers},
     interfaces::Link,
     loaded::Kernel,
-    lookup,
+    object,
 };
 
 /// The MTU up to which drivers run XDP: a page, less the room that they keep before and after a packet.
@@ -52,7 +52,7 @@ pub(super) fn attach_xdp(
     target: &Target<'_>,
     attach_point: AttachPoint,
 ) -> Result<(AttachPoint, AttachedLink), Refused> {
-    let program = lookup::xdp(&mut kernel.programs)?;
+    let program = object::xdp(&mut kernel.programs)?;
     let Target { link, pins, .. } = target;
     let program = program.fd().map_err(io::Error::other)?;
     let attached = bpf::attach_xdp(program.as_fd(), link.ifindex, attach_point == AttachPoint::XdpNative)?;

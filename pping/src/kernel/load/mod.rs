@@ -29,8 +29,7 @@ use super::{
     interface_ids::InterfaceIds,
     load_options::LoadOptions,
     loaded::Kernel,
-    lookup::{array, refused, sweep_program, take_map},
-    objects,
+    object::{self, array, refused, sweep_program, take_map},
     persistent::PersistentMap,
     pins::{self, Pins},
     random::random,
@@ -69,7 +68,7 @@ pub fn load_entry_programs(
     }
     // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
-    let mut kernel = open_with(objects::for_features(features), options, pins, features, lease)?;
+    let mut kernel = open_with(object::for_features(features), options, pins, features, lease)?;
     load_programs(&mut kernel.programs, hooks, |name| !stages::is_stage(name))?;
     if kernel.has_lease() {
         // The programs must have the lease before they are attached.
@@ -103,7 +102,7 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
         // Never pinned: without the agent nothing reads what they measure.
         residence::attach(&mut kernel.programs)?;
     }
-    objects::release_memory(objects::for_features(kernel.features));
+    object::release_memory(object::for_features(kernel.features));
     Ok(())
 }
 

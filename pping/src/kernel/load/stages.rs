@@ -11,7 +11,7 @@ use pping_common::abi::Stage;
 
 use crate::kernel::{
     Error,
-    lookup::refused,
+    object::refused,
     pins::{self, Pins},
 };
 

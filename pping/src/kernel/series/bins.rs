@@ -13,8 +13,8 @@ use pping_common::{
 };
 
 use super::super::{
-    lookup::array,
     memory::{Array, Elements, Parts, atomic},
+    object::array,
 };
 use crate::kernel::Error;
 

@@ -39,8 +39,8 @@ use self::{
     bins::Bins,
 };
 use super::{
-    lookup::{array, take_map},
     memory::{Array, Elements, Parts},
+    object::{array, take_map},
 };
 use crate::kernel::Error;
 

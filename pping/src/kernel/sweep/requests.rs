@@ -11,7 +11,7 @@ use pping_common::{
     parse::{Ipv4, Ipv6},
 };
 
-use crate::kernel::{Error, bpf, lookup::refused, memory::Elements};
+use crate::kernel::{Error, bpf, memory::Elements, object::refused};
 
 /// The requests, shared by the threads that make them.
 #[derive(Clone)]

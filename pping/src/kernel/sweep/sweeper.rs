@@ -25,8 +25,8 @@ use super::{
 use crate::kernel::{
     Error, clock,
     interface_ids::InterfaceIds,
-    lookup::array,
     memory::{Array, Elements},
+    object::array,
     series::SeriesTable,
 };
 use crate::worst::Ranking;

@@ -6,7 +6,7 @@ use aya::programs::{XdpMode, xdp::XdpLinkId};
 use clap::Parser as _;
 use pping::{
     config::{Arguments, Config},
-    kernel::{load, load_options::LoadOptions, loaded::Kernel, lookup},
+    kernel::{load, load_options::LoadOptions, loaded::Kernel, object},
 };
 use pping_lab::{Process, Topology, run};
 use serde_json::Value;
@@ -30,7 +30,7 @@ impl Foreign {
         let config = Config::try_from(arguments).unwrap();
         let settings = LoadOptions { rules: config.rules, ..LoadOptions::DEFAULT };
         let mut kernel = load::load(&settings, true).unwrap();
-        let program = lookup::xdp(&mut kernel.programs).unwrap();
+        let program = object::xdp(&mut kernel.programs).unwrap();
         let program_id = program.info().unwrap().id();
         let _: XdpLinkId =
             ok(topology.router().enter(|| program.attach(Topology::WAN, XdpMode::Driver))).unwrap();

@@ -16,7 +16,7 @@ use pping::kernel::{
     load::{self, Hook},
     load_options::LoadOptions,
     loaded::Kernel,
-    lookup,
+    object,
 };
 use pping_common::{
     abi::{Control, Counters, EndEvent, FlowEvent, RttEvent},
@@ -179,13 +179,13 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     let result = match program {
         Program::Xdp => {
             // Verifying takes longer than most tests, so this loads XDP only when needed.
-            if lookup::xdp(programs).unwrap().fd().is_err() {
+            if object::xdp(programs).unwrap().fd().is_err() {
                 load::load_packet_programs(programs, &[Hook::Xdp]).unwrap();
             }
-            lookup::xdp(programs).unwrap().test_run(options)
+            object::xdp(programs).unwrap().test_run(options)
         }
-        Program::Ingress => lookup::classifier(programs, "pping_ingress").unwrap().test_run(options),
-        Program::Egress => lookup::classifier(programs, "pping_egress").unwrap().test_run(options),
+        Program::Ingress => object::classifier(programs, "pping_ingress").unwrap().test_run(options),
+        Program::Egress => object::classifier(programs, "pping_egress").unwrap().test_run(options),
     };
     let result = match result {
         Ok(result) => result,
