@@ -10,7 +10,7 @@ use pping_common::{
 use super::{losses::Losses, state::Agent};
 use crate::{
     Error,
-    kernel::{clock, counters, persistent::PersistentMap},
+    kernel::{clock, persistent::PersistentMap},
     metrics::{self, Fill},
     residence::InterfaceTimes,
     snapshot::{Snapshot, Usage},
@@ -89,13 +89,13 @@ impl Agent {
 
     /// Reads the times in this host of each watched interface. Without `--residence` there are none.
     pub(super) fn residence(&self) -> Result<Vec<InterfaceTimes>, Error> {
-        Ok(counters::residence(&self.kernel, &self.interfaces.watched)?)
+        Ok(self.kernel.residence_times(&self.interfaces.watched)?)
     }
 
     /// Hands the kernel's counters to the metrics, with the fill of the tables and the kernel's statistics of the
     /// programs. Returns the counters.
     pub(super) fn hand_over_counters(&mut self) -> Snapshot {
-        let snapshot = counters::read(&self.kernel, &self.interfaces.watched);
+        let snapshot = self.kernel.counters.snapshot(&self.interfaces.watched);
         let series = self.kernel.series.fill();
         let options = &self.kernel.options;
         let fill = Fill {

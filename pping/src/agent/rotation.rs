@@ -9,7 +9,7 @@ use crate::{
     Error,
     config::Aggregation,
     groups::{QueueName, SeriesName},
-    kernel::{clock, counters, loaded::Kernel},
+    kernel::{clock, loaded::Kernel},
 };
 
 /// What was measured in an epoch.
@@ -84,7 +84,7 @@ impl Agent {
             let epoch = self.rotate()?;
             self.commit(&epoch)?;
             self.reporter.forget_totals();
-            self.counters_before = counters::read(&self.kernel, &self.interfaces.watched).total();
+            self.counters_before = self.kernel.counters.snapshot(&self.interfaces.watched).total();
         }
         Ok(())
     }

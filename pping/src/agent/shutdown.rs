@@ -5,10 +5,7 @@ use pping_common::abi::Control;
 use super::state::Agent;
 use crate::{
     Error, Summary,
-    kernel::{
-        clock::{self, Moment},
-        counters,
-    },
+    kernel::clock::{self, Moment},
 };
 
 impl Agent {
@@ -69,7 +66,7 @@ impl Agent {
             // Each sweep reports as many flows as the ring has room for.
             self.drain()?;
             self.kernel.sweep()?;
-            let total = counters::read(&self.kernel, &self.interfaces.watched).total();
+            let total = self.kernel.counters.snapshot(&self.interfaces.watched).total();
             let made: u64 = total.entries_made.iter().sum();
             let still = made.saturating_sub(total.entries_deleted.iter().sum());
             if still == 0 || still >= left {

@@ -1,13 +1,13 @@
 //! The counters of the kernel programs.
 
-use std::sync::Arc;
+use std::{fs, io, sync::Arc};
 
-use pping_common::parse::Direction;
+use aya::maps::MapData;
+use pping_common::{abi::Counters, limits::MAX_INTERFACES, shared::Shared};
 
-use super::{attach_point::AttachPoints, loaded::Kernel};
+use super::{attach_point::AttachPoints, memory::Elements};
 use crate::{
     kernel::Error,
-    residence::InterfaceTimes,
     snapshot::{InterfaceCounters, Snapshot},
 };
 
@@ -24,28 +24,87 @@ pub struct Watched {
     pub is_up: bool,
 }
 
-/// Reads the counters of the watched interfaces.
-pub fn read(kernel: &Kernel, watched: &[Watched]) -> Snapshot {
-    let read = |watched: &Watched| {
-        let counters = kernel.counters.sum(watched.id);
-        let AttachPoints { ingress, egress } = watched.attach_points;
-        let mut attach_points = vec![ingress.name(), egress.name()];
-        attach_points.dedup();
-        InterfaceCounters { name: Arc::clone(&watched.name), attach_points, is_up: watched.is_up, counters }
-    };
-    Snapshot { interfaces: watched.iter().map(read).collect() }
+/// The counters of all CPUs and interfaces, mapped into memory.
+pub struct CounterMap {
+    /// By CPU, then by interface id.
+    elements: Elements<Counters>,
 }
 
-/// Reads the times in this host of each watched interface. Without `--residence` there are none.
+impl CounterMap {
+    /// Maps the counters.
+    ///
+    /// # Errors
+    /// If the kernel does not map them.
+    pub(super) fn new(map: MapData) -> Result<Self, Error> {
+        Ok(Self { elements: Elements::new(map, len()? as usize)? })
+    }
+
+    /// Returns the counters of an interface, one set for each CPU.
+    pub fn of_cpus(&self, id: u16) -> impl Iterator<Item = Counters> {
+        // Programs add to counters meanwhile, word by word.
+        self.of(id).map(Shared::load)
+    }
+
+    /// The counters of an interface, all CPUs added up.
+    pub fn sum(&self, id: u16) -> Counters {
+        let mut sum = Counters::ZERO;
+        self.of_cpus(id).for_each(|counters| sum.add(&counters));
+        sum
+    }
+
+    /// Reads the counters of the watched interfaces.
+    pub fn snapshot(&self, watched: &[Watched]) -> Snapshot {
+        let read = |watched: &Watched| {
+            let AttachPoints { ingress, egress } = watched.attach_points;
+            let mut attach_points = vec![ingress.name(), egress.name()];
+            attach_points.dedup();
+            let counters = self.sum(watched.id);
+            InterfaceCounters {
+                name: Arc::clone(&watched.name),
+                attach_points,
+                is_up: watched.is_up,
+                counters,
+            }
+        };
+        Snapshot { interfaces: watched.iter().map(read).collect() }
+    }
+
+    /// Sets the counters of an interface to zero, while no packet passes it.
+    pub fn clear(&mut self, id: u16) {
+        for counters in self.of(id) {
+            counters.store(&Counters::ZERO);
+        }
+    }
+
+    fn of(&self, id: u16) -> impl Iterator<Item = Shared<'_, Counters>> {
+        self.elements.iter().skip(id.into()).step_by(MAX_INTERFACES as usize)
+    }
+}
+
+/// Returns the number of elements that the map needs: [`MAX_INTERFACES`] for each number that a CPU can have.
 ///
 /// # Errors
-/// If the kernel does not read them.
-pub fn residence(kernel: &Kernel, watched: &[Watched]) -> Result<Vec<InterfaceTimes>, Error> {
-    let Some(residence) = &kernel.residence else { return Ok(Vec::new()) };
-    let of = |Watched { name, id, .. }: &Watched| {
-        let sent = kernel.counters.sum(*id).packets(Direction::Egress);
-        let times = Box::new(residence.times(*id)?);
-        Ok(InterfaceTimes { interface: Arc::clone(name), times, sent })
-    };
-    watched.iter().map(of).collect()
+/// If the kernel does not list its CPUs.
+pub(super) fn len() -> io::Result<u32> {
+    const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
+    let highest = highest(&fs::read_to_string(POSSIBLE)?);
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{POSSIBLE} does not list any CPU"));
+    Ok((highest.ok_or_else(unknown)? + 1) * MAX_INTERFACES)
+}
+
+/// The highest number in a list of CPUs, such as `0-3,8-11`.
+fn highest(list: &str) -> Option<u32> {
+    list.trim_end().rsplit([',', '-']).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_cpu_is_found() {
+        for (list, cpu) in [("0\n", Some(0)), ("0-3\n", Some(3)), ("0-3,8-11\n", Some(11)), ("\n", None)] {
+            assert_eq!(highest(list), cpu, "{list}");
+        }
+    }
 }

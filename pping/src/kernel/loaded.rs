@@ -1,14 +1,16 @@
 //! The kernel programs once they are loaded.
 
+use std::sync::Arc;
+
 use aya::{
     Ebpf,
     maps::{HashMap, MapData, RingBuf},
 };
-use pping_common::{abi::Control, limits::LEASE_SECONDS};
+use pping_common::{abi::Control, limits::LEASE_SECONDS, parse::Direction};
 
 use super::{
     Error,
-    counter_map::CounterMap,
+    counters::{CounterMap, Watched},
     features::{Feature, Features},
     interface_ids::InterfaceIds,
     labels::Prefixes,
@@ -18,7 +20,7 @@ use super::{
     series::SeriesTable,
     sweep::{Scope, Sweeper},
 };
-use crate::snapshot::ProgramRuns;
+use crate::{residence::InterfaceTimes, snapshot::ProgramRuns};
 
 /// The kernel programs and their maps, loaded but not attached.
 pub struct Kernel {
@@ -68,6 +70,20 @@ impl Kernel {
                 (runs > 0).then(|| ProgramRuns { program: name.to_owned(), runs, time: info.run_time() })
             })
             .collect()
+    }
+
+    /// Reads the times in this host of each watched interface. Without `--residence` there are none.
+    ///
+    /// # Errors
+    /// If the kernel does not read them.
+    pub fn residence_times(&self, watched: &[Watched]) -> Result<Vec<InterfaceTimes>, Error> {
+        let Some(residence) = &self.residence else { return Ok(Vec::new()) };
+        let of = |Watched { name, id, .. }: &Watched| {
+            let sent = self.counters.sum(*id).packets(Direction::Egress);
+            let times = Box::new(residence.times(*id)?);
+            Ok(InterfaceTimes { interface: Arc::clone(name), times, sent })
+        };
+        watched.iter().map(of).collect()
     }
 
     /// Runs the sweep program for the flows and queries that are due, many at a time or one by one. Renews the lease of

@@ -4,7 +4,6 @@ pub mod attach;
 pub mod attach_point;
 pub(crate) mod bpf;
 pub mod clock;
-pub mod counter_map;
 pub mod counters;
 pub mod drain;
 mod error;

@@ -24,7 +24,7 @@ use pping_common::{
 pub use self::stages::{Hook, pinned as pinned_stages, unpin as unpin_stages};
 use super::{
     clock,
-    counter_map::{self, CounterMap},
+    counters::{self, CounterMap},
     features::{Feature, Features},
     interface_ids::InterfaceIds,
     load_options::LoadOptions,
@@ -224,7 +224,7 @@ fn open_with(
         .override_global("RESIDENCE_EVERY", &every, true)
         .override_global("OFFSETS", &offsets, false)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
-        .map_max_entries("COUNTERS", counter_map::len()?)
+        .map_max_entries("COUNTERS", counters::len()?)
         .map_max_entries("SERIES", max_series)
         .map_max_entries("BINS", options.bin_blocks())
         .map_max_entries("SERIES_INDEX", max_series)
