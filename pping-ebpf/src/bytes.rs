@@ -9,10 +9,7 @@ use aya_ebpf::{
 };
 use pping_common::bytes::Bytes;
 
-use crate::{
-    barrier::{self, barrier_index, barrier_ptr},
-    bounds::within,
-};
+use crate::barrier::{self, barrier_index, barrier_ptr, within};
 
 /// The linear part of a packet, read in place. For each packet pointer the verifier remembers how many bytes were
 /// checked. Of a pointer that is loaded again it knows nothing.

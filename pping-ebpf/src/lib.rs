@@ -20,7 +20,6 @@
 mod aggregate;
 mod barrier;
 mod bins;
-mod bounds;
 mod bytes;
 mod config;
 mod cost;

@@ -12,8 +12,7 @@ use pping_common::{
 };
 
 use crate::{
-    barrier::barrier_ptr,
-    bounds::within,
+    barrier::{barrier_ptr, within},
     bytes::{Linear, Scattered},
 };
 

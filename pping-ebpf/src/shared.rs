@@ -5,10 +5,7 @@ use core::intrinsics::{AtomicOrdering, atomic_xadd, is_val_statically_known};
 use aya_ebpf::maps::{Array, HashMap, PerCpuArray};
 use pping_common::shared;
 
-use crate::{
-    barrier::{barrier_index, barrier_ptr},
-    bounds::within,
-};
+use crate::barrier::{barrier_index, barrier_ptr, within};
 
 /// What all files that use shared memory need.
 pub(crate) mod prelude {

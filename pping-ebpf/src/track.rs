@@ -11,8 +11,7 @@ use pping_common::{
 
 use crate::{
     aggregate,
-    barrier::barrier_var,
-    bounds::within,
+    barrier::{barrier_var, within},
     config, count,
     emit::{self, Context},
     flow::{self, DirectionCounter, FlowGuard, FlowRef},
