@@ -1,6 +1,5 @@
 //! The maps. Nothing here knows what the programs do with them.
 
-mod events;
 mod flows;
 mod interfaces;
 mod residence;
@@ -9,7 +8,6 @@ mod scratch;
 mod series;
 mod sweep;
 
-pub(crate) use events::EVENTS;
 pub(crate) use flows::{Flows, Occupant, QUERIES_V4, QUERIES_V6, RecentFlow, table};
 pub(crate) use interfaces::{counters, interface, interface_at, is_excluded, is_local};
 pub(crate) use residence::{followed, passing, queue_target, residence, until_followed};
@@ -20,3 +18,10 @@ pub(crate) use series::{
     insert_unproved_group, label, prove_group, series, series_index, take_free_series,
 };
 pub(crate) use sweep::{DUE, Sweep, SweepScratch, candidate, request, sweep, sweep_key, sweep_scratch};
+
+use aya_ebpf::{macros::map, maps::RingBuf};
+use pping_common::limits::RING_BYTES;
+
+/// The events for the agent.
+#[map]
+pub(crate) static EVENTS: RingBuf = RingBuf::with_byte_size(RING_BYTES, 0);
