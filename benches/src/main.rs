@@ -13,6 +13,7 @@ mod measure;
 mod memory;
 mod networks;
 mod pipeline;
+mod recent;
 mod replay;
 mod report;
 mod residence;
@@ -20,7 +21,6 @@ mod scrape;
 mod serve;
 mod stalls;
 mod sweep;
-mod view;
 mod watcher;
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -92,7 +92,7 @@ enum Part {
     /// Scrapes of metrics
     Scrape,
     /// What is kept for people to look at
-    View,
+    Recent,
 }
 
 fn main() -> Result<()> {
@@ -120,7 +120,7 @@ fn main() -> Result<()> {
             Part::Agent => agent::measure(&mut report)?,
             Part::Replay => replay::measure(packets, &mut report)?,
             Part::Scrape => scrape::measure(&mut report)?,
-            Part::View => view::measure(&mut report)?,
+            Part::Recent => recent::measure(&mut report)?,
         }
     }
     json.map_or(Ok(()), |file| report.save(&file))

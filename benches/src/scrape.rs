@@ -14,7 +14,7 @@ use pping::{
     groups::SeriesName,
     http::{Access, Readiness, Server},
     metrics::{Encoding, Metrics, PageFormat},
-    view::{self, View},
+    recent::{self, RecentHistory},
 };
 use pping_common::series::SeriesCounts;
 use prometheus_client::{
@@ -66,7 +66,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         anywhere,
         Access::default(),
         metrics.clone(),
-        View::new(view::MEMORY),
+        RecentHistory::new(recent::MEMORY),
         Readiness::default(),
     )?;
     let address = server.address();

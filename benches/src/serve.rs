@@ -10,7 +10,7 @@ use anyhow::Result;
 use pping::{
     http::{Access, Readiness, Server},
     metrics::Metrics,
-    view::{self, View},
+    recent::{self, RecentHistory},
 };
 
 use crate::networks::slices;
@@ -22,7 +22,7 @@ pub(crate) fn serve(address: SocketAddr, groups: u32, step: u64) -> Result<()> {
         address,
         Access::default(),
         metrics.clone(),
-        View::new(view::MEMORY),
+        RecentHistory::new(recent::MEMORY),
         Readiness::default(),
     )?;
     println!("serving {groups} groups at http://{address}/metrics");

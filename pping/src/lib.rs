@@ -5,7 +5,7 @@
 //! configuration from it, the environment and a file, and [`generate`] writes pages from the options. `agent` watches
 //! interfaces, and talks to the kernel through `kernel`. [`capture`] reads files, and [`replay`] measures them.
 //! [`aggregate`] keeps the statistics of both. [`records`] writes them in each format, `metrics` shows them to
-//! Prometheus, `view` to people, `http` serves both, and `otlp` pushes metrics.
+//! Prometheus, `recent` to people, `http` serves both, and `otlp` pushes metrics.
 //!
 //! Without the feature `live` the crate only reads captures, and needs nothing of the kernel.
 
@@ -50,6 +50,8 @@ pub mod output;
 mod packet_cost;
 pub mod quality;
 pub mod reasons;
+#[cfg(feature = "live")]
+pub mod recent;
 pub mod records;
 pub mod replay;
 pub mod residence;
@@ -64,8 +66,6 @@ pub mod text;
 pub mod top;
 #[cfg(feature = "live")]
 mod trust;
-#[cfg(feature = "live")]
-pub mod view;
 pub mod worst;
 
 pub use error::Error;

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Why something was lost, or a packet not tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Reason {
-    /// The field of [`Losses`](crate::view::Losses), or the reason in its `untracked`.
+    /// The field of [`Losses`](crate::recent::Losses), or the reason in its `untracked`.
     pub key: &'static str,
     /// A few words for it.
     pub name: &'static str,
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::labels::untracked_name;
     #[cfg(feature = "live")]
-    use crate::view::Losses;
+    use crate::recent::Losses;
 
     #[test]
     fn every_reason_is_explained() {

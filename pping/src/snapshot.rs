@@ -1,5 +1,5 @@
 //! The counters of the kernel programs, and the CPU time and memory of pping, as plain values: `kernel` reads the
-//! counters, `metrics` and `view` serve both.
+//! counters, `metrics` and `recent` serve both.
 
 use std::{sync::Arc, time::Duration};
 

@@ -12,9 +12,9 @@ use crate::{
     Error,
     kernel::{clock, persistent::PersistentMap},
     metrics::{self, Fill},
+    recent::Reading,
     residence::InterfaceTimes,
     snapshot::{Snapshot, Usage},
-    view::Reading,
 };
 
 /// The interval after which refused groups are looked up again.
@@ -29,8 +29,8 @@ impl Agent {
         if self.is_viewed() {
             let usage = Usage::read();
             let lines_lost = self.output.lines_lost() + self.reporter.log_lines_lost();
-            self.view.set_residence(times.clone(), clock::wall()?);
-            self.view.take_reading(Reading { snapshot, lines_lost, usage }, clock::wall()?);
+            self.recent.set_residence(times.clone(), clock::wall()?);
+            self.recent.take_reading(Reading { snapshot, lines_lost, usage }, clock::wall()?);
         }
         self.metrics.set_residence(times);
         let options = &self.kernel.options;

@@ -67,7 +67,7 @@ impl Agent {
     fn relabel(&mut self, labels: Labels) {
         self.names.relabel(labels);
         if let Some(groups) = &self.groups {
-            self.view.list_groups(groups.directory());
+            self.recent.list_groups(groups.directory());
         }
     }
 

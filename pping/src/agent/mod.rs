@@ -26,7 +26,7 @@ use crate::{
     Error, Summary, capabilities,
     config::{Config, Loader},
     kernel::{self, attach::leftovers, netlink, pins, selection::Selection},
-    view::View,
+    recent::RecentHistory,
 };
 
 /// Watches interfaces until `shutdown` resolves or the reader of the output closes it. `loader` makes the configuration again at
@@ -42,15 +42,15 @@ pub(crate) async fn run(
     run_with(config, loader, None, shutdown).await
 }
 
-/// Like [`run`], and fills `screen`, a view that this process shows on its screen. The HTTP server serves the same
-/// view.
+/// Like [`run`], and fills `screen`, a recent history that this process shows on its screen. The HTTP server serves the same
+/// one.
 ///
 /// # Errors
 /// Like [`run`].
 pub(crate) async fn run_with(
     config: Config,
     loader: Loader,
-    screen: Option<View>,
+    screen: Option<RecentHistory>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<Summary, Error> {
     let (mut agent, mut inputs) = Box::pin(setup::set_up(config, loader, screen)).await?;

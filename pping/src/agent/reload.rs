@@ -66,7 +66,7 @@ impl Agent {
                     }
                 }
                 Change::Metrics => self.metrics.change(live.prometheus_groups, live.baseline),
-                Change::HistoryMemory => self.view.limit(live.history_memory),
+                Change::HistoryMemory => self.recent.limit(live.history_memory),
                 Change::Output => self.output.reopener().reopen_at(self.config.output.clone()),
                 Change::Verbosity => set_verbosity(self.config.verbosity),
                 // These are done above, read again by every reload, or looked up in each cycle.
@@ -87,7 +87,7 @@ impl Agent {
             Ok(profiles) => {
                 self.reporter.score_by(profiles.clone());
                 self.metrics.score_by(profiles.clone());
-                self.view.score_by(profiles);
+                self.recent.score_by(profiles);
             }
             Err(error) => tracing::error!("{error}; the profiles stay as they were"),
         }
@@ -118,9 +118,9 @@ impl Agent {
         let selection = Selection::new(&new.live.interfaces)?;
         let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));
         let start = |address| {
-            let (metrics, view, readiness) =
-                (self.metrics.clone(), self.view.clone(), self.readiness.clone());
-            Server::start(address, access(&new.live), metrics, view, readiness)
+            let (metrics, recent, readiness) =
+                (self.metrics.clone(), self.recent.clone(), self.readiness.clone());
+            Server::start(address, access(&new.live), metrics, recent, readiness)
         };
         let receiver = new.live.otlp.as_ref().map(Receiver::new).transpose()?;
         let server = address.map(start).transpose()?;

@@ -45,7 +45,8 @@ impl Agent {
     /// is emptied, and series without traffic come one step closer to being removed.
     pub(super) fn commit(&mut self, epoch: &Epoch) -> Result<(), Error> {
         let is_viewed = self.is_viewed();
-        let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, view, .. } = self;
+        let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, recent, .. } =
+            self;
         for (name, counts) in &epoch.series {
             reporter.take(name, counts);
         }
@@ -56,8 +57,8 @@ impl Agent {
         metrics.add(&epoch.series, Instant::now());
         if is_viewed {
             let now = clock::wall()?;
-            view.add(&epoch.series, now);
-            view.add_queues(&epoch.queues, now);
+            recent.add(&epoch.series, now);
+            recent.add_queues(&epoch.queues, now);
         }
         metrics.commit(series.rotations());
         for interface in interface_ids.take_replaced() {
@@ -67,10 +68,10 @@ impl Agent {
             let interface = interface_ids.name(key.interface).cloned();
             if let Some(name) = names.queue(&key, interface.clone()) {
                 metrics.forget_queue(&name);
-                view.forget_queue(&name);
+                recent.forget_queue(&name);
             } else if let Some(name) = names.series(&key, interface) {
                 metrics.forget(&name);
-                view.forget(&name);
+                recent.forget(&name);
             }
             names.forget(&key.group);
         }

@@ -50,8 +50,8 @@ use crate::{
     otlp::Receiver,
     output::{OnFailure, Output, Role},
     quality,
+    recent::RecentHistory,
     records::{Reporter, format},
-    view::View,
 };
 
 /// What most of a start waits for.
@@ -61,7 +61,7 @@ const LOADING: &str = "loading the kernel programs";
 pub(super) async fn set_up(
     config: Config,
     loader: Loader,
-    screen: Option<View>,
+    screen: Option<RecentHistory>,
 ) -> Result<(Box<Agent>, Inputs), Error> {
     let live = &config.live;
     capabilities::set_no_new_privs()?;
@@ -79,11 +79,11 @@ pub(super) async fn set_up(
     let pins = open_pins(live, options.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
     let has_screen = screen.is_some();
-    let view = screen.unwrap_or_else(|| View::new(live.history_memory));
+    let recent = screen.unwrap_or_else(|| RecentHistory::new(live.history_memory));
     let readiness = Readiness::default();
     let serve = |address| {
-        let (metrics, view, readiness) = (metrics.clone(), view.clone(), readiness.clone());
-        Server::start(address, access(live), metrics, view, readiness)
+        let (metrics, recent, readiness) = (metrics.clone(), recent.clone(), readiness.clone());
+        Server::start(address, access(live), metrics, recent, readiness)
     };
     let server = live.listen.map(serve).transpose()?;
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
@@ -93,8 +93,8 @@ pub(super) async fn set_up(
     let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
     reporter.score_by(profiles.clone());
     metrics.score_by(profiles.clone());
-    view.score_by(profiles);
-    view.set_evidence(config.aggregation.worst_evidence);
+    recent.score_by(profiles);
+    recent.set_evidence(config.aggregation.worst_evidence);
     let encoder = format::encoder(config.format);
     let (output, output_ended) =
         Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
@@ -127,7 +127,7 @@ pub(super) async fn set_up(
         groups.remember(&pinned_labels);
         groups.put_in_force(&mut kernel)?;
         names.relabel(groups.labels());
-        view.list_groups(groups.directory());
+        recent.list_groups(groups.directory());
     }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
@@ -152,7 +152,7 @@ pub(super) async fn set_up(
         encoder,
         output,
         metrics,
-        view,
+        recent,
         has_screen,
         server,
         exporter: None,

@@ -15,8 +15,8 @@ use crate::{
     notify::Notify,
     otlp::Exporter,
     output::{Ended, Output},
+    recent::RecentHistory,
     records::{Reporter, format::Encoder},
-    view::View,
 };
 
 /// The highest number of interfaces that a message names.
@@ -43,8 +43,8 @@ pub(super) struct Agent {
     pub(super) encoder: Box<dyn Encoder>,
     pub(super) output: Output,
     pub(super) metrics: Metrics,
-    pub(super) view: View,
-    /// Whether a screen of this process shows the view.
+    pub(super) recent: RecentHistory,
+    /// Whether a screen of this process shows the recent history.
     pub(super) has_screen: bool,
     pub(super) server: Option<Server>,
     pub(super) exporter: Option<Exporter>,
@@ -68,7 +68,7 @@ pub(super) struct Inputs {
 }
 
 impl Agent {
-    /// Whether a screen or the HTTP server shows the view, which has to be filled then.
+    /// Whether a screen or the HTTP server shows the recent history, which has to be filled then.
     pub(super) fn is_viewed(&self) -> bool {
         self.has_screen || self.server.is_some()
     }

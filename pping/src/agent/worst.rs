@@ -19,7 +19,8 @@ impl Agent {
     /// their series indexes away.
     pub(super) fn take_worst(&mut self, now: u64) {
         let is_viewed = self.is_viewed();
-        let Self { kernel: Kernel { sweeper, series, interface_ids, .. }, names, reporter, view, .. } = self;
+        let Self { kernel: Kernel { sweeper, series, interface_ids, .. }, names, reporter, recent, .. } =
+            self;
         let Some(ranking) = sweeper.worst() else { return };
         let named = ranking.all().map(|candidate| WorstFlow {
             candidate: *candidate,
@@ -29,7 +30,7 @@ impl Agent {
         let flows: Vec<_> = named.collect();
         reporter.rank(&flows);
         if is_viewed {
-            view.rank(&flows, now);
+            recent.rank(&flows, now);
         }
     }
 }

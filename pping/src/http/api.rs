@@ -23,7 +23,7 @@ use super::{
     parameters::{Nothing, Parameters},
     workers::Workers,
 };
-use crate::view::{self, View};
+use crate::recent::{self, RecentHistory};
 
 /// The highest number of answers that are made at a time.
 pub(super) const AT_ONCE: usize = 2;
@@ -35,16 +35,16 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// What answers are made with.
 #[derive(Clone)]
 struct Api {
-    view: View,
+    recent: RecentHistory,
     workers: Workers,
     /// A random number that tells this server from earlier ones, whose sequences began at zero too.
     run: u64,
 }
 
 /// Routes all pages below `/api/v1`.
-pub(super) fn router(view: View) -> Router {
-    let api = Api::new(view.clone());
-    let streams = Arc::new(Streams::new(view, api.workers.clone()));
+pub(super) fn router(recent: RecentHistory) -> Router {
+    let api = Api::new(recent.clone());
+    let streams = Arc::new(Streams::new(recent, api.workers.clone()));
     Router::new()
         .route("/summary", get(summary))
         .route("/history", get(history))
@@ -57,31 +57,31 @@ pub(super) fn router(view: View) -> Router {
 }
 
 async fn summary(State(api): State<Api>, _: Parameters<Nothing>, headers: HeaderMap) -> Response {
-    api.answer(&headers, |view| Some(view.summary())).await
+    api.answer(&headers, |recent| Some(recent.summary())).await
 }
 
 async fn history(
     State(api): State<Api>,
-    Parameters(query): Parameters<view::SeriesQuery>,
+    Parameters(query): Parameters<recent::SeriesQuery>,
     headers: HeaderMap,
 ) -> Response {
-    api.answer(&headers, move |view| Some(view.history(&query))).await
+    api.answer(&headers, move |recent| Some(recent.history(&query))).await
 }
 
 async fn groups(
     State(api): State<Api>,
-    Parameters(query): Parameters<view::Query>,
+    Parameters(query): Parameters<recent::Query>,
     headers: HeaderMap,
 ) -> Response {
-    api.answer(&headers, move |view| Some(view.groups(&query))).await
+    api.answer(&headers, move |recent| Some(recent.groups(&query))).await
 }
 
 async fn worst(
     State(api): State<Api>,
-    Parameters(query): Parameters<view::WorstQuery>,
+    Parameters(query): Parameters<recent::WorstQuery>,
     headers: HeaderMap,
 ) -> Response {
-    api.answer(&headers, move |view| Some(view.worst(query))).await
+    api.answer(&headers, move |recent| Some(recent.worst(query))).await
 }
 
 async fn group(
@@ -90,7 +90,7 @@ async fn group(
     _: Parameters<Nothing>,
     headers: HeaderMap,
 ) -> Response {
-    api.answer(&headers, move |view| view.group(&id)).await
+    api.answer(&headers, move |recent| recent.group(&id)).await
 }
 
 async fn description(_: Parameters<Nothing>) -> impl IntoResponse {
@@ -98,20 +98,20 @@ async fn description(_: Parameters<Nothing>) -> impl IntoResponse {
 }
 
 impl Api {
-    fn new(view: View) -> Self {
-        Self { view, workers: Workers::new(AT_ONCE), run: RandomState::new().hash_one(0) }
+    fn new(recent: RecentHistory) -> Self {
+        Self { recent, workers: Workers::new(AT_ONCE), run: RandomState::new().hash_one(0) }
     }
 
     /// Returns the tag of the present answers. It changes with the sequence, and with each start of pping.
     fn tag(&self) -> String {
-        format!("\"{:016x}-{}\"", self.run, self.view.sequence())
+        format!("\"{:016x}-{}\"", self.run, self.recent.sequence())
     }
 
     /// Responds with the answer as JSON: 304 if the client has the latest one, 404 if the group does not exist.
     async fn answer<T: Serialize>(
         &self,
         headers: &HeaderMap,
-        make: impl FnOnce(&View) -> Option<T> + Send + 'static,
+        make: impl FnOnce(&RecentHistory) -> Option<T> + Send + 'static,
     ) -> Response {
         // The tag is read first, so that a change during the answer makes a new tag.
         let tag = self.tag();
@@ -120,9 +120,9 @@ impl Api {
         if is_known {
             return (StatusCode::NOT_MODIFIED, head).into_response();
         }
-        let view = self.view.clone();
+        let recent = self.recent.clone();
         // With many groups this takes some milliseconds, and must not block other connections.
-        let made = self.workers.run(move || make(&view).map(|answer| serde_json::to_vec(&answer)));
+        let made = self.workers.run(move || make(&recent).map(|answer| serde_json::to_vec(&answer)));
         match made.await {
             Some(Some(Ok(body))) => (head, [(CONTENT_TYPE, JSON)], body).into_response(),
             Some(None) => (StatusCode::NOT_FOUND, "there is no group with this id; see /api/v1/groups\n")
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn a_tag_stays_until_something_changes_and_is_no_tag_of_another_run() {
-        let view = View::new(view::MEMORY);
-        let (api, other) = (Api::new(view.clone()), Api::new(View::new(view::MEMORY)));
+        let recent = RecentHistory::new(recent::MEMORY);
+        let (api, other) = (Api::new(recent.clone()), Api::new(RecentHistory::new(recent::MEMORY)));
         let tag = api.tag();
         assert_eq!(api.tag(), tag);
         assert_ne!(other.tag(), tag, "both have changed as often");
-        view.add(&[], 1_800_000_000_000_000_000);
+        recent.add(&[], 1_800_000_000_000_000_000);
         assert_ne!(api.tag(), tag);
     }
 }

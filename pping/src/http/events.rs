@@ -28,7 +28,7 @@ use super::{
     readers::Reader,
     workers::Workers,
 };
-use crate::view::View;
+use crate::recent::RecentHistory;
 
 /// The highest number of streams: half of all connections, so that there is always room for scrapes.
 const MAX_STREAMS: usize = 32;
@@ -42,7 +42,7 @@ const RETRY: &str = "10";
 /// The streams of all clients.
 #[derive(Debug)]
 pub(super) struct Streams {
-    view: View,
+    recent: RecentHistory,
     workers: Workers,
     open: Arc<Mutex<OpenStreams>>,
     /// The latest event and its sequence number. All streams share it.
@@ -114,8 +114,8 @@ struct Stream {
 }
 
 impl Streams {
-    pub(super) fn new(view: View, workers: Workers) -> Self {
-        Self { view, workers, open: Arc::default(), latest: AsyncMutex::default() }
+    pub(super) fn new(recent: RecentHistory, workers: Workers) -> Self {
+        Self { recent, workers, open: Arc::default(), latest: AsyncMutex::default() }
     }
 
     /// Takes a place for a stream of a client; `None` if there is no room for it.
@@ -127,13 +127,13 @@ impl Streams {
     /// Returns the latest event; `None` if it cannot be made.
     async fn latest(&self) -> Option<Event> {
         let mut latest = self.latest.lock().await;
-        let sequence = self.view.sequence();
+        let sequence = self.recent.sequence();
         if let Some((_, event)) = latest.as_ref().filter(|(known, _)| *known == sequence) {
             return Some(event.clone());
         }
-        let view = self.view.clone();
+        let recent = self.recent.clone();
         let made = self.workers.run(move || {
-            let summary = view.summary();
+            let summary = recent.summary();
             let text = serde_json::to_string(&summary).ok()?;
             Some((summary.sequence, text))
         });
@@ -169,7 +169,7 @@ pub(super) async fn events(
         return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, RETRY)], reason).into_response();
     };
     connection.begin_stream();
-    let seconds = streams.view.seconds();
+    let seconds = streams.recent.seconds();
     let stream = Stream { streams, seconds, sent: None, _place: place };
     Sse::new(stream::unfold(stream, Stream::next)).into_response()
 }

@@ -43,7 +43,7 @@ use self::{
     site::Site,
     web_config::WebConfig,
 };
-use crate::{capabilities, metrics::Metrics, view::View};
+use crate::{capabilities, metrics::Metrics, recent::RecentHistory};
 
 /// The highest number of threads that make pages and check passwords. It is as high as the number of [`workers`], so that
 /// none of them waits for a thread.
@@ -67,7 +67,7 @@ impl Server {
         address: SocketAddr,
         access: Access,
         metrics: Metrics,
-        view: View,
+        recent: RecentHistory,
         readiness: Readiness,
     ) -> Result<Self, Error> {
         let listen = |source| Error::Listen { address, source };
@@ -81,7 +81,7 @@ impl Server {
             match prepare(address, access.web_config) {
                 Ok((runtime, web_config)) => {
                     begun.send(Ok(())).ok();
-                    let site = Site::new(metrics, view, readiness, web_config, Names::new(&access.names));
+                    let site = Site::new(metrics, recent, readiness, web_config, Names::new(&access.names));
                     if let Err(error) = runtime.block_on(connections::serve(listener, site, inbox)) {
                         tracing::error!("--listen {address}: {error}; the HTTP server has stopped");
                     }

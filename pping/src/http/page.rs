@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::{
     fingerprint::fingerprint,
-    view::reasons::{LOSSES, UNTRACKED},
+    reasons::{LOSSES, UNTRACKED},
 };
 
 /// The content security policy: the page may load scripts, styles and images from this server, send requests to it, and

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     metrics::{Encoding, Metrics, PageFormat},
-    view::View,
+    recent::RecentHistory,
 };
 
 /// The highest number of pages of metrics that are built at a time: with `--pin`, the agent waits for one of them.
@@ -43,10 +43,10 @@ const fn content_type(format: PageFormat) -> &'static str {
 }
 
 /// Routes all pages. Each request has a [`Reader`] among its extensions.
-pub(super) fn router(metrics: Metrics, view: View, readiness: Readiness) -> Router {
+pub(super) fn router(metrics: Metrics, recent: RecentHistory, readiness: Readiness) -> Router {
     let metrics = (metrics, Arc::<Readers>::default(), Workers::new(AT_ONCE));
     Router::new()
-        .nest("/api/v1", api::router(view))
+        .nest("/api/v1", api::router(recent))
         .route("/metrics", get(exposition).with_state(metrics))
         .route("/readyz", get(ready).with_state(readiness))
         .route("/healthz", get(|| async { "alive\n" }))

@@ -47,7 +47,7 @@ fn reason(rejection: &QueryRejection) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view;
+    use crate::recent;
 
     fn said<T: DeserializeOwned>(query: &str) -> String {
         let address = format!("/api/v1/groups?{query}").parse().unwrap();
@@ -75,7 +75,7 @@ mod tests {
                 "invalid query: matched: unknown value `beyond`, expected one of `ingress`, `egress`; ",
             ),
         ] {
-            let said = said::<view::Query>(query);
+            let said = said::<recent::Query>(query);
             assert!(said.starts_with(text), "{said}");
         }
     }
@@ -84,12 +84,12 @@ mod tests {
     fn each_path_refuses_what_it_does_not_know() {
         let unknown = said::<Nothing>("a=1");
         assert!(unknown.contains("unknown parameter `a`, there are none here; "), "{unknown}");
-        let of_groups = said::<view::SeriesQuery>("limit=7");
+        let of_groups = said::<recent::SeriesQuery>("limit=7");
         assert!(
             of_groups.contains("unknown parameter `limit`, expected one of `interface`, "),
             "{of_groups}"
         );
-        assert!(said::<view::SeriesQuery>("method=foo").contains("unknown value `foo`, "));
-        assert!(said::<view::WorstQuery>("by=rtt&limits=7").contains("unknown parameter `limits`, "));
+        assert!(said::<recent::SeriesQuery>("method=foo").contains("unknown value `foo`, "));
+        assert!(said::<recent::WorstQuery>("by=rtt&limits=7").contains("unknown parameter `limits`, "));
     }
 }

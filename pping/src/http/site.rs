@@ -23,7 +23,7 @@ use super::{
     readiness::Readiness,
     web_config::WebConfig,
 };
-use crate::{metrics::Metrics, view::View};
+use crate::{metrics::Metrics, recent::RecentHistory};
 
 /// The state that all connections share.
 pub(super) struct Site {
@@ -39,12 +39,12 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 impl Site {
     pub(super) fn new(
         metrics: Metrics,
-        view: View,
+        recent: RecentHistory,
         readiness: Readiness,
         web_config: WebConfig,
         names: Names,
     ) -> Self {
-        let pages = TowerToHyperService::new(pages::router(metrics, view, readiness));
+        let pages = TowerToHyperService::new(pages::router(metrics, recent, readiness));
         Self { pages, web_config, authenticator: Authenticator::default(), names: names.into() }
     }
 

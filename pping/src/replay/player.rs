@@ -1,4 +1,4 @@
-//! Plays a capture into a view, at the speed of its packets or another: `pping top -r`.
+//! Plays a capture into a recent history, at the speed of its packets or another: `pping top -r`.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,8 +21,8 @@ use crate::{
     config::Config,
     groups::{Directory, Names},
     quality,
+    recent::{Reading, RecentHistory},
     snapshot::{InterfaceCounters, Snapshot, Usage},
-    view::{Reading, View},
 };
 
 /// The longest time between two reports of the position while the player waits.
@@ -68,11 +68,16 @@ pub(crate) struct Position {
 }
 
 impl Player {
-    /// Opens a capture and begins to play it into `view`; all of it at once if `is_at_once`.
+    /// Opens a capture and begins to play it into `recent`; all of it at once if `is_at_once`.
     ///
     /// # Errors
     /// If the file cannot be opened or cannot be a capture, or the groups file or the file of profiles has an error.
-    pub(crate) fn start(config: Config, path: PathBuf, view: View, is_at_once: bool) -> Result<Self, Error> {
+    pub(crate) fn start(
+        config: Config,
+        path: PathBuf,
+        recent: RecentHistory,
+        is_at_once: bool,
+    ) -> Result<Self, Error> {
         let (commands, inbox) = channel();
         let (reports, position) = watch::channel(Position { speed: 1.0, ..Position::default() });
         let stop = Arc::new(AtomicBool::new(false));
@@ -81,12 +86,12 @@ impl Player {
         let target = is_at_once.then_some(u64::MAX);
         // The groups file is read here, so that an error in it is known at once.
         settings(&config)?;
-        view.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
-        view.set_evidence(config.aggregation.worst_evidence);
+        recent.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
+        recent.set_evidence(config.aggregation.worst_evidence);
         let mut player = PlayerThread {
             config,
             path,
-            view,
+            recent,
             inbox,
             reports,
             stop: Arc::clone(&stop),
@@ -168,7 +173,7 @@ impl Pace {
 struct PlayerThread {
     config: Config,
     path: PathBuf,
-    view: View,
+    recent: RecentHistory,
     inbox: Receiver<Command>,
     reports: watch::Sender<Position>,
     stop: Arc<AtomicBool>,
@@ -223,37 +228,37 @@ impl PlayerThread {
     /// Plays the capture from its beginning to its end.
     fn play(&mut self, input: Input) -> Result<(), Ending> {
         (self.len, self.read, self.is_over) = (input.len, Arc::clone(&input.read), false);
-        self.view.clear();
+        self.recent.clear();
         let (settings, names, listed) = settings(&self.config).map_err(Ending::Fault)?;
-        self.view.list_groups(Directory::new(listed, names.labels()));
+        self.recent.list_groups(Directory::new(listed, names.labels()));
         let timeout = self.config.aggregation.group_timeout.as_nanos() as u64;
-        let mut played_view =
+        let mut playing =
             PlayedView { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };
         let source = capture::decompress(input).map_err(|error| self.fault(error, 0))?;
         let mut capture = Capture::new(source);
         let mut due = 0;
         loop {
             while let Some(packet) =
-                capture.next_packet().map_err(|error| self.fault(error, played_view.packets))?
+                capture.next_packet().map_err(|error| self.fault(error, playing.packets))?
             {
                 if packet.time >= due {
-                    played_view.show(due, &self.view);
+                    playing.show(due, &self.recent);
                     self.begin(packet.time);
                     due = packet.time - packet.time % SECOND + SECOND;
                     self.wait(packet.time)?;
                 }
                 self.newest = self.newest.max(packet.time);
-                played_view.engine.packet(&packet);
-                played_view.packets += 1;
+                playing.engine.packet(&packet);
+                playing.packets += 1;
             }
             if !capture.fill().map_err(|error| self.fault(error, capture.packets()))? {
                 break;
             }
         }
-        played_view.engine.tracker.finish();
-        played_view.show(due, &self.view);
+        playing.engine.tracker.finish();
+        playing.show(due, &self.recent);
         if !std::mem::replace(&mut self.has_warned, true)
-            && let Some([one, other]) = played_view.engine.tracker.survey.outcome().split_names(&capture)
+            && let Some([one, other]) = playing.engine.tracker.survey.outcome().split_names(&capture)
         {
             tracing::warn!(
                 "flows have one direction at {one} and the other at {other}, as from a TAP, and are not measured; put both \
@@ -377,7 +382,7 @@ struct PlayedView {
 
 impl PlayedView {
     /// Shows the second that ends at `time`, ns. Does nothing if `time` is 0.
-    fn show(&mut self, time: u64, view: &View) {
+    fn show(&mut self, time: u64, recent: &RecentHistory) {
         if time == 0 {
             return;
         }
@@ -395,8 +400,8 @@ impl PlayedView {
             counters: self.engine.tracker.report.counters,
         };
         let snapshot = Snapshot { interfaces: vec![interface] };
-        view.add(&slices, time - 1);
-        view.take_reading(Reading { snapshot, lines_lost: 0, usage: Usage::read() }, time - 1);
+        recent.add(&slices, time - 1);
+        recent.take_reading(Reading { snapshot, lines_lost: 0, usage: Usage::read() }, time - 1);
     }
 }
 

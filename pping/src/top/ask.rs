@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use crate::{
     client::{Client, Error},
-    view::{
-        GroupDetail, GroupsAnswer, HistoryAnswer, Query, SeriesQuery, Summary, View, WorstAnswer, WorstQuery,
+    recent::{
+        GroupDetail, GroupsAnswer, HistoryAnswer, Query, RecentHistory, SeriesQuery, Summary, WorstAnswer,
+        WorstQuery,
     },
 };
 
@@ -66,13 +67,13 @@ impl Answers {
     }
 
     /// Asks what this pping measures.
-    pub(super) fn of_view(view: &View, question: &Question) -> Self {
+    pub(super) fn of_recent(recent: &RecentHistory, question: &Question) -> Self {
         Self {
-            summary: view.summary(),
-            groups: view.groups(&question.groups),
-            past: question.past.as_ref().and_then(|id| view.group(id)),
-            worst: question.worst.map(|query| view.worst(query)),
-            history: question.history.as_ref().map(|query| view.history(query)),
+            summary: recent.summary(),
+            groups: recent.groups(&question.groups),
+            past: question.past.as_ref().and_then(|id| recent.group(id)),
+            worst: question.worst.map(|query| recent.worst(query)),
+            history: question.history.as_ref().map(|query| recent.history(query)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! pping, and what was lost.
 
 use super::text::{amount, bytes, counted, padded, percent, right, sanitized, side, time, width};
-use crate::view::{Cost, Interface, Losses, OwnQueue, ResidenceAnswer, SeriesAnswer, Summary};
+use crate::recent::{Cost, Interface, Losses, OwnQueue, ResidenceAnswer, SeriesAnswer, Summary};
 
 /// The longest name of an interface in Linux. Names are aligned up to this width.
 const NAME: usize = 15;
@@ -141,8 +141,8 @@ fn lost(losses: &Losses) -> Option<String> {
 mod tests {
     use super::*;
     use crate::{
+        recent::TimesAnswer,
         top::tests::{answers, series},
-        view::TimesAnswer,
     };
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     header,
     text::{padded, percent, sanitized, side, time, width},
 };
-use crate::view::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
+use crate::recent::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
 /// The columns of a row: the title, the width in text, and what it sorts by.
 pub(super) const COLUMNS: [(&str, u16, Column); 9] = [

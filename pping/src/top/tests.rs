@@ -28,11 +28,11 @@ use super::{
 use crate::{
     groups::{Directory, GroupName, Labels, QueueName, SeriesName},
     quality::{self, Scores},
-    snapshot::{InterfaceCounters, Snapshot, Usage},
-    view::{
+    recent::{
         CELL, CellAnswer, Cost, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
-        Reading, RttAnswer, SeriesAnswer, Summary, TrafficAnswer, View,
+        Reading, RecentHistory, RttAnswer, SeriesAnswer, Summary, TrafficAnswer,
     },
+    snapshot::{InterfaceCounters, Snapshot, Usage},
     worst::WorstFlow,
 };
 
@@ -102,8 +102,8 @@ pub(super) fn cell(number: u64, histogram: &[(u64, u32)]) -> CellAnswer {
 }
 
 /// Returns two interfaces, four groups with labels of all kinds, and a quarter of an hour in which one of them became slow.
-fn network() -> View {
-    static NETWORK: LazyLock<View> = LazyLock::new(measured);
+fn network() -> RecentHistory {
+    static NETWORK: LazyLock<RecentHistory> = LazyLock::new(measured);
     NETWORK.clone()
 }
 
@@ -127,11 +127,11 @@ fn groups() -> ([Arc<GroupName>; 4], Directory) {
     (groups, Directory::new(prefixes, &labels))
 }
 
-fn measured() -> View {
-    let view = View::new(MEMORY);
-    view.score_by(quality::load(None).unwrap());
+fn measured() -> RecentHistory {
+    let recent = RecentHistory::new(MEMORY);
+    recent.score_by(quality::load(None).unwrap());
     let (groups, directory) = groups();
-    view.list_groups(directory);
+    recent.list_groups(directory);
     let (tcp, dns, ping) = (Method::TcpTs, Method::Dns, Method::IcmpEcho);
     let (beyond, behind) = (Direction::Ingress, Direction::Egress);
     // The group, the interface, the method, the side, the time of a fast round trip in us, and the most samples of a second.
@@ -169,11 +169,11 @@ fn measured() -> View {
             };
             (name, counts)
         });
-        view.add(&slices, END - (899 - second) * SECOND);
+        recent.add(&slices, END - (899 - second) * SECOND);
     }
     let mut queue = SeriesCounts::EMPTY;
     (0..40).for_each(|number| queue.sample(11_800_000 + number * 200_000, 0));
-    view.add_queues(
+    recent.add_queues(
         &[(QueueName { interface: Some("wan0".into()), group: Arc::clone(&groups[0]) }, queue)],
         END,
     );
@@ -210,13 +210,13 @@ fn measured() -> View {
         flow("wan0", 40_000, 58_400_000, 400),
         flow("lan0", 3, 18_900_000, 0),
     ];
-    view.rank(&flows, END);
+    recent.rank(&flows, END);
     for (seconds, factor) in [(1, 1), (0, 2)] {
         let usage = Usage { cpu: Duration::from_millis(13) * factor as u32, memory: 85 << 20 };
         let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage };
-        view.take_reading(reading, END - seconds * SECOND);
+        recent.take_reading(reading, END - seconds * SECOND);
     }
-    view
+    recent
 }
 
 fn counters(factor: u64) -> Snapshot {
@@ -247,23 +247,23 @@ fn counters(factor: u64) -> Snapshot {
 }
 
 /// Returns what a server would answer.
-fn asked(view: &View, question: &Question) -> Answers {
+fn asked(recent: &RecentHistory, question: &Question) -> Answers {
     Answers {
-        summary: view.summary(),
-        groups: view.groups(&question.groups),
-        past: question.past.as_ref().and_then(|id| view.group(id)),
-        worst: question.worst.map(|query| view.worst(query)),
-        history: question.history.as_ref().map(|query| view.history(query)),
+        summary: recent.summary(),
+        groups: recent.groups(&question.groups),
+        past: question.past.as_ref().and_then(|id| recent.group(id)),
+        worst: question.worst.map(|query| recent.worst(query)),
+        history: question.history.as_ref().map(|query| recent.history(query)),
     }
 }
 
 /// Returns the state after these keys, with an answer after each.
-fn after(view: &View, keys: &[KeyCode]) -> State {
+fn after(recent: &RecentHistory, keys: &[KeyCode]) -> State {
     let mut state = State::new(Colors::None);
-    state.take(asked(view, &state.question()));
+    state.take(asked(recent, &state.question()));
     for key in keys {
         state.key((*key).into(), Rect::new(0, 0, 80, 24));
-        state.take(asked(view, &state.question()));
+        state.take(asked(recent, &state.question()));
     }
     state
 }
@@ -314,17 +314,17 @@ const fn letter(letter: char) -> KeyCode {
 
 #[test]
 fn each_pane_as_it_is_at_first() {
-    let view = network();
-    assert_screen("groups", &after(&view, &[]));
-    assert_screen("worst", &after(&view, &[letter('2'), letter('s')]));
-    assert_screen("heatmap", &after(&view, &[letter('3')]));
-    assert_screen("health", &after(&view, &[letter('4')]));
+    let recent = network();
+    assert_screen("groups", &after(&recent, &[]));
+    assert_screen("worst", &after(&recent, &[letter('2'), letter('s')]));
+    assert_screen("heatmap", &after(&recent, &[letter('3')]));
+    assert_screen("health", &after(&recent, &[letter('4')]));
 }
 
 #[test]
 fn the_worst_flows_of_a_capture_are_elsewhere() {
-    let view = View::new(MEMORY);
-    let mut state = after(&view, &[letter('2')]);
+    let recent = RecentHistory::new(MEMORY);
+    let mut state = after(&recent, &[letter('2')]);
     let hint = "flows of a capture are ranked by --worst";
     let text = screen(&state, 80, 24);
     assert!(text.contains("none") && !text.contains(hint), "{text}");
@@ -335,7 +335,7 @@ fn the_worst_flows_of_a_capture_are_elsewhere() {
 
 #[test]
 fn a_group_without_packets_has_no_share_of_retransmitted_ones() {
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     let columns = Vec::new();
     let name = SeriesName {
         interface: Some("wan0".into()),
@@ -345,36 +345,36 @@ fn a_group_without_packets_has_no_share_of_retransmitted_ones() {
     };
     let mut counts = SeriesCounts::EMPTY;
     (0..30).for_each(|_| counts.sample(4_000_000, 0));
-    view.add(&[(name, counts)], END);
-    let text = screen(&after(&view, &[letter('2')]), 80, 24);
+    recent.add(&[(name, counts)], END);
+    let text = screen(&after(&recent, &[letter('2')]), 80, 24);
     let row = text.lines().find(|line| line.ends_with("resolver")).unwrap_or_default();
     assert!(row.contains("0 us        -       0 beyond "), "{text}");
 }
 
 #[test]
 fn a_group_in_detail_has_both_sides_where_both_exist() {
-    let view = network();
-    let both = after(&view, &[DOWN, KeyCode::Enter]);
+    let recent = network();
+    let both = after(&recent, &[DOWN, KeyCode::Enter]);
     let text = screen(&both, 80, 24);
     assert!(text.contains("beyond  ") && text.contains("behind  ") && text.contains("site Åre"), "{text}");
     assert_screen("detail", &both);
-    assert_screen("detail-of-one-side", &after(&view, &[KeyCode::Enter, letter('-')]));
+    assert_screen("detail-of-one-side", &after(&recent, &[KeyCode::Enter, letter('-')]));
 }
 
 #[test]
 fn a_heatmap_of_other_ranges_and_series() {
-    let view = network();
+    let recent = network();
     let chosen = [letter('3'), letter('G'), KeyCode::Up, letter('-')];
-    assert_screen("heatmap-5-min", &after(&view, &chosen));
+    assert_screen("heatmap-5-min", &after(&recent, &chosen));
     let chosen = [&chosen[..], &[letter('-')]].concat();
-    assert_screen("heatmap-1-min", &after(&view, &chosen));
+    assert_screen("heatmap-1-min", &after(&recent, &chosen));
 }
 
 #[test]
 fn groups_by_prefixes_sorted_by_packets_with_a_filter_being_typed() {
-    let view = network();
+    let recent = network();
     let keys = [letter('i'), letter('s'), letter('s'), letter('/'), letter('e')];
-    assert_screen("groups-by-prefix", &after(&view, &keys));
+    assert_screen("groups-by-prefix", &after(&recent, &keys));
 }
 
 #[test]
@@ -391,30 +391,33 @@ fn a_pping_that_went_away_is_said_and_what_it_said_last_stays() {
 
 #[test]
 fn labels_of_others_are_harmless_on_every_pane() {
-    let view = network();
+    let recent = network();
     let evil = [letter('/'), letter('v'), letter('i'), letter('l'), KeyCode::Enter, KeyCode::Enter];
-    for state in
-        [after(&view, &[]), after(&view, &evil), after(&view, &[letter('2')]), after(&view, &[letter('4')])]
-    {
+    for state in [
+        after(&recent, &[]),
+        after(&recent, &evil),
+        after(&recent, &[letter('2')]),
+        after(&recent, &[letter('4')]),
+    ] {
         let text = screen(&state, 160, 40);
         assert!(!text.contains(['\u{1b}', '\u{202e}', '\r', '\t']), "{text}");
     }
-    let text = screen(&after(&view, &evil), 80, 24);
+    let text = screen(&after(&recent, &evil), 80, 24);
     assert!(text.contains("?[2J?evil?label"), "{text}");
 }
 
 #[test]
 fn colours_are_where_a_terminal_has_them_and_nowhere_else() {
-    let view = network();
+    let recent = network();
     for (colors, is_colour) in [
         (Colors::None, (|color| color == Color::Reset) as fn(Color) -> bool),
         (Colors::Indexed, |color| matches!(color, Color::Reset | Color::Indexed(_))),
         (Colors::True, |color| matches!(color, Color::Reset | Color::Rgb(..))),
     ] {
         let mut state = State::new(colors);
-        state.take(asked(&view, &state.question()));
+        state.take(asked(&recent, &state.question()));
         state.key(letter('3').into(), Rect::new(0, 0, 80, 24));
-        state.take(asked(&view, &state.question()));
+        state.take(asked(&recent, &state.question()));
         let buffer = drawn(&state, 80, 24);
         let found: Vec<Color> = buffer.content().iter().flat_map(|cell| [cell.fg, cell.bg]).collect();
         assert!(found.iter().all(|color| is_colour(*color)), "{colors:?}");
@@ -424,7 +427,7 @@ fn colours_are_where_a_terminal_has_them_and_nowhere_else() {
 
 #[test]
 fn no_size_is_too_small_or_too_large() {
-    let view = network();
+    let recent = network();
     let keys: [&[KeyCode]; 7] = [
         &[],
         &[letter('2')],
@@ -439,7 +442,7 @@ fn no_size_is_too_small_or_too_large() {
         widths.flat_map(|width| (1..=10).chain([14, 24, 80]).map(move |height| (width, height))).collect();
     let others = [KeyCode::PageDown, KeyCode::PageUp, letter('G'), letter('j'), letter('s')];
     for keys in keys {
-        let mut state = after(&view, keys);
+        let mut state = after(&recent, keys);
         state.fail("gone".to_owned(), Instant::now());
         for &(width, height) in &sizes {
             assert_eq!(screen(&state, width, height).lines().count(), usize::from(height));
@@ -458,13 +461,13 @@ fn no_size_is_too_small_or_too_large() {
 #[test]
 fn the_manual_has_the_screens_as_they_are() {
     const MANUAL: &str = include_str!("../../../docs/top.md");
-    let view = network();
+    let recent = network();
     let filter: Vec<KeyCode> = "/10.11".chars().map(letter).chain([KeyCode::Enter]).collect();
     let detail = [&filter[..], &[KeyCode::Enter]].concat();
     for (number, keys) in
         [&filter[..], &detail, &[letter('2'), letter('s')], &[letter('3')]].into_iter().enumerate()
     {
-        let text = screen(&after(&view, keys), 80, 24);
+        let text = screen(&after(&recent, keys), 80, 24);
         // The first lines are the same on every pane.
         let first = if number == 0 {
             0

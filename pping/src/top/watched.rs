@@ -14,8 +14,8 @@ use crate::{
     client::{self, Client, Source},
     config::{Config, Loader},
     log::Held,
+    recent::RecentHistory,
     replay::{Player, Position},
-    view::View,
 };
 
 /// What to watch.
@@ -43,7 +43,7 @@ pub(super) struct Watched {
 #[derive(Clone, Debug)]
 pub(super) enum Backend {
     Service(Arc<Client>),
-    View(View),
+    Recent(RecentHistory),
 }
 
 impl Backend {
@@ -51,7 +51,7 @@ impl Backend {
     pub(super) async fn answer(self, question: Question) -> Result<Answers, client::Error> {
         match self {
             Self::Service(client) => Answers::of_service(&client, &question).await,
-            Self::View(view) => Ok(Answers::of_view(&view, &question)),
+            Self::Recent(recent) => Ok(Answers::of_recent(&recent, &question)),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Watched {
     /// # Errors
     /// If the interfaces, the capture or the options for another pping cannot be used.
     pub(super) fn begin(target: Target, is_once: bool) -> Result<Self, crate::Error> {
-        let (name, view) = match &target {
+        let (name, recent) = match &target {
             Target::Service(source) => {
                 let backend = Backend::Service(Arc::new(Client::new(source)?));
                 let mut name = source.url.clone();
@@ -76,21 +76,23 @@ impl Watched {
                 return Ok(Self { name, backend, agent: None, player: None, held: None });
             }
             Target::Interfaces(config, _) => {
-                (config.live.interfaces.join(" "), View::new(config.live.history_memory))
+                (config.live.interfaces.join(" "), RecentHistory::new(config.live.history_memory))
             }
             Target::Capture(config, path) => {
-                (path.display().to_string(), View::new(config.live.history_memory))
+                (path.display().to_string(), RecentHistory::new(config.live.history_memory))
             }
         };
         let (mut agent, mut player) = (None, None);
         match target {
-            Target::Interfaces(config, loader) => agent = Some(Agent::start(*config, loader, view.clone())?),
+            Target::Interfaces(config, loader) => {
+                agent = Some(Agent::start(*config, loader, recent.clone())?);
+            }
             Target::Capture(config, path) => {
-                player = Some(Player::start(*config, path, view.clone(), is_once)?);
+                player = Some(Player::start(*config, path, recent.clone(), is_once)?);
             }
             Target::Service(_) => {}
         }
-        Ok(Self { name, backend: Backend::View(view), agent, player, held: None })
+        Ok(Self { name, backend: Backend::Recent(recent), agent, player, held: None })
     }
 
     /// Waits until there is something to show. For one screen as text it waits for as long as `once` says, or until the
@@ -99,8 +101,8 @@ impl Watched {
     /// # Errors
     /// If there is nothing to show.
     pub(super) async fn ready(&mut self, once: Option<Duration>) -> Result<(), crate::Error> {
-        if let (Some(agent), Backend::View(view)) = (&mut self.agent, &self.backend) {
-            let mut seconds = view.seconds();
+        if let (Some(agent), Backend::Recent(recent)) = (&mut self.agent, &self.backend) {
+            let mut seconds = recent.seconds();
             tokio::select! {
                 ended = &mut agent.ended => return ended_early(ended),
                 _ = seconds.changed() => {}
@@ -127,7 +129,7 @@ impl Watched {
 
     /// Whether this process does the measuring.
     pub(super) fn is_here(&self) -> bool {
-        matches!(self.backend, Backend::View(_))
+        matches!(self.backend, Backend::Recent(_))
     }
 
     /// Holds the log back until the screen is gone.
@@ -189,13 +191,13 @@ struct Agent {
 }
 
 impl Agent {
-    fn start(config: Config, loader: Loader, view: View) -> Result<Self, crate::Error> {
+    fn start(config: Config, loader: Loader, recent: RecentHistory) -> Result<Self, crate::Error> {
         let (stop, stopped) = oneshot::channel();
         let (over, ended) = oneshot::channel();
         let run = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             let shutdown = async { drop(stopped.await) };
-            runtime.block_on(agent::run_with(config, loader, Some(view), shutdown)).map(drop)
+            runtime.block_on(agent::run_with(config, loader, Some(recent), shutdown)).map(drop)
         };
         thread::Builder::new().name("pping-agent".into()).spawn(move || over.send(run()).ok())?;
         // Each thread has its own capabilities, and this one only draws.

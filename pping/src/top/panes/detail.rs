@@ -12,12 +12,12 @@ use ratatui::{
 
 use super::PaneData;
 use crate::{
+    recent::{GroupDetail, GroupQueue, SeriesHistory},
     top::{
         plot::{self, Plot},
         table::Row,
         text::{sanitized, side, time, width},
     },
-    view::{GroupDetail, GroupQueue, SeriesHistory},
 };
 
 /// The lines beyond which there is room for one about queues.

@@ -13,11 +13,9 @@ use ratatui::{
 
 use super::{Latest, PaneData};
 use crate::{
+    reasons::{LOSSES, Reason, UNTRACKED},
+    recent::{Cost, Interface, Rate},
     top::text::{self, amount, bytes, padded, percent, right, sanitized, wrapped},
-    view::{
-        Cost, Interface, Rate,
-        reasons::{LOSSES, Reason, UNTRACKED},
-    },
 };
 
 /// The width of the name of a reason, and of a number after it.

@@ -11,12 +11,12 @@ use ratatui::{
 
 use super::{Effect, PaneData, scrolled};
 use crate::{
+    recent::{HistoryAnswer, SeriesAnswer, SeriesQuery},
     top::{
         plot::{self, Plot},
         table::{self, SeriesKey},
         text::{padded, right, sanitized, side, time, width},
     },
-    view::{HistoryAnswer, SeriesAnswer, SeriesQuery},
 };
 
 /// The pane.

@@ -9,7 +9,7 @@ pub(super) mod worst;
 use std::time::Instant;
 
 use super::{colors::Colors, plot::Range};
-use crate::view::{GroupsAnswer, Summary};
+use crate::recent::{GroupsAnswer, Summary};
 
 /// The effect of a key or a click.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use ratatui::{
 
 use super::{Effect, PaneData};
 use crate::{
+    recent::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
     top::text::{self, amount, padded, percent, right, sanitized, side, time},
-    view::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
     worst::By,
 };
 

@@ -6,7 +6,7 @@ use pping_common::hist::{self, BINS};
 
 use crate::{
     aggregate::rtt_at,
-    view::{CELLS, CellAnswer},
+    recent::{CELLS, CellAnswer},
 };
 
 /// How much of the past is shown.
@@ -184,7 +184,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{top::tests::cell, view::CELL};
+    use crate::{recent::CELL, top::tests::cell};
 
     const NOW: u64 = 1000 * CELL + 1;
 

@@ -16,7 +16,7 @@ use super::{
     colors::{Colors, SHADES},
     text::{padded, right, time, width},
 };
-use crate::view::{CellAnswer, HistoryAnswer};
+use crate::recent::{CellAnswer, HistoryAnswer};
 
 /// The width of the text before a line: its longest round-trip time, and the axis.
 const SCALE: usize = 10;

@@ -226,11 +226,11 @@ fn rows_that_changed_between_two_clicks_open_nothing() {
 #[test]
 fn a_click_on_a_title_sorts_and_another_one_the_other_way_round() {
     let mut state = state();
-    for expected in [crate::view::Order::Desc, crate::view::Order::Asc] {
+    for expected in [crate::recent::Order::Desc, crate::recent::Order::Asc] {
         let (column, row) = title(&state, "p50");
         assert_eq!(click(&mut state, column, row), Effect::Ask);
         let query = state.question().groups;
-        assert_eq!((query.sort, query.order), (crate::view::Column::P50, expected));
+        assert_eq!((query.sort, query.order), (crate::recent::Column::P50, expected));
     }
     let (column, row) = title(&state, "method");
     assert_eq!(click(&mut state, column, row), Effect::Draw, "there is no order by methods");

@@ -5,7 +5,7 @@ mod fed;
 
 use std::{fs, thread, time::Duration};
 
-use pping::view::CELL;
+use pping::recent::CELL;
 use pping_lab::{Namespace, Topology};
 use serde_json::{Value, json};
 

@@ -25,7 +25,7 @@ use pping::{
     groups::{GroupName, SeriesName},
     http::{Access, Readiness, Server},
     metrics::Metrics,
-    view::{self, View},
+    recent::{self, RecentHistory},
 };
 use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
 use pping_lab::Namespace;
@@ -56,9 +56,14 @@ impl Served {
     fn start(access: Access, directory: TempDir) -> Self {
         let metrics = Metrics::new(u32::MAX, Duration::from_mins(10));
         let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let server =
-            Server::start(anywhere, access, metrics.clone(), View::new(view::MEMORY), Readiness::default())
-                .unwrap_or_else(|error| panic!("{error}"));
+        let server = Server::start(
+            anywhere,
+            access,
+            metrics.clone(),
+            RecentHistory::new(recent::MEMORY),
+            Readiness::default(),
+        )
+        .unwrap_or_else(|error| panic!("{error}"));
         Self { server, metrics, directory }
     }
 

@@ -1,11 +1,11 @@
 //! The columns of the table of groups, as many as fit.
 
 use crate::{
+    recent::{Column, Order},
     top::{
         table::{COLUMNS, Row},
         text::{padded, right, width},
     },
-    view::{Column, Order},
 };
 
 /// A column.

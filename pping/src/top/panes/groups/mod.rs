@@ -14,11 +14,11 @@ use ratatui::{
 use self::columns::Columns;
 use super::{Effect, PaneData, detail::Detail, scrolled};
 use crate::{
+    recent::{Column, GroupDetail, GroupsAnswer, Order, Query},
     top::{
         table::{self, COLUMNS, Row},
         text::{self, sanitized},
     },
-    view::{Column, GroupDetail, GroupsAnswer, Order, Query},
 };
 
 /// How many groups are asked for: more than fit on any screen.

@@ -10,9 +10,9 @@ use pping::{
     http::{Access, Readiness, Server},
     metrics::{Fill, Metrics},
     quality,
+    recent::{self, RecentHistory},
     residence::{InterfaceTimes, Times},
     snapshot::{InterfaceCounters, ProgramRuns, Snapshot},
-    view::{self, View},
 };
 use pping_common::{
     abi::{Counters, Residence},
@@ -57,7 +57,7 @@ impl Agent {
                 address,
                 Access::default(),
                 metrics.clone(),
-                View::new(view::MEMORY),
+                RecentHistory::new(recent::MEMORY),
                 Readiness::default(),
             )
         };

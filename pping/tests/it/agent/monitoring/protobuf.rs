@@ -10,8 +10,8 @@ use std::{
 use pping::{
     http::{Access, Readiness, Server},
     metrics::{Fill, Metrics},
+    recent::{self, RecentHistory},
     snapshot::{InterfaceCounters, Snapshot},
-    view::{self, View},
 };
 use pping_common::{abi::Counters, parse::Direction};
 use pping_lab::Namespace;
@@ -251,7 +251,7 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
             address,
             Access::default(),
             metrics.clone(),
-            View::new(view::MEMORY),
+            RecentHistory::new(recent::MEMORY),
             Readiness::default(),
         )
     }))

@@ -9,8 +9,8 @@ use pping::{
     groups::{GroupName, SeriesName},
     http::{Access, Readiness, Server},
     metrics::Metrics,
+    recent::{self, CELL, CELLS, Reading, RecentHistory},
     snapshot::{InterfaceCounters, Snapshot},
-    view::{self, CELL, CELLS, Reading, View},
 };
 use pping_common::{abi::Counters, method::Method, parse::Direction, series::SeriesCounts};
 use pping_lab::Namespace;
@@ -29,7 +29,7 @@ const INTERFACE: &str = "wan0";
 
 /// A server that ends on drop.
 pub(super) struct FedServer {
-    view: View,
+    recent: RecentHistory,
     _counting: EverySecond,
     _server: Server,
 }
@@ -37,7 +37,7 @@ pub(super) struct FedServer {
 impl FedServer {
     /// Serves 15 minutes of `groups` groups, the hostile ones, and one with a label of 10 kB.
     pub(super) fn start(host: &Namespace, groups: u64) -> Self {
-        let view = View::new(view::MEMORY);
+        let recent = RecentHistory::new(recent::MEMORY);
         let long = "long-".repeat(2000);
         let labels: Vec<String> = (0..groups)
             .map(|number| format!("customer-{number:02}"))
@@ -48,15 +48,16 @@ impl FedServer {
         for cell in (0..CELLS).rev() {
             let all_counts: Vec<_> =
                 labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
-            view.add(&all_counts, now - cell * CELL);
+            recent.add(&all_counts, now - cell * CELL);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let metrics = Metrics::new(100, Duration::from_mins(10));
-        let serve = || Server::start(address, Access::default(), metrics, view.clone(), Readiness::default());
+        let serve =
+            || Server::start(address, Access::default(), metrics, recent.clone(), Readiness::default());
         let server = ok(host.enter(serve)).unwrap();
-        let (counted, mut counters) = (view.clone(), Counters::ZERO);
+        let (counted, mut counters) = (recent.clone(), Counters::ZERO);
         let counting = EverySecond::start(move || count(&counted, &mut counters));
-        Self { view, _counting: counting, _server: server }
+        Self { recent, _counting: counting, _server: server }
     }
 
     /// Adds 15 minutes of a group whose percentiles span as many decades.
@@ -64,18 +65,18 @@ impl FedServer {
         let longest = 2_000 * 10_u64.pow(decades);
         for cell in (0..CELLS).rev() {
             let rtts: Vec<u64> = (0..20).map(|number| if number < 12 { 2_000 } else { longest }).collect();
-            self.view.add(&[counts_of(label, Direction::Ingress, &rtts)], now() - cell * CELL);
+            self.recent.add(&[counts_of(label, Direction::Ingress, &rtts)], now() - cell * CELL);
         }
     }
 
     /// Adds samples of a group, at the present time.
     pub(super) fn add(&self, label: &str, rtts: &[u64]) {
-        self.view.add(&[counts_of(label, Direction::Ingress, rtts)], now());
+        self.recent.add(&[counts_of(label, Direction::Ingress, rtts)], now());
     }
 }
 
 /// Ends a second in which some packets passed.
-fn count(view: &View, counters: &mut Counters) {
+fn count(recent: &RecentHistory, counters: &mut Counters) {
     for traffic in counters.traffic.iter_mut().flatten() {
         traffic.by_ecn[0] += 250;
         traffic.bytes += 900_000;
@@ -86,7 +87,7 @@ fn count(view: &View, counters: &mut Counters) {
         is_up: true,
         counters: *counters,
     };
-    view.take_reading(
+    recent.take_reading(
         Reading { snapshot: Snapshot { interfaces: vec![interface] }, ..Reading::default() },
         now(),
     );

@@ -33,7 +33,7 @@ impl Ranked for Rank<'_> {
 }
 
 impl Model {
-    pub(in crate::view) fn worst(&self, query: WorstQuery) -> WorstAnswer {
+    pub(in crate::recent) fn worst(&self, query: WorstQuery) -> WorstAnswer {
         let by = query.by.figure();
         let mut ranking = Ranking::new(query.limit.min(MAX_SHOWN));
         for group in self.groups.values() {

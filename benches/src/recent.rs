@@ -1,9 +1,9 @@
-//! Measures what the view costs, by the number of groups: keeping 15 minutes for people to look at, and answering them.
+//! Measures what the recent history costs, by the number of groups: keeping 15 minutes for people to look at, and answering them.
 
 use std::{hint::black_box, process, time::Instant};
 
 use anyhow::Result;
-use pping::view::{Column, MEMORY, Query, SeriesQuery, View};
+use pping::recent::{Column, MEMORY, Query, RecentHistory, SeriesQuery};
 use pping_common::limits::SECOND;
 
 use crate::{measure::Figure, memory::Resident, networks::slices, report::Report};
@@ -20,7 +20,7 @@ const ROUNDS: u64 = 41;
 /// A time at the start of a cell, ns.
 const START: u64 = 1_800_000_000 * SECOND;
 
-/// Measures the view's work for a second once it is full, and its answers.
+/// Measures the recent history's work for a second once it is full, and its answers.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
     println!(
         "\nwhat people look at, by the number of groups (one series each, samples in every second); ms, median of {ROUNDS}"
@@ -34,11 +34,11 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
 fn one(groups: u32, report: &mut Report) -> Result<()> {
     let kinds: Vec<_> = (0..10).map(|second| slices(groups, second)).collect();
     let before = Resident::of(process::id())?.own;
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     let mut second = 0;
     let mut pass = || {
         let begin = Instant::now();
-        view.add(&kinds[(second % 10) as usize], START + second * SECOND);
+        recent.add(&kinds[(second % 10) as usize], START + second * SECOND);
         second += 1;
         begin.elapsed().as_secs_f64() * 1e3
     };
@@ -52,12 +52,12 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     let figures = [
         ("a second", Figure::of(passed.iter().copied())?),
         ("a second that ends a cell", Figure::of(ends)?),
-        ("the summary", time(|| black_box(view.summary()).sequence)?),
-        ("100 groups", time(|| black_box(view.groups(&busiest())).sequence)?),
-        ("the history of interfaces", time(|| black_box(view.history(&SeriesQuery::default())).sequence)?),
+        ("the summary", time(|| black_box(recent.summary()).sequence)?),
+        ("100 groups", time(|| black_box(recent.groups(&busiest())).sequence)?),
+        ("the history of interfaces", time(|| black_box(recent.history(&SeriesQuery::default())).sequence)?),
         ("one group", {
-            let id = view.groups(&busiest()).groups[0].id.clone();
-            time(|| black_box(view.group(&id)).map_or(0, |it| it.history.sequence))?
+            let id = recent.groups(&busiest()).groups[0].id.clone();
+            time(|| black_box(recent.group(&id)).map_or(0, |it| it.history.sequence))?
         }),
     ];
     for (name, figure) in &figures {

@@ -1,6 +1,6 @@
-//! The view of measurements for people: the present ones and the last 15 minutes, for the interfaces and the busiest groups.
+//! The recent history of measurements, for people: the last 15 minutes, in memory, of the interfaces and the busiest groups.
 //!
-//! Once a second, the agent passes on the data that it has anyway. The view owns nothing of the kernel and writes
+//! Once a second, the agent passes on the data that it has anyway. The recent history owns nothing of the kernel and writes
 //! nothing, so tests use made-up input. The memory of its past is bounded: if the past takes more, the least busy
 //! groups lose theirs first, except for the last minute.
 
@@ -12,7 +12,6 @@ mod model;
 mod order;
 mod rates;
 mod reading;
-pub use crate::reasons;
 mod residence;
 mod worst;
 
@@ -48,9 +47,9 @@ use crate::{
 /// Memory for the past of groups unless set otherwise, bytes.
 pub const MEMORY: usize = 16 << 20;
 
-/// The view. Cloning gives another handle to the same one.
+/// The recent history. Cloning gives another handle to the same one.
 #[derive(Clone, Debug)]
-pub struct View(Arc<Shared>);
+pub struct RecentHistory(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
@@ -77,8 +76,8 @@ enum Message {
     ListGroups(Directory),
 }
 
-impl View {
-    /// Creates an empty view. The past of groups may take this many bytes.
+impl RecentHistory {
+    /// Creates an empty history. The past of groups may take this many bytes.
     pub fn new(memory: usize) -> Self {
         let model = Model::new(memory);
         let seconds = watch::Sender::new(0);

@@ -1,4 +1,4 @@
-//! The answers of the view, as they go out in JSON. docs/schema/api.json describes them too. Times are in ns of the
+//! The answers of the recent history, as they go out in JSON. docs/schema/api.json describes them too. Times are in ns of the
 //! wall clock since 1970; rates are per second.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};

@@ -70,12 +70,12 @@ fn reading(packets: u64, samples: u64) -> Reading {
 
 #[test]
 fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
-    let view = View::new(MEMORY);
-    view.take_reading(reading(100, 7), START);
-    view.add(&[slice("a", [5 * MS, 6 * MS]), slice("b", [90 * MS])], START);
-    assert!(view.summary().interfaces[0].rates.samples <= 0.0, "one time gives no rate");
-    view.take_reading(Reading { lines_lost: 4, ..reading(300, 17) }, START + 2 * SECOND);
-    let summary = view.summary();
+    let recent = RecentHistory::new(MEMORY);
+    recent.take_reading(reading(100, 7), START);
+    recent.add(&[slice("a", [5 * MS, 6 * MS]), slice("b", [90 * MS])], START);
+    assert!(recent.summary().interfaces[0].rates.samples <= 0.0, "one time gives no rate");
+    recent.take_reading(Reading { lines_lost: 4, ..reading(300, 17) }, START + 2 * SECOND);
+    let summary = recent.summary();
     let [interface] = &summary.interfaces[..] else { panic!("{summary:?}") };
     assert_eq!((interface.rates.ingress.packets, interface.rates.ingress.bits), (100.0, 100_000.0));
     assert_eq!((interface.rates.egress.packets, interface.rates.samples), (0.0, 5.0));
@@ -88,34 +88,34 @@ fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
     let thousandths = programs.map(|share| (1e3 * share).round());
     assert_eq!(thousandths, Some(5.0), "100 packets a second of 50 us each");
     // Later, no samples of the last minute are left.
-    view.take_reading(reading(300, 17), START + 90 * SECOND);
-    assert_eq!(view.summary().interfaces[0].series[0].rtt, None);
+    recent.take_reading(reading(300, 17), START + 90 * SECOND);
+    assert_eq!(recent.summary().interfaces[0].series[0].rtt, None);
 }
 
 #[test]
 fn a_sequence_goes_up_with_each_change_and_not_without() {
-    let view = View::new(MEMORY);
-    view.add(&[slice("a", [MS])], START);
-    let before = view.summary().sequence;
-    assert_eq!(view.groups(&Query::default()).sequence, before);
-    view.add(&[], START + SECOND);
-    assert!(view.summary().sequence > before);
-    view.take_reading(reading(1, 1), START + SECOND);
-    view.clear();
-    assert_eq!(view.summary().sequence, view.sequence());
+    let recent = RecentHistory::new(MEMORY);
+    recent.add(&[slice("a", [MS])], START);
+    let before = recent.summary().sequence;
+    assert_eq!(recent.groups(&Query::default()).sequence, before);
+    recent.add(&[], START + SECOND);
+    assert!(recent.summary().sequence > before);
+    recent.take_reading(reading(1, 1), START + SECOND);
+    recent.clear();
+    assert_eq!(recent.summary().sequence, recent.sequence());
 }
 
 #[test]
 fn groups_are_sorted_by_their_worst_series_and_filtered_by_any_text() {
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     let slices = [
         (name("fast", &[("site", "Berlin")], Direction::Ingress), counts([2 * MS])),
         (name("fast", &[("site", "Berlin")], Direction::Egress), counts([80 * MS])),
         (name("slow", &[("site", "Bergen")], Direction::Ingress), counts([50 * MS; 9])),
         (name("idle", &[], Direction::Ingress), counts([])),
     ];
-    view.add(&slices, START);
-    let ask = |query| view.groups(&query);
+    recent.add(&slices, START);
+    let ask = |query| recent.groups(&query);
     assert_eq!(labels_of(&ask(Query::default())), ["fast", "slow", "idle"], "those without RTTs come last");
     let ascending = Query { order: Order::Asc, ..Query::default() };
     assert_eq!(labels_of(&ask(ascending)), ["slow", "fast", "idle"]);
@@ -141,10 +141,10 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
     let mut prefixes: Vec<_> =
         listed.into_iter().map(|(prefix, label)| (prefix.parse().unwrap(), label)).collect();
     prefixes.extend((0..1500).map(|host| (IpAddr::from(Ipv4Addr::from_bits(20 << 24 | host)).into(), many)));
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     let idle = labels.number("idle", Vec::new());
     prefixes.push(("30.0.0.0/8".parse().unwrap(), idle));
-    view.list_groups(Directory::new(prefixes, &labels));
+    recent.list_groups(Directory::new(prefixes, &labels));
     let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
     let nowhere = IpAddress([0; 2]);
     let slices: Vec<_> = [outer, inner, many, 0]
@@ -155,11 +155,11 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
             (SeriesName { group: Arc::new(group), ..name }, counts)
         })
         .collect();
-    view.add(&slices, START);
+    recent.add(&slices, START);
     let groups = |filter: &str| {
         let query =
             Query { filter: filter.to_owned(), sort: Column::Group, order: Order::Asc, ..Query::default() };
-        view.groups(&query)
+        recent.groups(&query)
     };
     for (filter, found) in [
         ("10.7.0.1", &["outer"][..]),
@@ -204,19 +204,19 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
         assert_eq!(groups(filter).note.as_deref(), Some(note));
     }
     let narrow = Query { filter: "10.1.7.7".to_owned(), method: Some("dns".to_owned()), ..Query::default() };
-    let narrow = view.groups(&narrow).note.unwrap();
+    let narrow = recent.groups(&narrow).note.unwrap();
     assert!(
         narrow.contains("nothing was measured recently with this interface, method and direction"),
         "{narrow}"
     );
-    view.clear();
-    view.add(&slices, START);
+    recent.clear();
+    recent.add(&slices, START);
     let found = groups("many").groups.remove(0);
     assert_eq!(
         (found.prefix.as_deref(), found.prefixes.len(), found.prefix_count),
         (Some("20.0.0.0/32"), 16, 1500)
     );
-    assert_eq!(view.group(&found.id).unwrap().group.prefixes.len(), 1000);
+    assert_eq!(recent.group(&found.id).unwrap().group.prefixes.len(), 1000);
 }
 
 #[test]
@@ -232,59 +232,59 @@ fn a_query_for_too_many_groups_is_rejected() {
 
 #[test]
 fn a_group_is_found_by_its_id_with_its_past() {
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     // Texts of a groups file may be hostile.
     let label = "\u{1b}[31m<script>\u{202e}".repeat(400);
     for second in 0..25 {
-        view.add(&[slice(&label, [MS * (1 + second)])], START + second * SECOND);
+        recent.add(&[slice(&label, [MS * (1 + second)])], START + second * SECOND);
     }
-    let id = &view.groups(&Query::default()).groups[0].id;
+    let id = &recent.groups(&Query::default()).groups[0].id;
     assert!(id.len() == 32 && id.bytes().all(|it| it.is_ascii_hexdigit()), "{id}");
-    let detail = view.group(id).unwrap();
+    let detail = recent.group(id).unwrap();
     assert_eq!(*detail.group.group, *label);
     let cells: Vec<_> =
         detail.history.series[0].cells.iter().map(|it| (it.time, it.rtt.unwrap().count)).collect();
     assert_eq!(cells, [(START, 10), (START + CELL, 10), (START + 2 * CELL, 5)]);
-    assert!(view.group("0").is_none());
+    assert!(recent.group("0").is_none());
 }
 
 #[test]
 fn the_history_of_an_interface_is_that_of_all_its_groups() {
-    let view = View::new(MEMORY);
-    view.add(&[slice("a", [MS]), slice("b", [3 * MS])], START);
-    let history = view.history(&SeriesQuery::default());
+    let recent = RecentHistory::new(MEMORY);
+    recent.add(&[slice("a", [MS]), slice("b", [3 * MS])], START);
+    let history = recent.history(&SeriesQuery::default());
     let [series] = &history.series[..] else { panic!("{history:?}") };
     let [cell] = &series.cells[..] else { panic!("{history:?}") };
     assert_eq!((cell.rtt.unwrap().count, cell.sent.packets, cell.received.bytes), (2, 20, 2000));
     assert_eq!(cell.histogram.iter().map(|&(_, count)| count).sum::<u32>(), 2);
     let other = SeriesQuery { method: Some("dns".to_owned()), ..SeriesQuery::default() };
-    assert!(view.history(&other).series.is_empty());
+    assert!(recent.history(&other).series.is_empty());
 }
 
 #[test]
 fn an_expired_group_is_forgotten_and_a_quiet_one_after_15_minutes() {
-    let view = View::new(MEMORY);
-    view.add(&[slice("a", [MS]), slice("b", [MS])], START);
-    view.forget(&slice("a", []).0);
-    assert_eq!(labels_of(&view.groups(&Query::default())), ["b"]);
-    view.add(&[], START + (CELLS - 1) * CELL);
-    assert_eq!(view.summary().groups, 1);
-    view.add(&[], START + CELLS * CELL);
-    assert_eq!(view.summary().groups, 0);
+    let recent = RecentHistory::new(MEMORY);
+    recent.add(&[slice("a", [MS]), slice("b", [MS])], START);
+    recent.forget(&slice("a", []).0);
+    assert_eq!(labels_of(&recent.groups(&Query::default())), ["b"]);
+    recent.add(&[], START + (CELLS - 1) * CELL);
+    assert_eq!(recent.summary().groups, 1);
+    recent.add(&[], START + CELLS * CELL);
+    assert_eq!(recent.summary().groups, 0);
 }
 
 #[test]
 fn a_group_has_the_last_minute_of_its_queues_until_they_expire() {
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     let (slice, queue) = (slice("a", [MS]), |interface: &str| QueueName {
         interface: Some(interface.into()),
         group: name("a", &[], Direction::Ingress).group,
     });
-    view.add(&[slice], START);
-    view.add_queues(&[(queue("wan0"), counts([3 * MS, 5 * MS])), (queue("lan0"), counts([MS]))], START);
+    recent.add(&[slice], START);
+    recent.add_queues(&[(queue("wan0"), counts([3 * MS, 5 * MS])), (queue("lan0"), counts([MS]))], START);
     let queues = |at: u64| {
-        view.add(&[], at);
-        let groups = view.groups(&Query::default()).groups;
+        recent.add(&[], at);
+        let groups = recent.groups(&Query::default()).groups;
         let queues = groups.into_iter().flat_map(|it| it.queues);
         queues
             .map(|it| (it.interface.unwrap().to_string(), it.times.count, it.times.mean))
@@ -292,19 +292,19 @@ fn a_group_has_the_last_minute_of_its_queues_until_they_expire() {
     };
     let (lan, wan) = (("lan0".to_owned(), 1, MS), ("wan0".to_owned(), 2, 4 * MS));
     assert_eq!(queues(START), [lan, wan.clone()]);
-    view.forget_queue(&queue("lan0"));
+    recent.forget_queue(&queue("lan0"));
     assert_eq!(queues(START + 5 * CELL), [wan]);
     assert_eq!(queues(START + 6 * CELL), []);
     // A group is kept as long as it has a series or a queue, but with queues alone it is not listed and does not count.
     let counts = || {
-        let answer = view.groups(&Query::default());
-        assert_eq!((answer.known, answer.groups.len()), (view.summary().groups, answer.known));
-        (answer.known, view.model().groups.len())
+        let answer = recent.groups(&Query::default());
+        assert_eq!((answer.known, answer.groups.len()), (recent.summary().groups, answer.known));
+        (answer.known, recent.model().groups.len())
     };
     assert_eq!(counts(), (1, 1));
-    view.forget(&self::slice("a", []).0);
+    recent.forget(&self::slice("a", []).0);
     assert_eq!(counts(), (0, 1));
-    view.forget_queue(&queue("wan0"));
+    recent.forget_queue(&queue("wan0"));
     assert_eq!(counts(), (0, 0));
 }
 
@@ -318,15 +318,15 @@ fn queued(packets: u64) -> Vec<InterfaceTimes> {
 
 #[test]
 fn the_own_queue_is_compared_with_the_methods_that_show_queues() {
-    let view = View::new(MEMORY);
-    view.set_residence(queued(0), START);
-    view.set_residence(queued(100), START + SECOND);
-    view.take_reading(reading(1, 1), START + SECOND);
+    let recent = RecentHistory::new(MEMORY);
+    recent.set_residence(queued(0), START);
+    recent.set_residence(queued(100), START + SECOND);
+    recent.take_reading(reading(1, 1), START + SECOND);
     let add = |method, rtts: &[u64]| {
         let name = SeriesName { method, ..name("a", &[], Direction::Ingress) };
-        view.add(&[(name, counts(rtts.iter().copied()))], START + SECOND);
+        recent.add(&[(name, counts(rtts.iter().copied()))], START + SECOND);
     };
-    let own = || view.summary().interfaces[0].residence.unwrap().beyond;
+    let own = || recent.summary().interfaces[0].residence.unwrap().beyond;
     add(Method::QuicSpin, &[MS, 900 * MS, 900 * MS, 900 * MS, 900 * MS]);
     add(Method::Dns, &[MS, 300 * MS, 300 * MS, 300 * MS, 300 * MS]);
     assert_eq!(own(), None, "pauses and resolvers are no queues");
@@ -337,57 +337,57 @@ fn the_own_queue_is_compared_with_the_methods_that_show_queues() {
     assert!((own.share.unwrap() - 0.5).abs() < 0.1, "{own:?}");
 }
 
-/// Returns a view of this memory after some minutes of 200 groups, the last of them the busiest.
-fn filled(memory: usize, minutes: u64) -> View {
-    let view = View::new(memory);
+/// Returns a recent history of this memory after some minutes of 200 groups, the last of them the busiest.
+fn filled(memory: usize, minutes: u64) -> RecentHistory {
+    let recent = RecentHistory::new(memory);
     for second in 0..60 * minutes {
         let slices: Vec<_> = (0..200_u64)
             .map(|group| slice(&group.to_string(), (0..=group / 10).map(|rtt| (rtt + 1) * MS)))
             .collect();
-        view.add(&slices, START + second * SECOND);
+        recent.add(&slices, START + second * SECOND);
     }
     // Memory is checked when a cell begins.
-    view.add(&[], START + 60 * minutes * SECOND);
-    view
+    recent.add(&[], START + 60 * minutes * SECOND);
+    recent
 }
 
-fn past(view: &View, group: &str) -> usize {
-    let found = view.groups(&Query { filter: group.to_owned(), limit: usize::MAX, ..Query::default() });
+fn past(recent: &RecentHistory, group: &str) -> usize {
+    let found = recent.groups(&Query { filter: group.to_owned(), limit: usize::MAX, ..Query::default() });
     let id = found.groups.into_iter().find(|it| &*it.group == group).map(|it| it.id);
-    id.and_then(|id| view.group(&id)).map_or(0, |detail| detail.history.series[0].cells.len())
+    id.and_then(|id| recent.group(&id)).map_or(0, |detail| detail.history.series[0].cells.len())
 }
 
 #[test]
 fn the_least_busy_groups_lose_their_past_first_and_then_leave() {
-    let size = |view: &View| view.model().groups.values().map(Group::size).sum::<usize>();
+    let size = |recent: &RecentHistory| recent.model().groups.values().map(Group::size).sum::<usize>();
     let all = filled(MEMORY, 5);
     assert_eq!((past(&all, "3"), past(&all, "199")), (30, 30));
     let (minute, half) = (size(&filled(MEMORY, 1)), size(&all) / 2);
     assert!(minute < half);
-    let view = filled(half, 5);
-    assert!(size(&view) <= half && size(&view) > half / 2, "{} of {half}", size(&view));
-    assert_eq!((view.summary().groups, past(&view, "3"), past(&view, "199")), (200, 5, 30));
+    let recent = filled(half, 5);
+    assert!(size(&recent) <= half && size(&recent) > half / 2, "{} of {half}", size(&recent));
+    assert_eq!((recent.summary().groups, past(&recent, "3"), past(&recent, "199")), (200, 5, 30));
     let few = minute / 2;
-    let view = filled(few, 5);
-    assert!(size(&view) <= few && size(&view) > few / 2, "{} of {few}", size(&view));
-    assert_eq!((past(&view, "3"), past(&view, "199")), (0, 5));
-    view.limit(0);
-    view.add(&[], START + 320 * SECOND);
-    assert_eq!(view.summary().groups, 0, "the limit changes while it runs");
+    let recent = filled(few, 5);
+    assert!(size(&recent) <= few && size(&recent) > few / 2, "{} of {few}", size(&recent));
+    assert_eq!((past(&recent, "3"), past(&recent, "199")), (0, 5));
+    recent.limit(0);
+    recent.add(&[], START + 320 * SECOND);
+    assert_eq!(recent.summary().groups, 0, "the limit changes while it runs");
 }
 
 #[test]
 fn what_comes_while_an_answer_is_made_is_added_later() {
-    let view = View::new(MEMORY);
-    let busy = view.model();
-    let before = view.sequence();
-    view.add(&[slice("a", [MS])], START);
-    view.take_reading(reading(1, 1), START);
-    view.forget(&slice("b", []).0);
-    let sequence = view.sequence();
+    let recent = RecentHistory::new(MEMORY);
+    let busy = recent.model();
+    let before = recent.sequence();
+    recent.add(&[slice("a", [MS])], START);
+    recent.take_reading(reading(1, 1), START);
+    recent.forget(&slice("b", []).0);
+    let sequence = recent.sequence();
     assert!(sequence > before, "streams learn of a change while an answer is being made");
     drop(busy);
-    let summary = view.summary();
+    let summary = recent.summary();
     assert_eq!((summary.groups, summary.interfaces.len()), (1, 1));
     assert_eq!(summary.sequence, sequence);
 }
@@ -397,14 +397,14 @@ proptest! {
     fn every_sample_of_the_last_quarter_of_an_hour_is_kept_if_the_clock_goes_back_by_no_more_than_a_cell(
         steps in prop::collection::vec((-10_i64..25, 0_usize..5), 1..35),
     ) {
-        let view = View::new(usize::MAX);
+        let recent = RecentHistory::new(usize::MAX);
         let (mut at, mut count) = (START, 0);
         for &(step, samples) in &steps {
             at = at.saturating_add_signed(step * SECOND as i64);
-            view.add(&[slice("a", vec![MS; samples])], at);
+            recent.add(&[slice("a", vec![MS; samples])], at);
             count += samples as u64;
         }
-        let history = view.history(&SeriesQuery::default());
+        let history = recent.history(&SeriesQuery::default());
         let found: u64 = history.series.iter().flat_map(|it| &it.cells).filter_map(|it| it.rtt).map(|it| it.count).sum();
         prop_assert_eq!(found, count);
     }
@@ -412,37 +412,37 @@ proptest! {
 
 #[test]
 fn a_group_with_too_few_packets_has_no_share_of_retransmitted_ones() {
-    let view = View::new(MEMORY);
-    view.add(&[slice("a", [MS; 30])], START);
-    let share = || view.worst(WorstQuery::default()).groups[0].retransmissions;
+    let recent = RecentHistory::new(MEMORY);
+    recent.add(&[slice("a", [MS; 30])], START);
+    let share = || recent.worst(WorstQuery::default()).groups[0].retransmissions;
     assert_eq!(share(), None, "there are only 10 packets");
-    view.set_evidence(10);
+    recent.set_evidence(10);
     assert_eq!(share(), Some(0.0));
 }
 
 #[test]
 fn a_clock_that_is_set_back_further_begins_a_new_past() {
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     let hour = 3600 * SECOND;
-    let recent = || {
-        let rtt = view.groups(&Query::default()).groups[0].series[0].rtt.unwrap();
+    let newest = || {
+        let rtt = recent.groups(&Query::default()).groups[0].series[0].rtt.unwrap();
         (rtt.count, rtt.max)
     };
-    view.add(&[slice("a", [90 * MS]), slice("b", [90 * MS])], START);
-    view.add(&[slice("a", [5 * MS])], START - hour);
-    assert_eq!((recent(), view.summary().groups), ((1, 5 * MS), 1));
-    view.add(&[slice("a", [7 * MS])], START - hour + 60 * SECOND);
-    assert_eq!(recent(), (1, 7 * MS), "a minute passes as ever");
-    assert_eq!(view.history(&SeriesQuery::default()).series[0].cells.len(), 2);
+    recent.add(&[slice("a", [90 * MS]), slice("b", [90 * MS])], START);
+    recent.add(&[slice("a", [5 * MS])], START - hour);
+    assert_eq!((newest(), recent.summary().groups), ((1, 5 * MS), 1));
+    recent.add(&[slice("a", [7 * MS])], START - hour + 60 * SECOND);
+    assert_eq!(newest(), (1, 7 * MS), "a minute passes as ever");
+    assert_eq!(recent.history(&SeriesQuery::default()).series[0].cells.len(), 2);
     // A reading may be the first to have the new time.
-    view.take_reading(reading(1, 1), START - 2 * hour);
-    view.add(&[slice("a", [6 * MS])], START - 2 * hour);
-    assert_eq!(recent(), (1, 6 * MS));
+    recent.take_reading(reading(1, 1), START - 2 * hour);
+    recent.add(&[slice("a", [6 * MS])], START - 2 * hour);
+    assert_eq!(newest(), (1, 6 * MS));
 }
 
 #[test]
 fn a_group_is_ranked_by_what_enough_of_its_hosts_had_in_the_last_minute() {
-    let view = View::new(MEMORY);
+    let recent = RecentHistory::new(MEMORY);
     let of_hosts = |hosts: std::ops::Range<u32>, samples: usize, rtt: u64| {
         let mut counts = SeriesCounts::EMPTY;
         hosts.for_each(|host| (0..samples).for_each(|_| counts.sample(rtt, 1 << host)));
@@ -455,9 +455,9 @@ fn a_group_is_ranked_by_what_enough_of_its_hosts_had_in_the_last_minute() {
             (busy.clone(), of_hosts(slow..20, 2, 20 * MS)),
             (steady.clone(), of_hosts(0..20, 2, 80 * MS)),
         ];
-        view.add(&slices, at);
+        recent.add(&slices, at);
     };
-    let worst = || view.worst(WorstQuery::default()).groups;
+    let worst = || recent.worst(WorstQuery::default()).groups;
     add(1, START);
     let groups = worst();
     let found: Vec<_> = groups.iter().map(|it| (&*it.group, it.hosts.unwrap())).collect();
