@@ -7,12 +7,13 @@ use std::{
 };
 
 use clap::{ArgMatches, FromArgMatches as _};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    Error, agent,
+    Error, Summary, agent,
     cli::{Cli, Command, ConfigCommand},
-    config::{self, DEFAULT_FILE, Loaded, Loader},
-    generate, groups, output, quality, run, set_verbosity, shutdown, top,
+    config::{self, Config, DEFAULT_FILE, Loaded, Loader},
+    generate, groups, output, quality, replay, set_verbosity, top,
 };
 
 /// Performs the command of `matches`, the parsed command line of [`Cli`].
@@ -55,7 +56,7 @@ fn measure(loader: Loader) -> Result<(), Error> {
     set_verbosity(config.verbosity);
     // The HTTP server has a thread of its own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let run = async { run(config, loader, shutdown::requested()?).await };
+    let run = async { run(config, loader, shutdown_requested()?).await };
     let summary = runtime.block_on(run).map_err(|error| {
         match error.option().and_then(|option| layered.origin(option)) {
             Some(origin) => Error::SetBy { error: error.into(), origin: origin.clone() },
@@ -64,6 +65,33 @@ fn measure(loader: Loader) -> Result<(), Error> {
     })?;
     say(&summary.to_string());
     summary.capture.and_then(|capture| capture.fault).map_or(Ok(()), Err)
+}
+
+/// Watches interfaces, or reads a capture, until `shutdown` resolves, the reader of the output is gone, or the capture
+/// ends. `loader` makes the configuration again at each SIGHUP.
+///
+/// # Errors
+/// If it could not start, or stopped early. Nothing stays attached unless it is pinned.
+async fn run(config: Config, loader: Loader, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
+    match config.capture.clone() {
+        None => agent::run(config, loader, shutdown).await,
+        Some(file) => replay::run(config, file, shutdown).await,
+    }
+}
+
+/// Resolves at SIGINT or SIGTERM.
+///
+/// # Errors
+/// If the signals cannot be caught.
+fn shutdown_requested() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
 fn cleanup(interfaces: &[String]) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! The agent loads the kernel programs and attaches them to interfaces. It aggregates, writes and serves what they
 //! measure. It can also read a capture, and measures that by the same rules.
 //!
-//! [`commands`] performs the commands, and [`run()`] measures. [`cli`] parses the command line, [`config`] makes the
+//! [`commands`] performs the commands. [`cli`] parses the command line, [`config`] makes the
 //! configuration from it, the environment and a file, and [`generate`] writes pages from the options. `agent` watches
 //! interfaces, and talks to the kernel through `kernel`. [`capture`] reads files, and [`replay`] measures them.
 //! [`aggregate`] keeps the statistics of both. [`records`] writes them in each format, `metrics` shows them to
@@ -55,8 +55,6 @@ pub mod recent;
 pub mod records;
 pub mod replay;
 pub mod residence;
-mod run;
-pub mod shutdown;
 #[cfg(feature = "live")]
 pub mod snapshot;
 mod spelling;
@@ -70,5 +68,4 @@ pub mod worst;
 
 pub use error::Error;
 pub use log::{init_log, say_error, set_verbosity};
-pub use run::run;
 pub use summary::{Replayed, Summary};
