@@ -1,6 +1,10 @@
 //! Checks that the values of options go together, and makes the configuration from them.
 
-use std::{io::IsTerminal as _, path::Path};
+use std::{
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use indexmap::IndexSet;
 use pping_common::{
@@ -11,12 +15,12 @@ use pping_common::{
 };
 
 use super::{
+    endpoint::Endpoint,
     error::{Error, SettingError},
     grouping, methods,
-    model::{Aggregation, Config, Live},
+    model::{Aggregation, Config, Live, Otlp},
     options::Arguments,
-    otlp,
-    values::{Format, RttType, Tunnel},
+    values::{Format, RttType, Temporality, Tunnel},
 };
 
 impl TryFrom<Arguments> for Config {
@@ -92,7 +96,7 @@ impl Config {
         found.extend(without_samples(format, is_aggregate && !with_samples));
         found.extend(worst.filter(|_| aggregate.is_none()).map(without_interval));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
-        let otlp = otlp::otlp(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
+        let otlp = pushing(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
         let otlp = value_or_note(otlp, None, &mut found);
         if !found.is_empty() {
             return Err(found);
@@ -183,6 +187,35 @@ fn without_interval(worst: u32) -> SettingError {
 fn without_listen(web_config: &Path) -> SettingError {
     let reason = "nothing is served without --listen; give an address there";
     SettingError::contradiction("web-config", web_config.display().to_string(), reason)
+}
+
+/// The settings for pushing metrics, if there is a receiver.
+///
+/// # Errors
+/// If a file is given that has no use.
+fn pushing(
+    endpoint: Option<Endpoint>,
+    interval: Duration,
+    headers: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    temporality: Temporality,
+) -> Result<Option<Otlp>, SettingError> {
+    let useless = |option, file: &Path, reason| {
+        Err(SettingError::contradiction(option, file.display().to_string(), reason))
+    };
+    let Some(endpoint) = endpoint else {
+        let files = [("otlp-headers", headers), ("otlp-ca", ca)];
+        let given = files.into_iter().find_map(|(option, file)| Some((option, file?)));
+        return given.map_or(Ok(None), |(option, file)| {
+            useless(option, &file, "nothing is pushed without --otlp; give a URL there")
+        });
+    };
+    match ca {
+        Some(file) if !endpoint.is_tls => {
+            useless("otlp-ca", &file, "--otlp has no https URL, so there is no certificate to check")
+        }
+        authorities => Ok(Some(Otlp { endpoint, interval, headers, authorities, temporality })),
+    }
 }
 
 impl From<RttType> for RttBasis {

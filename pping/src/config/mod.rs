@@ -19,7 +19,6 @@ mod loader;
 mod methods;
 mod model;
 mod options;
-mod otlp;
 mod reload;
 mod setting;
 mod show;
