@@ -11,7 +11,6 @@ mod hosts;
 mod model;
 mod order;
 mod rates;
-mod reading;
 mod residence;
 mod worst;
 
@@ -33,7 +32,7 @@ pub use self::{
     cells::CELL,
     history::CELLS,
     order::{Column, Order, Query, SeriesQuery},
-    reading::Reading,
+    rates::Reading,
     residence::{OwnQueue, ResidenceAnswer, TimesAnswer},
     worst::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
 };

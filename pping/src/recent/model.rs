@@ -20,7 +20,7 @@ use super::{
     history::History,
     order::{PREFIXES, Query, SeriesQuery},
     rates::Rates,
-    reading::Reading,
+    rates::Reading,
     residence::{Recent, TimesAnswer},
     worst::WorstFlows,
 };

@@ -1,4 +1,4 @@
-//! Rates of the values that are read once a second.
+//! The values that are read once a second, and their rates.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -8,11 +8,22 @@ use pping_common::{
     parse::Direction,
 };
 
-use super::{
-    answers::{Cost, InterfaceRates, Rate},
-    reading::Reading,
+use super::answers::{Cost, InterfaceRates, Rate};
+use crate::{
+    packet_cost::Recent,
+    snapshot::{InterfaceCounters, Snapshot, Usage},
 };
-use crate::{packet_cost::Recent, snapshot::InterfaceCounters};
+
+/// The values that are read once a second.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The counters of interfaces.
+    pub snapshot: Snapshot,
+    /// Lines of output that were lost so far.
+    pub lines_lost: u64,
+    /// The CPU time that pping took so far, and its memory.
+    pub usage: Usage,
+}
 
 /// Two readings, with their times in ns.
 #[derive(Debug, Default)]
