@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_saphyr::{RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
 use super::{
+    active::ActiveConfig,
     files::Files,
-    in_force::ActiveConfig,
     invalid::{Invalid, Text},
     section::Section,
     tls,

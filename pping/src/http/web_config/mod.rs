@@ -1,10 +1,10 @@
 //! The web configuration: TLS, passwords and headers, in the format of Prometheus' exporter-toolkit, so that one file
 //! serves all exporters of a host. Like exporter-toolkit, pping reads the files again when they change.
 
+mod active;
 mod clients;
 mod file;
 mod files;
-mod in_force;
 mod invalid;
 mod pem;
 mod section;
@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{files::Files, in_force::ActiveConfig, invalid::Invalid};
+use self::{active::ActiveConfig, files::Files, invalid::Invalid};
 use super::error::Error;
 
 /// How often files are checked for changes while requests arrive.
