@@ -82,9 +82,9 @@ macro_rules! layout {
 }
 pub(crate) use layout;
 
-/// Defines an enum that crosses the boundary: its numbers, its layout, and the way back from a number. So a variant cannot be
-/// left out of any of them.
-macro_rules! numbered {
+/// Defines an enum whose variants index something on both sides: its numbers, its layout, and the list of its variants. So a
+/// variant cannot be left out of any of them.
+macro_rules! listed {
     (
         $(#[$attribute:meta])*
         $visibility:vis enum $type:ident {
@@ -103,7 +103,27 @@ macro_rules! numbered {
         impl $type {
             /// All variants, in the order of their numbers.
             pub const ALL: [Self; { [$(stringify!($variant)),+].len() }] = [$(Self::$variant),+];
+        }
+    };
+}
+pub(crate) use listed;
 
+/// Defines an enum that crosses the boundary as a number: like [`listed`], and the way back from the number.
+macro_rules! numbered {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis enum $type:ident {
+            $($(#[$of_variant:meta])* $variant:ident $(= $number:literal)?),+ $(,)?
+        }
+    ) => {
+        $crate::layout::listed! {
+            $(#[$attribute])*
+            $visibility enum $type {
+                $($(#[$of_variant])* $variant $(= $number)?),+
+            }
+        }
+
+        impl $type {
             /// The length of an array indexed by variant: a power of two, above the highest number.
             pub const COUNT: usize = (Self::ALL[Self::ALL.len() - 1] as usize + 1).next_power_of_two();
 

@@ -1,21 +1,18 @@
 //! Times that packets spend in this host, for `--residence`. See docs/residence.md.
 
-use crate::{hist::BINS, limits::MAX_INTERFACES, series::SeriesRef};
+use crate::{hist::BINS, layout::listed, limits::MAX_INTERFACES, series::SeriesRef};
 
-/// A part of the time that a packet spends in this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Part {
-    /// From the ingress attach point of one watched interface to the egress attach point of another.
-    Forwarding,
-    /// From the root qdisc's enqueue to its dequeue.
-    Queue,
+listed! {
+    /// A part of the time that a packet spends in this host.
+    pub enum Part {
+        /// From the ingress attach point of one watched interface to the egress attach point of another.
+        Forwarding,
+        /// From the root qdisc's enqueue to its dequeue.
+        Queue,
+    }
 }
 
 impl Part {
-    /// Both parts, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::Forwarding, Self::Queue];
-
     /// Returns the index of an interface's times among all [`Residence`]s.
     #[inline(always)]
     pub const fn index(self, interface_id: u16) -> u32 {

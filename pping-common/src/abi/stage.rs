@@ -1,28 +1,27 @@
 //! The stages of a packet: programs, each of which calls the next.
 
-/// A stage after the attached program, by its index in the array of programs. It is reached by a tail call, which does
-/// not return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Stage {
-    /// Parses and counts any packet, and finds or inserts its flow.
-    Slow,
-    /// Matches and records in an IPv4 flow.
-    StepV4,
-    /// Matches and records in an IPv6 flow.
-    StepV6,
-    /// Reports what the step found in an IPv4 flow: counts, histograms, events.
-    ReportV4,
-    /// The same in an IPv6 flow.
-    ReportV6,
+use crate::layout::listed;
+
+listed! {
+    /// A stage after the attached program, by its index in the array of programs. It is reached by a tail call, which does
+    /// not return.
+    pub enum Stage {
+        /// Parses and counts any packet, and finds or inserts its flow.
+        Slow,
+        /// Matches and records in an IPv4 flow.
+        StepV4,
+        /// Matches and records in an IPv6 flow.
+        StepV6,
+        /// Reports what the step found in an IPv4 flow: counts, histograms, events.
+        ReportV4,
+        /// The same in an IPv6 flow.
+        ReportV6,
+    }
 }
 
 impl Stage {
     /// The number of stages.
     pub const COUNT: u32 = Self::ALL.len() as u32;
-
-    /// All stages, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::Slow, Self::StepV4, Self::StepV6, Self::ReportV4, Self::ReportV6];
 
     /// The stage's part in the names of programs, such as `pping_tc_slow`.
     pub const fn name(self) -> &'static str {

@@ -3,32 +3,30 @@
 use super::{Endpoints, SeriesSelector};
 use crate::{
     flow::{Endpoint, FlowKey},
+    layout::listed,
     method::Method,
     parse::Address,
     rtt::RttSummary,
     series::{SeriesRef, Traffic},
 };
 
-/// A figure that flow directions are ranked by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Figure {
-    /// The smoothed RTT, ns.
-    Rtt,
-    /// How far the smoothed RTT is above the flow direction's lowest RTT, ns.
-    Inflation,
-    /// TCP segments retransmitted, in millionths of all packets that the endpoint sent.
-    Retransmissions,
-    /// Bytes above the transport header that the endpoint sent since the last sweep.
-    Bytes,
+listed! {
+    /// A figure that flow directions are ranked by.
+    pub enum Figure {
+        /// The smoothed RTT, ns.
+        Rtt,
+        /// How far the smoothed RTT is above the flow direction's lowest RTT, ns.
+        Inflation,
+        /// TCP segments retransmitted, in millionths of all packets that the endpoint sent.
+        Retransmissions,
+        /// Bytes above the transport header that the endpoint sent since the last sweep.
+        Bytes,
+    }
 }
 
 impl Figure {
     /// The number of figures.
-    pub const COUNT: usize = 4;
-
-    /// All figures, in the order of their numbers.
-    pub const ALL: [Self; Self::COUNT] = [Self::Rtt, Self::Inflation, Self::Retransmissions, Self::Bytes];
+    pub const COUNT: usize = Self::ALL.len();
 }
 
 /// 100 % in [`Figure::Retransmissions`].

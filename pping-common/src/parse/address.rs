@@ -1,21 +1,19 @@
 //! IP addresses, as they are parsed and as they are in keys.
 
 use super::protocol::Protocol;
-use crate::{bytes::pack, layout::layout};
+use crate::{
+    bytes::pack,
+    layout::{layout, listed},
+};
 
-/// An IP version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Family {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Family {
-    /// Both families, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::V4, Self::V6];
+listed! {
+    /// An IP version.
+    pub enum Family {
+        /// IPv4.
+        V4,
+        /// IPv6.
+        V6,
+    }
 }
 
 /// An IP address in two halves, the first byte the most significant of the first half. An IPv4 address

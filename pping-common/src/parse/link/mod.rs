@@ -10,31 +10,28 @@ pub(super) use self::{
     ethertype::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, ETHERTYPE_MPLS},
 };
 use super::{direction::Direction, frame::Frame, untracked::Untracked};
-use crate::bytes::Bytes;
+use crate::{bytes::Bytes, layout::listed};
 
-/// The link type of an interface or a capture: the header at the start of a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum LinkType {
-    /// An Ethernet header.
-    Ethernet,
-    /// The IP header: tun, `WireGuard`, ppp, IP tunnels.
-    Ip,
-    /// The header of a Linux cooked capture (`LINKTYPE_LINUX_SLL`).
-    Cooked,
-    /// The header of its second version (`LINKTYPE_LINUX_SLL2`).
-    CookedV2,
-    /// An address family of 32 bits in either byte order (`LINKTYPE_NULL`, `LINKTYPE_LOOP`).
-    Loopback,
-    /// A PPP frame (RFC 1661), with or without HDLC's address and control (RFC 1662).
-    Ppp,
+listed! {
+    /// The link type of an interface or a capture: the header at the start of a frame.
+    #[derive(Hash)]
+    pub enum LinkType {
+        /// An Ethernet header.
+        Ethernet,
+        /// The IP header: tun, `WireGuard`, ppp, IP tunnels.
+        Ip,
+        /// The header of a Linux cooked capture (`LINKTYPE_LINUX_SLL`).
+        Cooked,
+        /// The header of its second version (`LINKTYPE_LINUX_SLL2`).
+        CookedV2,
+        /// An address family of 32 bits in either byte order (`LINKTYPE_NULL`, `LINKTYPE_LOOP`).
+        Loopback,
+        /// A PPP frame (RFC 1661), with or without HDLC's address and control (RFC 1662).
+        Ppp,
+    }
 }
 
 impl LinkType {
-    /// All link types, in the order of their numbers.
-    pub const ALL: [Self; 6] =
-        [Self::Ethernet, Self::Ip, Self::Cooked, Self::CookedV2, Self::Loopback, Self::Ppp];
-
     /// Returns whether a frame came in or went out, if its header says so.
     pub fn direction<O: Bytes + ?Sized>(self, bytes: &O) -> Option<Direction> {
         match self {
