@@ -10,27 +10,11 @@ use super::{
     values::{MethodName, TcpMethod},
 };
 
-impl MethodName {
-    /// The method of this name; `None` for all of them.
-    fn method(self) -> Option<Method> {
-        match self {
-            Self::TcpTs => Some(Method::TcpTs),
-            Self::TcpSeq => Some(Method::TcpSeq),
-            Self::TcpHandshake => Some(Method::TcpHandshake),
-            Self::IcmpEcho => Some(Method::IcmpEcho),
-            Self::Dns => Some(Method::Dns),
-            Self::QuicSpin => Some(Method::QuicSpin),
-            Self::QuicHandshake => Some(Method::QuicHandshake),
-            Self::All => None,
-        }
-    }
-}
-
 /// The methods of a list.
 pub(super) fn listed(names: &[MethodName]) -> Methods {
-    let add = |methods: Methods, name: &MethodName| match name.method() {
-        Some(method) => methods.with(method),
-        None => Methods::ALL,
+    let add = |methods: Methods, name: &MethodName| match *name {
+        MethodName::One(method) => methods.with(method),
+        MethodName::All => Methods::ALL,
     };
     names.iter().fold(Methods::NONE, add)
 }
@@ -97,7 +81,11 @@ mod tests {
     fn a_method_is_named_as_in_records_and_all_are_on_unless_given() {
         for name in MethodName::value_variants() {
             let value = name.to_possible_value().unwrap();
-            assert_eq!(value.get_name(), name.method().map_or("all", method_name));
+            let expected = match name {
+                MethodName::One(method) => method_name(*method),
+                MethodName::All => "all",
+            };
+            assert_eq!(value.get_name(), expected);
         }
         assert_eq!(methods(""), Methods::ALL);
     }

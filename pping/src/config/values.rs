@@ -5,10 +5,11 @@ use std::{
     time::Duration,
 };
 
-use clap::ValueEnum;
+use clap::{ValueEnum, builder::PossibleValue};
 use ipnet::IpNet;
+use pping_common::method::Method;
 
-use crate::spelling::pattern;
+use crate::{labels::method_name, spelling::pattern};
 
 /// The longest alternative name of an interface: `ALTIFNAMSIZ` without its NUL.
 const MAX_ALTERNATIVE_NAME: usize = 127;
@@ -245,38 +246,67 @@ pub enum Ingress {
     Auto,
 }
 
-/// A way to measure round-trip times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// A value of `--methods`: a way to measure round-trip times, or all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MethodName {
-    /// TCP: timestamps and their echo
-    TcpTs,
-    /// TCP: sequence numbers and the ACK that covers them
-    TcpSeq,
-    /// TCP: SYN and SYN-ACK, and SYN-ACK and the ACK that completes the handshake
-    TcpHandshake,
-    /// ICMP and ICMPv6: echo request and reply
-    IcmpEcho,
-    /// DNS over UDP: query and response
-    Dns,
-    /// QUIC: the spin bit, where a connection has it
-    QuicSpin,
-    /// QUIC: the client's first Initial and the server's answer
-    QuicHandshake,
-    /// All of them
+    /// One.
+    One(Method),
+    /// All.
     All,
 }
 
+/// The methods, in the order of the help.
+const METHODS: [Method; Method::ALL.len()] = [
+    Method::TcpTs,
+    Method::TcpSeq,
+    Method::TcpHandshake,
+    Method::IcmpEcho,
+    Method::Dns,
+    Method::QuicSpin,
+    Method::QuicHandshake,
+];
+
 impl MethodName {
-    /// Each method, in the order of the help.
-    pub(super) const EACH: [Self; 7] = [
-        Self::TcpTs,
-        Self::TcpSeq,
-        Self::TcpHandshake,
-        Self::IcmpEcho,
-        Self::Dns,
-        Self::QuicSpin,
-        Self::QuicHandshake,
-    ];
+    /// Each method.
+    pub(super) const EACH: [Self; METHODS.len()] = Self::first();
+
+    /// The first values: the methods, then [`MethodName::All`].
+    const fn first<const N: usize>() -> [Self; N] {
+        let (mut values, mut at) = ([Self::All; N], 0);
+        while at < METHODS.len() {
+            values[at] = Self::One(METHODS[at]);
+            at += 1;
+        }
+        values
+    }
+}
+
+impl ValueEnum for MethodName {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [MethodName; METHODS.len() + 1] = MethodName::first();
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match *self {
+            Self::One(method) => (method_name(method), help_of(method)),
+            Self::All => ("all", "All of them"),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
+}
+
+/// What a method is, in the help.
+fn help_of(method: Method) -> &'static str {
+    match method {
+        Method::TcpTs => "TCP: timestamps and their echo",
+        Method::TcpSeq => "TCP: sequence numbers and the ACK that covers them",
+        Method::TcpHandshake => "TCP: SYN and SYN-ACK, and SYN-ACK and the ACK that completes the handshake",
+        Method::IcmpEcho => "ICMP and ICMPv6: echo request and reply",
+        Method::Dns => "DNS over UDP: query and response",
+        Method::QuicSpin => "QUIC: the spin bit, where a connection has it",
+        Method::QuicHandshake => "QUIC: the client's first Initial and the server's answer",
+    }
 }
 
 /// Which method measures a TCP flow.
