@@ -192,31 +192,50 @@ fn open_with(
     features: Features,
     lease: u64,
 ) -> Result<Kernel, Error> {
-    let log_level: u8 = if options.log { aya_log::Level::Trace as u8 } else { 0 };
-    let (max_series, excludes) = (options.max_series(), u32::from(options.excludes));
+    // Without `..`, so that an option that is not given to the programs does not compile.
+    let LoadOptions {
+        emit,
+        grouping,
+        max_groups,
+        excludes,
+        rules,
+        dns_ports,
+        max_flows,
+        max_pending: _,
+        max_unproved,
+        max_queries: _,
+        decap,
+        log,
+        max_series: _,
+        bin_blocks: _,
+        residence,
+        table_keys,
+        without: _,
+    } = *options;
+    let (max_series, max_pending) = (options.max_series(), options.pending_entries());
+    let log_level: u8 = if log { aya_log::Level::Trace as u8 } else { 0 };
     let max_labels =
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
-    let scope = Scope { methods: options.rules.methods, dns_ports: options.dns_ports };
-    let (unproved_places, query_places) = (rings::places(options.max_unproved), options.query_places());
-    let buckets = table::bucket_count(options.max_flows);
-    let (has_residence, every) = (options.residence.is_some(), options.residence.unwrap_or(0));
+    let scope = Scope { methods: rules.methods, dns_ports };
+    let (unproved_places, query_places) = (rings::places(max_unproved), options.query_places());
+    let buckets = table::bucket_count(max_flows);
+    let (has_residence, every) = (residence.is_some(), residence.unwrap_or(0));
     let offsets = if every == 0 { Offsets::default() } else { residence::offsets()? };
-    let residence = u32::from(has_residence);
+    let (excludes, residence) = (u32::from(excludes), u32::from(has_residence));
     let only_if = |is_needed, entries| if is_needed { entries } else { 1 };
     let in_use = pins.map(Pins::table).transpose()?.flatten();
-    let keys =
-        in_use.map_or_else(|| options.table_keys.unwrap_or_else(|| TableKeys::random(random)), |it| it.keys);
+    let keys = in_use.map_or_else(|| table_keys.unwrap_or_else(|| TableKeys::random(random)), |it| it.keys);
     let mut loader = EbpfLoader::new();
     loader
         .verifier_log_level(VerifierLogLevel::STATS)
-        .override_global("RULES", &options.rules, true)
+        .override_global("RULES", &rules, true)
         .override_global("TABLE_KEYS", &keys, true)
         .override_global("SCOPE", &scope, true)
         .override_global("UNPROVED_PLACES", &unproved_places, true)
         .override_global("QUERY_PLACES", &query_places, true)
-        .override_global("DECAP", &options.decap, true)
-        .override_global("EMIT", &options.emit, true)
-        .override_global("GROUPING", &options.grouping, true)
+        .override_global("DECAP", &decap, true)
+        .override_global("EMIT", &emit, true)
+        .override_global("GROUPING", &grouping, true)
         .override_global("MAX_SERIES", &max_series, true)
         .override_global("EXCLUDES", &excludes, true)
         .override_global("LEASE", &lease, true)
@@ -230,18 +249,18 @@ fn open_with(
         .map_max_entries("SERIES_INDEX", max_series)
         .map_max_entries("FREE_SERIES", max_series)
         .map_max_entries("LABELS", max_labels)
-        .map_max_entries("GROUPS", options.max_groups)
-        .map_max_entries("UNPROVED", max_unproved_groups(options.max_groups))
-        .map_max_entries("FLOWS_V4", options.max_flows)
-        .map_max_entries("FLOWS_V6", options.max_flows)
-        .map_max_entries("COLD_V4", options.max_flows)
-        .map_max_entries("COLD_V6", options.max_flows)
-        .map_max_entries("FREE_V4", options.max_flows)
-        .map_max_entries("FREE_V6", options.max_flows)
-        .map_max_entries("PENDING_V4", options.pending_entries())
-        .map_max_entries("PENDING_V6", options.pending_entries())
-        .map_max_entries("FREE_PENDING_V4", options.pending_entries())
-        .map_max_entries("FREE_PENDING_V6", options.pending_entries())
+        .map_max_entries("GROUPS", max_groups)
+        .map_max_entries("UNPROVED", max_unproved_groups(max_groups))
+        .map_max_entries("FLOWS_V4", max_flows)
+        .map_max_entries("FLOWS_V6", max_flows)
+        .map_max_entries("COLD_V4", max_flows)
+        .map_max_entries("COLD_V6", max_flows)
+        .map_max_entries("FREE_V4", max_flows)
+        .map_max_entries("FREE_V6", max_flows)
+        .map_max_entries("PENDING_V4", max_pending)
+        .map_max_entries("PENDING_V6", max_pending)
+        .map_max_entries("FREE_PENDING_V4", max_pending)
+        .map_max_entries("FREE_PENDING_V6", max_pending)
         .map_max_entries("INDEX_V4", buckets)
         .map_max_entries("INDEX_V6", buckets)
         .map_max_entries("RECENT_V4", RINGS * unproved_places)
@@ -260,12 +279,38 @@ fn open_with(
             loader.map_pin_path(map.name, pins.map(map.name));
         }
     }
-    let mut programs = loader.load(object).map_err(|error| refused("the maps", error))?;
+    let programs = loader.load(object).map_err(|error| refused("the maps", error))?;
+    take_maps(programs, options, features, keys, pins.is_some())
+}
+
+/// Takes the maps of an object that was opened.
+fn take_maps(
+    mut programs: Ebpf,
+    options: &LoadOptions,
+    features: Features,
+    keys: TableKeys,
+    is_pinned: bool,
+) -> Result<Kernel, Error> {
     let tables = set_up_tables(&mut programs, options, keys)?;
-    let mut series = SeriesTable::new(&mut programs, max_series, options.grouping)?;
+    let mut series = SeriesTable::new(&mut programs, options.max_series(), options.grouping)?;
     if !features.has(Feature::Fetch) {
         series.hand_out_indexes()?;
     }
+    let persistent = if is_pinned {
+        let map = HashMap::try_from(take_map(&mut programs, "PERSISTENT")?)?;
+        Some(PersistentMap::new(map))
+    } else {
+        None
+    };
+    let residence = match options.residence {
+        Some(every) => {
+            let map = Array::try_from(take_map(&mut programs, "RESIDENCES")?)?;
+            Some(ResidenceMap::new(map, every))
+        }
+        None => None,
+    };
+    let buckets = table::bucket_count(options.max_flows);
+    let (has_for_each, has_dns) = (features.has(Feature::ForEach), options.has_dns());
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
         counters: CounterMap::new(array(&mut programs, "COUNTERS")?)?,
@@ -277,18 +322,10 @@ fn open_with(
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
         series,
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
-        persistent: match pins {
-            Some(_) => Some(PersistentMap::new(HashMap::try_from(take_map(&mut programs, "PERSISTENT")?)?)),
-            None => None,
-        },
+        persistent,
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
-        residence: if has_residence {
-            let map = Array::try_from(take_map(&mut programs, "RESIDENCES")?)?;
-            Some(ResidenceMap::new(map, every))
-        } else {
-            None
-        },
-        sweeper: Sweeper::new(&mut programs, features.has(Feature::ForEach), options.has_dns(), buckets)?,
+        residence,
+        sweeper: Sweeper::new(&mut programs, has_for_each, has_dns, buckets)?,
         programs,
         features,
         options: *options,
