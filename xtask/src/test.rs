@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The script that works out which samples a capture justifies, independently of pping.
-const WITNESS: &str = "pping/tests/witness/expected_samples.py";
+const REFERENCE: &str = "pping/tests/reference/expected_samples.py";
 
 /// The packages that are compiled together for tests. Another selection would give their dependencies other features,
 /// and compile them again.
@@ -60,7 +60,7 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent
          `sudo env \"PATH=$PATH\" cargo xtask test`"
     );
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
-    test_witness()?;
+    test_reference()?;
     if let Some(filter) = filter {
         let mut cargo = environment::cargo();
         command::run(
@@ -115,13 +115,13 @@ fn tests(
     Ok(cargo)
 }
 
-/// Tests the witness. It comes first, because a witness that errs makes every comparison with it worthless.
-fn test_witness() -> Result<()> {
-    if !environment::repository().join(WITNESS).is_file() {
+/// Tests the reference. It comes first, because a reference that errs makes every comparison with it worthless.
+fn test_reference() -> Result<()> {
+    if !environment::repository().join(REFERENCE).is_file() {
         return Ok(());
     }
     command::run(
-        Command::new("python3").args([WITNESS, "--self-test"]).current_dir(environment::repository()),
+        Command::new("python3").args([REFERENCE, "--self-test"]).current_dir(environment::repository()),
     )
 }
 

@@ -1,4 +1,5 @@
-//! pping on a host of the lab with real traffic. tcpdump on the same interface and ping on the hosts are the witnesses.
+//! pping on a host of the lab with real traffic. It is compared with tcpdump on the same interface, and with ping
+//! on the hosts.
 //! Needs root.
 
 #![expect(
@@ -23,11 +24,11 @@ mod ping;
 mod quic;
 mod rate_limit;
 mod records;
+mod reference;
 mod statistics;
 mod tun;
 mod vxlan;
 mod watch;
-mod witness;
 
 use std::{
     net::{IpAddr, SocketAddr},

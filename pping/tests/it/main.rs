@@ -1,5 +1,5 @@
 //! pping tested from the outside: its kernel programs in the kernel, its agent on interfaces and on captures, both
-//! compared with witnesses.
+//! compared with a reference.
 //!
 //! Live tests need root: they create network namespaces, and their traffic stays inside. Tests of captures need neither
 //! root nor the feature `live`.

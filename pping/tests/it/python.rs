@@ -1,4 +1,4 @@
-//! Finds a Python: the witness is written in Python, and so are the peers of some tests.
+//! Finds a Python: the reference is written in Python, and so are the peers of some tests.
 
 #![expect(
     clippy::panic,
@@ -7,7 +7,7 @@
 
 use std::{env, fs, path::PathBuf, process::Command};
 
-const WITNESS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/witness");
+const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/reference");
 
 /// Returns the Python for scripts: the one that `PPING_PYTHON` names, which `cargo xtask setup --tests` creates, or the
 /// machine's.
@@ -23,14 +23,14 @@ pub(crate) fn python_with(package: &str) -> Option<PathBuf> {
     has_package.then(python)
 }
 
-/// Returns the command for a script of the witness. Many tests use the same captures, so tshark dissects each capture
+/// Returns the command for a script of the reference. Many tests use the same captures, so tshark dissects each capture
 /// only once.
-pub(crate) fn witness(script: &str) -> Command {
+pub(crate) fn reference(script: &str) -> Command {
     let dissected = concat!(env!("CARGO_TARGET_TMPDIR"), "/dissected");
     if let Err(error) = fs::create_dir_all(dissected) {
         panic!("{dissected}: {error}");
     }
     let mut command = Command::new(python());
-    command.arg(format!("{WITNESS}/{script}")).env("PPING_DISSECTED", dissected);
+    command.arg(format!("{REFERENCE}/{script}")).env("PPING_DISSECTED", dissected);
     command
 }

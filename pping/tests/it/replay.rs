@@ -1,4 +1,4 @@
-//! `pping -r` as users run it. Needs neither root nor the kernel programs; the witness needs tshark.
+//! `pping -r` as users run it. Needs neither root nor the kernel programs; the reference needs tshark.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,11 +22,11 @@ mod missing;
 mod program;
 mod quality;
 mod reading;
+mod reference;
 mod samples;
 mod schema;
 mod streams;
 mod times;
 mod tracker;
 mod usage;
-mod witness;
 mod worst;

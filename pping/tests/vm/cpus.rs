@@ -2,13 +2,13 @@
 //! interfaces come and go: `cargo xtask vm --cpus 8 cpus`.
 //!
 //! No sample may be wrong, each packet must be counted, and the packets that pping says it skipped must explain each
-//! missing sample. tcpdump on the same interface is the witness; `judge` has the rules.
+//! missing sample. tcpdump on the same interface is the reference; `comparison` has the rules.
 
 mod assignment;
 mod cable;
+mod comparison;
 mod counted;
 mod disturbance;
-mod judge;
 mod lanes;
 mod outcome;
 mod scripts;
@@ -49,7 +49,7 @@ const FEWEST_CPUS: usize = 4;
 const LANES: usize = 2;
 const FLOWS_PER_KIND: u16 = 3;
 const MAX_FLOWS: u32 = 256;
-/// The least number of script steps by which a run can be judged, and how much longer a run may take to reach it.
+/// The least number of script steps by which a run can be compared, and how much longer a run may take to reach it.
 const FEWEST_STEPS: usize = 400;
 const LONGER: Duration = Duration::from_mins(2);
 
@@ -92,7 +92,7 @@ fn everything_at_once(ingress: &str, length: Duration, fewest_fills: usize) {
     let began = Instant::now();
     let mut pping = watch_with(pping(&cable.near, &arguments), NEAR);
     println!("pping watches after {:.1} s", began.elapsed().as_secs_f64());
-    let capture = ok(Capture::start(&cable.near, NEAR, &directory.path().join("witness.pcap")));
+    let capture = ok(Capture::start(&cable.near, NEAR, &directory.path().join("reference.pcap")));
     let before = Counted::once_quiet(&cable, None);
     let _steering = cable.steer(cpus, ingress);
     let servers = [&cable.near, &cable.far].map(|host| ok(Server::start(host, 0, Behaviour::Echo)));

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     records::{Sample, Tuple},
+    reference::Expected,
     statistics::median,
     watch::Seen,
-    witness::Expected,
 };
 
 /// How far apart pping and tcpdump may see the same packet: their hooks are at different points in the kernel, and
@@ -23,7 +23,7 @@ const LATE_AT_LEAST: usize = 2;
 const COMPLETE: usize = 99;
 /// The percentage, by number alone, where more timestamps are outstanding than can be pending. Two CPUs handle the
 /// packets that free entries, and their order decides which packet gets the last entry. tcpdump may see another order,
-/// and then pping may record other packets than the witness from there on. The capture justifies those samples as well.
+/// and then pping may record other packets than the reference from there on. The capture justifies those samples as well.
 const COMPLETE_WHEN_FULL: usize = 90;
 /// The largest median difference between the RTTs. Between the two hooks the kernel copies packets and wakes tcpdump,
 /// which takes a busy guest 10 us and more at each end. In a burst tcpdump is also late for each packet, because it

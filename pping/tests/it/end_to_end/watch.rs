@@ -9,7 +9,7 @@ use super::{
     capture::Capture,
     ok,
     records::Records,
-    witness::{self, Expected},
+    reference::{self, Expected},
 };
 
 /// How many recordings of a flow direction can be pending, as in docs/methods.md.
@@ -52,7 +52,7 @@ impl Watch {
         ok(pping.wait_for_output(&format!("watching {interface}"), PATIENCE));
         ok(pping.wait_for_output("measuring round-trip times", PATIENCE));
         let directory = tempfile::tempdir().unwrap();
-        let capture = ok(Capture::start(host, interface, &directory.path().join("witness.pcap")));
+        let capture = ok(Capture::start(host, interface, &directory.path().join("reference.pcap")));
         let decap = arguments.split_once("--decap ").and_then(|(_, rest)| rest.split_whitespace().next());
         Self { pping, capture, directory, decap: decap.unwrap_or_default().to_owned() }
     }
@@ -65,8 +65,8 @@ impl Watch {
         assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
         let seen = Seen {
             records: Records::parse(&ok(self.pping.stdout())),
-            expected: witness::expected_samples(&file, PENDING, &self.decap),
-            justified: witness::expected_samples(&file, UNLIMITED, &self.decap),
+            expected: reference::expected_samples(&file, PENDING, &self.decap),
+            justified: reference::expected_samples(&file, UNLIMITED, &self.decap),
             excused: not_matched(&summary) * INVALIDATED,
         };
         drop(self.directory);

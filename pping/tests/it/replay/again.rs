@@ -1,4 +1,4 @@
-//! Segments sent again and copied, ports that are reused, and timestamps that cannot be used: replay finds what the witness
+//! Segments sent again and copied, ports that are reused, and timestamps that cannot be used: replay finds what the reference
 //! finds.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ const READINGS: [[&str; 2]; 5] = [
 ];
 
 #[test]
-fn what_passes_again_and_timestamps_that_fail_are_measured_as_the_witness_does() {
+fn what_passes_again_and_timestamps_that_fail_are_measured_as_the_reference_does() {
     let mut counts = BTreeMap::new();
     for capture in again::captures() {
         let file = Temporary::new(&capture.name, &capture.bytes);

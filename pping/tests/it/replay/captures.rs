@@ -65,7 +65,7 @@ pub(super) fn captures() -> Vec<PathBuf> {
     captures
 }
 
-/// The samples that the witness finds in each capture, without and with tunnels parsed.
+/// The samples that the reference finds in each capture, without and with tunnels parsed.
 static EXPECTED: LazyLock<Vec<(PathBuf, [Vec<Sample>; 2])>> = LazyLock::new(|| {
     let read = |capture: PathBuf| {
         let samples = READINGS.map(|decap| expected(&capture, &["--decap", decap]));
@@ -88,7 +88,7 @@ fn foreign_captures_contain_what_the_table_says() {
 }
 
 #[test]
-fn pping_finds_what_the_witness_finds_in_foreign_captures() {
+fn pping_finds_what_the_reference_finds_in_foreign_captures() {
     let mut differences = Vec::new();
     for (capture, samples) in EXPECTED.iter() {
         for (decap, expected) in READINGS.iter().zip(samples) {
@@ -104,7 +104,7 @@ fn pping_finds_what_the_witness_finds_in_foreign_captures() {
 
 /// Two more choices: sequence numbers for flows with timestamps, and both methods side by side.
 #[test]
-fn pping_finds_what_the_witness_finds_by_every_method() {
+fn pping_finds_what_the_reference_finds_by_every_method() {
     let mut differences = Vec::new();
     let mut samples = 0;
     for capture in captures() {

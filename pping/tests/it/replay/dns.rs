@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     frames::{Ip, UDP, dns, echo, v4, v6},
-    python::witness,
+    python::reference,
 };
 
 const TIMEOUT: u64 = DNS_TIMEOUT_SECONDS * SECOND;
@@ -217,7 +217,7 @@ fn dns_samples_are_aggregated_under_their_method() {
     }
 }
 
-/// Returns the counts for a capture in the witness's format.
+/// Returns the counts for a capture in the reference's format.
 fn counts(capture: &File) -> Value {
     let mut engine = Engine::new(Settings::new(Rules::UNLIMITED, 1000, Decap::NONE));
     let mut capture = Capture::new(decompress(capture.try_clone().unwrap()).unwrap());
@@ -239,9 +239,9 @@ fn counts(capture: &File) -> Value {
 }
 
 #[test]
-fn foreign_captures_count_what_the_witness_counts() {
+fn foreign_captures_count_what_the_reference_counts() {
     for capture in captures() {
-        let output = witness("expected_samples.py").arg("--dns").arg(&capture).output().unwrap();
+        let output = reference("expected_samples.py").arg("--dns").arg(&capture).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let expected: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(counts(&File::open(&capture).unwrap()), expected, "{}", capture.display());

@@ -153,7 +153,7 @@ fn field_captures_give_what_their_index_says() {
 }
 
 #[test]
-fn field_captures_give_what_the_witness_finds() {
+fn field_captures_give_what_the_reference_finds() {
     let mut differences = Vec::new();
     for (name, capture) in indexed() {
         if let Err(difference) = agree(&read(&capture).samples, &expected(&capture, &[])) {

@@ -1,4 +1,4 @@
-//! What somebody beside the path sends changes nothing: replay finds what it finds without, and so does the witness.
+//! What somebody beside the path sends changes nothing: replay finds what it finds without, and so does the reference.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The captures in `tests/golden`, and their samples.
 //!
-//! `PPING_BLESS=1 cargo test -p pping --test it golden` rewrites both. The new samples are then the witness's results:
+//! `PPING_BLESS=1 cargo test -p pping --test it golden` rewrites both. The new samples are then the reference's results:
 //! read the difference before committing it.
 
 use std::{env, fs, path::PathBuf, sync::Once};
@@ -68,7 +68,7 @@ fn the_captures_are_those_of_the_generator() {
 }
 
 #[test]
-fn the_witness_finds_the_golden_samples() {
+fn the_reference_finds_the_golden_samples() {
     bless();
     for golden in generate::all() {
         for (decap, samples) in readings(&golden) {

@@ -1,15 +1,15 @@
-//! The samples of a capture: those that pping finds, and those that the witness expects.
+//! The samples of a capture: those that pping finds, and those that the reference expects.
 
 use std::{net::IpAddr, path::Path, process::Command};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::python::witness;
+use crate::python::reference;
 
 const PPING: &str = env!("CARGO_BIN_EXE_pping");
 
-/// A sample, as pping and the witness write it.
+/// A sample, as pping and the reference write it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) struct Sample {
     pub(super) method: String,
@@ -85,11 +85,11 @@ pub(super) fn measured(capture: &Path, arguments: &[&str]) -> Result<Vec<Sample>
     Ok(parse(&String::from_utf8_lossy(&output.stdout)))
 }
 
-/// Returns the samples that the witness expects of a capture.
+/// Returns the samples that the reference expects of a capture.
 #[track_caller]
 pub(super) fn expected(capture: &Path, arguments: &[&str]) -> Vec<Sample> {
     let output =
-        witness("expected_samples.py").args(arguments).arg(capture).output().unwrap_or_else(|error| {
+        reference("expected_samples.py").args(arguments).arg(capture).output().unwrap_or_else(|error| {
             panic!("this test needs python3 and tshark, which `cargo xtask setup --tests` installs: {error}")
         });
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

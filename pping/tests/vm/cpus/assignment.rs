@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 /// Assigns an expected sample to as many samples as possible. `near` has for each sample the expected ones that it may
 /// be, the nearest first. Returns which samples have one, and which expected samples are assigned.
 ///
-/// The nearest is not always the right one. If a witness was late by about the time between two packets, a sample is
+/// The nearest is not always the right one. If tcpdump was late by about the time between two packets, a sample is
 /// nearest to the packets after its own. The last sample of such a row would then be left without any.
 pub(super) fn assign(near: &[Vec<usize>], expected: usize) -> (Vec<bool>, Vec<bool>) {
     let mut owners = vec![None; expected];

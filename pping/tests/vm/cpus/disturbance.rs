@@ -1,4 +1,4 @@
-//! Traffic and changes beside the flows that are judged.
+//! Traffic and changes beside the flows that are compared.
 
 use std::{
     fs,

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{
     super::records::Sample,
     cable::NEAR,
+    comparison::{Expected, Verdict, compare, flow_of},
     counted::Counted,
-    judge::{Expected, Verdict, flow_of, judge},
     seen::{self, Host, Packet},
 };
 
@@ -109,7 +109,7 @@ impl Outcome {
     /// Asserts that no sample is wrong, and that skipped packets explain the missing samples.
     pub(super) fn assert_samples_agree(&self) {
         let Verdict { samples, due, right, wrong, late, missing } =
-            judge(&self.samples, &self.packets, is_of_script);
+            compare(&self.samples, &self.packets, is_of_script);
         let (contended, full) = (self.contended(), self.of(|it| it.skipped("slots_full")));
         let lost = self.of(|it| it.sum("pping_events_lost_total", &[("kind", "rtt")]) as usize);
         let missing = missing.into_iter().filter(|(flow, _)| is_judged_host(flow.0));

@@ -1,11 +1,11 @@
-//! The samples in a capture, as `witness/expected_samples.py` finds them.
+//! The samples in a capture, as `reference/expected_samples.py` finds them.
 
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::{ok, records::Tuple};
-use crate::python::witness;
+use crate::python::reference;
 
 const SCRIPT: &str = "expected_samples.py";
 
@@ -23,11 +23,11 @@ pub(super) struct Expected {
 /// Returns the samples of a capture if `pending` recordings of a direction can be pending and these tunnels are parsed.
 pub(super) fn expected_samples(capture: &Path, pending: u32, decap: &str) -> Vec<Expected> {
     let arguments = [format!("--pending={pending}"), format!("--decap={decap}")];
-    let lines = ok(pping_lab::run(witness(SCRIPT).args(arguments).arg(capture)));
+    let lines = ok(pping_lab::run(reference(SCRIPT).args(arguments).arg(capture)));
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
-fn the_witness_knows_the_rules() {
-    ok(pping_lab::run(witness(SCRIPT).arg("--self-test")));
+fn the_reference_knows_the_rules() {
+    ok(pping_lab::run(reference(SCRIPT).arg("--self-test")));
 }

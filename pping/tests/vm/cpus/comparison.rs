@@ -20,7 +20,7 @@ use crate::{
     records::Sample,
 };
 
-/// Packets less than this apart may have passed in any order, and a witness may note a packet this late: a guest's CPU
+/// Packets less than this apart may have passed in any order, and tcpdump may see a packet this late: a guest's CPU
 /// stands still while the machine's CPUs are busy.
 pub(super) const MAX_SKEW: Duration = Duration::from_millis(70);
 
@@ -65,7 +65,7 @@ pub(super) struct Verdict {
 
 /// Compares samples with packets, both in order of time. `is_sparse` says whether the packets of a host's flows are far
 /// apart.
-pub(super) fn judge(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
+pub(super) fn compare(all: &[Sample], packets: &[Packet], is_sparse: impl Fn(Host) -> bool) -> Verdict {
     let mut flows: BTreeMap<EndpointPair, Vec<Packet>> = BTreeMap::new();
     for packet in packets {
         flows.entry(flow_of(packet.from, packet.to)).or_default().push(*packet);
@@ -383,7 +383,7 @@ mod tests {
         vec![echo(1000, near, far, false), echo(1200, far, near, true), echo(1400, far, near, true)]
     }
 
-    fn judged(matched_at: u64, rtt: u64) -> Verdict {
+    fn compared(matched_at: u64, rtt: u64) -> Verdict {
         let sample = Sample {
             timestamp: matched_at * MS,
             tuple: Tuple { src_ip: v4(2), src_port: 7, dest_ip: v4(1), dest_port: 7 },
@@ -395,13 +395,13 @@ mod tests {
             dns_id: None,
             side_rtt: None,
         };
-        judge(&[sample], &packets(), |_| true)
+        compare(&[sample], &packets(), |_| true)
     }
 
     #[test]
     fn a_sample_is_right_as_far_as_cpus_may_be_late() {
         for (matched_at, rtt) in [(1200, 200), (1230, 230), (1260, 210)] {
-            let verdict = judged(matched_at, rtt);
+            let verdict = compared(matched_at, rtt);
             assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (1, 0, 0), "{verdict:?}");
             assert!(verdict.missing.is_empty());
         }
@@ -409,14 +409,14 @@ mod tests {
 
     #[test]
     fn a_sample_of_a_later_echo_is_wrong() {
-        let verdict = judged(1400, 400);
+        let verdict = compared(1400, 400);
         assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (0, 1, 0), "{verdict:?}");
         assert_eq!(verdict.missing.values().map(Vec::len).sum::<usize>(), 1);
     }
 
     #[test]
     fn a_sample_far_from_any_packet_is_late() {
-        let verdict = judged(1300, 300);
+        let verdict = compared(1300, 300);
         assert_eq!((verdict.right, verdict.wrong.len(), verdict.late.len()), (0, 0, 1), "{verdict:?}");
     }
 }

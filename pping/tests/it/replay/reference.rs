@@ -15,7 +15,7 @@ use super::{
     generate,
     program::{Temporary, pping, stderr},
 };
-use crate::python::{python_with, witness};
+use crate::python::{python_with, reference};
 
 /// Options for several kinds of groups and intervals.
 const AGGREGATIONS: [&str; 4] = [
@@ -34,13 +34,13 @@ fn records(capture: &Path, arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Checks records with a script of the witness. Returns how many things the script compared.
+/// Checks records with a script of the reference. Returns how many things the script compared.
 #[track_caller]
-fn judge(script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
-    let mut judge = witness(script);
-    judge.args(arguments);
+fn compare(script: &str, arguments: &[&str], records: &str, what: &str) -> usize {
+    let mut comparison = reference(script);
+    comparison.args(arguments);
     let mut child =
-        judge.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        comparison.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(records.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{what}: {}", stderr(&output));
@@ -80,7 +80,7 @@ fn aggregates_agree_with_the_samples_beside_them() {
         for aggregation in AGGREGATIONS {
             let records = records(&capture, &format!("{aggregation} --with-samples"));
             let what = format!("{} {aggregation}", capture.display());
-            samples += judge("aggregates.py", &["aggregates"], &records, &what);
+            samples += compare("aggregates.py", &["aggregates"], &records, &what);
             intervals += records.lines().filter(|line| line.contains("\"histogram\"")).count();
         }
     }
@@ -95,7 +95,7 @@ fn flow_summaries_agree_with_their_samples() {
     let mut samples = 0;
     for (capture, _file) in all_captures() {
         let records = records(&capture, "--flow-summary --with-samples");
-        samples += judge("aggregates.py", &["summaries"], &records, &capture.display().to_string());
+        samples += compare("aggregates.py", &["summaries"], &records, &capture.display().to_string());
     }
     assert!(samples > 100, "{samples} samples are too few to tell");
 }
@@ -107,18 +107,18 @@ fn flows_have_the_traffic_that_tshark_finds() {
     for capture in &captures {
         let records = records(capture, "--flow-summary");
         let name = capture.display().to_string();
-        directions += judge("traffic.py", &[&name], &records, &name);
+        directions += compare("traffic.py", &[&name], &records, &name);
     }
     assert!(captures.is_empty() || directions > 10, "{directions} directions of flows are too few to tell");
 }
 
 #[test]
-fn the_witness_times_dns_as_tshark_does() {
+fn the_reference_times_dns_as_tshark_does() {
     let captures = captures();
     let mut samples = 0;
     for capture in &captures {
         let name = capture.display().to_string();
-        samples += judge("dns_time.py", &[&name], "", &name);
+        samples += compare("dns_time.py", &[&name], "", &name);
     }
     assert!(captures.is_empty() || samples > 200, "{samples} samples are too few to tell");
 }
@@ -140,7 +140,7 @@ fn hdrhistogram_tools_read_the_same_as_in_the_records() {
         let (log, groups) = (log.display().to_string(), groups.display().to_string());
         let arguments = format!("--aggregate 100ms --groups {groups} --hdr-log {log}");
         let records = records(&capture, &arguments);
-        intervals += judge("hdr_log.py", &[&log], &records, &capture.display().to_string());
+        intervals += compare("hdr_log.py", &[&log], &records, &capture.display().to_string());
     }
     assert!(intervals > 50, "{intervals} intervals are too few to tell");
 }
