@@ -1,4 +1,4 @@
-//! `cargo xtask everything`: the checks that a release needs and the gate has no time for.
+//! `cargo xtask everything`: the checks that a release needs and CI has no time for.
 
 use std::{
     fs,

@@ -1,7 +1,7 @@
 //! `cargo xtask instructions`: counts the instructions of the work for each packet, and compares them with
 //! docs/lab/performance.md.
 //!
-//! Unlike times, the counts do not depend on what else the machine does, so the gate can detect a few percent.
+//! Unlike times, the counts do not depend on what else the machine does, so CI can detect a few percent.
 
 mod callgrind;
 mod counts;

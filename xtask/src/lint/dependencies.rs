@@ -1,5 +1,5 @@
 //! Checks that dependencies are what `deny.toml` allows: their licences, their sources, and one version of each. It
-//! needs no network, and no cargo-deny, which takes longer to compile than the gate takes to run.
+//! needs no network, and no cargo-deny, which takes longer to compile than CI takes to run.
 
 use std::{collections::BTreeMap, fs};
 

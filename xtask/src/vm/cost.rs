@@ -7,7 +7,7 @@ use super::{console::Verified, outcome::Outcome};
 /// A quarter of what kernels allow.
 const BUDGET: u32 = 250_000;
 
-/// How much a program may grow before the gate fails, in percent.
+/// How much a program may grow before CI fails, in percent.
 const LEEWAY: u64 = 10;
 
 /// Prefix of what the guest loads to check that two features work together, and the row with the most that any pair
