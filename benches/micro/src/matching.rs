@@ -43,11 +43,11 @@ impl Conversation {
     /// Handles a packet as replay does once it has found the flow.
     #[inline]
     fn packet(&mut self, from: Endpoint, transport: &Transport) -> Option<Outcome> {
-        let noted = self.flow.count(from, transport, 0, Direction::Ingress as u8);
-        if self.flow.possible_change(from, transport, noted, &self.rules) == PossibleChange::Nothing {
+        let counted = self.flow.count(from, transport, 0, Direction::Ingress as u8);
+        if self.flow.possible_change(from, transport, counted, &self.rules) == PossibleChange::Nothing {
             return None;
         }
-        Some(self.flow.step(from, transport, noted.progress, self.now, &self.rules))
+        Some(self.flow.step(from, transport, counted.progress, self.now, &self.rules))
     }
 
     /// Handles a packet of each endpoint.

@@ -19,4 +19,4 @@ pub use memory::traffic::Sent;
 pub use packet::count::{Behind, DirectionCounts, count};
 pub use packet::step::Outcome;
 pub use packet::tcp::has_still_timestamps;
-pub use state::{Flow, Noted, is_expired, is_pending_idle, last_known};
+pub use state::{Counted, Flow, is_expired, is_pending_idle, last_known};

@@ -82,7 +82,7 @@ impl Flow {
         transport: &Transport,
         traffic_class: u8,
         direction: u8,
-    ) -> Noted {
+    ) -> Counted {
         let is_known = direction != SeriesKey::NO_DIRECTION;
         let was_known = core::mem::replace(from.of_mut(&mut self.has_direction), is_known);
         let direction = if is_known { direction } else { self.hot.latest(from).direction() };
@@ -90,11 +90,11 @@ impl Flow {
             *from.of_mut(&mut self.hot.latest) = Latest::new(direction, traffic_class);
         }
         let snapshot = self.hot.snapshot(from);
-        let mut counted = Counted { flow: self, from, behind: None };
+        let mut counted = FlowCounts { flow: self, from, behind: None };
         let is_expected = transport.kind == Kind::Tcp && snapshot.is_expected(&transport.segment);
         let progress =
             count::count(&mut counted, &snapshot, transport, traffic_class, direction, is_expected);
-        Noted { progress, behind: counted.behind, is_expected }
+        Counted { progress, behind: counted.behind, is_expected }
     }
 
     /// All that an endpoint sent.
@@ -134,7 +134,7 @@ impl Flow {
 
 /// What was learned by counting a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Noted {
+pub struct Counted {
     /// How the packet advanced its flow direction.
     pub progress: Progress,
     /// What the packet is if it did not advance it.
@@ -144,13 +144,13 @@ pub struct Noted {
 }
 
 /// A flow direction whose counts no other CPU changes.
-struct Counted<'a> {
+struct FlowCounts<'a> {
     flow: &'a mut Flow,
     from: Endpoint,
     behind: Option<Behind>,
 }
 
-impl DirectionCounts for Counted<'_> {
+impl DirectionCounts for FlowCounts<'_> {
     #[inline]
     fn has_counted(&self) -> bool {
         self.flow.hot.traffic[self.from as usize] != 0

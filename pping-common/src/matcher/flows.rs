@@ -202,19 +202,19 @@ impl<O: Observer> Parsed<'_, O> {
         let flow = &mut entry.flow;
         let rules = &self.settings.rules;
         let is_without_method = flow.hot.snapshot(from).is_without_method(from, transport, rules);
-        let noted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
-        if let Some(reason) = noted.progress.untracked() {
-            // A first copy is noted.
-            flow.step(from, transport, noted.progress, now, rules);
+        let counted = flow.count(from, transport, self.frame.traffic_class, self.metadata.direction_number());
+        if let Some(reason) = counted.progress.untracked() {
+            // That there are copies is kept.
+            flow.step(from, transport, counted.progress, now, rules);
             return Err(reason);
         }
         entry.has_counted[from as usize] = true;
-        self.observer.counted(noted, self.metadata);
+        self.observer.counted(counted, self.metadata);
         if flow.is_flush_due() {
             self.observer.flush(&key, flow);
         }
-        if flow.possible_change(from, transport, noted, rules) != PossibleChange::Nothing {
-            self.step::<A>(flow, from, noted.progress);
+        if flow.possible_change(from, transport, counted, rules) != PossibleChange::Nothing {
+            self.step::<A>(flow, from, counted.progress);
         }
         // Asked for last, so that RST and FIN of a flow that lost its timestamps still close it.
         match transport.begins_flow(rules.methods) {

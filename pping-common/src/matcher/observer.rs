@@ -2,7 +2,7 @@
 
 use super::{packet::PacketMetadata, queries::Others};
 use crate::{
-    flow::{Endpoint, Flow, FlowKey, Noted, Outcome},
+    flow::{Counted, Endpoint, Flow, FlowKey, Outcome},
     parse::{Address, Frame, Segment},
     rtt::Sample,
 };
@@ -40,7 +40,7 @@ pub trait Observer {
 
     /// A packet was counted for its flow.
     #[inline]
-    fn counted(&mut self, _noted: Noted, _metadata: PacketMetadata) {}
+    fn counted(&mut self, _counted: Counted, _metadata: PacketMetadata) {}
 
     /// A flow has sent enough that its traffic is to be taken, before the numbers wrap around. Takes it and drops it.
     fn flush<A: Address>(&mut self, key: &FlowKey<A>, flow: &mut Flow) {

@@ -138,8 +138,8 @@ impl Conversation {
 
     /// Applies a packet. If the flow says that it has no effect, it must change nothing but the counts.
     pub(crate) fn packet(&mut self, from: Endpoint, now: u64, transport: &Transport) -> Outcome {
-        let noted = self.flow.count(from, transport, 0, DIRECTION);
-        let possible_change = self.flow.possible_change(from, transport, noted, &self.rules);
+        let counted = self.flow.count(from, transport, 0, DIRECTION);
+        let possible_change = self.flow.possible_change(from, transport, counted, &self.rules);
         let is_left_alone = match possible_change {
             PossibleChange::Nothing => self.flow.hot.contended == 0,
             PossibleChange::Tsval | PossibleChange::Sequence => {
@@ -148,7 +148,7 @@ impl Conversation {
             PossibleChange::Anything => false,
         };
         let mut before = self.flow;
-        let outcome = self.flow.step(from, transport, noted.progress, now, &self.rules);
+        let outcome = self.flow.step(from, transport, counted.progress, now, &self.rules);
         if is_left_alone {
             if possible_change == PossibleChange::Tsval {
                 before.hot.direction_mut(from).newest_tsval = transport.segment.timestamps.tsval;

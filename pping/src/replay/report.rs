@@ -7,7 +7,7 @@ use pping_common::{
         Candidate, Counters, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState, RttEvent,
         SeriesSelector, Volume,
     },
-    flow::{Behind, Changes, Endpoint, Flow, FlowKey, Noted, Outcome, Reason, has_still_timestamps},
+    flow::{Behind, Changes, Counted, Endpoint, Flow, FlowKey, Outcome, Reason, has_still_timestamps},
     matcher::{DnsMessage, Observer, PacketMetadata},
     method::Method,
     parse::{Address, Decap, Direction, Frame, Segment, Untracked},
@@ -242,11 +242,11 @@ impl Observer for Report {
 
     /// Counts a segment that was retransmitted or reordered.
     #[inline]
-    fn counted(&mut self, noted: Noted, metadata: PacketMetadata) {
+    fn counted(&mut self, counted: Counted, metadata: PacketMetadata) {
         let direction = metadata.direction.unwrap_or(Direction::Ingress) as usize;
         let counters = &mut self.counters;
-        counters.retransmissions[direction] += u64::from(noted.behind == Some(Behind::Retransmitted));
-        counters.reordered[direction] += u64::from(noted.behind == Some(Behind::Reordered));
+        counters.retransmissions[direction] += u64::from(counted.behind == Some(Behind::Retransmitted));
+        counters.reordered[direction] += u64::from(counted.behind == Some(Behind::Reordered));
     }
 
     /// Adds the traffic of a flow since the last call to its series, and ranks its directions.

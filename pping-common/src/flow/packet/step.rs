@@ -9,7 +9,7 @@ use crate::{
             locked::{LockedFlow, PendingLookup},
         },
         packet::{quic, tcp, transitions, window},
-        state::{Flow, Noted},
+        state::{Counted, Flow},
     },
     method::Method,
     parse::{Datagram, Kind, Transport},
@@ -114,18 +114,18 @@ impl Flow {
         &self,
         from: Endpoint,
         transport: &Transport,
-        noted: Noted,
+        counted: Counted,
         rules: &Rules,
     ) -> PossibleChange {
         let outside_end = from.other().of(&self.events).outside_end;
         self.hot.snapshot(from).possible_change(
             from,
             transport,
-            noted.progress,
+            counted.progress,
             rules,
             |endpoint| Some(self.pending(endpoint)),
             || outside_end,
-            noted.is_expected,
+            counted.is_expected,
         )
     }
 

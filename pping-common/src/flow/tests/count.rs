@@ -1,7 +1,7 @@
 //! Which segments count as retransmitted, which packets as marked for congestion, and which as copies.
 
 use crate::{
-    flow::{Behind, Changes, Endpoint, Flow, Latest, Noted, Sent},
+    flow::{Behind, Changes, Counted, Endpoint, Flow, Latest, Sent},
     parse::Transport,
     rtt::{Measured, PossibleChange, Progress, Rules},
     series::SeriesKey,
@@ -23,14 +23,14 @@ impl Sender {
 
     /// Sends a packet. Returns true if it counts as retransmitted.
     fn is_retransmitted(&mut self, transport: Transport) -> bool {
-        let noted = note(&mut self.flow, transport, 0);
+        let counted = note(&mut self.flow, transport, 0);
         self.now += 1_000_000;
-        self.flow.step(Endpoint::Low, &transport, noted.progress, self.now, &Rules::UNLIMITED);
-        noted.behind == Some(Behind::Retransmitted)
+        self.flow.step(Endpoint::Low, &transport, counted.progress, self.now, &Rules::UNLIMITED);
+        counted.behind == Some(Behind::Retransmitted)
     }
 }
 
-fn note(flow: &mut Flow, transport: Transport, traffic_class: u8) -> Noted {
+fn note(flow: &mut Flow, transport: Transport, traffic_class: u8) -> Counted {
     flow.count(Endpoint::Low, &transport, traffic_class, DIRECTION)
 }
 
@@ -162,8 +162,8 @@ fn the_direction_of_a_capture_may_be_unknown() {
     let mut flow = Flow::EMPTY;
     flow.count(Endpoint::Low, &data(1, 1), 0, 1);
     assert!(flow.has_direction[0]);
-    let noted = flow.count(Endpoint::Low, &data(101, 2), 0, SeriesKey::NO_DIRECTION);
-    assert!(is_new(noted), "it is no copy");
+    let counted = flow.count(Endpoint::Low, &data(101, 2), 0, SeriesKey::NO_DIRECTION);
+    assert!(is_new(counted), "it is no copy");
     assert!(!flow.has_direction[0]);
     // The next that says so binds it again.
     for direction in [0, 1, 0] {
@@ -193,33 +193,33 @@ fn echoes_are_not_sent_again() {
     }
 }
 
-fn is_new(noted: Noted) -> bool {
-    matches!(noted.progress, Progress::First | Progress::Advance)
+fn is_new(counted: Counted) -> bool {
+    matches!(counted.progress, Progress::First | Progress::Advance)
 }
 
 /// The packets, bytes, retransmissions and marks of an endpoint.
-fn counted(flow: &Flow, endpoint: Endpoint) -> (Sent, u32, u32) {
+fn counts_of(flow: &Flow, endpoint: Endpoint) -> (Sent, u32, u32) {
     let events = flow.events[endpoint as usize];
     (flow.sent(endpoint), events.retransmissions, events.ce_packets)
 }
 
 /// Passes a packet through both hooks of an interface, and asserts that the second passage changes nothing.
-fn pass_both(flow: &mut Flow, from: Endpoint, transport: Transport, first: u8) -> Noted {
-    let noted = flow.count(from, &transport, 3, first);
-    assert_ne!(noted.progress, Progress::Elsewhere);
-    flow.step(from, &transport, noted.progress, 1, &Rules::UNLIMITED);
-    let before = counted(flow, from);
+fn pass_both(flow: &mut Flow, from: Endpoint, transport: Transport, first: u8) -> Counted {
+    let counted = flow.count(from, &transport, 3, first);
+    assert_ne!(counted.progress, Progress::Elsewhere);
+    flow.step(from, &transport, counted.progress, 1, &Rules::UNLIMITED);
+    let before = counts_of(flow, from);
     let copy = flow.count(from, &transport, 3, 1 - first);
     assert_eq!((copy.progress, copy.behind), (Progress::Elsewhere, None));
-    assert_eq!(counted(flow, from), before);
-    // That there are copies is noted once.
+    assert_eq!(counts_of(flow, from), before);
+    // That there are copies is kept once.
     let expected =
         if flow.hot.state(from).is_forwarded() { PossibleChange::Nothing } else { PossibleChange::Anything };
     assert_eq!(flow.possible_change(from, &transport, copy, &Rules::UNLIMITED), expected);
     let outcome = flow.step(from, &transport, copy.progress, 2, &Rules::UNLIMITED);
     assert!(outcome.changes == Changes::NONE && outcome.measured == Measured::NOTHING);
     assert!(flow.hot.state(from).is_forwarded());
-    noted
+    counted
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn packets_at_the_other_hook_are_copies() {
             let again = pass_both(&mut flow, from, data(sequence + 100, 3), first);
             assert_eq!(again.behind, Some(Behind::Retransmitted));
             pass_both(&mut flow, from, request(1), first);
-            assert_eq!(counted(&flow, from), (Sent { packets: 4, bytes: 356 }, 1, 4));
+            assert_eq!(counts_of(&flow, from), (Sent { packets: 4, bytes: 356 }, 1, 4));
             assert_eq!(flow.hot.latest(from).direction(), first);
         }
     }
@@ -344,8 +344,8 @@ fn endpoints_at_one_hook_move_apart() {
 fn endpoints_at_different_hooks_count_each_at_its_own() {
     let mut flow = Flow::EMPTY;
     for (number, from) in [(0, Endpoint::Low), (1, Endpoint::High), (2, Endpoint::Low), (3, Endpoint::High)] {
-        let noted = flow.count(from, &data(100 * number, number), 0, from as u8);
-        assert!(is_new(noted));
+        let counted = flow.count(from, &data(100 * number, number), 0, from as u8);
+        assert!(is_new(counted));
     }
     assert_eq!(flow.hot.matching_direction(Endpoint::Low, true), 1);
     assert_eq!(flow.hot.matching_direction(Endpoint::High, true), 0);

@@ -5,7 +5,7 @@ mod honest;
 mod input;
 
 use pping_common::{
-    flow::{Endpoint, Facts, Flow, Noted},
+    flow::{Counted, Endpoint, Facts, Flow},
     method::Method,
     parse::Transport,
     rtt::{PossibleChange, Progress, Rules},
@@ -89,12 +89,12 @@ impl Watched {
 
     /// Returns how the packet advances the flow, and the samples of both passes.
     fn packet(&mut self, packet: &Packet) -> (Progress, [Option<Found>; 2]) {
-        let noted = self.flow.count(packet.from, &packet.transport, 0, packet.hook);
-        (noted.progress, self.step(packet, noted))
+        let counted = self.flow.count(packet.from, &packet.transport, 0, packet.hook);
+        (counted.progress, self.step(packet, counted))
     }
 
-    fn step(&mut self, Packet { from, now, transport, .. }: &Packet, noted: Noted) -> [Option<Found>; 2] {
-        let possible_change = self.flow.possible_change(*from, transport, noted, &self.rules);
+    fn step(&mut self, Packet { from, now, transport, .. }: &Packet, counted: Counted) -> [Option<Found>; 2] {
+        let possible_change = self.flow.possible_change(*from, transport, counted, &self.rules);
         if possible_change == PossibleChange::Nothing {
             return [None; 2];
         }
@@ -106,7 +106,7 @@ impl Watched {
             }
             return [None; 2];
         }
-        let outcome = self.flow.step(*from, transport, noted.progress, *now, &self.rules);
+        let outcome = self.flow.step(*from, transport, counted.progress, *now, &self.rules);
         [outcome.measured, outcome.second]
             .map(|measured| measured.sample().map(|sample| (sample.method, sample.identifier, sample.rtt)))
     }

@@ -3,7 +3,7 @@
 mod input;
 
 use pping_common::{
-    flow::{Changes, Endpoint, Facts, Flow, Lifecycle, Locked, Noted, Outcome},
+    flow::{Changes, Counted, Endpoint, Facts, Flow, Lifecycle, Locked, Outcome},
     limits::{CLOSED_IDLE_SECONDS, IDLE_SECONDS, PENDING_PER_DIRECTION},
     model::{Found, Model, State},
     parse::Transport,
@@ -82,10 +82,10 @@ impl FlowUnderTest {
             return;
         }
         // The kernel programs skip the step too if a packet has no effect.
-        let noted = self.flow.count(from, transport, 0, 0);
-        let outcome = match self.flow.possible_change(from, transport, noted, &self.rules) {
+        let counted = self.flow.count(from, transport, 0, 0);
+        let outcome = match self.flow.possible_change(from, transport, counted, &self.rules) {
             PossibleChange::Nothing => {
-                self.assert_without_effect(from, now, transport, noted);
+                self.assert_without_effect(from, now, transport, counted);
                 NOTHING
             }
             possible_change @ (PossibleChange::Tsval | PossibleChange::Sequence)
@@ -96,7 +96,7 @@ impl FlowUnderTest {
                 }
                 NOTHING
             }
-            _ => self.flow.step(from, transport, noted.progress, now, &self.rules),
+            _ => self.flow.step(from, transport, counted.progress, now, &self.rules),
         };
         let replaced = self.model.replaced();
         let expected = self.model.packet(from, transport, now);
@@ -121,13 +121,13 @@ impl FlowUnderTest {
     }
 
     /// Asserts that a packet without effect changes nothing.
-    fn assert_without_effect(&self, from: Endpoint, now: u64, transport: &Transport, noted: Noted) {
+    fn assert_without_effect(&self, from: Endpoint, now: u64, transport: &Transport, counted: Counted) {
         // Missed packets show only at the next packet that has an effect.
         if self.flow.hot.contended != 0 {
             return;
         }
         let mut flow = self.flow;
-        let outcome = flow.step(from, transport, noted.progress, now, &self.rules);
+        let outcome = flow.step(from, transport, counted.progress, now, &self.rules);
         assert_eq!(outcome.changes, NOTHING.changes, "{transport:?} at {now}");
         for measured in [outcome.measured, outcome.second] {
             assert_eq!(measured, Measured::NOTHING, "{transport:?} at {now}");

@@ -196,7 +196,7 @@ fn a_copy_has_no_progress() {
     let all = without_timestamps(handshake());
     shake(&mut talk, 10, 3_000, &all);
     talk.low(30, bare(ACK, 1_001, 100, 9_001));
-    let noted = talk.flow.count(Endpoint::Low, &all[0], 0, 1);
-    assert_eq!(noted.progress, Progress::First, "until the connection is looked at");
+    let counted = talk.flow.count(Endpoint::Low, &all[0], 0, 1);
+    assert_eq!(counted.progress, Progress::First, "until the connection is looked at");
     assert_eq!(talk.flow.hot.direction(Endpoint::Low).sequence_end, 1_101);
 }

@@ -505,7 +505,10 @@ fn packets_of_no_interest_concern_nobody() {
     let mut talk = believed();
     for (from, value) in [(Endpoint::Low, true), (Endpoint::High, true)] {
         let transport = short(value);
-        let noted = talk.flow.count(from, &transport, 0, 1);
-        assert_eq!(talk.flow.possible_change(from, &transport, noted, &talk.rules), PossibleChange::Nothing);
+        let counted = talk.flow.count(from, &transport, 0, 1);
+        assert_eq!(
+            talk.flow.possible_change(from, &transport, counted, &talk.rules),
+            PossibleChange::Nothing
+        );
     }
 }

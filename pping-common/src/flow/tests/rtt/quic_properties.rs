@@ -116,9 +116,9 @@ fn measure(packets: &[(u64, usize, bool)]) -> (Vec<(usize, Sample)>, usize) {
         values[from] = Some(value);
         let endpoint = if from == 0 { Endpoint::Low } else { Endpoint::High };
         let (now, transport) = (20 * MS + at * US, short(value));
-        let noted = talk.flow.count(endpoint, &transport, 0, 0);
-        if talk.flow.possible_change(endpoint, &transport, noted, &talk.rules) != PossibleChange::Nothing {
-            let outcome = talk.flow.step(endpoint, &transport, noted.progress, now, &talk.rules);
+        let counted = talk.flow.count(endpoint, &transport, 0, 0);
+        if talk.flow.possible_change(endpoint, &transport, counted, &talk.rules) != PossibleChange::Nothing {
+            let outcome = talk.flow.step(endpoint, &transport, counted.progress, now, &talk.rules);
             samples.extend(outcome.measured.sample().map(|sample| (from, sample)));
         }
     }
