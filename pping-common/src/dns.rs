@@ -158,7 +158,7 @@ mod tests {
         Ok(frame)
     }
 
-    fn turned(network: &Network) -> Network {
+    fn answering(network: &Network) -> Network {
         let Network { source, destination, .. } = *network;
         Network { source: destination, destination: source, ..network.clone() }
     }
@@ -169,13 +169,13 @@ mod tests {
         let key = QueryKey::<A>::new(only, &query);
         assert_eq!((key.client_port, key.server_port, key.id, key.arm.interface_id()), (4000, 53, 7, 3));
         for flags in [[0x81, 0x80], [0x83, 0x80], [0x81, 0x83]] {
-            let response = message(&turned(network), (53, 4000), 7, flags).unwrap();
+            let response = message(&answering(network), (53, 4000), 7, flags).unwrap();
             assert_eq!(QueryKey::<A>::new(only, &response), key);
             assert_eq!(response.transport.datagram.dns.rcode, flags[1] & 15);
         }
         for (ports, id, interface_id) in [((53, 4001), 7, 3), ((53, 4000), 8, 3), ((53, 4000), 7, 4)] {
             let arm = Arm::new(interface_id, 0, false);
-            let response = message(&turned(network), ports, id, [0x80, 0]).unwrap();
+            let response = message(&answering(network), ports, id, [0x80, 0]).unwrap();
             assert_ne!(QueryKey::<A>::new(arm, &response), key);
         }
         let response = message(network, (53, 4000), 7, [0x80, 0]).unwrap();
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn between_two_arms_a_response_comes_from_the_opposite_one() {
         let query = message(&Network::v4(), (4000, 53), 7, [1, 0]).unwrap();
-        let response = message(&turned(&Network::v4()), (53, 4000), 7, [0x80, 0]).unwrap();
+        let response = message(&answering(&Network::v4()), (53, 4000), 7, [0x80, 0]).unwrap();
         for direction in [0, 1] {
             let arm = Arm::new(3, direction, true);
             let key = QueryKey::<Ipv4>::new(arm, &query);
@@ -204,9 +204,9 @@ mod tests {
     #[test]
     fn between_two_ports_of_servers_the_header_says_who_asks() {
         let query = message(&Network::v4(), (53, 53), 7, [1, 0]).unwrap();
-        let response = message(&turned(&Network::v4()), (53, 53), 7, [0x81, 0]).unwrap();
+        let response = message(&answering(&Network::v4()), (53, 53), 7, [0x81, 0]).unwrap();
         assert_eq!(QueryKey::<Ipv4>::new(Arm::FIRST, &query), QueryKey::new(Arm::FIRST, &response));
-        let other = message(&turned(&Network::v4()), (53, 53), 7, [1, 0]).unwrap();
+        let other = message(&answering(&Network::v4()), (53, 53), 7, [1, 0]).unwrap();
         assert_ne!(QueryKey::<Ipv4>::new(Arm::FIRST, &query), QueryKey::new(Arm::FIRST, &other));
     }
 

@@ -237,7 +237,7 @@ fn find_series(
     None
 }
 
-/// Writes the key of a series. The labels in force decide on its group.
+/// Writes the key of a series. The current labels decide on its group.
 #[inline(always)]
 fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut Target) {
     let generation = control.at(field!(Control, generation)).read();
@@ -285,7 +285,7 @@ fn insert_series(control: Shared<Control>, target: &mut Target, secret: SipKey) 
 #[inline(always)]
 fn take_unused_index(control: Shared<Control>) -> Option<u32> {
     let unused = control.at(field!(Control, unused));
-    // Checked first, so that the counter does not grow for ever.
+    // Checked first, so that the counter does not grow without end.
     if unused.read() >= config::max_series() {
         return None;
     }

@@ -52,7 +52,7 @@ fn take(chain: Shared<u32>, tag: BinTag, buffer: u32) -> Option<u32> {
     let taken = pool.at(field!(BinPool, taken));
     let (own, others) = (taken.element(buffer as usize), taken.element(buffer as usize + 1));
     let is_there = |number: u32| number.wrapping_add(others.read()) < blocks;
-    // Checked first, so that the counter does not grow for ever.
+    // Checked first, so that the counter does not grow without end.
     if !is_there(own.read()) {
         return None;
     }

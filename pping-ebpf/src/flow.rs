@@ -445,9 +445,9 @@ impl<A: Flows> FlowGuard<A> {
     pub(crate) fn note_forwarded(&self, from: Endpoint) {
         let directions = self.flow.hot().at(field!(Hot, directions));
         let state = directions.of(from).at(field!(HotDirection, state));
-        let mut noted = state.read();
-        noted.set_forwarded();
-        state.write(noted);
+        let mut changed = state.read();
+        changed.set_forwarded();
+        state.write(changed);
     }
 
     /// Writes back what changed.

@@ -94,7 +94,7 @@ macro_rules! stages {
     };
 }
 
-/// Defines the panic handler and the licence of a binary. The handler loops for ever, so the verifier rejects a program
+/// Defines the panic handler and the licence of a binary. The handler never ends, so the verifier rejects a program
 /// that can panic.
 #[macro_export]
 macro_rules! panic_handler {

@@ -53,7 +53,7 @@ pub(crate) fn track<A: Flows>(
     scratch.possible_change =
         possible_change(flow, &scratch.snapshot, from, &scratch.frame.transport, scratch.progress, false);
     barrier_var(scratch);
-    // What changes nothing has no effect, except that a first copy is noted.
+    // What changes nothing has no effect, except that the first copy is remembered.
     if let Some(reason) = scratch.progress.untracked()
         && scratch.possible_change == PossibleChange::Nothing
     {

@@ -119,7 +119,7 @@ fn with_option(mut error: clap::Error, typed: &[OsString]) -> clap::Error {
 /// The commands.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Check a configuration file, or show the values in force
+    /// Check a configuration file, or show the current values
     Config {
         /// The command.
         #[command(subcommand)]

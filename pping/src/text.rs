@@ -98,7 +98,7 @@ impl TextErrors {
     }
 
     /// Adds the error of a result, if it has one, for a reader that goes on.
-    pub(crate) fn noted<T>(&mut self, result: Result<T, TextError>) -> Option<T> {
+    pub(crate) fn ok_or_add<T>(&mut self, result: Result<T, TextError>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 

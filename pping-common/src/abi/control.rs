@@ -9,7 +9,7 @@ pub struct Control {
     /// The number of rotations so far. Its lowest bit is the buffer: which of a series' two sets of sums the programs
     /// write to.
     pub rotations: u32,
-    /// The number of the set of prefixes whose labels are in force.
+    /// The number of the set of prefixes that is current.
     pub generation: u32,
     /// Changes to make each flow look up its series again.
     pub epoch: u32,

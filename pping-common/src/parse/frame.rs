@@ -72,7 +72,7 @@ impl Frame {
         self.network_offset = offset as u32;
     }
 
-    /// The ethertype and offset that were noted last.
+    /// The ethertype and offset that were written last.
     #[inline(always)]
     pub(super) fn next_header_below_ip<O: Bytes + ?Sized>(&self) -> (u32, usize) {
         (self.ethertype, O::bounded::<MAX_OFFSET>(self.network_offset as usize))

@@ -97,7 +97,7 @@ pub(crate) fn identifier(newest: &mut u32, state: &mut TsvalState, segment: &Seg
     (is_first_of_tick && segment.consumes_sequence_space()).then_some(tsval)
 }
 
-/// Returns the `TSval` of a segment that did not get the lock, if it is the newest one. It must be noted: otherwise a
+/// Returns the `TSval` of a segment that did not get the lock, if it is the newest one. It must be stored: otherwise a
 /// later segment with the same `TSval` would count as the first of its tick.
 #[inline(always)]
 pub fn missed(newest: u32, state: TsvalState, segment: &Segment) -> Option<u32> {

@@ -3,7 +3,7 @@
 //! A lock counts the CPUs that want it. A CPU that adds 1 and then reads 1 has the lock; others read more until it is
 //! released. If two CPUs add at the same time, both read 2, take back what they added, and try again. So there is one
 //! holder on every processor, because all CPUs see the changes of one word in the same order: a CPU that reads 1 after
-//! its own addition knows that no other addition is in force, and who adds later reads more.
+//! its own addition knows that no other addition counts, and who adds later reads more.
 //!
 //! What the lock protects are other words. On x86 an addition is a full barrier. On arm64 it orders nothing, so
 //! [`fence`] stands behind each lock that was taken, and before each release and [`publish`]. `pping-common` proves it

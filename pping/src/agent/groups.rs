@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The groups that are in force.
+/// The current groups.
 pub(super) struct GroupsFile {
     /// The file that was read last.
     path: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct GroupsFile {
 
 /// The outcome of a task, with the map that it had.
 enum Done {
-    /// The file was read, and its prefixes added beside those in force; or it had an error.
+    /// The file was read, and its prefixes added beside the current ones; or it had an error.
     Loaded(Prefixes, Box<Result<Loaded, Error>>),
     /// The previous prefixes are removed.
     Removed(Prefixes),
@@ -60,11 +60,11 @@ impl GroupsFile {
         }
     }
 
-    /// Puts the file in force for the first time.
+    /// Applies the file for the first time.
     ///
     /// # Errors
     /// If the kernel has no room for its prefixes.
-    pub(super) fn put_in_force(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
+    pub(super) fn apply(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
         let generation = labels::next(kernel.series.generation());
         if let Some(mut map) = kernel.labels.take() {
             labels::add(&mut map, generation, self.directory.prefixes())?;
@@ -76,17 +76,17 @@ impl GroupsFile {
         Ok(())
     }
 
-    /// The labels in force.
+    /// The current labels.
     pub(super) fn labels(&self) -> Labels {
         self.labels.clone()
     }
 
-    /// The prefixes in force.
+    /// The current prefixes.
     pub(super) fn directory(&self) -> Directory {
         self.directory.clone()
     }
 
-    /// Starts reading this file, while packets are still counted by the groups in force.
+    /// Starts reading this file, while packets are still counted by the current groups.
     pub(super) fn reload(&mut self, path: &Path, series: &SeriesTable) {
         path.clone_into(&mut self.path);
         let Some(mut map) = self.map.take() else {
@@ -101,7 +101,7 @@ impl GroupsFile {
         }));
     }
 
-    /// Waits for the task, forever if there is none. If it loaded a file, puts that in force and returns its labels.
+    /// Waits for the task, forever if there is none. If it loaded a file, applies it and returns its labels.
     pub(super) async fn changed(&mut self, series: &SeriesTable) -> Option<Labels> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let done = task.await;
@@ -115,20 +115,20 @@ impl GroupsFile {
                     self.map = Some(map);
                 }
             },
-            // The task panicked, and the map is lost. The groups in force stay.
+            // The task panicked, and the map is lost. The current groups stay.
             Err(error) => tracing::error!("--groups {}: {error}", self.path.display()),
         }
         None
     }
 
-    /// Puts a loaded file in force, and starts removing the previous prefixes.
+    /// Applies a loaded file, and starts removing the previous prefixes.
     fn switch_to(&mut self, loaded: Loaded, mut map: Prefixes, series: &SeriesTable) -> Labels {
         let old_generation = series.generation();
         series.set_generation(loaded.generation);
         let old = std::mem::replace(&mut self.directory, loaded.directory);
         self.labels = loaded.labels;
         tracing::info!(
-            "--groups {}: in force are {}, instead of {}",
+            "--groups {}: now {}, before {}",
             self.path.display(),
             size(&self.directory),
             size(&old)

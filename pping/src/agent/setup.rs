@@ -125,7 +125,7 @@ pub(super) async fn set_up(
     let mut names = Names::default();
     if let Some(groups) = &mut groups {
         groups.remember(&pinned_labels);
-        groups.put_in_force(&mut kernel)?;
+        groups.apply(&mut kernel)?;
         names.relabel(groups.labels());
         recent.list_groups(groups.directory());
     }

@@ -24,7 +24,7 @@ const MAX_NAMES: usize = 16;
 
 /// The parts of a running agent.
 pub(super) struct Agent {
-    /// The configuration in force.
+    /// The current configuration.
     pub(super) config: Config,
     /// Makes the configuration again.
     pub(super) loader: Loader,

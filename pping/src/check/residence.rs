@@ -26,7 +26,7 @@ pub(super) fn residence(every: Option<u32>) -> Check {
     judge(found, every)
 }
 
-/// Returns the mode of lockdown that is in force: the word in brackets.
+/// Returns the current mode of lockdown: the word in brackets.
 fn lockdown_mode(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
 }

@@ -89,7 +89,7 @@ impl Config {
         let group_by =
             value_or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
         let methods = methods::listed(&methods);
-        let in_force = value_or_note(methods::wanted(methods, tcp_method), methods, &mut found);
+        let measured = value_or_note(methods::wanted(methods, tcp_method), methods, &mut found);
         let dns_ports =
             value_or_note(methods::dns_ports(&dns_ports, methods), [0; MAX_DNS_PORTS], &mut found);
         let is_aggregate = aggregate.is_some() || flow_summary;
@@ -128,7 +128,7 @@ impl Config {
                 rtt_basis: rtt_type.into(),
                 include_local,
                 reserved: 0,
-                methods: in_force,
+                methods: measured,
             },
             methods,
             tcp_method,

@@ -74,8 +74,8 @@ mod tests {
             "records",
             "-v",
         ]);
-        let mut in_force = config(&["--groups", "a.csv"]);
-        let Changes { followed, restart } = in_force.follow(&new);
+        let mut current = config(&["--groups", "a.csv"]);
+        let Changes { followed, restart } = current.follow(&new);
         assert_eq!(restart, [""; 0]);
         assert_eq!(
             followed,
@@ -91,8 +91,8 @@ mod tests {
                 Change::Verbosity
             ]
         );
-        assert_eq!(format!("{in_force:?}"), format!("{new:?}"));
-        let Changes { followed, restart } = in_force.follow(&new);
+        assert_eq!(format!("{current:?}"), format!("{new:?}"));
+        let Changes { followed, restart } = current.follow(&new);
         assert!(followed.is_empty() && restart.is_empty());
     }
 
@@ -122,10 +122,10 @@ mod tests {
             (&["--bpf-log"], &["bpf-log"]),
         ] {
             // A reload follows the verbosity, and --bpf-log raises it.
-            let (mut in_force, mut expected) = (old.clone(), old.clone());
+            let (mut current, mut expected) = (old.clone(), old.clone());
             expected.verbosity = config(arguments).verbosity;
-            assert_eq!(in_force.follow(&config(arguments)).restart, named, "{arguments:?}");
-            assert_eq!(format!("{in_force:?}"), format!("{expected:?}"), "{arguments:?}");
+            assert_eq!(current.follow(&config(arguments)).restart, named, "{arguments:?}");
+            assert_eq!(format!("{current:?}"), format!("{expected:?}"), "{arguments:?}");
         }
     }
 }

@@ -15,7 +15,7 @@ const HEAD: &str = "\
 # read it, unless --config names it.
 #
 #   pping config check          reports every error in this file, with line and column
-#   pping config show           shows the values in force, and where each is set
+#   pping config show           shows the current values, and where each is set
 #   systemctl reload pping      reads this file again, without missing a packet
 #
 # Lines that begin with one `#` are options at their default, or examples for those that have none.

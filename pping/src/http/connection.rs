@@ -46,8 +46,8 @@ pub(super) async fn serve(
     is_responding: Arc<AtomicBool>,
 ) {
     stream.set_nodelay(true).ok();
-    let in_force = site.web_config.current();
-    let Some(tls) = &in_force.tls else { return respond(stream, network, site, is_responding).await };
+    let config = site.web_config.current();
+    let Some(tls) = &config.tls else { return respond(stream, network, site, is_responding).await };
     match timeout(REQUEST_TIMEOUT, tls.accept(stream)).await {
         Ok(Ok(stream)) => respond(stream, network, site, is_responding).await,
         Ok(Err(error)) => tracing::debug!("a TLS handshake failed: {error}"),

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(closed.iter().filter(|closed| **closed).count(), others.len());
         assert!(closed[..others.len()].iter().all(|closed| *closed), "the oldest are closed: {closed:?}");
         assert!(!others.iter().any(is_closed));
-        // Two clients end with the same share, and do not take streams from each other for ever.
+        // Two clients end with the same share, and do not keep taking streams from each other.
         while add(2).is_some() {}
         assert!(add(1).is_none());
     }

@@ -56,9 +56,8 @@ impl Site {
 
     /// Responds to a request.
     pub(super) async fn respond(&self, request: Request<Incoming>) -> Response {
-        let in_force = self.web_config.current();
-        let mut response = if in_force.rate_limit.as_ref().is_some_and(|limit| !limit.allows(Instant::now()))
-        {
+        let config = self.web_config.current();
+        let mut response = if config.rate_limit.as_ref().is_some_and(|limit| !limit.allows(Instant::now())) {
             (StatusCode::TOO_MANY_REQUESTS, "more requests than rate_limit allows\n").into_response()
         } else if ![Method::GET, Method::HEAD].contains(request.method()) {
             let allow = [(ALLOW, HeaderValue::from_static("GET,HEAD"))];
@@ -66,9 +65,9 @@ impl Site {
                 .into_response()
         } else if !request.body().is_end_stream() {
             (StatusCode::PAYLOAD_TOO_LARGE, "no page here takes a body\n").into_response()
-        } else if let Some(refusal) = self.refusal(&request, in_force.is_open()) {
+        } else if let Some(refusal) = self.refusal(&request, config.is_open()) {
             refusal
-        } else if self.authenticator.allows(&in_force.users, request.headers().get(AUTHORIZATION)).await {
+        } else if self.authenticator.allows(&config.users, request.headers().get(AUTHORIZATION)).await {
             match self.pages.call(request).await {
                 Ok(response) => response.map(Body::new),
                 Err(never) => match never {},
@@ -78,7 +77,7 @@ impl Site {
             (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)], "a password is needed\n")
                 .into_response()
         };
-        for (name, value) in &in_force.headers {
+        for (name, value) in &config.headers {
             response.headers_mut().insert(name, value.clone());
         }
         response

@@ -17,7 +17,7 @@ pub fn next(generation: u32) -> u32 {
     (generation + 1) % GENERATIONS
 }
 
-/// Adds a set of prefixes beside the existing ones. The programs use it only once `generation` is in force.
+/// Adds a set of prefixes beside the existing ones. The programs use it only once `generation` is current.
 ///
 /// # Errors
 /// If the kernel has no room for them. Then none of them stays.

@@ -208,7 +208,7 @@ fn transfer(
     thread::scope(|scope| {
         let reader = scope.spawn(move || read(reader));
         let written = write_paced(&mut stream, pace).while_doing(|| format!("send to {server}"));
-        // On failure, shut down both directions, or the reader would wait for ever.
+        // On failure, shut down both directions, or the reader would never end.
         let end = if written.is_ok() { Shutdown::Write } else { Shutdown::Both };
         stream.shutdown(end).ok();
         let read = reader.join().unwrap_or_else(|payload| std::panic::resume_unwind(payload));

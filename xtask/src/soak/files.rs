@@ -49,7 +49,7 @@ impl Variant {
         match self {
             Self::Broken => "the configuration stays as it was",
             Self::BrokenGroups => "the groups stay as they were",
-            _ => "in force are",
+            _ => ": now ",
         }
     }
 }

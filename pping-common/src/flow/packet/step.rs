@@ -59,7 +59,7 @@ impl FlowSnapshot {
         is_expected: bool,
     ) -> PossibleChange {
         if progress.untracked().is_some() {
-            // That there are copies is noted under the lock.
+            // That there are copies is written under the lock.
             let is_first_copy = progress == Progress::Elsewhere && !self.forward.state.is_forwarded();
             return if is_first_copy { PossibleChange::Anything } else { PossibleChange::Nothing };
         }

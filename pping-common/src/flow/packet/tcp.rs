@@ -87,7 +87,7 @@ pub(in crate::flow) fn possible_change<W: PendingIdentifiers>(
         }
         _ => return PossibleChange::Anything,
     };
-    // The first segment of a direction is noted under the lock.
+    // The first segment of a direction is remembered under the lock.
     if segment.flags.rst() || progress == Progress::First {
         return PossibleChange::Anything;
     }

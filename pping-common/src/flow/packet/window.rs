@@ -11,8 +11,8 @@
 //!
 //! pping may miss more than that, for instance while packets take another path. Or somebody has guessed numbers that fit, and
 //! a direction seems to have sent more than it has. Then all its segments lie outside, and where the latest of them ended is
-//! noted. Once the other end acknowledges about as much, in a segment that comes next in its own direction, the direction
-//! continues there, or at the acknowledgement if it is more than a window before: then what was noted is forged.
+//! kept. Once the other end acknowledges about as much, in a segment that comes next in its own direction, the direction
+//! continues there, or at the acknowledgement if it is more than a window before: then what was sent before is forged.
 
 use crate::{
     flow::{

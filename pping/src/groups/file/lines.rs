@@ -111,7 +111,7 @@ impl Line<'_> {
 
     fn list(&self, header: &Header, listed: &mut Listed<'_>) {
         let at = |index: usize| move |reason: String| self.error(index, reason);
-        let prefix = listed.errors.noted(prefix(self.field(0)).map_err(at(0)));
+        let prefix = listed.errors.ok_or_add(prefix(self.field(0)).map_err(at(0)));
         let known = COLUMNS + header.columns.len();
         match self.fields.len() {
             0 | 1 => {
@@ -130,13 +130,13 @@ impl Line<'_> {
             }
         }
         let label = listed.label(self.field(1)).map_err(at(1));
-        let Some(label) = listed.errors.noted(label) else { return };
+        let Some(label) = listed.errors.ok_or_add(label) else { return };
         for (index, name) in (COLUMNS..).zip(&header.columns) {
             let column = listed.column(label, name, self.field(index)).map_err(at(index));
-            listed.errors.noted(column);
+            listed.errors.ok_or_add(column);
         }
         let Some(prefix) = prefix else { return };
         let added = listed.prefix(self.start(0), prefix, label).map_err(at(0));
-        listed.errors.noted(added);
+        listed.errors.ok_or_add(added);
     }
 }

@@ -39,16 +39,16 @@ pub(super) fn read(text: &str, listed: &mut Listed<'_>) {
 
 fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'_>) {
     let label = label(group, table, listed);
-    let label = listed.errors.noted(label);
+    let label = listed.errors.ok_or_add(label);
     for (key, value) in table {
         let start = key.span().start;
         let key = key.get_ref().as_ref();
         if !["label", "prefixes"].contains(&key) {
             let name = column_name(key).map_err(|reason| TextError::new(start, reason));
             let text = name.and_then(|()| string(value));
-            let (Some(text), Some(label)) = (listed.errors.noted(text), label) else { continue };
+            let (Some(text), Some(label)) = (listed.errors.ok_or_add(text), label) else { continue };
             let column = listed.column(label, &Arc::from(key), text);
-            listed.errors.noted(column.map_err(|reason| TextError::at(value, reason)));
+            listed.errors.ok_or_add(column.map_err(|reason| TextError::at(value, reason)));
         }
     }
     let prefixes = match table.get("prefixes").map(|prefixes| (prefixes, prefixes.get_ref())) {
@@ -65,9 +65,9 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
     for value in prefixes {
         let prefix =
             string(value).and_then(|text| prefix(text).map_err(|reason| TextError::at(value, reason)));
-        let (Some(prefix), Some(label)) = (listed.errors.noted(prefix), label) else { continue };
+        let (Some(prefix), Some(label)) = (listed.errors.ok_or_add(prefix), label) else { continue };
         let added = listed.prefix(value.span().start, prefix, label);
-        listed.errors.noted(added.map_err(|reason| TextError::at(value, reason)));
+        listed.errors.ok_or_add(added.map_err(|reason| TextError::at(value, reason)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The configuration in force.
+//! The active configuration.
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ impl Exposure {
     }
 }
 
-/// The configuration in force.
+/// The active configuration.
 #[derive(Default)]
 pub(crate) struct ActiveConfig {
     pub(crate) tls: Option<TlsAcceptor>,

@@ -32,7 +32,7 @@ struct State {
     /// Where the server listens.
     address: SocketAddr,
     path: Option<PathBuf>,
-    in_force: Arc<ActiveConfig>,
+    active: Arc<ActiveConfig>,
     files: Files,
     checked: Instant,
 }
@@ -44,15 +44,15 @@ impl WebConfig {
     /// [`Error::OpenWebConfig`] if the file cannot be read, and [`Error::WebConfig`] if it is invalid.
     pub(super) fn read(address: SocketAddr, path: Option<PathBuf>) -> Result<Self, Error> {
         let mut files = Files::default();
-        let in_force = path.as_deref().map(|path| load(path, &mut files)).transpose()?.unwrap_or_default();
-        if let Some(exposure) = in_force.exposure(address) {
+        let active = path.as_deref().map(|path| load(path, &mut files)).transpose()?.unwrap_or_default();
+        if let Some(exposure) = active.exposure(address) {
             exposure.warn(address);
         }
-        let state = State { address, path, in_force: in_force.into(), files, checked: Instant::now() };
+        let state = State { address, path, active: active.into(), files, checked: Instant::now() };
         Ok(Self { state: Mutex::new(state) })
     }
 
-    /// Returns the configuration in force. Reads the files again if they changed.
+    /// Returns the active configuration. Reads the files again if they changed.
     pub(super) fn current(&self) -> Arc<ActiveConfig> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.path.is_some() && state.checked.elapsed() >= CHECK_INTERVAL {
@@ -62,7 +62,7 @@ impl WebConfig {
                 state.load(path);
             }
         }
-        Arc::clone(&state.in_force)
+        Arc::clone(&state.active)
     }
 
     /// Reads all files again. The configuration comes from `path` from now on.
@@ -75,27 +75,27 @@ impl State {
     fn load(&mut self, path: Option<PathBuf>) {
         let mut files = Files::default();
         match path.as_deref().map(|path| load(path, &mut files)).transpose() {
-            Ok(in_force) => {
+            Ok(config) => {
                 if let Some(path) = &path {
                     tracing::info!("--web-config {}: read again", path.display());
                 }
-                self.put_in_force(in_force.unwrap_or_default());
+                self.activate(config.unwrap_or_default());
                 self.path = path;
             }
-            Err(error) => tracing::error!("{error}; the configuration in force stays as it was"),
+            Err(error) => tracing::error!("{error}; the active configuration stays as it was"),
         }
         // Also after an error, so that it is logged once and the files are read again only when they change.
         self.files = files;
     }
 
-    /// Puts a configuration in force. Warns if the server is exposed by it, and was not before.
-    fn put_in_force(&mut self, in_force: ActiveConfig) {
-        let before = self.in_force.exposure(self.address);
-        let exposure = in_force.exposure(self.address);
+    /// Activates a configuration. Warns if the server is exposed by it, and was not before.
+    fn activate(&mut self, config: ActiveConfig) {
+        let before = self.active.exposure(self.address);
+        let exposure = config.exposure(self.address);
         if let Some(exposure) = exposure.filter(|_| exposure != before) {
             exposure.warn(self.address);
         }
-        self.in_force = in_force.into();
+        self.active = config.into();
     }
 }
 

@@ -68,12 +68,12 @@ impl SeriesTable {
         secret.load()
     }
 
-    /// The generation of the prefixes in force.
+    /// The current generation of prefixes.
     pub fn generation(&self) -> u32 {
         self.number(field!(Control, generation)).load(Ordering::Relaxed)
     }
 
-    /// Puts a set of prefixes in force, from one packet to the next. When it returns, no program uses the previous set
+    /// Makes a set of prefixes the current one, from one packet to the next. When it returns, no program uses the previous set
     /// any more.
     pub fn set_generation(&self, generation: u32) {
         self.number(field!(Control, generation)).store(generation, Ordering::SeqCst);

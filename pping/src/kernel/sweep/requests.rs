@@ -63,7 +63,7 @@ impl Requests {
 
     fn update_interfaces(&self, kind: u32) -> Result<(), Error> {
         for (index, &entry) in self.watched.iter().enumerate() {
-            self.note(index, entry);
+            self.list(index, entry);
         }
         self.run(SweepRequest { kind, due: self.watched.len() as u32, ..NOTHING })
     }
@@ -74,7 +74,7 @@ impl Requests {
     }
 
     /// Notes what the next run visits, as the number `index` of what is due.
-    pub(super) fn note(&self, index: usize, due: u32) {
+    pub(super) fn list(&self, index: usize, due: u32) {
         if let Some(element) = self.due.get(index) {
             element.write(u64::from(due));
         }

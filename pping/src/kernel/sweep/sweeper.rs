@@ -207,7 +207,7 @@ impl Sweeper {
         let buckets_in_all = self.tables[table].index.len();
         let max_idle = scan.max_idle(sweep);
         let mut flush_budget = if scope == Scope::Due { MAX_FLUSHED } else { usize::MAX };
-        let (first, mut next, mut noted) = (scan.next, scan.next, 0);
+        let (first, mut next, mut listed) = (scan.next, scan.next, 0);
         for start in (0..buckets_in_all).step_by(BUCKETS) {
             let buckets = self.tables[table].index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
@@ -223,27 +223,27 @@ impl Sweeper {
                         continue;
                     }
                     flush_budget = flush_budget.saturating_sub(usize::from(is_fresh));
-                    self.note(requests, kind, Slot::new(number as u32, way), &mut noted)?;
+                    self.list(requests, kind, Slot::new(number as u32, way), &mut listed)?;
                 }
             }
         }
-        if noted > 0 {
-            self.flush(requests, kind, noted as u32)?;
+        if listed > 0 {
+            self.flush(requests, kind, listed as u32)?;
         }
         scan.visited(next, buckets_in_all);
         Ok(scan)
     }
 
     /// Adds a flow to the next run of the program, and runs it when that is full.
-    fn note(&mut self, requests: &Requests, kind: u32, slot: Slot, noted: &mut usize) -> Result<(), Error> {
+    fn list(&mut self, requests: &Requests, kind: u32, slot: Slot, listed: &mut usize) -> Result<(), Error> {
         if !self.walks {
             return self.flush(requests, kind, slot.0);
         }
-        requests.note(*noted, slot.0);
-        *noted += 1;
-        if *noted == requests.room() {
-            self.flush(requests, kind, *noted as u32)?;
-            *noted = 0;
+        requests.list(*listed, slot.0);
+        *listed += 1;
+        if *listed == requests.room() {
+            self.flush(requests, kind, *listed as u32)?;
+            *listed = 0;
         }
         Ok(())
     }

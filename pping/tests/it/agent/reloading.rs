@@ -127,10 +127,7 @@ fn a_groups_file_that_is_empty_for_a_moment_leaves_the_groups_as_they_were() {
     // Whoever reads the log finds out if half of the file was lost.
     let said = ok(agent.process.stderr());
     assert!(said.contains("groups.csv: 1 prefix of 1 group read in "), "{said}");
-    assert!(
-        said.contains("groups.csv: in force are 1 prefix of 1 group, instead of 1 prefix of 1 group"),
-        "{said}"
-    );
+    assert!(said.contains("groups.csv: now 1 prefix of 1 group, before 1 prefix of 1 group"), "{said}");
     drop(pings);
     interrupt(agent.process);
 }

@@ -158,7 +158,7 @@ fn web_a_signal_reads_the_file_again_and_a_bad_one_changes_nothing() {
     ok(pping.signal(Signal::SIGHUP));
     wait_until("it says so", || {
         let stderr = ok(pping.stderr());
-        stderr.contains("web.yml:1:1: ") && stderr.contains("the configuration in force stays as it was")
+        stderr.contains("web.yml:1:1: ") && stderr.contains("the active configuration stays as it was")
     });
     assert!(is_ready(&host.namespace));
     fs::write(&file, format!("basic_auth_users: {{alice: {HASH}}}")).unwrap();
