@@ -7,7 +7,7 @@ import { amount, count, cut, sanitized, seriesKey, share, side, time } from "./f
 const LABEL = 120;
 
 const packets = (series) => series.sent.packets + series.received.packets;
-const again = (series) => series.sent.retransmissions + series.received.retransmissions;
+const retransmissions = (series) => series.sent.retransmissions + series.received.retransmissions;
 const rtt = (name, more) => ({
     name, title: name, sort: name === "mean" || name === "max" ? null : name,
     value: (row) => row.series.rtt?.[name] ?? null, text: time, ...more,
@@ -27,18 +27,18 @@ const COLUMNS = [
     { name: "sent", title: "sent, bytes", value: (row) => row.series.sent.bytes, text: amount },
     { name: "received", title: "received, bytes", value: (row) => row.series.received.bytes, text: amount },
     {
-        name: "again", title: "again", sort: "retransmissions", text: share,
-        value: (row) => (packets(row.series) > 0 ? again(row.series) / packets(row.series) : null),
+        name: "retx", title: "retx", sort: "retransmissions", text: share,
+        value: (row) => (packets(row.series) > 0 ? retransmissions(row.series) / packets(row.series) : null),
     },
     // The score by the first profile: the others are in the title.
     { name: "quality", title: "quality", sort: "quality", value: (row) => Object.values(row.series.quality)[0] ?? null, text: count },
 ];
 
 /** The columns of the table of all groups, and of the table of one group. */
-export const ALL = ["group", "interface", "method", "side", "count", "min", "p50", "p95", "p99", "range", "packets", "again", "quality"];
+export const ALL = ["group", "interface", "method", "side", "count", "min", "p50", "p95", "p99", "range", "packets", "retx", "quality"];
 export const ONE = [
     "interface", "method", "side", "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "range", "packets", "sent",
-    "received", "again", "quality",
+    "received", "retx", "quality",
 ];
 
 /** The first sort order of a column that does not begin with the highest value: the lowest score is the worst. */

@@ -214,10 +214,10 @@ mod tests {
             }
             summary(&counters)
         };
-        let line = "\nsent again: 10 of 80 TCP segments (retransmission): ";
+        let line = "\nretransmitted: 10 of 80 TCP segments: ";
         assert!(said([9, 1], [40, 40]).contains(line), "{}", said([9, 1], [40, 40]));
         for ordinary in [said([9, 1], [40, 41]), said([3, 0], [3, 3])] {
-            assert!(!ordinary.contains("sent again"), "{ordinary}");
+            assert!(!ordinary.contains("retransmitted"), "{ordinary}");
         }
     }
 

@@ -137,17 +137,17 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Says so if more segments were sent again than a network that works makes necessary.
+/// Says so if more segments were retransmitted than a network that works makes necessary.
 pub(super) fn write_retransmissions(f: &mut fmt::Formatter<'_>, counters: &Counters) -> fmt::Result {
-    let again: u64 = counters.retransmissions.iter().sum();
+    let retransmissions: u64 = counters.retransmissions.iter().sum();
     let tcp = Protocol::Tcp as usize;
     let all: u64 = counters.traffic.iter().map(|lines| lines[tcp].packets()).sum();
-    if again < LEAST_RETRANSMISSIONS || again * RETRANSMISSIONS_SHARE < all {
+    if retransmissions < LEAST_RETRANSMISSIONS || retransmissions * RETRANSMISSIONS_SHARE < all {
         return Ok(());
     }
     writeln!(
         f,
-        "sent again: {again} of {all} TCP segments (retransmission): what was pending when they came gives no sample, since \
+        "retransmitted: {retransmissions} of {all} TCP segments: what was pending when they came gives no sample, since \
          its answer could be to either; look for loss, or for packets that come here twice, more than 1 ms apart"
     )
 }

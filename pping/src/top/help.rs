@@ -29,7 +29,7 @@ const HELP: [&str; 22] = [
     "? h                      this help;  q Ctrl-C  end",
     "",
     "beyond: the path beyond the interface; behind: this host, and the path",
-    "behind it; again: segments sent again, of all packets; above: the RTT",
+    "behind it; retx: segments retransmitted, of all packets; above: the RTT",
     "above the lowest, or above what is expected of a group",
 ];
 

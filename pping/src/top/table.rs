@@ -17,7 +17,7 @@ pub(super) const COLUMNS: [(&str, u16, Column); 9] = [
     ("p95", 9, Column::P95),
     ("p99", 9, Column::P99),
     ("packets", 9, Column::Packets),
-    ("again", 8, Column::Retransmissions),
+    ("retx", 8, Column::Retransmissions),
     ("quality", 8, Column::Quality),
 ];
 

@@ -139,8 +139,8 @@ fn summary(out: &mut Vec<u8>, time: Time<'_>, record: &FlowSummaryRecord) -> std
     let seconds = record.end.saturating_sub(record.start) as f64 / SECOND as f64;
     write!(
         out,
-        "{time} {} ended due to {} after {seconds:.3} s; sent {} packets {} bytes {} again, received {} \
-         packets {} bytes {} again",
+        "{time} {} ended due to {} after {seconds:.3} s; sent {} packets {} bytes {} retx, received {} \
+         packets {} bytes {} retx",
         flow(&record.tuple),
         record.reason,
         record.sent_packets,
@@ -211,11 +211,11 @@ fn aggregate(
         }
     }
     write!(out, " ms")?;
-    for (name, packets, bytes, again) in [
+    for (name, packets, bytes, retransmissions) in [
         ("sent", record.sent_packets, record.sent_bytes, record.sent_retransmissions),
         ("received", record.rec_packets, record.rec_bytes, record.rec_retransmissions),
     ] {
-        write!(out, "  {name} {packets:>7} packets {bytes:>10} bytes {again:>4} again")?;
+        write!(out, "  {name} {packets:>7} packets {bytes:>10} bytes {retransmissions:>4} retx")?;
     }
     writeln!(out)
 }
@@ -228,8 +228,7 @@ fn worst_flow(out: &mut Vec<u8>, time: Time<'_>, record: &WorstFlowRecord) -> st
         let (rtt, inflation) = (milliseconds(rtt), milliseconds(inflation));
         write!(out, " smoothed {rtt:.3} ms, {inflation:.3} above its lowest")?;
     }
-    let again = 100.0 * record.retransmission_ratio;
-    writeln!(out, " {again:.1} % again {} bytes", record.bytes)
+    writeln!(out, " {:.1} % retx {} bytes", 100.0 * record.retransmission_ratio, record.bytes)
 }
 
 /// Writes a group among the worst.
@@ -244,8 +243,8 @@ fn worst_group(out: &mut Vec<u8>, time: Time<'_>, record: &WorstGroupRecord) -> 
         let [p95, ranked, inflation] = [p95, ranked, inflation].map(milliseconds);
         write!(out, " p95 {p95:.3} ms, ranked by {ranked:.3}, {inflation:.3} above its baseline")?;
     }
-    if let Some(again) = record.retransmission_ratio {
-        write!(out, " {:.1} % again", 100.0 * again)?;
+    if let Some(ratio) = record.retransmission_ratio {
+        write!(out, " {:.1} % retx", 100.0 * ratio)?;
     }
     writeln!(out, " {} bytes", record.bytes)
 }
@@ -354,14 +353,14 @@ mod tests {
         assert_eq!(
             series("192.0.2.0/24", Some(5_425_440)),
             "22:13:20.000+00:00 192.0.2.0/24       icmp-echo      egress        1 samples  min   5.425  p50   5.425  p95   5.425  \
-             p99   5.425  max   5.425 ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
-             0 bytes    0 again\n"
+             p99   5.425  max   5.425 ms  sent       7 packets          0 bytes    0 retx  received       0 packets          \
+             0 bytes    0 retx\n"
         );
         assert_eq!(
             series("all", None),
             "22:13:20.000+00:00 all                icmp-echo      egress        0 samples  min       -  p50       -  p95       -  \
-             p99       -  max       - ms  sent       7 packets          0 bytes    0 again  received       0 packets          \
-             0 bytes    0 again\n"
+             p99       -  max       - ms  sent       7 packets          0 bytes    0 retx  received       0 packets          \
+             0 bytes    0 retx\n"
         );
     }
 
@@ -433,7 +432,7 @@ mod tests {
         assert_eq!(
             line(&Record::FlowSummary(Box::new(record))),
             "22:13:21.000000042+00:00 TCP 10.11.1.1:5201+10.11.1.2:59528 ended due to FIN after 1.000 s; sent 1 packets 2 bytes 5 \
-             again, received 3 packets 4 bytes 6 again; src 2 samples min 1.000 p50 1.000 p99 3.000 max 3.000 ms\n"
+             retx, received 3 packets 4 bytes 6 retx; src 2 samples min 1.000 p50 1.000 p99 3.000 max 3.000 ms\n"
         );
     }
 }

@@ -138,7 +138,7 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
             right(samples, 9)
         )
     };
-    let titles = row(["interface", "state", "attached at", "", "packets/s", "bit/s", "again/s", "samples/s"]);
+    let titles = row(["interface", "state", "attached at", "", "packets/s", "bit/s", "retx/s", "samples/s"]);
     let mut lines =
         vec![Line::styled(padded(&titles, width), Style::new().add_modifier(Modifier::UNDERLINED))];
     for interface in interfaces {

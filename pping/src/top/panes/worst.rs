@@ -171,7 +171,7 @@ fn titles(of: &str, ranked: By, width: usize, passage: &Passage) -> Line<'static
     let cells = [
         title(By::Rtt, "rtt"),
         title(By::Inflation, "above"),
-        title(By::Retransmissions, "again"),
+        title(By::Retransmissions, "retx"),
         title(By::Bytes, "bytes"),
     ];
     let interface = if passage.interface < "interface".len() { NARROW } else { "interface" };

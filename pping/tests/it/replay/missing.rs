@@ -91,15 +91,12 @@ fn still(port: u16, exchanges: u32) -> Vec<Packet> {
 #[test]
 fn segments_sent_again_say_so() {
     let packets: Vec<Packet> = (0..5).flat_map(|port| connection(40_000 + port, START, 5, RTT)).collect();
-    assert!(!said(&pcap(&packets)).contains("sent again"));
+    assert!(!said(&pcap(&packets)).contains("retransmitted"));
     // A mirror whose copies are too late for copies.
     let late = |packet: &Packet| Packet { at: packet.at + 5 * MILLISECOND, ..packet.clone() };
     let mut twice: Vec<Packet> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();
     twice.sort_by_key(|packet| packet.at);
-    assert_says(
-        &said(&pcap(&twice)),
-        &["\nsent again: ", " TCP segments (retransmission): ", "come here twice"],
-    );
+    assert_says(&said(&pcap(&twice)), &["\nretransmitted: ", " TCP segments: ", "come here twice"]);
 }
 
 #[test]
