@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_is_asked_again_gives_no_time_and_waits_from_then() {
+    fn repeated_query_restarts_its_wait_without_sample() {
         let query = Query::repeated(9 * SECOND);
         assert_eq!((query.since(), query.rtt(10 * SECOND)), (9 * SECOND, None));
     }

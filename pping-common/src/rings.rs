@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_in_a_row_are_spread_over_the_rings_whatever_the_secrets() {
+    fn neighbouring_prefixes_spread_over_the_rings() {
         const IN_A_ROW: u32 = 30;
         for seed in 0..300 {
             let keys = keys(seed);

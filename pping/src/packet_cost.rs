@@ -62,7 +62,7 @@ mod tests {
 
     #[cfg(feature = "live")]
     #[test]
-    fn the_mean_follows_the_traffic_and_survives_an_interface_that_goes() {
+    fn mean_cost_survives_a_removed_interface() {
         let mut recent = Recent::default();
         assert_eq!(ns(&recent), None);
         let mut timed = Timed::default();

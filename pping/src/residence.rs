@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_packet_waits_as_those_do_that_were_followed_if_all_are_enqueued() {
+    fn median_wait_is_that_of_followed_packets() {
         let times = Times::new(Residence::ZERO, queue(&[5 * MS, 10 * MS, 20 * MS]), 64);
         assert_eq!(times.enqueued(), 192);
         assert!(is_about(times.median_wait(192), 10 * MS));

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_however_much_is_asked_and_answered() {
+    fn query_memory_is_bounded() {
         let mut queries = Queries::default();
         queries.insert(key(1 << 31), (2, PLACES), (0, COPY_WITHIN), at(0));
         for number in 0..5 * MAX_QUERIES {

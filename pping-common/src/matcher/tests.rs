@@ -111,7 +111,7 @@ fn shown(samples: &[RttSample]) -> Vec<(Method, u64)> {
 }
 
 #[test]
-fn a_conversation_gives_the_samples_of_its_handshake_and_timestamps() {
+fn conversation_gives_handshake_and_timestamp_samples() {
     let mut matcher = Matcher::new(capturing());
     let samples = take(&mut matcher, &connection());
     let (handshake, timestamps) = (Method::TcpHandshake, Method::TcpTs);

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_processor_that_pping_cannot_run_on_is_refused_in_a_sentence() {
+    fn unsupported_processor_is_named() {
         let Some(toolchain) = Toolchain::find() else {
             eprintln!("NOT TESTED: without a compiler for BPF there is none for other processors either");
             return;

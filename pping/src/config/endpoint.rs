@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_url_of_a_receiver_is_refused_with_the_reason() {
+    fn invalid_receiver_urls_are_refused_with_reason() {
         for (text, reason) in [
             ("collector.example:4318", "http"),
             ("collector", "http"),

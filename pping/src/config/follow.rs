@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_names_each_option_that_takes_a_restart_and_keeps_its_value() {
+    fn reload_names_and_keeps_restart_options() {
         let old = config(&[]);
         for (arguments, named) in [
             (&["--ingress", "auto"][..], &["ingress"][..]),

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_stays_until_something_changes_and_is_no_tag_of_another_run() {
+    fn etag_changes_with_data_and_run() {
         let recent = RecentHistory::new(recent::MEMORY);
         let (api, other) = (Api::new(recent.clone()), Api::new(RecentHistory::new(recent::MEMORY)));
         let tag = api.tag();

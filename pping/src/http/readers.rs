@@ -51,7 +51,7 @@ mod tests {
     use crate::metrics::{Encoding, Metrics, PageFormat};
 
     #[test]
-    fn readers_of_the_oldest_page_are_notified_if_there_are_too_many() {
+    fn too_many_readers_end_those_of_the_oldest_page() {
         let readers = Readers::default();
         let add = |page: &Arc<Page>| {
             let reader = Reader(Arc::default());

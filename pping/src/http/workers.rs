@@ -43,7 +43,7 @@ mod tests {
     const WHILE: Duration = Duration::from_millis(50);
 
     #[test]
-    fn aborted_work_leaves_the_queue_and_work_that_has_begun_keeps_its_worker() {
+    fn aborting_frees_queued_work_only() {
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             let workers = Workers::new(1);
             let (begin, has_begun) = oneshot::channel();

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_only_an_interpreter_takes_is_no_reason_to_have_it() {
+    fn interpreted_program_does_not_prove_the_feature() {
         let failed = |error| Err(io::Error::from_raw_os_error(error));
         let unneeded = || unreachable!("it answers nothing");
         assert!(has_fetch(Ok(80), unneeded).unwrap());

@@ -189,7 +189,7 @@ fn a_capture_waits_while_many_bytes_wait_for_a_reader() {
 }
 
 #[test]
-fn a_capture_waits_no_longer_once_it_is_stopped_or_its_reader_is_gone() {
+fn capture_stops_waiting_when_stopped_or_unread() {
     let (reader, mut output, ended) = open_pipe(Format::Jsonl, OnFailure::End);
     let stop = AtomicBool::new(false);
     output.write_all(large_batch(), &stop);

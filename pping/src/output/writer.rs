@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_is_still_incomplete_when_the_file_is_reopened_is_lost() {
+    fn reopening_loses_an_incomplete_record() {
         let directory = tempfile::tempdir().unwrap();
         let shared = Shared { path: Mutex::new(Some(directory.path().join("next"))), ..Shared::default() };
         let full = Some(Path::new("/dev/full"));

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_throughput_is_0_where_it_matters_and_loss_is_of_tcp() {
+    fn low_throughput_scores_0_and_only_tcp_has_loss() {
         let profile = example();
         assert_eq!(score_of(&profile, Method::TcpTs, &[(1000, 1.0)], 0, 3.9e6), Some(0));
         assert_eq!(score_of(&profile, Method::TcpTs, &[(1000, 1.0)], 50, 4e6), Some(0));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_minute_ago_is_not_now_and_what_is_15_minutes_ago_is_gone() {
+    fn minutes_expire_after_15() {
         let mut history = History::default();
         history.add(100, &counts(&[1_000_000]));
         history.add(106, &counts(&[3_000_000, 4_000_000]));

@@ -69,7 +69,7 @@ fn reading(packets: u64, samples: u64) -> Reading {
 }
 
 #[test]
-fn a_summary_has_rates_of_the_last_second_and_rtts_of_the_last_minute() {
+fn summary_has_rates_of_a_second_and_rtts_of_a_minute() {
     let recent = RecentHistory::new(MEMORY);
     recent.take_reading(reading(100, 7), START);
     recent.add(&[slice("a", [5 * MS, 6 * MS]), slice("b", [90 * MS])], START);
@@ -106,7 +106,7 @@ fn a_sequence_goes_up_with_each_change_and_not_without() {
 }
 
 #[test]
-fn groups_are_sorted_by_their_worst_series_and_filtered_by_any_text() {
+fn groups_sort_by_worst_series_and_filter_by_text() {
     let recent = RecentHistory::new(MEMORY);
     let slices = [
         (name("fast", &[("site", "Berlin")], Direction::Ingress), counts([2 * MS])),
@@ -262,7 +262,7 @@ fn the_history_of_an_interface_is_that_of_all_its_groups() {
 }
 
 #[test]
-fn an_expired_group_is_forgotten_and_a_quiet_one_after_15_minutes() {
+fn expired_and_quiet_groups_are_forgotten() {
     let recent = RecentHistory::new(MEMORY);
     recent.add(&[slice("a", [MS]), slice("b", [MS])], START);
     recent.forget(&slice("a", []).0);
@@ -394,7 +394,7 @@ fn what_comes_while_an_answer_is_made_is_added_later() {
 
 proptest! {
     #[test]
-    fn every_sample_of_the_last_quarter_of_an_hour_is_kept_if_the_clock_goes_back_by_no_more_than_a_cell(
+    fn small_clock_steps_back_lose_no_samples(
         steps in prop::collection::vec((-10_i64..25, 0_usize..5), 1..35),
     ) {
         let recent = RecentHistory::new(usize::MAX);
@@ -411,7 +411,7 @@ proptest! {
 }
 
 #[test]
-fn a_group_with_too_few_packets_has_no_share_of_retransmitted_ones() {
+fn too_few_packets_give_no_retransmission_share() {
     let recent = RecentHistory::new(MEMORY);
     recent.add(&[slice("a", [MS; 30])], START);
     let share = || recent.worst(WorstQuery::default()).groups[0].retransmissions;
@@ -441,7 +441,7 @@ fn a_clock_that_is_set_back_further_begins_a_new_past() {
 }
 
 #[test]
-fn a_group_is_ranked_by_what_enough_of_its_hosts_had_in_the_last_minute() {
+fn ranked_rtt_needs_enough_hosts() {
     let recent = RecentHistory::new(MEMORY);
     let of_hosts = |hosts: std::ops::Range<u32>, samples: usize, rtt: u64| {
         let mut counts = SeriesCounts::EMPTY;

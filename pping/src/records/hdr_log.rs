@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_does_not_answer_loses_lines_but_keeps_nobody_waiting() {
+    fn stuck_file_loses_lines_without_blocking() {
         const INTERVALS: u64 = 1_000;
         let (mut reader, writer) = io::pipe().unwrap();
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_has_one_header_per_file_and_a_line_per_series_with_samples() {
+    fn log_has_one_header_and_a_line_per_series() {
         let directory = tempfile::tempdir().unwrap();
         let (path, rotated) = (directory.path().join("log"), directory.path().join("old"));
         let mut log = HdrLog::open(&path, Pace::Live).unwrap();

@@ -172,7 +172,7 @@ fn a_group_has_one_record_although_a_reload_changes_its_columns() {
 }
 
 #[test]
-fn groups_have_a_record_of_their_times_in_each_queue_and_interval() {
+fn queue_times_are_recorded_per_group_and_interval() {
     let mut reporter = reporter(1_003 * SECOND);
     let queue = |interface: &str| QueueName {
         interface: Some(interface.into()),

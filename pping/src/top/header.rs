@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_lines_than_there_is_room_for_and_interfaces_are_not_left_out_in_silence() {
+    fn header_fits_and_counts_omitted_interfaces() {
         let mut summary = answers(&[]).summary;
         for _ in 0..3 {
             summary.interfaces.extend(answers(&[]).summary.interfaces);

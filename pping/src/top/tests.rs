@@ -371,7 +371,7 @@ fn a_heatmap_of_other_ranges_and_series() {
 }
 
 #[test]
-fn groups_by_prefixes_sorted_by_packets_with_a_filter_being_typed() {
+fn groups_by_prefix_sorted_by_packets_with_filter() {
     let recent = network();
     let keys = [letter('i'), letter('s'), letter('s'), letter('/'), letter('e')];
     assert_screen("groups-by-prefix", &after(&recent, &keys));

@@ -155,7 +155,7 @@ mod tests {
         }
 
         #[test]
-        fn it_is_never_more_than_the_percentile_nor_less_than_what_all_hosts_have(
+        fn ranked_rtt_stays_within_its_bounds(
             rtts in prop::collection::vec((1_u64..20, 1_u64..100_000 * MS), 1..100),
             seed: u64,
         ) {

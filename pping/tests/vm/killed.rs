@@ -26,7 +26,7 @@ fn counter_dump() -> String {
 }
 
 #[test]
-fn measures_nothing_once_its_lease_has_expired_and_is_cleaned_up() {
+fn expired_lease_stops_measuring_and_is_cleaned_up() {
     let net = Net::new();
     let mut killed = watch(&net);
     // Waits longer than the first lease.

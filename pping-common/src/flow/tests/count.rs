@@ -240,7 +240,7 @@ fn packets_at_the_other_hook_are_copies() {
 }
 
 #[test]
-fn many_packets_may_pass_one_hook_before_their_copies_pass_the_other() {
+fn copies_may_lag_many_packets_behind_at_the_other_hook() {
     let mut flow = Flow::EMPTY;
     for batch in 0..5 {
         let sequences = (0..10).map(|number| 1_000 * batch + 100 * number);
@@ -255,7 +255,7 @@ fn many_packets_may_pass_one_hook_before_their_copies_pass_the_other() {
 }
 
 #[test]
-fn an_endpoint_moves_once_all_packets_of_a_second_pass_the_other_hook() {
+fn endpoint_moves_after_a_second_at_the_other_hook() {
     let mut flow = Flow::EMPTY;
     let sweep = |flow: &mut Flow, has_counted| flow.hot.sweep_hooks(true, [has_counted, false]);
     flow.count(Endpoint::Low, &data(1_000, 1), 0, 0);

@@ -45,7 +45,7 @@ fn found(ports: (u16, u16), flags: [u8; 2]) -> Result<Dns, Untracked> {
 }
 
 #[test]
-fn d1_queries_go_to_the_port_of_a_server_and_responses_come_from_it() {
+fn d1_direction_follows_the_server_port() {
     let query = Dns { id: 0x1234, is_response: false, rcode: 0 };
     let response = Dns { id: 0x1234, is_response: true, rcode: 0 };
     assert_eq!(found((40_000, 53), [0x01, 0]), Ok(query));

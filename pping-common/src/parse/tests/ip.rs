@@ -78,7 +78,7 @@ fn length_zero_means_the_rest_of_the_frame() {
 }
 
 #[test]
-fn payload_is_what_the_header_says_even_when_the_capture_is_shorter() {
+fn payload_length_comes_from_the_header() {
     for network in [Network::v4(), Network::v6()] {
         let bytes = network.frame(TCP, &Tcp { payload: 1000, ..Tcp::usual(1, 2) }.bytes());
         let frame = parse(&bytes[..bytes.len() - 990]).unwrap();
@@ -165,7 +165,7 @@ fn longest_chain_in_the_deepest_tags_is_found() {
 }
 
 #[test]
-fn payload_length_that_ends_inside_the_extension_headers_is_malformed() {
+fn payload_ending_in_extension_headers_is_malformed() {
     let network = Network { len: Some(8), ..Network::with_extensions(&[extension(ROUTING, 2)]) };
     assert_eq!(parse_anyway(&network.frame(TCP, &Tcp::usual(1, 2).bytes())).1, Err(Untracked::Malformed));
 }

@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn segment_is_parsed_to_what_was_built_and_nothing_behind_its_header_is_read(
+    fn built_segments_parse_without_reading_payload(
         network in network(),
         tags in tags(),
         ports in any::<(u16, u16)>(),
@@ -215,7 +215,7 @@ proptest! {
     }
 
     #[test]
-    fn echo_is_parsed_to_what_was_built_and_only_the_first_of_its_data_is_read(
+    fn built_echoes_parse_reading_only_first_data(
         network in network(),
         tags in tags(),
         (id, sequence, is_reply) in any::<(u16, u16, bool)>(),

@@ -188,7 +188,7 @@ fn drafts_pack_both_lengths_in_one_byte() {
 }
 
 #[test]
-fn a_datagram_that_ends_too_soon_is_unsupported_and_a_capture_truncated() {
+fn short_datagram_is_unsupported_short_capture_truncated() {
     let packet = long(INITIAL, 1, &[1; 8], &[2; 5]);
     // The offset of the source ID, plus 20 bytes.
     for len in 0..15 + 20 {

@@ -181,7 +181,7 @@ fn begins(methods: Methods, flags: u8, options: &[u8]) -> Result<(), Untracked> 
 }
 
 #[test]
-fn t3_by_timestamps_a_segment_with_them_and_without_rst_begins_a_flow() {
+fn t3_by_timestamps_which_segments_begin_a_flow() {
     for methods in [Methods::NONE.with(Method::TcpTs), Methods::ALL.without(Method::TcpSeq)] {
         assert_eq!(begins(methods, ACK, &timestamps()), Ok(()));
         assert_eq!(begins(methods, SYN, &timestamps()), Ok(()));
@@ -192,7 +192,7 @@ fn t3_by_timestamps_a_segment_with_them_and_without_rst_begins_a_flow() {
 }
 
 #[test]
-fn t3_by_sequence_numbers_a_segment_without_timestamps_begins_a_flow() {
+fn t3_by_sequence_numbers_which_segments_begin_a_flow() {
     let methods = Methods::NONE.with(Method::TcpSeq);
     assert_eq!(begins(methods, ACK, &MSS), Ok(()));
     assert_eq!(begins(methods, ACK, &timestamps()), Err(Untracked::NoFlow));
@@ -201,7 +201,7 @@ fn t3_by_sequence_numbers_a_segment_without_timestamps_begins_a_flow() {
 }
 
 #[test]
-fn t3_by_sequence_numbers_of_all_flows_any_segment_without_rst_begins_one() {
+fn t3_by_seq_always_which_segments_begin_a_flow() {
     for methods in [Methods::NONE.with_seq_always(), Methods::ALL.with_seq_always()] {
         assert_eq!(begins(methods, ACK, &MSS), Ok(()));
         assert_eq!(begins(methods, ACK, &timestamps()), Ok(()));

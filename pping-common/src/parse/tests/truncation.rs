@@ -66,7 +66,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn prefix_without_the_whole_header_is_truncated_and_any_other_is_as_good_as_the_frame() {
+fn only_prefixes_within_the_header_are_truncated() {
     for Case { name, link, bytes, needed } in cases() {
         let whole = parse_on(&bytes, link).unwrap();
         for len in 0..bytes.len() {

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quotation_mark_that_is_not_closed_is_an_error_where_it_opens() {
+    fn unclosed_quote_is_an_error_where_it_opens() {
         for (line, offset) in [
             ("\"", 0),
             ("a,\"b,c", 2),

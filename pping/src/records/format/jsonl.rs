@@ -54,7 +54,7 @@ mod tests {
     use crate::records::rtt::tests::example;
 
     #[test]
-    fn a_sample_is_a_line_with_the_version_of_its_schema_and_the_fields_of_epping() {
+    fn sample_line_has_schema_version_and_epping_fields() {
         let mut out = b"before ".to_vec();
         Jsonl.encode(&Record::Rtt(example()), &mut out);
         assert_eq!(

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_local_with_their_offset_and_other_days_have_the_date() {
+    fn local_times_have_offset_and_date_of_other_days() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         let record = Record::Rtt(example());
         // It is after midnight there.

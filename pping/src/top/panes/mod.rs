@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_line_is_in_view_and_others_move_no_more_than_they_must() {
+    fn scrolling_keeps_the_chosen_line_visible() {
         for (first, chosen, room, expected) in
             [(0, 3, 5, 0), (0, 5, 5, 1), (4, 5, 5, 4), (4, 2, 5, 2), (9, 0, 5, 0), (0, 7, 0, 7)]
         {

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_a_sample_is_the_first_that_is_not_too_short_for_it() {
+    fn sample_goes_to_the_first_line_long_enough() {
         let rtts = [51_000, 900_000, 20_000_000, 1_500_000_000];
         let cells = [cell(1000, &rtts.map(|rtt| (hist::upper_bound(hist::bin(rtt)), 1)))];
         let span = span(Range::Minute);

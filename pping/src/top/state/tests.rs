@@ -98,7 +98,7 @@ fn a_time_range_has_ends() {
 }
 
 #[test]
-fn a_frozen_screen_stays_as_it_is_until_its_user_asks_for_something_else() {
+fn frozen_screen_changes_only_on_request() {
     let mut state = state();
     assert_eq!(press(&mut state, KeyCode::Char(' ')), Effect::Draw);
     state.take(answers(&[("z", 1)]));
@@ -194,7 +194,7 @@ fn a_click_selects_a_row_and_another_one_opens_it() {
 }
 
 #[test]
-fn the_first_click_on_the_first_row_opens_nothing_nor_does_one_below_the_last() {
+fn first_click_selects_without_opening() {
     let mut state = state();
     let (column, row) = place(&state, ">a ");
     click(&mut state, column, row);
@@ -255,7 +255,7 @@ fn the_wheel_moves_and_a_click_ends_the_help() {
 }
 
 #[test]
-fn the_worst_are_asked_for_where_they_are_shown_by_one_figure_after_the_other() {
+fn worst_are_requested_only_where_shown() {
     let mut state = State::default();
     assert_eq!(state.question().worst, None);
     press(&mut state, KeyCode::Char('2'));

@@ -163,7 +163,7 @@ fn the_api_says_what_the_metrics_say() {
 }
 
 #[test]
-fn a_question_that_cannot_be_is_answered_by_what_is_wrong_with_it() {
+fn invalid_queries_name_the_error() {
     let topology = topology();
     let router = topology.router();
     let pping = watch(router, Topology::WAN, LISTEN);
@@ -255,7 +255,7 @@ fn events_are_summaries_one_at_once_and_one_a_second() {
 }
 
 #[test]
-fn there_is_room_for_a_number_of_streams_and_for_scrapes_beside_them() {
+fn streams_are_limited_and_leave_room_for_scrapes() {
     let topology = topology();
     let router = topology.router();
     let pping = watch(router, Topology::WAN, LISTEN);

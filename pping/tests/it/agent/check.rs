@@ -220,7 +220,7 @@ fn offloads_are_reported_as_by_ethtool() {
 }
 
 #[test]
-fn missing_kernel_features_are_degraded_and_name_their_substitute() {
+fn missing_features_name_their_substitute() {
     let (host, bpffs) = (Host::new(), Bpffs::new());
     let without = [("PPING_WITHOUT", "tcx,fetch,for-each")];
     let report = check_with(&host.namespace, "--json -i eth0", &without).report();

@@ -104,7 +104,7 @@ fn clickhouse_answers_what_jq_works_out_from_a_live_run() {
 }
 
 #[test]
-fn clickhouse_takes_a_capture_through_a_pipe_and_a_file_of_aggregates() {
+fn clickhouse_loads_a_piped_capture_and_aggregates() {
     let topology = topology();
     let router = topology.router();
     let engine = Engine::with_tables(Some(router));

@@ -257,7 +257,7 @@ fn cleanup_says_what_it_needs() {
 }
 
 #[test]
-fn capabilities_that_are_enough_for_links_are_enough_for_filters() {
+fn filters_need_no_more_capabilities_than_links() {
     let (topology, copy) = (topology(), Copy::new());
     let before = attached(&topology);
     let three = ["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"];

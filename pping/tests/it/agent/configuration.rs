@@ -72,7 +72,7 @@ fn shown_option(command: &mut Command, key: &str) -> String {
 }
 
 #[test]
-fn a_flag_wins_over_the_environment_that_over_the_file_and_that_over_the_default() {
+fn precedence_is_flag_environment_file_default() {
     let file = File::new("# mine\nrate-limit = \"1s\"\nmax-flows = 20_000\n");
     let at = format!("# {}:2", file.name());
     assert_eq!(
@@ -311,7 +311,7 @@ fn as_service(file: &File, arguments: &str) -> Command {
 }
 
 #[test]
-fn the_service_file_is_read_when_nothing_names_an_interface_or_capture() {
+fn service_file_is_read_without_interface_or_capture() {
     let file = File::new("interface = [\"ppp*\"]\nrate-limit = \"5s\"\n");
     let from_file = "rate-limit = \"5s\" # /etc/pping/pping.toml:2";
     assert_eq!(shown_option(&mut as_service(&file, "config show"), "rate-limit"), from_file);

@@ -139,7 +139,7 @@ fn samples(host: &Namespace) -> Option<f64> {
 }
 
 #[test]
-fn a_container_measures_as_root_or_with_capabilities_on_its_file() {
+fn container_works_as_root_or_with_file_capabilities() {
     let topology = topology();
     let router = topology.router();
     let listen = format!("PPING_LISTEN=127.0.0.1:{PORT}");
@@ -164,7 +164,7 @@ fn a_container_measures_as_root_or_with_capabilities_on_its_file() {
 }
 
 #[test]
-fn an_unprivileged_container_is_told_which_capabilities_it_lacks() {
+fn unprivileged_container_names_missing_capabilities() {
     let host = super::host::Host::new();
     let mut container = Container::start(&host.namespace, 65_534, false, &[]);
     let status = ok(container.process.wait_timeout(ENDING));

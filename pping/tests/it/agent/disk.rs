@@ -105,7 +105,7 @@ fn standard_output_redirected_to_a_full_disk_is_survived_too() {
 }
 
 #[test]
-fn an_hdr_log_that_does_not_answer_stops_neither_metrics_nor_records() {
+fn stuck_hdr_log_blocks_nothing_else() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let (fifo, file) = (directory.path().join("log"), directory.path().join("records"));

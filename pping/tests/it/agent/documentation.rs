@@ -45,7 +45,7 @@ fn the_example_is_what_generate_config_writes() {
 }
 
 #[test]
-fn the_example_has_every_option_and_is_valid_with_and_without_them() {
+fn example_file_is_complete_and_valid() {
     let example = generate("config");
     let directory = tempfile::tempdir().unwrap();
     let (fine, said) = check(directory.path(), &example);
@@ -132,7 +132,7 @@ fn the_man_page_has_every_option_and_the_usual_sections() {
 }
 
 #[test]
-fn the_man_page_of_the_file_has_every_key_with_its_variable_and_what_a_reload_does() {
+fn file_man_page_has_every_key() {
     let text = rendered("man-toml");
     assert_sections(
         &text,

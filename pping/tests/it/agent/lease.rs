@@ -141,7 +141,7 @@ fn the_thread_that_renews_the_lease_keeps_only_what_that_takes() {
 }
 
 #[test]
-fn filters_that_others_remove_are_put_back_and_what_was_recorded_before_is_not_matched() {
+fn removed_filters_return_and_flows_start_over() {
     const PUT_BACK: &str = "wan0: another program had removed filters of pping, which are back";
     // Longer than it takes to put them back.
     let held = Duration::from_secs(8);
@@ -164,7 +164,7 @@ fn filters_that_others_remove_are_put_back_and_what_was_recorded_before_is_not_m
 }
 
 #[test]
-fn an_interface_whose_filters_cannot_be_put_back_is_watched_once_they_can() {
+fn removed_filters_are_retried_until_possible() {
     let topology = topology();
     let pping = watch(&topology);
     // An ingress qdisc has the place of the clsact qdisc, and no room for filters at egress. If pping is faster than

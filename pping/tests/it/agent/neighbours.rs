@@ -137,7 +137,7 @@ fn foreign_links_keep_their_order_when_pping_is_killed() {
 }
 
 #[test]
-fn a_foreign_link_that_ends_the_chain_hides_no_packet_from_pping() {
+fn foreign_link_that_ends_the_chain_hides_nothing() {
     let topology = topology();
     let accept = Program::load(Verdict::TcAccept, "accept");
     let links = [AttachType::TcxIngress, AttachType::TcxEgress]

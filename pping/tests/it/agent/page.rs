@@ -99,7 +99,7 @@ fn worst(browser: &Browser<'_>, topology: &Topology) {
 }
 
 #[test]
-fn figures_are_those_of_the_api_and_new_ones_are_seen_within_two_seconds() {
+fn page_follows_the_api_within_two_seconds() {
     let topology = topology();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
@@ -308,7 +308,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
 }
 
 #[test]
-fn every_screen_and_colour_shows_it_accessibly_and_hostile_labels_change_nothing() {
+fn page_is_accessible_and_escapes_hostile_labels() {
     let host = ok(Namespace::new("page"));
     let _fed = FedServer::start(&host, 5);
     let browser = Browser::start(&host);

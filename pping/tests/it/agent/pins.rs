@@ -89,7 +89,7 @@ fn assert_goes_on(ingress: &str, grouping: &str) {
 
 /// New links start with programs whose stages are loaded, and existing links are updated to such programs.
 #[test]
-fn no_packet_of_a_start_or_restart_meets_a_stage_that_is_not_loaded() {
+fn pinned_start_and_restart_have_all_stages() {
     let (topology, pins) = (topology(), Bpffs::new());
     for ingress in ["tc", "xdp"] {
         let options = options(&pins, &format!("--ingress {ingress}"));

@@ -19,7 +19,7 @@ fn setpriv(mut command: Command, options: &[&str], program: &Path, arguments: &[
 }
 
 #[test]
-fn without_privileges_the_message_names_the_capabilities_and_the_command_that_grants_them() {
+fn missing_capabilities_name_the_command_that_grants_them() {
     let host = Host::new();
     let copy = Copy::new();
     let setpriv = setpriv(host.namespace.command("setpriv"), &[], &copy.program, &["-i", Host::ETH]);
@@ -95,7 +95,7 @@ const CAP_NET_ADMIN: u64 = 1 << 12;
 const CAP_BPF: u64 = 1 << 39;
 
 #[test]
-fn root_keeps_only_what_interfaces_and_files_need_and_no_thread_can_gain_more() {
+fn root_drops_all_but_needed_capabilities() {
     let topology = topology();
     let pping =
         watch(topology.router(), Topology::WAN, "--format none --hdr-log /dev/null --listen 127.0.0.1:0");
@@ -116,7 +116,7 @@ fn root_keeps_only_what_interfaces_and_files_need_and_no_thread_can_gain_more() 
 }
 
 #[test]
-fn two_of_the_three_capabilities_are_enough_for_later_interfaces() {
+fn later_interfaces_need_two_of_three_capabilities() {
     let (host, copy) = (Host::new(), Copy::new());
     let three = ["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"];
     for ingress in ["tc", "xdp"] {

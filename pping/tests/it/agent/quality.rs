@@ -32,7 +32,7 @@ fn ratio(host: &Namespace, profile: &str) -> Option<f64> {
 }
 
 #[test]
-fn metrics_and_the_api_have_the_same_score_and_a_reload_takes_other_profiles() {
+fn scores_agree_and_reload_takes_new_profiles() {
     let (topology, directory) = (topology(), tempfile::tempdir().unwrap());
     let (router, path) = (topology.router(), directory.path().join("quality.toml"));
     profile(&path, "slow", "10s");

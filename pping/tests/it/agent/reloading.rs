@@ -73,7 +73,7 @@ fn interfaces_are_added_and_removed_and_the_others_miss_nothing() {
 }
 
 #[test]
-fn a_named_pipe_in_place_of_the_file_neither_stops_measuring_nor_the_end() {
+fn groups_file_as_named_pipe_blocks_nothing() {
     let mut agent = Agent::new(ONE);
     let path = agent.path("pping.toml");
     fs::remove_file(&path).unwrap();
@@ -85,7 +85,7 @@ fn a_named_pipe_in_place_of_the_file_neither_stops_measuring_nor_the_end() {
 }
 
 #[test]
-fn a_reload_with_an_error_changes_nothing_and_names_its_position() {
+fn failed_reload_changes_nothing_and_names_position() {
     let mut agent = Agent::new(ONE);
     agent.reload(&BOTH.replace("\"0\"", "\"fast\""), "the configuration stays as it was");
     let said = ok(agent.process.stderr());
@@ -100,7 +100,7 @@ fn a_reload_with_an_error_changes_nothing_and_names_its_position() {
 }
 
 #[test]
-fn a_groups_file_that_is_empty_for_a_moment_leaves_the_groups_as_they_were() {
+fn momentarily_empty_groups_file_changes_nothing() {
     let groups = tempfile::tempdir().unwrap();
     let path = groups.path().join("groups.csv");
     fs::write(&path, format!("{}/32,the-server\n", Topology::SERVER_IPV4)).unwrap();

@@ -169,7 +169,7 @@ fn pping_top(topology: &Topology) -> std::process::Command {
 }
 
 #[test]
-fn check_names_the_tracepoints_and_residence_is_for_interfaces_only() {
+fn check_names_tracepoints_and_captures_refuse_residence() {
     let (_, said) = tool(PPING, &["check", "-i", "lo", "--residence"]);
     assert!(said.contains("qdisc_enqueue") && said.contains("kfree_skb"), "{said}");
     let (is_ok, said) = tool(PPING, &["-r", "-", "--residence"]);

@@ -86,7 +86,7 @@ impl Manager {
 }
 
 #[test]
-fn the_service_manager_is_notified_of_ready_reloading_and_stopping() {
+fn service_manager_hears_ready_reloading_stopping() {
     let (host, manager) = (Host::new(), Manager::new());
     let mut pping = manager.start(&host, &[]);
     assert_eq!(manager.next_state(), "STATUS=loading the kernel programs\n");
@@ -110,7 +110,7 @@ fn the_service_manager_is_notified_of_ready_reloading_and_stopping() {
 
 /// If pping did not report that it is ready, the manager would give up on it before a dial-up link exists.
 #[test]
-fn it_is_ready_while_it_waits_for_interfaces_and_says_when_they_are_there() {
+fn ready_while_waiting_for_interfaces() {
     let (host, manager) = (Host::new(), Manager::new());
     let mut pping = manager.start_on(&host, &["-i", "ppp0", "--wait"], &[]);
     assert_eq!(manager.next_state(), "STATUS=loading the kernel programs\n");

@@ -79,7 +79,7 @@ fn packets_at_xdp_are_counted_before_they_are_measured() {
 }
 
 #[test]
-fn signals_between_attaching_and_measuring_are_handled_afterwards() {
+fn signals_during_start_are_handled_afterwards() {
     let topology = topology();
     for signals in [&[Signal::SIGTERM][..], &[Signal::SIGHUP, Signal::SIGINT]] {
         let mut pping = stopped(&topology, "tc");
@@ -94,7 +94,7 @@ fn signals_between_attaching_and_measuring_are_handled_afterwards() {
 }
 
 #[test]
-fn a_start_that_takes_longer_than_a_second_says_what_it_waits_for() {
+fn slow_start_says_what_it_waits_for() {
     /// Some starts are over before they are stopped.
     const ATTEMPTS: usize = 20;
     let topology = topology();

@@ -66,7 +66,7 @@ fn assert_measures(topology: &Topology, pping: &Process) {
 }
 
 #[test]
-fn a_foreign_program_is_not_replaced_and_the_message_says_what_to_do() {
+fn foreign_program_stays_and_the_error_helps() {
     let topology = topology();
     let foreign = Foreign::attach(&topology);
     assert_eq!(attached(&topology), Some(foreign.program_id.into()));

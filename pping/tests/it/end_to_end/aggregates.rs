@@ -211,7 +211,7 @@ fn aggregates_are_the_sum_of_the_samples_at_xdp() {
 }
 
 #[test]
-fn groups_may_change_while_packets_pass_and_every_sample_is_in_one() {
+fn reloading_groups_loses_no_samples() {
     let topology = topology();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("groups.csv");

@@ -303,7 +303,7 @@ fn syns_of_established_connections_restart_nothing() {
 
 /// A SYN to a victim and, a second later, its SYN-ACK, both from the network behind one interface.
 #[test]
-fn both_ends_of_a_connection_forged_from_one_side_give_no_sample() {
+fn connection_forged_from_one_side_gives_no_sample() {
     const PORTS: std::ops::Range<u16> = 20_000..20_040;
     for arms in ["auto", "two"] {
         let network = Network::new();

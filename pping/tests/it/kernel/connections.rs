@@ -119,7 +119,7 @@ fn what_is_sent_again_in_another_tick_gives_one_from_then_on() {
 }
 
 #[test]
-fn what_the_rate_limit_left_out_is_not_made_up_for_when_it_is_sent_again() {
+fn retransmission_does_not_bypass_the_rate_limit() {
     each(
         |rules| Rules { rate_limit: 60_000_000_000, ..rules },
         |talk| {
@@ -212,7 +212,7 @@ fn a_syn_with_another_number_begins_anew_however_low_its_tsval() {
 }
 
 #[test]
-fn ports_used_again_without_an_end_are_measured_from_the_syn_ack_on() {
+fn reused_ports_are_measured_from_the_syn_ack_on() {
     for stamps in [Some((20, 300)), None] {
         each(
             |rules| rules,
@@ -231,7 +231,7 @@ fn ports_used_again_without_an_end_are_measured_from_the_syn_ack_on() {
 }
 
 #[test]
-fn forged_rsts_and_syns_change_nothing_in_an_established_connection() {
+fn forged_rst_and_syn_do_not_affect_connections() {
     const FORGED: u64 = 5;
     for stamps in [Some((7_000, 400)), None] {
         each(
@@ -288,7 +288,7 @@ fn timestamps_that_stop_give_way_to_sequence_numbers() {
 }
 
 #[test]
-fn timestamps_of_a_clock_that_stands_still_give_way_to_sequence_numbers() {
+fn still_clock_falls_back_to_sequence_numbers() {
     for constant in [0, 4_711] {
         each(
             |rules| Rules { still_clock: 0, ..rules },
@@ -306,7 +306,7 @@ fn timestamps_of_a_clock_that_stands_still_give_way_to_sequence_numbers() {
 }
 
 #[test]
-fn a_clock_that_stands_still_after_the_handshake_gives_way_to_sequence_numbers() {
+fn clock_stopped_after_handshake_falls_back_to_seq() {
     each(
         |rules| Rules { still_clock: 0, ..rules },
         |talk| {
@@ -325,7 +325,7 @@ fn a_clock_that_stands_still_after_the_handshake_gives_way_to_sequence_numbers()
 }
 
 #[test]
-fn without_tcp_seq_segments_with_unusable_timestamps_are_counted() {
+fn unusable_timestamps_are_counted_without_tcp_seq() {
     each(
         |rules| Rules { methods: Methods::NONE.with(Method::TcpTs), still_clock: 0, ..rules },
         |talk| {

@@ -116,7 +116,7 @@ fn several_queries_of_a_port_are_pending_at_the_same_time() {
 
 /// Somebody behind one interface can send both in the names of others.
 #[test]
-fn a_response_from_the_side_of_its_query_changes_nothing_between_two_arms() {
+fn response_from_the_query_side_changes_nothing() {
     for settings in kernels() {
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         for (has_two_arms, pair) in
@@ -145,7 +145,7 @@ fn a_response_from_the_side_of_its_query_changes_nothing_between_two_arms() {
 
 /// An interface shows with its first packets how many arms it has, and queries may wait then.
 #[test]
-fn a_query_is_answered_although_its_interface_shows_how_many_arms_it_has() {
+fn query_pending_while_arms_are_found_is_matched() {
     for settings in kernels() {
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         for (pair, has_two_arms) in Pair::both().into_iter().flat_map(|pair| [(pair, true), (pair, false)]) {
@@ -257,7 +257,7 @@ fn servers_listen_at_the_configured_ports() {
 }
 
 #[test]
-fn a_query_to_this_host_is_counted_and_timed_only_with_include_local() {
+fn local_query_is_timed_only_with_include_local() {
     for (include_local, expected) in [(false, vec![2, 2]), (true, vec![1, 2, 1, 2])] {
         let rules = Rules { include_local, ..SETTINGS.rules };
         let mut rig = Rig::with(LoadOptions { rules, ..SETTINGS }, LinkType::Ethernet);
@@ -458,7 +458,7 @@ fn flood(rig: &mut Rig, pair: Pair, queries: u16) {
 }
 
 #[test]
-fn a_flood_of_queries_leaves_those_of_other_prefixes_and_each_is_counted() {
+fn query_flood_spares_other_prefixes() {
     for settings in kernels() {
         let mut rig = rig_with_rings(settings);
         for pair in Pair::both() {
@@ -474,7 +474,7 @@ fn a_flood_of_queries_leaves_those_of_other_prefixes_and_each_is_counted() {
 }
 
 #[test]
-fn a_flood_of_queries_from_everywhere_takes_all_places_and_each_is_counted() {
+fn query_flood_from_everywhere_is_counted() {
     for settings in kernels() {
         let mut rig = rig_with_rings(settings);
         let [pair, _] = Pair::both();
@@ -488,7 +488,7 @@ fn a_flood_of_queries_from_everywhere_takes_all_places_and_each_is_counted() {
 }
 
 #[test]
-fn a_slow_answer_is_awaited_while_other_queries_of_its_prefix_are_answered() {
+fn slow_answer_survives_answered_queries_of_its_prefix() {
     for settings in kernels() {
         let mut rig = rig_with_rings(settings);
         for pair in Pair::both() {

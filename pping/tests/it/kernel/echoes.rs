@@ -37,7 +37,7 @@ fn unanswered_requests_keep_no_later_one_from_being_measured() {
 }
 
 #[test]
-fn requests_and_replies_of_both_ends_in_any_order_match_as_in_user_space() {
+fn echoes_match_as_in_user_space() {
     for settings in kernels() {
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         let mut random = Random::seeded(3);

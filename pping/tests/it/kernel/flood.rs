@@ -79,7 +79,7 @@ fn syn(number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn in_a_flood_established_flows_stay_and_the_oldest_unproved_make_room() {
+fn flood_evicts_the_oldest_unproved_flows_only() {
     let settings = LoadOptions { max_flows: MAX_FLOWS, max_unproved: MAX_UNPROVED, ..SETTINGS };
     let mut rig = Rig::with(settings, LinkType::Ethernet);
     let (there, mut back) = ((v4(1), v4(2)), 0);
@@ -126,7 +126,7 @@ fn in_a_flood_established_flows_stay_and_the_oldest_unproved_make_room() {
 
 /// If only timestamps are measured, SYNs without timestamps cannot fill the table.
 #[test]
-fn syns_without_timestamps_open_no_flow_when_only_timestamps_are_measured() {
+fn syn_without_timestamps_opens_no_flow_by_tcp_ts() {
     let rules = Rules { methods: Methods::NONE.with(Method::TcpTs), ..SETTINGS.rules };
     let mut rig = Rig::with(LoadOptions { rules, max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
     for number in 0..100 {
@@ -252,7 +252,7 @@ fn whoever_has_one_prefix_takes_the_places_of_one_ring() {
 }
 
 #[test]
-fn a_slow_answer_is_awaited_while_others_of_its_prefix_are_proved() {
+fn slow_answer_survives_proved_flows_of_its_prefix() {
     for [client, server] in [[v4(1), v4(2)], [v6(1), v6(2)]] {
         let mut rig = rig_with_rings();
         let slow = Connection { hosts: [client, server], port: 1_000 };

@@ -83,7 +83,7 @@ fn timestamps_that_no_clock_can_have_change_nothing() {
 }
 
 #[test]
-fn packets_of_one_host_from_the_side_of_the_other_change_nothing() {
+fn packets_from_the_wrong_side_change_nothing() {
     assert_unchanged(true, |talk, _, sequence| {
         let before = counted(talk, Untracked::OtherHook);
         let hosts = talk.hosts;
@@ -130,7 +130,7 @@ fn conversation(rig: &mut Rig, hosts: [IpAddr; 2], hooks: [&[Program]; 2]) -> us
 }
 
 #[test]
-fn a_question_and_its_answer_by_the_same_hook_give_no_sample_between_two_arms() {
+fn same_hook_gives_no_sample_between_two_arms() {
     const IN: &[Program] = &[Program::Ingress];
     const OUT: &[Program] = &[Program::Egress];
     /// As a router with one arm forwards.

@@ -41,7 +41,7 @@ fn frames(seed: u64, temper: Temper) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn packets_that_pass_both_hooks_give_the_samples_and_counts_of_one() {
+fn packets_at_both_hooks_count_once() {
     for settings in kernels() {
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         for temper in [Temper::Calm, Temper::Wild] {
@@ -91,7 +91,7 @@ fn packets_that_pass_both_hooks_give_the_samples_and_counts_of_one() {
 }
 
 #[test]
-fn a_host_that_moves_to_the_other_hook_is_measured_there_after_a_second() {
+fn moved_host_is_measured_after_a_second() {
     for settings in kernels() {
         let mut rig = Rig::with(settings, LinkType::Ethernet);
         for [here, there] in pairs() {

@@ -69,7 +69,7 @@ fn an_interface_whose_entry_is_taken_gets_another() {
 }
 
 #[test]
-fn runs_of_neighbours_that_want_the_same_entries_are_all_watched() {
+fn colliding_runs_of_interfaces_are_all_watched() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     for run in 0..4 {
         for neighbour in 0..MAX_INTERFACES / 4 {
@@ -79,7 +79,7 @@ fn runs_of_neighbours_that_want_the_same_entries_are_all_watched() {
 }
 
 #[test]
-fn an_interface_that_another_version_left_in_another_entry_is_watched_on() {
+fn interface_entry_of_another_version_is_found() {
     let file_system = Bpffs::new();
     let start = || {
         let pins = file_system.take();

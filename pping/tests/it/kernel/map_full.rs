@@ -70,7 +70,7 @@ fn is_measured(rig: &mut Rig, [a, b]: [IpAddr; 2], number: u16) {
 }
 
 #[test]
-fn addresses_that_differ_in_the_highest_bits_of_words_are_flows_of_their_own() {
+fn highest_address_bits_distinguish_flows() {
     let mut rig = Rig::with(LoadOptions { max_flows: MAX_FLOWS, ..SETTINGS }, LinkType::Ethernet);
     let IpAddr::V6(victim) = v6(2) else { unreachable!() };
     for bits in 0..8_u128 {

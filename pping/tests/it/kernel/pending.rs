@@ -52,7 +52,7 @@ fn segment(rig: &mut Rig, is_forward: bool, port: u16, flags: u8, stamps: (u32, 
 }
 
 #[test]
-fn flows_beyond_the_room_are_not_recorded_and_each_packet_of_theirs_is_counted() {
+fn full_pending_pool_skips_and_counts() {
     for mut rig in rigs() {
         for number in 0..10 {
             request(&mut rig, number, 1);
@@ -78,7 +78,7 @@ fn flows_beyond_the_room_are_not_recorded_and_each_packet_of_theirs_is_counted()
 }
 
 #[test]
-fn a_flow_gives_its_room_back_once_it_is_idle_and_nothing_is_pending() {
+fn idle_flow_returns_its_pending_entry() {
     for mut rig in rigs() {
         for number in 0..ROOM {
             request(&mut rig, number, 1);
@@ -122,7 +122,7 @@ fn an_idle_flow_records_again_when_it_goes_on() {
 }
 
 #[test]
-fn a_flow_that_is_removed_gives_its_room_back_whatever_is_pending() {
+fn removed_flow_returns_its_pending_entry() {
     for mut rig in rigs() {
         for round in 0..3 {
             for number in 0..ROOM {

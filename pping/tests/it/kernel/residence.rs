@@ -207,7 +207,7 @@ fn one_packet_in_some_is_followed_and_its_mean_is_that_of_all() {
 }
 
 #[test]
-fn packets_of_a_queue_that_is_taken_away_have_no_time_and_are_counted() {
+fn packets_of_a_removed_queue_are_counted() {
     const PACKETS: usize = 200;
     // The packets take seconds to leave, as a busy machine may be slow to replace the queue.
     const SLOW: usize = RATE / 20;
@@ -259,7 +259,7 @@ fn a_super_packet_counts_as_one_packet() {
 }
 
 #[test]
-fn a_super_packet_that_the_queue_splits_has_the_time_of_its_first_part() {
+fn split_super_packet_has_the_time_of_its_first_part() {
     // One super-packet is looked for at a time, for up to a second. If the kernel skips the tracepoint of its first part, few
     // others of the transfer have a time.
     let (found, elapsed) =

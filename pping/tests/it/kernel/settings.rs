@@ -60,7 +60,7 @@ fn pairs(combinations: Vec<LoadOptions>) -> Vec<LoadOptions> {
 }
 
 #[test]
-fn the_programs_load_within_the_budget_and_work_with_every_combination_of_settings() {
+fn all_settings_load_within_the_budget_and_work() {
     let chosen = if is_exhaustive() { combinations() } else { pairs(combinations()) };
     assert!(chosen.len() >= 6);
     for settings in chosen {
@@ -79,7 +79,7 @@ fn the_programs_load_within_the_budget_and_work_with_every_combination_of_settin
 
 /// [`extremes`] combines other settings with all tunnels.
 #[test]
-fn every_combination_of_tunnels_is_within_the_budget_and_no_other_is_in_the_programs() {
+fn all_tunnels_load_within_the_budget_without_others() {
     let at_most = Decap::ALL.0.count_ones();
     let is_chosen = |tunnels: &u32| {
         let count = tunnels.count_ones();
@@ -116,7 +116,7 @@ fn method_sets() -> Vec<Methods> {
 }
 
 #[test]
-fn the_programs_load_within_the_budget_with_every_choice_of_methods() {
+fn all_methods_load_within_the_budget() {
     for methods in method_sets() {
         let settings = LoadOptions { rules: Rules { methods, ..SETTINGS.rules }, ..SETTINGS };
         let kernel = load::load(&settings, true).unwrap();
@@ -161,7 +161,7 @@ fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
 }
 
 #[test]
-fn the_programs_load_within_the_budget_with_groups_and_every_event() {
+fn groups_and_events_load_within_the_budget() {
     for settings in groupings().into_iter().flat_map(extremes) {
         let kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&kernel, &settings);

@@ -99,12 +99,12 @@ fn every_shape_passes_unchanged_and_counts_as_in_user_space() {
 }
 
 #[test]
-fn every_shape_cut_off_anywhere_passes_unchanged_and_counts_as_in_user_space() {
+fn truncated_shapes_count_as_in_user_space() {
     send_cut_off(Rig::new(), &catalogue(), 0);
 }
 
 #[test]
-fn every_shape_without_a_link_header_passes_unchanged_and_counts_as_in_user_space() {
+fn shapes_without_link_header_count_as_in_user_space() {
     send_cut_off(Rig::with(SETTINGS, LinkType::Ip), &catalogue(), ETHERNET_HEADER);
 }
 
@@ -115,7 +115,7 @@ fn every_tunnel_passes_unchanged_and_counts_as_in_user_space() {
 }
 
 #[test]
-fn every_tunnel_cut_off_anywhere_passes_unchanged_and_counts_as_in_user_space() {
+fn truncated_tunnels_count_as_in_user_space() {
     send_cut_off(Rig::with(DECAP_ALL, LinkType::Ethernet), &tunnels(), 0);
     send_cut_off(Rig::with(DECAP_ALL, LinkType::Ip), &tunnels(), ETHERNET_HEADER);
 }

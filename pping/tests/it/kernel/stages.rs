@@ -25,7 +25,7 @@ fn packets(counters: &Counters, direction: Direction, protocol: Protocol) -> u64
 }
 
 #[test]
-fn without_the_slow_path_each_packet_is_counted_by_its_first_headers() {
+fn packets_count_by_first_headers_without_slow_path() {
     let mut rig = Rig::with(SETTINGS, LinkType::Ethernet);
     let id = rig.twin.interface_id;
     let ping = |rig: &mut Rig| {

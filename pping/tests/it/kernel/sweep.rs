@@ -161,7 +161,7 @@ fn assert_stay(mut rig: Rig) {
 }
 
 #[test]
-fn sweeping_while_packets_pass_deletes_the_same_as_in_user_space() {
+fn concurrent_sweep_deletes_as_in_user_space() {
     for settings in kernels() {
         assert_deletes_what_user_space_does(Rig::with(settings, LinkType::Ethernet));
     }

@@ -19,7 +19,7 @@ const READINGS: [[&str; 2]; 5] = [
 ];
 
 #[test]
-fn what_passes_again_and_timestamps_that_fail_are_measured_as_the_reference_does() {
+fn repeats_and_bad_timestamps_match_the_reference() {
     let mut counts = BTreeMap::new();
     for capture in again::captures() {
         let file = Temporary::new(&capture.name, &capture.bytes);

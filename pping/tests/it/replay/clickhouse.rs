@@ -132,7 +132,7 @@ fn as_loaded(lines: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn clickhouse_answers_what_jq_works_out_from_the_records_of_a_capture() {
+fn clickhouse_agrees_with_jq_on_a_capture() {
     let lines = records();
     let file = Temporary::new("records.jsonl", &lines);
     let engine = Engine::with_tables(None);

@@ -192,7 +192,7 @@ fn vxlan(at: u64, port: u16, inner: &[u8]) -> Packet {
 }
 
 #[test]
-fn the_outer_packets_of_a_tunnel_are_neither_harmless_nor_one_sided() {
+fn outer_tunnel_packets_are_reported() {
     let pings = pings(false, 10, |_| true);
     let tunnel: Vec<Packet> =
         (50_000..).zip(&pings).map(|(port, ping)| vxlan(ping.at, port, &ping.bytes)).collect();
@@ -343,7 +343,7 @@ fn copies_of_pings_are_not_unanswered() {
 }
 
 #[test]
-fn unusable_timestamps_are_named_with_the_option_that_measures_them() {
+fn unusable_timestamps_name_the_option_that_helps() {
     let captures = again::captures();
     let capture = captures.iter().find(|capture| capture.samples == "unusable-timestamps").unwrap();
     let of = |arguments: &str| stderr(&read(&capture.bytes, &format!("--format none {arguments}")));

@@ -94,7 +94,7 @@ fn scores_of_captures_are_those_of_the_formula() {
 }
 
 #[test]
-fn without_a_file_there_are_three_profiles_and_without_profiles_no_scores() {
+fn default_profiles_are_three_and_none_gives_no_scores() {
     let capture = pcap(&connection(40_000, START, 120, 7 * MILLISECOND));
     let of = |arguments: &str| {
         let output = read(&capture, &format!("--rate-limit 0 --aggregate 1d --methods tcp-ts {arguments}"));

@@ -15,7 +15,7 @@ fn bytes(packets: &[Packet]) -> Vec<u8> {
 }
 
 #[test]
-fn samples_are_written_while_the_pipe_is_stalled_and_a_signal_ends_it() {
+fn stalled_pipe_delays_samples_and_a_signal_ends() {
     for signal in ["-INT", "-TERM"] {
         let mut reader = Reader::start("");
         reader.write(&pcap_header(1));
@@ -31,7 +31,7 @@ fn samples_are_written_while_the_pipe_is_stalled_and_a_signal_ends_it() {
 }
 
 #[test]
-fn a_million_packets_take_no_more_memory_than_a_thousand_flows_need() {
+fn memory_depends_on_flows_not_packets() {
     let mut reader = Reader::start("--format none");
     reader.write(&pcap_header(1));
     let mut packets: Vec<Packet> =

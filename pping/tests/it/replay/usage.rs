@@ -26,7 +26,7 @@ fn options_useless_with_a_capture_are_refused_with_a_reason() {
 }
 
 #[test]
-fn interfaces_of_file_and_environment_do_not_matter_to_a_capture() {
+fn capture_ignores_configured_interfaces() {
     let text = "interface = [\"eth0\"]\nwait = true\nlisten = \"127.0.0.1:1\"\nformat = \"ppviz\"\n";
     let file = Temporary::new("pping.toml", text.as_bytes());
     let capture = Temporary::new("capture", &pcap(&connection(40_000, START, 2, 1)));

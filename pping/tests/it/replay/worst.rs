@@ -128,7 +128,7 @@ fn assert_interval(
 }
 
 #[test]
-fn the_worst_of_captures_are_those_of_all_samples_and_aggregates() {
+fn worst_agree_with_samples_and_aggregates() {
     let schema = validator("record.json");
     let mut flows = 0;
     // How many series have hosts that share bits, and how many do not.

@@ -18,7 +18,7 @@ const DELAY: Duration = Duration::from_millis(20);
 const IDS: [u16; 6] = [1, 2, 2, 3, UNANSWERED.start, UNANSWERED.start + 1];
 
 #[test]
-fn repeated_queries_have_no_sample_and_unanswered_ones_are_counted() {
+fn repeated_queries_give_no_sample_unanswered_count() {
     let net = Net::new();
     net.delay(DELAY);
     let resolver = Resolver::start(&net);

@@ -136,7 +136,7 @@ fn forged_syns_leave_samples_as_they_were() {
 }
 
 #[test]
-fn ports_used_again_without_an_end_are_measured_from_the_syn_ack_on() {
+fn reused_ports_are_measured_from_the_syn_ack_on() {
     for has_timestamps in BOTH {
         for number in [77, 1_150, 0x7fff_0000, 0x9000_0000] {
             let mut connection = Connection::new(has_timestamps);
@@ -156,7 +156,7 @@ fn ports_used_again_without_an_end_are_measured_from_the_syn_ack_on() {
 }
 
 #[test]
-fn a_syn_ack_begins_no_connection_unless_it_acknowledges_the_latest_syn() {
+fn syn_ack_must_acknowledge_the_latest_syn() {
     let mut connection = Connection::new(true);
     let [first, second] = [77_000, 88_000].map(|number| (Endpoint::Low, bare(SYN, number, 0, 0)));
     let answer = |acknowledgement| (Endpoint::High, bare(SYN | ACK, 9_500, 0, acknowledgement));

@@ -133,7 +133,7 @@ fn requests(talk: &mut Conversation, sequences: RangeInclusive<u16>) {
 }
 
 #[test]
-fn requests_to_hosts_on_the_way_leave_room_for_the_one_that_is_answered() {
+fn traceroute_leaves_room_for_the_answered_request() {
     // mtr asks 12 hosts each second, and only the last one answers; with tracert, there are more.
     for (hosts, interval, rounds) in [(12, 83, 60), (90, 30, 20)] {
         for rate_limit in [0, 100 * MS] {
@@ -348,7 +348,7 @@ impl Tally {
 }
 
 #[test]
-fn requests_and_replies_are_counted_whatever_a_limit_does_to_samples() {
+fn rate_limit_does_not_affect_echo_counts() {
     let mut talk = Conversation::new();
     talk.rules.rate_limit = 100 * MS;
     let (mut tally, mut samples) = (Tally::default(), 0);

@@ -143,7 +143,7 @@ fn largest_limits_do_not_overflow() {
 }
 
 #[test]
-fn first_sample_is_taken_as_it_is_and_later_ones_move_by_an_eighth() {
+fn smoothed_rtt_moves_by_an_eighth_after_the_first() {
     let mut talk = Conversation::in_progress();
     let mut smoothed_after = |ms, tsval, rtt| {
         talk.low(ms, data(tsval, 500));

@@ -139,7 +139,7 @@ fn rule_1_unknown_versions_are_not_by_other_ids_or_versions() {
 }
 
 #[test]
-fn rule_1_a_cleared_fixed_bit_changes_nothing_once_the_flow_is_recognised() {
+fn rule_1_fixed_bit_is_ignored_in_recognised_flows() {
     let mut talk = talk();
     talk.low(1, initial(ANY, CLIENT));
     assert_eq!(found(talk.high(10, greased(initial(CLIENT, SERVER)))), handshake(9));
@@ -173,7 +173,7 @@ fn rule_1_without_the_fixed_bit_nothing_is_recognised() {
 }
 
 #[test]
-fn rules_3_and_4_an_initial_is_answered_by_a_long_header_to_its_source() {
+fn rules_3_and_4_long_header_to_the_source_id_answers() {
     let mut talk = talk();
     assert_eq!(found(talk.low(1, initial(ANY, CLIENT))), None);
     assert_eq!(found(talk.low(2, initial(ANY, CLIENT))), None, "of the same flight");
@@ -184,7 +184,7 @@ fn rules_3_and_4_an_initial_is_answered_by_a_long_header_to_its_source() {
 }
 
 #[test]
-fn rule_4_any_reply_but_a_handshake_packet_gives_a_sample_and_empty_ids_are_equal() {
+fn rule_4_replies_that_give_a_sample_and_empty_ids() {
     for (form, version) in [(QuicForm::Initial, 1), (QuicForm::Negotiation, 0)] {
         let mut talk = talk();
         talk.low(1, initial(ANY, 0));
@@ -391,7 +391,7 @@ fn rule_11_a_pause_of_more_than_ten_seconds_is_no_sample() {
 }
 
 #[test]
-fn rules_9_11_and_12_less_than_half_is_no_sample_and_costs_trust_but_measures() {
+fn rules_9_11_and_12_short_intervals_cost_trust() {
     let mut talk = believed();
     assert_eq!(found(talk.low(1169, short(false))), None);
     assert_eq!(found(talk.high(1174, short(false))), None);
@@ -402,7 +402,7 @@ fn rules_9_11_and_12_less_than_half_is_no_sample_and_costs_trust_but_measures() 
 }
 
 #[test]
-fn rule_9_random_bits_that_the_other_end_answers_at_once_are_not_believed_for_long() {
+fn rule_9_random_spin_bits_lose_trust() {
     // A server sets each bit at random, and a client that is near inverts it at once.
     let mut talk = connected();
     let (mut number, mut samples) = (1_u32, 0);

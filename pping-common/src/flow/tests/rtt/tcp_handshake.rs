@@ -128,7 +128,7 @@ fn h1_ports_that_are_used_again_have_new_legs() {
 }
 
 #[test]
-fn h1_a_connection_that_was_refused_is_timed_when_it_is_tried_again() {
+fn h1_retry_after_a_refusal_is_timed() {
     let mut talk = begun();
     talk.low(10, syn());
     assert_eq!(rtt(talk.high(20, bare(RST | ACK, 0, 0, 1_000))), None);

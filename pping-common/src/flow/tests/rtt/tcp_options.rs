@@ -166,7 +166,7 @@ fn t2_auto_measures_by_timestamps_where_there_are_some() {
 }
 
 #[test]
-fn t2_numbers_of_a_flow_of_unknown_kind_wait_for_the_third_segment() {
+fn t2_unknown_kind_waits_for_the_third_segment() {
     let mut talk = Conversation::by(AUTO);
     for (sequence, ms) in [1_000, 1_100, 1_200].into_iter().zip(1..) {
         assert_eq!(talk.pending_count(), 0);
@@ -177,7 +177,7 @@ fn t2_numbers_of_a_flow_of_unknown_kind_wait_for_the_third_segment() {
 }
 
 #[test]
-fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
+fn t2_seq_always_does_not_wait_for_the_kind() {
     for methods in [SEQ, BOTH] {
         let mut talk = Conversation::by(methods);
         talk.low(1, bare(ACK, 1_000, 100, 5_000));
@@ -188,7 +188,7 @@ fn t2_numbers_of_all_flows_are_measured_before_the_kind_is_known() {
 }
 
 #[test]
-fn t2_a_segment_that_lacks_timestamps_is_measured_by_neither_in_a_flow_that_has_them() {
+fn t2_segment_without_timestamps_in_a_timestamp_flow() {
     let mut talk = connected(AUTO, true);
     assert_eq!(measured(&mut talk, false), []);
     assert_eq!(talk.pending_count(), 0);

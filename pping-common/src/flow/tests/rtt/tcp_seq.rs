@@ -326,7 +326,7 @@ fn s3_full_slots_are_counted_and_given_up_after_ten_seconds() {
 
 /// An upload that fills a long path: 200 segments are under way at a time, and each ACK covers two.
 #[test]
-fn s3_bulk_transfer_is_sampled_all_the_time_and_what_is_skipped_is_counted() {
+fn s3_bulk_transfer_is_sampled_throughout() {
     const UNDER_WAY: u32 = 200;
     const ROUNDS: u32 = 50;
     let mut talk = in_progress();
@@ -411,7 +411,7 @@ fn s4_an_acknowledgement_below_all_changes_nothing() {
 }
 
 #[test]
-fn s4_an_acknowledgement_with_sack_blocks_frees_and_gives_no_sample() {
+fn s4_ack_with_sack_blocks_frees_without_sample() {
     let mut talk = in_progress();
     talk.low(10, data(1_000, 100));
     talk.low(11, data(1_100, 100));

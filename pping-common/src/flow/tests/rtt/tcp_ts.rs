@@ -247,7 +247,7 @@ fn segment_without_timestamps_neither_matches_nor_records() {
 }
 
 #[test]
-fn after_contention_the_next_new_tsval_is_in_doubt_and_the_one_after_is_timed() {
+fn contention_skips_one_tsval() {
     for endpoint in [Endpoint::Low, Endpoint::High] {
         let mut talk = Conversation::in_progress();
         talk.flow.hot.contended = 1;
@@ -350,7 +350,7 @@ fn echo_from_before_what_it_echoes_is_no_sample() {
 }
 
 #[test]
-fn tsval_of_a_missed_segment_is_noted_where_it_is_the_newest_of_its_connection() {
+fn missed_segment_still_updates_the_newest_tsval() {
     let missed = |state, transport: Transport| missed(100, state, &transport.segment);
     assert_eq!(missed(TsvalState::KNOWN, data(101, 500)), Some(101));
     assert_eq!(missed(TsvalState::INVALIDATED, pure_ack(102, 500)), Some(102));

@@ -218,7 +218,7 @@ fn a_new_connection_has_another_chance() {
 }
 
 #[test]
-fn without_tcp_seq_the_end_at_fault_is_known_and_the_other_measured() {
+fn without_tcp_seq_only_the_other_end_is_measured() {
     let mut turns = Turns::new(Methods::NONE.with(Method::TcpTs), [TICKING, ZERO]);
     let [low, high] = turns.run(7_000).counts();
     assert_eq!((low, high), ([TURNS + 1, 0], [1, 0]));

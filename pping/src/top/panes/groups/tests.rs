@@ -91,7 +91,7 @@ fn columns_are_sorted_by_in_their_order_and_either_way() {
 }
 
 #[test]
-fn the_lowest_score_comes_first_and_of_other_columns_the_highest_figure() {
+fn quality_sorts_ascending_others_descending() {
     let mut groups = three();
     while groups.query.sort != Column::Quality {
         assert_eq!(groups.query.order, Order::Desc);

@@ -11,7 +11,7 @@ use super::{
 const NOBODY: [&str; 3] = ["--reuid=65534", "--regid=65534", "--clear-groups"];
 
 #[test]
-fn without_privileges_it_says_how_to_get_them_and_what_stays_unknown() {
+fn unprivileged_check_names_unknowns_and_remedy() {
     let (host, copy) = (Host::new(), Copy::new());
     let mut command = host.namespace.command("setpriv");
     command.args(NOBODY).arg(&copy.program).args(["check", "--json", "-i", "eth0"]);

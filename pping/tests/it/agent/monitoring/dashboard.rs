@@ -285,7 +285,7 @@ fn native(classic: &str) -> String {
 
 /// With `PPING_BLESS=1` the test writes the native dashboard.
 #[test]
-fn the_native_dashboard_is_the_classic_one_with_other_expressions() {
+fn native_dashboard_differs_only_in_expressions() {
     let folder = repository("deploy/grafana");
     let mut expected = native(&fs::read_to_string(folder.join(CLASSIC)).unwrap());
     for (from, to) in [

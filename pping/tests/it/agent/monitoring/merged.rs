@@ -215,7 +215,7 @@ fn bin(rtt: f64) -> (f64, f64) {
 }
 
 #[test]
-fn percentiles_of_two_native_histograms_are_those_of_all_their_samples() {
+fn merged_native_histograms_have_exact_percentiles() {
     let host = ok(Namespace::new("monitor"));
     let mut prometheus = stack::prometheus_native(&host, &PORTS);
     let is_known = Arc::new(AtomicBool::new(false));
@@ -259,7 +259,7 @@ fn percentiles_of_two_native_histograms_are_those_of_all_their_samples() {
 }
 
 #[test]
-fn a_gateway_that_is_scraped_natively_has_the_percentiles_of_its_records() {
+fn native_scrape_has_the_percentiles_of_records() {
     let topology = topology();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();

@@ -106,7 +106,7 @@ fn a_client_gets_the_format_it_asks_for() {
 }
 
 #[test]
-fn several_scrapers_at_once_get_whole_pages_whose_counters_only_grow() {
+fn concurrent_scrapes_are_whole_and_monotonic() {
     let host = ok(Namespace::new("monitor"));
     let _agent = busy(&host);
     let ask = |accept: &str, encoding: &str| {

@@ -65,7 +65,7 @@ fn misbehave(
 }
 
 #[test]
-fn otlp_a_receiver_that_refuses_is_tried_again_only_if_it_may_accept_later() {
+fn otlp_retries_only_transient_refusals() {
     let topology = topology();
     let host = topology.router();
     let receiver = Receiver::start(host);
@@ -95,7 +95,7 @@ fn otlp_a_receiver_that_refuses_is_tried_again_only_if_it_may_accept_later() {
 }
 
 #[test]
-fn otlp_garbage_and_endless_answers_are_counted_and_take_no_memory() {
+fn otlp_garbage_and_endless_answers_are_bounded() {
     let topology = topology();
     let host = topology.router();
     let receiver = Receiver::start(host);
@@ -121,7 +121,7 @@ fn otlp_a_receiver_that_never_answers_is_given_up_on() {
 }
 
 #[test]
-fn otlp_points_that_a_receiver_rejects_are_counted_and_said_once() {
+fn otlp_rejected_points_are_counted_and_logged_once() {
     let topology = topology();
     let host = topology.router();
     let receiver = Receiver::start(host);

@@ -131,7 +131,7 @@ fn otlp_a_check_says_whether_the_receiver_answers() {
 }
 
 #[test]
-fn otlp_a_reload_changes_the_receiver_and_the_headers_and_keeps_them_on_an_error() {
+fn otlp_reload_changes_receiver_and_headers() {
     let host = Host::new();
     let receiver = Receiver::start(&host.namespace);
     let directory = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use crate::agent::{
 };
 
 #[test]
-fn otlp_what_is_measured_while_the_receiver_is_away_arrives_later() {
+fn otlp_outage_delays_but_loses_nothing() {
     let topology = topology();
     let router = topology.router();
     let mut receiver = Receiver::start(router);

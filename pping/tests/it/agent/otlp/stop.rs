@@ -26,7 +26,7 @@ fn otlp_the_last_push_has_the_last_samples() {
 }
 
 #[test]
-fn otlp_a_receiver_that_never_answers_does_not_keep_pping_from_ending() {
+fn otlp_silent_receiver_does_not_delay_the_end() {
     let topology = topology();
     let router = topology.router();
     let receiver = Receiver::start(router);

@@ -38,7 +38,7 @@ fn pushing(host: &Host, options: &str) -> Process {
 }
 
 #[test]
-fn otlp_a_receiver_with_a_certificate_for_its_name_gets_metrics_and_headers() {
+fn otlp_pushes_by_tls_with_headers() {
     let host = Host::new();
     let (receiver, options) = receiver(&host, &["localhost"], "ours");
     let pping = pushing(&host, &options);

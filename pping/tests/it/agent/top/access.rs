@@ -12,7 +12,7 @@ use crate::agent::{
 };
 
 #[test]
-fn top_shows_a_certificate_and_trusts_an_authority_as_it_is_told() {
+fn top_checks_certificates_against_given_authority() {
     let topology = topology();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();

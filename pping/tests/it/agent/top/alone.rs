@@ -29,7 +29,7 @@ fn samples<'a>(said: &'a str, group: &str) -> &'a str {
 }
 
 #[test]
-fn top_reads_all_of_a_capture_for_one_screen_and_plays_it_for_a_terminal() {
+fn top_reads_a_capture_for_once_and_plays_it_otherwise() {
     let topology = topology();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();

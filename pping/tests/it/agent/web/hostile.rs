@@ -83,7 +83,7 @@ fn web_endless_requests_block_no_others_and_are_cut_off() {
 }
 
 #[test]
-fn web_silent_connections_are_cut_off_before_and_after_the_handshake() {
+fn web_silent_connections_are_closed() {
     let tls = "tls_server_config: {cert_file: server.pem, key_file: server.key}";
     let encrypted = Served::new(tls, |directory| {
         super::certificates::Authority::new("ours").issue(directory, "server", &["localhost"]);

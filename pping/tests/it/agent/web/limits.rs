@@ -93,7 +93,7 @@ fn web_an_answer_has_a_thousand_groups_at_most() {
 }
 
 #[test]
-fn web_a_parameter_that_is_not_understood_is_refused_by_name_on_every_path() {
+fn web_unknown_parameters_are_refused_by_name() {
     let served = Served::plain();
     for (path, reason) in [
         ("summary?pretty=1", "unknown parameter `pretty`"),

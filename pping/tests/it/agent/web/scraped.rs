@@ -12,7 +12,7 @@ use crate::agent::{
 };
 
 #[test]
-fn web_prometheus_scrapes_by_tls_with_a_password_or_a_certificate() {
+fn web_prometheus_scrapes_by_tls_and_authenticates() {
     let topology = topology();
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();

@@ -146,7 +146,7 @@ fn web_a_file_that_cannot_be_opened_is_named() {
 }
 
 #[test]
-fn web_a_signal_reads_the_file_again_and_a_bad_one_changes_nothing() {
+fn web_reload_of_an_invalid_file_changes_nothing() {
     let host = Host::new();
     let directory = directory();
     let file = directory.path().join("web.yml");

@@ -137,7 +137,7 @@ fn forwarding_begins_at_xdp_where_that_is_the_hook() {
 }
 
 #[test]
-fn forwarding_and_queueing_add_up_to_the_time_between_two_captures() {
+fn forwarding_and_queueing_add_up() {
     // On a busy machine the queue may not grow, and the kernel may miss the ends of many packets.
     const ATTEMPTS: u32 = 5;
     for attempt in 1.. {

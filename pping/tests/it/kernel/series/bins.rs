@@ -40,7 +40,7 @@ fn kernels(bin_blocks: u32) -> impl Iterator<Item = (Kernel, u16)> {
 }
 
 #[test]
-fn a_sample_without_a_bin_is_counted_as_unaggregated_and_the_next_interval_has_room_again() {
+fn full_bin_pool_counts_unaggregated_until_the_next_epoch() {
     for (mut kernel, interface_id) in kernels(3) {
         let mut sums = Sums::default();
         for interval in 1..=4 {
@@ -64,7 +64,7 @@ fn a_sample_without_a_bin_is_counted_as_unaggregated_and_the_next_interval_has_r
 }
 
 #[test]
-fn two_intervals_share_the_pool_and_neither_takes_what_is_the_others() {
+fn two_epochs_share_the_bin_pool() {
     for (mut kernel, interface_id) in kernels(4) {
         let mut sums = Sums::default();
         for round in 0..6 {

@@ -65,7 +65,7 @@ fn groups_beyond_the_limit_are_other_and_counted() {
 }
 
 #[test]
-fn a_group_without_traffic_makes_room_and_its_numbers_stay_its_own() {
+fn quiet_group_makes_room_and_keeps_its_counts() {
     let (mut kernel, interface_id) = kernel(&BY_HOST);
     let mut sums = Sums::default();
     for host in 2..6 {
