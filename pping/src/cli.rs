@@ -23,16 +23,16 @@ Examples:
   pping -i eth0 --format jsonl | jq 'select(.type == \"rtt\").rtt'
                                            one JSON record a line, and the RTTs among them, in nanoseconds
   pping -i eth0 --methods tcp-handshake,dns
-                                           how long connections and names take to begin with
+                                           how long handshakes and DNS queries take
   pping -r trace.pcapng                    samples of a capture, without root
-  ssh gw tcpdump -w - | pping -r -         samples of a capture that is being made
+  ssh gw tcpdump -w - | pping -r -         samples of a live capture
   pping -i eth0 --aggregate 10s --group-by /24,/48
                                            percentiles of each network every ten seconds
   pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
-                                           nothing but metrics for Prometheus, by customer
+                                           only metrics for Prometheus, by customer
   pping check -i eth0                      check that pping can run here, and list what limits its accuracy
-  pping top                                look at what a running pping with --listen measures
-  pping top -i eth0                        look at what passes eth0
+  pping top                                show what a running pping with --listen measures
+  pping top -i eth0                        show what passes eth0
   pping config show                        show all values, and where each is set: by an option, a PPING_* variable or
                                            /etc/pping/pping.toml, which is read without -i and -r";
 
@@ -45,7 +45,7 @@ pub struct Cli {
     #[command(flatten)]
     pub arguments: Arguments,
 
-    /// The command, if pping is not to measure.
+    /// The command; without one, pping measures.
     #[command(subcommand)]
     pub command: Option<Command>,
 }
@@ -132,19 +132,19 @@ pub enum Command {
     /// `degraded`, `missing` or `unknown`, with what helps. Nothing is attached, changed or left behind.
     /// `--json` writes a JSON document instead. The exit status is 0 if pping can run, and 1 if it cannot.
     Check(Box<CheckArguments>),
-    /// Look at what is measured: by a running pping, by this one (-i), or in a capture (-r)
+    /// Show what is measured: by a running pping, by this one (-i), or in a capture (-r)
     ///
     /// It shows the interfaces and the groups of the last minute, with the slowest first. `?` lists the keys. Without -i and -r
     /// it asks a running pping, which needs `--listen`. With -i it measures itself, and takes the options of `pping` for that;
     /// with -r it plays a capture. Groups are those of `/24,/48` then, unless --group-by or --groups says otherwise.
     Top(Box<TopArguments>),
-    /// Remove everything that --pin left behind, which ends its measuring
+    /// Remove what --pin left behind, and stop its measuring
     Unpin {
-        /// The directory that was given to --pin
+        /// Directory that was given to --pin
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
-    /// Remove from interfaces what a killed pping left there
+    /// Remove what a killed pping left on interfaces
     ///
     /// Only a kernel without TCX (before Linux 6.6) keeps anything: tc filters that measure nothing any more. The next
     /// pping removes them from the interfaces that it watches. This command removes them from all interfaces of this network
@@ -177,11 +177,11 @@ pub struct CheckArguments {
 /// The options of `pping top`.
 #[derive(Clone, Debug, Args)]
 pub struct TopArguments {
-    /// The pping to ask, by the address of its --listen: `gw:9464`, `https://gw.example:9464`
+    /// Ask the pping at this address, which its --listen has: `gw:9464`, `https://gw.example:9464`
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464", value_parser = url,
         conflicts_with = "source")]
     pub connect: String,
-    /// A name of its --web-config, and the password, which is asked for if it is not given
+    /// Log in with this name of its --web-config, and this password (asked for if left out)
     ///
     /// Others on this machine can see a password that is given here.
     #[arg(short, long, value_name = "NAME[:PASSWORD]", conflicts_with = "source")]
@@ -189,16 +189,16 @@ pub struct TopArguments {
     /// Trust the authorities, or self-signed certificates, in this file (PEM) and no others
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub cacert: Option<PathBuf>,
-    /// Accept any certificate, so that anybody on the way can read and change everything, even the password
+    /// Accept any certificate: anyone on the path can then read and change everything, even the password
     #[arg(long, conflicts_with_all = ["cacert", "source"])]
     pub insecure: bool,
-    /// Show this certificate (PEM) to a pping that wants one
+    /// Present this client certificate (PEM)
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub cert: Option<PathBuf>,
-    /// The key of that certificate (PEM), unless it is in the same file
+    /// Read the private key of that certificate from this file (PEM), unless it is in the same file
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Ask once in this time; with -i and --once, measure for this time
+    /// Refresh at this interval; with -i and --once, measure for this long
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = humantime::parse_duration)]
     pub interval: Duration,
     /// Write one screen as text, for a script or a ticket; with -r, after all of the capture

@@ -73,7 +73,7 @@ options! {
         example: r#"["eth0"]"#,
     }
 
-    /// Read this capture instead (`-` is standard input)
+    /// Read this capture file instead of watching interfaces (`-` is standard input)
     ///
     /// This takes a pcap or pcapng file, plain or compressed by gzip or zstd, and no privileges.
     #[arg(short, long, value_name = "FILE", help_heading = "Source")]
@@ -90,7 +90,7 @@ options! {
         example: "true",
     }
 
-    /// Attach at this point to see incoming packets
+    /// Attach here for incoming packets
     ///
     /// Attaching XDP makes some drivers reset their queues, so `tc` is the default. `auto` takes XDP where the driver runs
     /// it natively and the interface has no other XDP program, else tc.
@@ -100,14 +100,14 @@ options! {
         reload: restart!(live.ingress),
     }
 
-    /// Follow at most this many flows of each address family at a time
+    /// Track at most this many flows per address family
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
         help_heading = "Source")]
     max_flows: u32 {
         reload: restart!(max_flows),
     }
 
-    /// Maximum flows of each address family with pending timestamps
+    /// Limit the flows per address family that have pending timestamps
     ///
     /// A flow takes one of these when it records something, and gives it back after two seconds without packets if nothing is
     /// pending. What is not recorded for want of one is counted as `pping_recordings_skipped_total{reason="no_pending"}`.
@@ -118,7 +118,7 @@ options! {
         reload: restart!(live.max_pending),
     }
 
-    /// Measure by these methods only, separated by commas; by `all` of them, unless given
+    /// Measure by these methods only, separated by commas (default: `all`)
     ///
     /// Methods that are left out are not in the kernel programs, and cost nothing.
     #[arg(long, value_enum, value_name = "METHODS", value_delimiter = ',', default_values_t = MethodName::EACH,
@@ -133,7 +133,7 @@ options! {
         reload: restart!(tcp_method),
     }
 
-    /// Say on how many sides of an interface the hosts of a flow are
+    /// Tell whether both hosts of a flow may be on the same side of an interface
     ///
     /// In the path, a packet and its answer come in by different interfaces. With `two`, what comes in by one interface together
     /// with its answer is taken for forged and gives no sample.
@@ -142,34 +142,34 @@ options! {
         reload: restart!(arms),
     }
 
-    /// Look for DNS servers at these UDP ports, separated by commas; up to seven
+    /// Expect DNS servers at these UDP ports, separated by commas (at most seven)
     #[arg(long, value_name = "PORTS", value_delimiter = ',', default_values_t = [DNS_PORT], value_parser = port,
         help_heading = "Measuring")]
     dns_ports: Vec<u16> {
         reload: restart!(dns_ports),
     }
 
-    /// Measure packets to this host itself too, which shows little but its own processing time
+    /// Also measure packets to this host itself, which shows little but its own processing time
     #[arg(long, help_heading = "Measuring")]
     include_local: bool {
         capture: Rejected("a capture does not tell which addresses were local, so all its packets are timed"),
         reload: restart!(rules.include_local),
     }
 
-    /// Record at most once per flow direction in this time; `0` is no limit, and the default with -r
+    /// Record at most one timestamp per flow direction in this time; `0` is no limit, and the default with -r
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = rate_limit, help_heading = "Measuring")]
     rate_limit: Duration {
         capture: AppliesWithDefault("0"),
         reload: restart!(rules.rate_limit),
     }
 
-    /// Record at most once per flow direction in this many of its RTTs (`0` is no limit)
+    /// Record at most one timestamp per flow direction in this many of its RTTs (`0` is no limit)
     #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = rtt_rate, help_heading = "Measuring")]
     rtt_rate: f64 {
         reload: restart!(rules.rtt_rate),
     }
 
-    /// Choose the RTT of a flow direction that `--rtt-rate` counts in
+    /// Choose the RTT that `--rtt-rate` multiplies
     #[arg(long, value_enum, value_name = "RTT", default_value = "smoothed", help_heading = "Measuring")]
     rtt_type: RttType {
         reload: restart!(rules.rtt_basis),
@@ -185,7 +185,7 @@ options! {
         example: r#"["gre", "vxlan"]"#,
     }
 
-    /// Leave out traffic of these networks (may be given several times, or separated by commas)
+    /// Ignore traffic from and to these networks (may be given several times, or separated by commas)
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = prefix, help_heading = "Measuring")]
     exclude: Vec<IpNet> {
         reload: restart!(aggregation.exclude),
@@ -194,7 +194,7 @@ options! {
 
     /// Measure the time that packets spend in this host: between two watched interfaces, and in the queue of each
     ///
-    /// The queue is that of the root qdisc. See docs/residence.md. Queues take Linux 5.15 or newer.
+    /// The queue is that of the root qdisc. See docs/residence.md. Queues need Linux 5.15 or newer.
     #[arg(long, help_heading = "Measuring")]
     residence: bool {
         capture: Rejected("the packets of a capture pass through no queue"),
@@ -202,9 +202,9 @@ options! {
         example: "true",
     }
 
-    /// Sample one packet in this many on each CPU, at random, for the time that it waits in a queue; 0 samples none
+    /// Sample 1 in N packets per CPU (at random) for queueing delay; `0` disables it
     ///
-    /// Without queues, `--residence` is the time between two watched interfaces, which any kernel can tell.
+    /// With `0`, `--residence` measures only the time between two watched interfaces, which works on any kernel.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = residence_every,
         help_heading = "Measuring")]
     residence_every: u32 {
@@ -213,7 +213,7 @@ options! {
         needs: ["residence"],
     }
 
-    /// Report percentiles of each group instead of samples, at the end of each interval of this time (`10s`)
+    /// Report percentiles of each group at this interval (`10s`), instead of samples
     #[arg(short, long, value_name = "TIME", value_parser = aggregate, help_heading = "Aggregating")]
     aggregate: Option<Duration> {
         reload: restart!(aggregation.interval),
@@ -222,7 +222,7 @@ options! {
 
     /// Group by network, host or class of service: `/24,/48`, `destination`, `both`, `dscp`
     ///
-    /// This takes a list, separated by commas. `/24,/48` makes a group of each IPv4 network of 24 bits and each IPv6
+    /// A list, separated by commas. `/24,/48` makes a group of each IPv4 network of 24 bits and each IPv6
     /// network of 48 bits. The network is that of the host that replied (`source`, the default), of the host whose packets
     /// are timed (`destination`), or of the two (`both`). `dscp` separates classes of service, alone or beside the others.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Aggregating")]
@@ -248,7 +248,7 @@ options! {
         needs: ["group-by", "groups", SCREEN],
     }
 
-    /// Forget a group that had no packet for this time, and make room for another
+    /// Forget a group after this time without packets, to make room for another
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = time, help_heading = "Aggregating")]
     group_timeout: Duration {
         reload: follow!(GroupTimeout, aggregation.group_timeout),
@@ -270,7 +270,7 @@ options! {
         reload: restart!(aggregation.flow_summary),
     }
 
-    /// Report samples, and flows that open and close, beside aggregates or summaries of flows
+    /// Also report samples, and flows that open and close, with --aggregate or --flow-summary
     #[arg(long, help_heading = "Aggregating")]
     with_samples: bool {
         reload: restart!(aggregation.with_samples),
@@ -286,7 +286,7 @@ options! {
 
     /// With each interval of --aggregate, also report the worst N flows and groups by RTT, inflation, retransmissions and bytes
     ///
-    /// Flows are ranked once a second, by their smoothed RTT, its distance from their lowest, the share of packets that were sent again,
+    /// Flows are ranked once a second, by their smoothed RTT, its distance from their lowest, the share of packets that were retransmitted,
     /// and the bytes since the second before. Groups are ranked by the 95th percentile in place of the smoothed RTT.
     #[arg(long, value_name = "N", value_parser = worst, help_heading = "Aggregating")]
     worst: Option<u32> {
@@ -294,14 +294,14 @@ options! {
         example: "20",
     }
 
-    /// Minimum packets of each end of a flow, or samples or packets of a group, before it is ranked among the worst
+    /// Rank only flows with this many packets from each end, and groups with this many samples or packets
     #[arg(long, value_name = "N", default_value = "20", value_parser = evidence, help_heading = "Aggregating")]
     worst_evidence: u32 {
         reload: restart!(aggregation.worst_evidence),
         needs: ["worst", "listen", SCREEN],
     }
 
-    /// Write records in this format: `standard` on a terminal and `jsonl` elsewhere, unless given
+    /// Write records in this format (default: `standard` on a terminal, else `jsonl`)
     ///
     /// Times of `standard` are local, with their offset from UTC; those of `ppviz` and JSON count from 1970 in UTC.
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
@@ -310,7 +310,7 @@ options! {
         example: r#""none""#,
     }
 
-    /// Write records to this file instead of standard output; SIGHUP opens it again
+    /// Write records to this file instead of standard output; SIGHUP reopens it
     #[arg(short = 'w', long = "write", value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf> {
         reload: follow!(Output, output),
@@ -328,7 +328,7 @@ options! {
         example: r#""127.0.0.1:9464""#,
     }
 
-    /// Take TLS and passwords for --listen from this file, as in Prometheus' web configuration
+    /// Read TLS certificates and passwords for --listen from this file, in the format of Prometheus' web configuration
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     web_config: Option<PathBuf> {
         capture: Rejected(NO_METRICS),
@@ -336,7 +336,7 @@ options! {
         example: r#""/etc/pping/web.yml""#,
     }
 
-    /// Accept requests for this host name too (may be given several times, or separated by commas)
+    /// Also accept requests for this host name (may be given several times, or separated by commas)
     ///
     /// Without passwords or TLS, --listen answers only requests for an address, for `localhost` and for the host's own
     /// name. Else a web site could have its name resolve to this host, and its scripts could read what pping measures.
@@ -349,7 +349,7 @@ options! {
         needs: ["listen"],
     }
 
-    /// Show this many groups in metrics: those with the most samples; the rest is `other`
+    /// Export at most this many groups in metrics: those with the most samples; the rest is `other`
     #[arg(long, value_name = "N", default_value = "100", value_parser = prometheus_groups, help_heading = "Output")]
     prometheus_groups: u32 {
         capture: Rejected(NO_METRICS),
@@ -357,7 +357,7 @@ options! {
         needs: ["listen", "otlp"],
     }
 
-    /// Window of the baseline, the lowest RTT, for metrics of inflation
+    /// Compare RTTs with the lowest one of this window, in metrics of inflation
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time, help_heading = "Output")]
     baseline: Duration {
         capture: Rejected(NO_METRICS),
@@ -365,7 +365,7 @@ options! {
         needs: ["listen", "otlp"],
     }
 
-    /// Take at most this much memory, in MiB, for the last 15 minutes of groups in `pping top`, the page and /api/v1
+    /// Limit memory for the last 15 minutes of groups in `pping top`, the page and /api/v1, in MiB
     ///
     /// Where that is too little, the groups with the fewest samples are left out.
     #[arg(long, value_name = "MIB", default_value = "16", value_parser = history_memory, help_heading = "Output")]
@@ -386,7 +386,7 @@ options! {
         example: r#""https://collector.example:4318""#,
     }
 
-    /// Interval between two pushes
+    /// Push at this interval
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = otlp_interval, help_heading = "Output")]
     otlp_interval: Duration {
         capture: Rejected(NO_METRICS),
@@ -414,7 +414,7 @@ options! {
         example: r#""/etc/pping/otlp-ca.pem""#,
     }
 
-    /// Aggregation temporality of what is pushed
+    /// Choose the aggregation temporality of pushed metrics
     #[arg(long, value_enum, value_name = "KIND", default_value = "cumulative", help_heading = "Output")]
     otlp_temporality: Temporality {
         capture: Rejected(NO_METRICS),
@@ -441,13 +441,13 @@ options! {
         example: r#""/sys/fs/bpf/pping""#,
     }
 
-    /// Say more on standard error (`-vv`: even more), with times in UTC
+    /// Log more to standard error (`-vv`: even more), with times in UTC
     #[arg(short, long, action = ArgAction::Count, help_heading = "Diagnosis")]
     verbose: u8 {
         reload: follow!(Verbosity, verbosity),
     }
 
-    /// Have the kernel programs log what they do (implies `-vv`)
+    /// Log what the kernel programs do (implies `-vv`)
     #[arg(long, help_heading = "Diagnosis")]
     bpf_log: bool {
         capture: Rejected(NO_PROGRAM),

@@ -312,28 +312,28 @@ fn help_of(method: Method) -> &'static str {
 /// Which method measures a TCP flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TcpMethod {
-    /// For each flow the best that is on: timestamps where it has them, else sequence numbers
+    /// The best enabled one for each flow: timestamps where it has them, else sequence numbers
     Auto,
-    /// Timestamps alone; flows without them are not measured
+    /// Timestamps only; flows without them are not measured
     Ts,
-    /// Sequence numbers alone, whether there are timestamps or not
+    /// Sequence numbers only, with or without timestamps
     Seq,
-    /// Sequence numbers always, and timestamps where there are any: for comparison
+    /// Sequence numbers always, and timestamps where there are any, for comparison
     Both,
 }
 
 /// On how many sides of an interface the hosts of a flow are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arms {
-    /// Found for each interface by what passes; in a capture the same as `one`
+    /// Detect it for each interface from its traffic; for a capture the same as `one`
     Auto,
-    /// Both hosts may be on one side, as at a router with one arm or a mirror port
+    /// Both hosts may be on the same side, as at a one-armed router or a mirror port
     One,
-    /// Each host is on another side: answers that come in by the hook of the question are forged
+    /// The hosts are on different sides: an answer that comes in where its question did is forged
     Two,
 }
 
-/// Which RTT of a flow direction `--rtt-rate` counts in.
+/// Which RTT of a flow direction `--rtt-rate` multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RttType {
     /// The smoothed RTT
@@ -360,22 +360,22 @@ pub enum Tunnel {
 /// Aggregation temporality (OpenTelemetry).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Temporality {
-    /// All since pping started, as Prometheus wants it: a lost export loses no counts
+    /// Totals since pping started, as Prometheus wants them: a lost export loses no counts
     Cumulative,
-    /// Since the export before
+    /// Changes since the previous export
     Delta,
 }
 
 /// The format of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A line for people
+    /// Readable lines
     Standard,
-    /// A JSON object a line
+    /// One JSON object per line
     Jsonl,
-    /// All of them in one JSON array
+    /// One JSON array
     Json,
-    /// A line per sample, in seconds, for ppviz
+    /// One line per sample, in seconds, for ppviz
     Ppviz,
     /// Nothing
     None,
