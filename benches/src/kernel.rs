@@ -20,7 +20,6 @@ use pping::{
         load_options::LoadOptions,
         loaded::Kernel,
     },
-    labels,
 };
 use pping_bench_programs::{BASELINE, exchange::Exchange};
 use pping_common::{
@@ -133,7 +132,7 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
 
     println!("\nA packet, its answer and the sample; with no other method on, aggregated:");
     for sampled in exchanges::of_each_method() {
-        let name = labels::method_name(sampled.method);
+        let name = sampled.method.name();
         report.print(name, &few.exchange(&sampled).with_context(|| format!("measuring {name}"))?);
     }
     println!("\nTwo packets of different flows, nothing to record or match:");

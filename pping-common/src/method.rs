@@ -23,6 +23,21 @@ numbered! {
     }
 }
 
+impl Method {
+    /// The name in options, records and labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TcpTs => "tcp-ts",
+            Self::IcmpEcho => "icmp-echo",
+            Self::TcpSeq => "tcp-seq",
+            Self::TcpHandshake => "tcp-handshake",
+            Self::Dns => "dns",
+            Self::QuicSpin => "quic-spin",
+            Self::QuicHandshake => "quic-handshake",
+        }
+    }
+}
+
 /// A set of methods to measure by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]

@@ -1,4 +1,4 @@
-//! The names of methods, directions and reasons in records, labels of metrics, and options.
+//! The names of reasons in records and labels of metrics, and how methods and directions are written.
 
 use pping_common::{
     flow::Reason,
@@ -16,19 +16,6 @@ pub(crate) fn reason_name(reason: Reason) -> &'static str {
         Reason::Fin => "FIN",
         Reason::Rst => "RST",
         Reason::Timeout => "flow timeout",
-    }
-}
-
-/// The name of a method in records and labels.
-pub fn method_name(method: Method) -> &'static str {
-    match method {
-        Method::TcpTs => "tcp-ts",
-        Method::IcmpEcho => "icmp-echo",
-        Method::TcpSeq => "tcp-seq",
-        Method::TcpHandshake => "tcp-handshake",
-        Method::Dns => "dns",
-        Method::QuicSpin => "quic-spin",
-        Method::QuicHandshake => "quic-handshake",
     }
 }
 
@@ -67,5 +54,5 @@ pub(crate) fn serialize_is_egress<S: Serializer>(
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 pub(crate) fn serialize_method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(method_name(*method))
+    serializer.serialize_str(method.name())
 }

@@ -14,7 +14,7 @@ use pping_common::{
 
 pub use self::capture::Replayed;
 use self::count::Count;
-use crate::{aggregate::Totals, labels::method_name, packet_cost};
+use crate::{aggregate::Totals, packet_cost};
 
 /// The shortest duration for which a rate is printed: a shorter run is mostly start-up.
 const MIN_DURATION_FOR_RATE: Duration = Duration::from_secs(1);
@@ -76,7 +76,7 @@ impl Summary {
         let names = self.totals.series().filter_map(|(key, _)| key.interface.as_deref());
         let widest = names.map(|name| name.chars().count()).max();
         for (key, distribution) in self.totals.series() {
-            write!(f, "{:<14} {:<7} ", method_name(key.method), key.matched.map_or("-", Direction::name))?;
+            write!(f, "{:<14} {:<7} ", key.method.name(), key.matched.map_or("-", Direction::name))?;
             if let Some(widest) = widest {
                 write!(f, "{:<widest$} ", key.interface.as_deref().unwrap_or("-"))?;
             }

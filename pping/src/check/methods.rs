@@ -3,13 +3,12 @@
 use pping_common::method::{Method, Methods};
 
 use super::report::Check;
-use crate::labels::method_name;
 
 /// Names the methods that are on, and those that are off. Both are as configured, so the status is always ok.
 pub(super) fn methods(methods: Methods) -> Check {
     let (on, off): (Vec<Method>, Vec<Method>) =
         Method::ALL.into_iter().partition(|&method| methods.has(method));
-    let names = |methods: Vec<Method>| methods.into_iter().map(method_name).collect::<Vec<_>>().join(", ");
+    let names = |methods: Vec<Method>| methods.into_iter().map(Method::name).collect::<Vec<_>>().join(", ");
     let mut found = if off.is_empty() { "all".to_owned() } else { names(on) };
     if methods.has_both() {
         found.push_str("; tcp-seq beside tcp-ts");

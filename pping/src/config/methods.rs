@@ -63,10 +63,7 @@ mod tests {
     use clap::{Parser as _, ValueEnum as _};
 
     use super::*;
-    use crate::{
-        config::{Arguments, Config, Error},
-        labels::method_name,
-    };
+    use crate::config::{Arguments, Config, Error};
 
     fn config(given: &str) -> Result<Config, Error> {
         let typed = ["pping", "-i", "eth0"].into_iter().chain(given.split_whitespace());
@@ -82,7 +79,7 @@ mod tests {
         for name in MethodName::value_variants() {
             let value = name.to_possible_value().unwrap();
             let expected = match name {
-                MethodName::One(method) => method_name(*method),
+                MethodName::One(method) => method.name(),
                 MethodName::All => "all",
             };
             assert_eq!(value.get_name(), expected);

@@ -9,7 +9,7 @@ use clap::{ValueEnum, builder::PossibleValue};
 use ipnet::IpNet;
 use pping_common::method::Method;
 
-use crate::{labels::method_name, spelling::pattern};
+use crate::spelling::pattern;
 
 /// The longest alternative name of an interface: `ALTIFNAMSIZ` without its NUL.
 const MAX_ALTERNATIVE_NAME: usize = 127;
@@ -289,7 +289,7 @@ impl ValueEnum for MethodName {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let (name, help) = match *self {
-            Self::One(method) => (method_name(method), help_of(method)),
+            Self::One(method) => (method.name(), help_of(method)),
             Self::All => ("all", "All of them"),
         };
         Some(PossibleValue::new(name).help(help))

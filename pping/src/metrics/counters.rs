@@ -18,7 +18,7 @@ use super::{
     residence,
 };
 use crate::{
-    labels::{method_name, untracked_name},
+    labels::untracked_name,
     residence::InterfaceTimes,
     snapshot::{ProgramRuns, Snapshot},
 };
@@ -234,7 +234,7 @@ pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
         each("pping_samples", "Round-trip times measured", counter, &|counters| {
             by_direction(|direction| {
                 Method::ALL.into_iter().map(move |method| {
-                    let labels = vec![("method", method_name(method)), ("matched", direction.name())];
+                    let labels = vec![("method", method.name()), ("matched", direction.name())];
                     (labels, counters.samples[direction as usize][method as usize])
                 })
             })

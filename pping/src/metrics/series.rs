@@ -19,7 +19,7 @@ use super::{
     labels::Labels,
     persistent::EntryRef,
 };
-use crate::{fingerprint::fingerprint, groups::SeriesName, labels::method_name};
+use crate::{fingerprint::fingerprint, groups::SeriesName};
 
 /// The identity of a series in metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,7 @@ impl SeriesId {
     pub(super) fn fingerprint(&self) -> u128 {
         let Self { interface, method, matched, group } = self;
         let matched = matched.map_or("", Direction::name);
-        fingerprint(&[interface.as_deref().unwrap_or_default(), method_name(*method), matched, group])
+        fingerprint(&[interface.as_deref().unwrap_or_default(), method.name(), matched, group])
     }
 
     /// Returns the labels by name.
@@ -49,7 +49,7 @@ impl SeriesId {
         let matched = self.matched.map_or("", Direction::name);
         vec![
             ("interface".into(), self.interface.clone().unwrap_or_default()),
-            ("method".into(), method_name(self.method).into()),
+            ("method".into(), self.method.name().into()),
             ("matched".into(), matched.into()),
             ("group".into(), Arc::clone(&self.group)),
         ]
@@ -58,7 +58,7 @@ impl SeriesId {
     fn labels(&self) -> Labels {
         Labels::new(&[
             ("interface", self.interface.as_deref().unwrap_or_default()),
-            ("method", method_name(self.method)),
+            ("method", self.method.name()),
             ("matched", self.matched.map_or("", Direction::name)),
             ("group", &self.group),
         ])

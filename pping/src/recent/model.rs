@@ -27,7 +27,7 @@ use super::{
 use crate::{
     fingerprint::fingerprint,
     groups::{Directory, GroupName, QueueName, SeriesName},
-    labels::{method_name, untracked_name},
+    labels::untracked_name,
     quality::Profiles,
     worst::{DEFAULT_EVIDENCE, WorstFlow},
 };
@@ -80,7 +80,7 @@ impl Key {
     }
 
     fn is_asked_for(&self, query: &SeriesQuery) -> bool {
-        query.has(self.interface.as_deref(), method_name(self.method), self.matched.map(Direction::name))
+        query.has(self.interface.as_deref(), self.method.name(), self.matched.map(Direction::name))
     }
 }
 
@@ -282,7 +282,7 @@ impl Model {
             let [sent, received] = recent.traffic.map(traffic);
             SeriesAnswer {
                 interface: key.interface.clone(),
-                method: method_name(key.method).into(),
+                method: key.method.name().into(),
                 matched: key.matched.map(|direction| direction.name().into()),
                 rtt: recent.rtts().map(rtt),
                 sent,
@@ -298,7 +298,7 @@ impl Model {
         series.sort_unstable_by_key(|(key, _)| *key);
         let answer = |(key, history): (&Key, &History)| SeriesHistory {
             interface: key.interface.clone(),
-            method: method_name(key.method).into(),
+            method: key.method.name().into(),
             matched: key.matched.map(|direction| direction.name().into()),
             cells: history.cells().map(|it| cell(&it)).collect(),
         };

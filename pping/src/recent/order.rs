@@ -4,10 +4,7 @@ use pping_common::{method::Method, parse::Direction};
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
-use crate::{
-    groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras},
-    labels::method_name,
-};
+use crate::groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras};
 
 /// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read
 /// it.
@@ -124,7 +121,7 @@ fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> 
 
 /// Reads the name of a method.
 fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    one_of(deserializer, &Method::ALL.map(method_name))
+    one_of(deserializer, &Method::ALL.map(Method::name))
 }
 
 /// Reads the name of a direction.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::answers::SeriesAnswer;
 use crate::{
-    labels::method_name,
     records::Tuple,
     worst::{By, MAX_SHOWN, Ranking, WorstFlow},
 };
@@ -119,7 +118,7 @@ impl WorstFlowAnswer {
             protocol: protocol.into(),
             interface: flow.interface.clone(),
             group: flow.group.clone(),
-            method: method_name(Method::from_number(candidate.method)?).into(),
+            method: Method::from_number(candidate.method)?.name().into(),
             matched: Direction::from_number(candidate.direction).map(|it| it.name().into()),
             smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
             min_rtt: rtts.map(|rtts| rtts.min),

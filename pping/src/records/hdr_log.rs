@@ -20,7 +20,6 @@ use pping_common::parse::Direction;
 use crate::{
     aggregate::Distribution,
     groups::SeriesName,
-    labels::method_name,
     output::{Batch, Ended, Error, Framing, OnFailure, Output, Role},
 };
 
@@ -169,8 +168,7 @@ fn tag(name: &SeriesName) -> String {
     let mut tag = String::new();
     let interface = name.interface.as_deref().unwrap_or("-");
     let matched = name.matched.map_or("-", Direction::name);
-    for (index, part) in
-        [&*name.group.label, method_name(name.method), matched, interface].into_iter().enumerate()
+    for (index, part) in [&*name.group.label, name.method.name(), matched, interface].into_iter().enumerate()
     {
         if index > 0 {
             tag.push(SEPARATOR);

@@ -6,12 +6,9 @@ use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use pping_common::{limits::SECOND, parse::Direction};
 
 use super::encoder::Encoder;
-use crate::{
-    labels::method_name,
-    records::{
-        AggregateRecord, FlowSummaryRecord, FollowedPackets, Rank, Record, ResidenceRecord, Tuple,
-        WorstFlowRecord, WorstGroupRecord,
-    },
+use crate::records::{
+    AggregateRecord, FlowSummaryRecord, FollowedPackets, Rank, Record, ResidenceRecord, Tuple,
+    WorstFlowRecord, WorstGroupRecord,
 };
 
 /// The lowest width of the column of group labels, characters, so that the columns of most lines align.
@@ -199,7 +196,7 @@ fn aggregate(
         "{time} {}{:<widest$} {:<14} {:<7} {:>7} samples",
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
         record.group,
-        method_name(record.method),
+        record.method.name(),
         record.matched.map_or("-", Direction::name),
         record.count,
     )?;
@@ -223,7 +220,7 @@ fn aggregate(
 /// Writes a flow direction among the worst.
 fn worst_flow(out: &mut Vec<u8>, time: Time<'_>, record: &WorstFlowRecord) -> std::io::Result<()> {
     write_rank(out, time, &record.rank, record.interface.as_deref())?;
-    write!(out, " {} {}", method_name(record.method), flow(&record.tuple))?;
+    write!(out, " {} {}", record.method.name(), flow(&record.tuple))?;
     if let (Some(rtt), Some(inflation)) = (record.smoothed_rtt, record.inflation) {
         let (rtt, inflation) = (milliseconds(rtt), milliseconds(inflation));
         write!(out, " smoothed {rtt:.3} ms, {inflation:.3} above its lowest")?;
@@ -235,7 +232,7 @@ fn worst_flow(out: &mut Vec<u8>, time: Time<'_>, record: &WorstFlowRecord) -> st
 fn worst_group(out: &mut Vec<u8>, time: Time<'_>, record: &WorstGroupRecord) -> std::io::Result<()> {
     write_rank(out, time, &record.rank, record.interface.as_deref())?;
     let side = record.matched.map_or("-", Direction::name);
-    write!(out, " {} {side} {} {} samples", method_name(record.method), record.group, record.count)?;
+    write!(out, " {} {side} {} {} samples", record.method.name(), record.group, record.count)?;
     if let Some(hosts) = record.hosts {
         write!(out, " of {hosts} hosts")?;
     }
