@@ -56,3 +56,28 @@ pub(crate) fn serialize_is_egress<S: Serializer>(
 pub(crate) fn serialize_method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(method.name())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn schemas_list_all_methods() {
+        let listed = |schema: &str, at: &str| {
+            let schema: Value = serde_json::from_str(schema).unwrap();
+            let listed = schema.pointer(at).unwrap().as_array().unwrap().clone();
+            let mut names: Vec<_> = listed.iter().map(|name| name.as_str().unwrap().to_owned()).collect();
+            names.sort_unstable();
+            names
+        };
+        let mut names = Method::ALL.map(Method::name);
+        names.sort_unstable();
+        assert_eq!(listed(include_str!("../../docs/schema/record.json"), "/$defs/method/enum"), names);
+        assert_eq!(
+            listed(include_str!("../../docs/schema/api.json"), "/components/schemas/Method/enum"),
+            names
+        );
+    }
+}

@@ -38,7 +38,7 @@ pub mod groups;
 pub mod http;
 #[cfg(feature = "live")]
 pub mod kernel;
-pub mod labels;
+mod labels;
 mod log;
 #[cfg(feature = "live")]
 pub mod metrics;
