@@ -11,15 +11,13 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use aya::{Ebpf, maps::Array, programs::Program};
-use pping::{
-    kernel::{
-        drain,
-        features::{DisabledFeatures, Feature},
-        interfaces::Link,
-        load::{self, Hook},
-        load_options::LoadOptions,
-        loaded::Kernel,
-    },
+use pping::kernel::{
+    drain,
+    features::{DisabledFeatures, Feature},
+    interfaces::Link,
+    load::{self, Hook},
+    load_options::LoadOptions,
+    loaded::Kernel,
 };
 use pping_bench_programs::{BASELINE, exchange::Exchange};
 use pping_common::{

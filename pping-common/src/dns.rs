@@ -1,4 +1,4 @@
-//! DNS queries and their responses (RFC 1035). They belong to no flow: each pending query has an entry of its own.
+//! DNS queries and their responses (RFC 1035). They belong to no flow: each pending query has its own entry.
 //!
 //! A query that is repeated while it is pending gives no sample, because a response may answer either of the two. After
 //! [`DNS_TIMEOUT_SECONDS`] a query counts as unanswered. One that is given up sooner, because a newer one takes its place in

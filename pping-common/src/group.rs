@@ -107,7 +107,7 @@ enum Kind {
     All,
     /// The group `other`, for flows whose own group has no room.
     Other,
-    /// A group of its own.
+    /// A separate group.
     Group,
 }
 

@@ -137,7 +137,7 @@ impl<'a, T> Shared<'a, [T; 2]> {
 }
 
 impl<'a, T, const N: usize> Shared<'a, [T; N]> {
-    /// The element at an index modulo `N`. Kernel programs have a form of their own, for the verifier.
+    /// The element at an index modulo `N`. Kernel programs have their own form, for the verifier.
     #[inline(always)]
     pub fn nth(self, index: usize) -> Shared<'a, T> {
         // SAFETY: inside the array.

@@ -245,7 +245,7 @@ fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut T
     barrier_var(target);
 }
 
-/// Whether a group has series of its own. Inserts the group if there is room.
+/// Whether a group has its own series. Inserts the group if there is room.
 #[inline(always)]
 fn is_admitted(group: &GroupKey, is_proved: bool) -> bool {
     if maps::has_group(group) {

@@ -16,7 +16,7 @@ use pping_common::abi::{Counters, PacketProgram};
 use crate::{maps, shared::prelude::*};
 
 /// The CPU whose next packet is timed, by [`PacketProgram`]: [`NONE`], or [`scheduled_on_this_cpu`] with the [`STATE`].
-/// On a cache line of its own. If two CPUs schedule packets at the same time, one of them loses its own.
+/// On its own cache line. If two CPUs schedule packets at the same time, one of them loses its own.
 #[repr(C, align(64))]
 struct Schedule(UnsafeCell<[u32; PacketProgram::COUNT]>);
 

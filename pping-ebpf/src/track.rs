@@ -280,7 +280,7 @@ fn advance<A: Flows>(
 }
 
 /// Handles the rare packet that may match, record, open or close: takes the flow's lock and reads the clock. The packet
-/// is the one in scratch space. Returns whether [`report`] has to follow: a stage of its own, because the verifier would
+/// is the one in scratch space. Returns whether [`report`] has to follow: a separate stage, because the verifier would
 /// check it once for each path through this one.
 #[inline(always)]
 pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) -> bool {

@@ -54,7 +54,7 @@ fn loader(matches: &ArgMatches) -> Loader {
 fn measure(loader: Loader) -> Result<(), Error> {
     let Loaded { config, layered } = loader.load()?;
     set_verbosity(config.verbosity);
-    // The HTTP server has a thread of its own.
+    // The HTTP server has its own thread.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = async { run(config, loader, shutdown_requested()?).await };
     let summary = runtime.block_on(run).map_err(|error| {

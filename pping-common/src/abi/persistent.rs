@@ -16,7 +16,7 @@ pub type PersistentKey = [u64; 2];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct PersistentEntry {
-    /// Not 0 if its group has a label of its own.
+    /// Not 0 if its group has its own label.
     pub is_labelled: u64,
     /// The label, padded with zeros; empty if it is longer than [`LABEL_BYTES`].
     pub label: [u8; LABEL_BYTES],

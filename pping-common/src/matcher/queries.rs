@@ -61,7 +61,7 @@ pub struct Others {
     pub given_up: u64,
 }
 
-/// The queries of an address family, by what their response has in common with them. The hash has a seed of its own, so no
+/// The queries of an address family, by what their response has in common with them. The hash has its own seed, so no
 /// capture can be made to collide.
 pub struct Queries<K> {
     pending: HashMap<K, PendingQuery, RandomState>,

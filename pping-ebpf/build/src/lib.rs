@@ -138,7 +138,7 @@ pub fn compile(programs: &Programs) -> Result<(), Error> {
         return Err(installed.map_or(Error::NoLinker, Error::LinkerNotOnPath));
     }
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
-    // A directory of its own: cargo locks the one it works in, and the outer cargo works in another. All build scripts
+    // A separate directory: cargo locks the one it works in, and the outer cargo works in another. All build scripts
     // for a processor share this one, because they compile pping-ebpf alike. Another processor has another, because to
     // cargo its programs are the same.
     let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());

@@ -12,7 +12,7 @@ pub(crate) enum Newcomers {
     Queries,
 }
 
-/// Where a ring goes on. It has a cache line of its own: many CPUs write to it.
+/// Where a ring goes on. It has its own cache line: many CPUs write to it.
 #[repr(C, align(64))]
 pub(crate) struct Ring {
     /// The number of the next newcomer.

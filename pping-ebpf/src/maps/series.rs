@@ -45,7 +45,7 @@ static SERIES_INDEX: HashMap<u64, u32> = HashMap::with_max_entries(RESERVED_SERI
 #[map]
 static FREE_SERIES: Queue<u32> = Queue::with_max_entries(RESERVED_SERIES, 0);
 
-/// The groups that have series of their own. Its size is the limit of groups.
+/// The groups that have their own series. Its size is the limit of groups.
 #[map]
 static GROUPS: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
 
@@ -100,7 +100,7 @@ pub(crate) fn bin_pool() -> Option<Shared<BinPool>> {
 pub(crate) fn series_index(key: &SeriesKey, secret: SipKey) -> Option<u32> {
     // SAFETY: a value is written once, before others can find it.
     let index = unsafe { SERIES_INDEX.get(key.hash(secret)) }.copied()?;
-    // If two keys have the same hash, the second has no index, and no group of its own.
+    // If two keys have the same hash, the second has neither index nor group.
     series(index)?.at(field!(Series, key)).has_words(key).then_some(index)
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn insert_series(key: &SeriesKey, secret: SipKey, index: &u32) -> boo
     SERIES_INDEX.insert(key.hash(secret), index, u64::from(BPF_NOEXIST)).is_ok()
 }
 
-/// Whether a group has series of its own.
+/// Whether a group has its own series.
 #[inline(always)]
 pub(crate) fn has_group(group: &GroupKey) -> bool {
     // SAFETY: only whether there is an entry matters; its value is not read.

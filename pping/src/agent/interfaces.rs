@@ -47,7 +47,7 @@ pub(super) struct Interfaces {
     is_list_due: bool,
     /// Whether the addresses of this host have to be listed again.
     pub(super) are_addresses_due: bool,
-    /// The present or last look for filters. It has a thread of its own, because the kernel does not answer while any
+    /// The present or last look for filters. It has its own thread, because the kernel does not answer while any
     /// interface is being changed. Its result is the interfaces from which another program removed filters, by ifindex.
     look: Option<JoinHandle<BTreeSet<u32>>>,
     /// When that began.

@@ -53,7 +53,7 @@ impl Page {
         self.roff.control("SS", [title]);
     }
 
-    /// A paragraph in which each of the texts has lines of its own.
+    /// A paragraph in which each of the texts has its own lines.
     pub(super) fn lines(&mut self, texts: impl IntoIterator<Item = impl AsRef<str>>) {
         self.roff.control("PP", []);
         for (index, text) in texts.into_iter().enumerate() {

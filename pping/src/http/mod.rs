@@ -1,6 +1,6 @@
 //! The HTTP server: metrics, the JSON API, health checks and the web page. It has no access to the kernel's maps.
 //!
-//! It runs in a thread of its own, so that the agent never waits for a client. The thread drops all capabilities before it
+//! It runs in a separate thread, so that the agent never waits for a client. The thread drops all capabilities before it
 //! reads the first byte from the network.
 
 mod access;

@@ -297,7 +297,7 @@ fn is_trusted(metadata: &Metadata) -> bool {
 }
 
 fn exposed(directory: &Path, reason: &str) -> Error {
-    let advice = "give a directory that only this user can write to, as in a BPF file system of its own \
+    let advice = "give a directory that only this user can write to, such as a separate BPF file system \
                   (mount -t bpf -o mode=0700 bpf /run/pping)";
     Error::Pin { path: directory.to_owned(), reason: format!("{reason}; {advice}") }
 }

@@ -1,4 +1,4 @@
-//! Writes batches of encoded records to a file or standard output, in a thread of its own. The log of `--hdr-log` has another
+//! Writes batches of encoded records to a file or standard output, in a separate thread. The log of `--hdr-log` has another
 //! such thread.
 //!
 //! While packets of an interface are measured, nothing waits for these threads: if the reader is too slow, records are dropped

@@ -41,7 +41,7 @@ pub(crate) enum Pace {
     Capture(Arc<AtomicBool>),
 }
 
-/// An open log, which a thread of its own writes.
+/// An open log, which a separate thread writes.
 pub(crate) struct HdrLog {
     path: PathBuf,
     pace: Pace,

@@ -173,7 +173,7 @@ impl Series {
         Some(index)
     }
 
-    /// Whether a group may have series of its own: it has some already, or there is room for another group.
+    /// Whether a group may have its own series: it has some already, or there is room for another group.
     fn is_admitted(&mut self, group: &GroupKey, is_proved: bool) -> bool {
         if [GroupKey::ALL, GroupKey::OTHER].contains(group) || self.groups.contains_key(group) {
             return true;

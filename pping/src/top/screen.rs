@@ -101,7 +101,7 @@ async fn show(
                 None => return Ok(()),
             },
             ended = watched.ended() => return ended,
-            // This runs in a task of its own, so that the screen reacts to keys however long an answer takes.
+            // This runs in a separate task, so that the screen reacts to keys however long an answer takes.
             _ = ticks.tick() => if asking.is_empty() {
                 asking.spawn(watched.backend().answer(state.question()));
             },
@@ -109,7 +109,7 @@ async fn show(
     }
 }
 
-/// Returns the events of the terminal. A thread of its own reads them, since the terminal has no other way to wait.
+/// Returns the events of the terminal. A separate thread reads them, since the terminal has no other way to wait.
 fn keys() -> mpsc::Receiver<Event> {
     let (sender, receiver) = mpsc::channel(16);
     thread::spawn(move || {

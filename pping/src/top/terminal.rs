@@ -25,7 +25,7 @@ impl Terminal {
             write(MOUSE_OFF);
             hook(info);
         }));
-        // This installs a hook of its own, for the rest of the mode.
+        // This installs its own hook, for the rest of the mode.
         let terminal = ratatui::try_init()?;
         write(MOUSE_ON);
         Ok(Self(terminal))

@@ -183,7 +183,7 @@ fn ended_early(ended: Ended) -> Result<(), crate::Error> {
     ended.unwrap_or_else(|_| Err(io::Error::other("the agent stopped").into()))
 }
 
-/// An agent in a thread of its own, so that drawing does not delay it.
+/// An agent in a separate thread, so that drawing does not delay it.
 struct Agent {
     ended: oneshot::Receiver<Result<(), crate::Error>>,
     /// The agent ends when this is dropped.

@@ -1,6 +1,6 @@
 //! pping in a virtual machine, on a kernel other than this machine's: `cargo xtask vm`.
 //!
-//! Each test is a process of its own, run as root on an idle system. Its output goes to the serial console. The clock
+//! Each test is a separate process, run as root on an idle system. Its output goes to the serial console. The clock
 //! counts instructions, so round-trip times are exact to a tenth of a millisecond, and waiting costs nothing. The cost
 //! of pping cannot be measured here.
 //!

@@ -26,7 +26,7 @@ const DELAYS: [Duration; 3] =
 /// The tolerance of a value: the hosts take part of it to answer.
 const EXACT: Duration = Duration::from_micros(100);
 
-/// The pause between two segments, long enough for each segment to have a timestamp of its own.
+/// The pause between two segments, long enough for each segment to have its own timestamp.
 const PAUSE: Duration = Duration::from_millis(10);
 const CONVERSATION: Pace = Pace { chunks: 40, bytes: 100, pause: PAUSE };
 const PINGS: usize = 20;

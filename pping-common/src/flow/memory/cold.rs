@@ -354,7 +354,7 @@ impl Locked {
     }
 }
 
-/// The part of a flow that is in a map of its own, under the number of its entry in the table.
+/// The part of a flow that is in a separate map, under the number of its entry in the table.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Cold {

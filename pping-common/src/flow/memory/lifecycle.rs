@@ -45,7 +45,7 @@ impl Reason {
 
 /// The flow directions that a packet opened or closed. Flat like [`crate::parse::Frame`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own, and the others are no state")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact, and the others are no state")]
 pub struct Changes {
     /// Whether the packet opened the reverse direction by answering it.
     pub opened: bool,

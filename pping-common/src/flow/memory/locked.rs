@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Finds the pending timestamps of a flow. Most steps of most packets do not need them, and in the kernel programs they
-/// are in a map of their own. So they are looked up only when a step needs them.
+/// are in a separate map. So they are looked up only when a step needs them.
 pub trait PendingLookup {
     /// Returns the pending timestamps, if the flow has an entry of the pool.
     fn entry(&mut self) -> Option<&mut PendingEntry>;

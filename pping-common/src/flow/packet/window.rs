@@ -86,7 +86,7 @@ impl FlowSnapshot {
             return Fit::Refused;
         }
         let is_far = Window::SMALLEST.excludes(own, sequence);
-        // A SYN and a RST have rules of their own. If the other end is not seen, nobody could confirm what is missed.
+        // A SYN and a RST have their own rules. If the other end is not seen, nobody could confirm what is missed.
         let flags = u32::from(segment.flags.0);
         let is_syn_or_rst = flags >> 1 | flags >> 2;
         let is_checked = !is_syn_or_rst & self.reverse.is_seen();

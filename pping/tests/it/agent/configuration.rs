@@ -300,7 +300,7 @@ fn a_file_alone_is_enough_to_watch() {
     assert!(records.starts_with('[') && records.trim_end().ends_with(']'), "{records}");
 }
 
-/// Runs pping in a mount namespace of its own, in which `file` is `/etc/pping/pping.toml`.
+/// Runs pping in a separate mount namespace, in which `file` is `/etc/pping/pping.toml`.
 fn as_service(file: &File, arguments: &str) -> Command {
     let script = "mount -t tmpfs none /etc && mkdir /etc/pping && cat >/etc/pping/pping.toml <\"$1\" && shift && exec \"$@\"";
     let mut command = Command::new("unshare");

@@ -308,7 +308,7 @@ fn a_full_map_is_counted_and_warned_of_at_most_once_a_minute() {
     let mut pping = watch(topology.router(), Topology::WAN, &format!("{LISTEN} --max-flows 1"));
     let warnings = |stderr: &str| stderr.lines().filter(|line| line.contains("a flow table is full")).count();
     while start.elapsed() < Duration::from_secs(3) {
-        // Each ping process has its own identifier, so each is a flow of its own.
+        // Each ping process has its own identifier, so each is a separate flow.
         ping(topology.client(), Topology::SERVER_IPV4, "-c1");
     }
     wait_until("a warning", || {

@@ -1,5 +1,5 @@
 //! Agents scraped by Prometheus, stored by `VictoriaMetrics` and shown by Grafana. The programs are the distribution's;
-//! they run on loopback, in a network namespace of their own.
+//! they run on loopback, in a separate network namespace.
 
 mod agents;
 mod dashboard;

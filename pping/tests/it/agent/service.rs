@@ -1,5 +1,5 @@
 //! pping as a service manager starts it: its notifications to the manager, and its lines in the journal. The test plays
-//! the manager, with a socket of its own.
+//! the manager, with its own socket.
 
 use std::{
     fs::File,

@@ -310,7 +310,7 @@ fn clock_stopped_after_handshake_falls_back_to_seq() {
     each(
         |rules| Rules { still_clock: 0, ..rules },
         |talk| {
-            // As behind a SYN proxy, which answers by a clock of its own.
+            // As behind a SYN proxy, which answers by its own clock.
             talk.shake(1_000, Some((7_000, 4_711)));
             talk.send(1, ACK | PSH, (9_001, 100, 1_001), Some((5_000, 7_001)));
             talk.send(0, ACK | PSH, (1_001, 100, 9_101), Some((7_100, 5_000)));

@@ -206,7 +206,7 @@ fn one_packet_in_65536_is_timed_plausibly() {
     for program in Program::ALL {
         run(&mut rig.kernel, program, &bytes);
         let (own, _) = name(program);
-        // Each direction has counters of its own, but the two programs for ingress share theirs.
+        // Each direction has its own counters, but the two programs for ingress share theirs.
         let direction = program.direction();
         let so_far = counters(&rig.kernel, rig.twin.interface_id).packets(direction) as u32 % EVERY;
         let before = timed(&rig, own);

@@ -21,7 +21,7 @@ use crate::frames::v6;
 
 const MAX_FLOWS: u32 = 64;
 const MAX_UNPROVED: u32 = 8;
-/// Far more SYNs than fit, each from a host of its own.
+/// Far more SYNs than fit, each from its own host.
 const SYNS: u32 = 2_000;
 
 /// A segment without options from one host to another.

@@ -21,7 +21,7 @@ fn capture() -> Vec<u8> {
     pcap(&packets)
 }
 
-/// Returns the records by timestamps alone, because handshakes would be series of their own.
+/// Returns the records by timestamps alone, because handshakes would be separate series.
 #[track_caller]
 fn records(capture: &[u8], arguments: &str) -> Vec<Value> {
     let output = read(capture, &format!("--rate-limit 0 --methods tcp-ts {arguments}"));

@@ -53,7 +53,7 @@ fn estimate(hosts: usize) -> u64 {
 }
 
 /// Asserts that a group's rank is the RTT that enough hosts had, according to all samples. Returns whether each host
-/// had a bit of its own. If hosts share bits, the estimate is too low.
+/// had its own bit. If hosts share bits, the estimate is too low.
 fn assert_hosts(what: &str, record: &Value, replies: &Replies) -> bool {
     let octave = |rtt: u64| hist::bin(rtt) / BINS_PER_BLOCK;
     let from = |lowest: usize| -> BTreeSet<&String> {

@@ -253,7 +253,7 @@ fn s3_the_first_in_mid_stream_is_not_recorded() {
     assert_eq!(talk.pending_count(), 1);
     assert_eq!(rtt(talk.high(30, ack(1_100))), None);
     assert_eq!(rtt(talk.high(31, ack(1_200))), Some((1_200, 20)));
-    // The other direction has a first segment of its own: an ACK says what comes next.
+    // The other direction has its own first segment: an ACK says what comes next.
     talk.high(40, bare(ACK, 5_000, 100, 1_200));
     assert_eq!(talk.flow.pending(Endpoint::High).count(), 1);
 }

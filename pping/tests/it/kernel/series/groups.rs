@@ -176,7 +176,7 @@ fn traffic_of_flows_is_part_of_their_series() {
     sums.sweep_and_rotate(&mut kernel);
     let sent = sums.by_label(|series| series.sent.packets);
     let received = sums.by_label(|series| series.received.packets);
-    // Replies are not echoed, so they have no series of their own.
+    // Replies are not echoed, so they have no series.
     let host = format!("{}/32", v4(2));
     assert_eq!(sent, labels([(&host, 8)]));
     assert_eq!(received, labels([(&host, 7)]));
