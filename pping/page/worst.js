@@ -60,7 +60,7 @@ function row() {
 export class Worst {
     #element = document.getElementById("worst");
     #by = document.getElementById("worst-by");
-    #evidence = document.getElementById("evidence");
+    #minSamples = document.getElementById("min-samples");
     #tables = ["worst-flows", "worst-groups"].map((id) => {
         const body = document.getElementById(id);
         return { rows: new Keyed(body, row), none: document.getElementById(`${id}-none`) };
@@ -78,8 +78,8 @@ export class Worst {
     }
 
     /** Shows an answer. */
-    update({ evidence, flows, groups }) {
-        write(this.#evidence, `Of those with ${count(evidence)} packets each way, or ${count(evidence)} samples.`);
+    update({ min_samples: minSamples, flows, groups }) {
+        write(this.#minSamples, `Of those with ${count(minSamples)} packets each way, or ${count(minSamples)} samples.`);
         [flows.map(ofFlow), groups.map(ofGroup)].forEach((all, index) => {
             const { rows, none } = this.#tables[index];
             none.hidden = all.length > 0;

@@ -94,7 +94,7 @@ pub(super) async fn set_up(
     reporter.score_by(profiles.clone());
     metrics.score_by(profiles.clone());
     recent.score_by(profiles);
-    recent.set_evidence(config.aggregation.worst_evidence);
+    recent.set_min_samples(config.aggregation.worst_min_samples);
     let encoder = format::encoder(config.format);
     let (output, output_ended) =
         Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;

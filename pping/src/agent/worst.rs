@@ -12,7 +12,7 @@ impl Agent {
         let aggregation = &self.config.aggregation;
         let shown = if self.is_viewed() { MAX_SHOWN } else { 0 };
         let limit = shown.max(aggregation.worst.unwrap_or(0));
-        self.kernel.sweeper.rank(limit, aggregation.worst_evidence);
+        self.kernel.sweeper.rank(limit, aggregation.worst_min_samples);
     }
 
     /// Hands over the worst flows of the last sweep, at `now`, ns. It must precede the next commit, which may give

@@ -11,7 +11,7 @@ use super::{
     endpoint::Endpoint,
     values::{Arms, Format, Ingress, TcpMethod, Temporality},
 };
-use crate::worst::DEFAULT_EVIDENCE;
+use crate::worst::DEFAULT_MIN_SAMPLES;
 
 /// The groups of `pping top` unless others are configured: `/24,/48`.
 #[cfg(feature = "live")]
@@ -73,8 +73,8 @@ pub struct Aggregation {
     pub hdr_log: Option<PathBuf>,
     /// How many of the worst flows and groups are reported at the end of each interval, if any.
     pub worst: Option<usize>,
-    /// The least evidence to count as worst: packets of both ends of a flow, samples or packets of a group.
-    pub worst_evidence: u64,
+    /// The minimum to be ranked among the worst: packets of both ends of a flow, samples or packets of a group.
+    pub worst_min_samples: u64,
 }
 
 impl Aggregation {
@@ -90,7 +90,7 @@ impl Aggregation {
         with_samples: false,
         hdr_log: None,
         worst: None,
-        worst_evidence: DEFAULT_EVIDENCE,
+        worst_min_samples: DEFAULT_MIN_SAMPLES,
     };
 
     /// Whether samples are reported one by one, and flows that open and close.

@@ -18,8 +18,8 @@ use super::{
     reload::{Reload, follow, follow_while_set, restart},
     values::{
         Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
-        evidence, history_memory, interface, listen_name, max_flows, max_groups, max_pending, otlp_interval,
-        port, prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
+        history_memory, interface, listen_name, max_flows, max_groups, max_pending, min_samples,
+        otlp_interval, port, prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
     },
 };
 
@@ -295,9 +295,9 @@ options! {
     }
 
     /// Rank only flows with this many packets from each end, and groups with this many samples or packets
-    #[arg(long, value_name = "N", default_value = "20", value_parser = evidence, help_heading = "Aggregating")]
-    worst_evidence: u32 {
-        reload: restart!(aggregation.worst_evidence),
+    #[arg(long, value_name = "N", default_value = "20", value_parser = min_samples, help_heading = "Aggregating")]
+    worst_min_samples: u32 {
+        reload: restart!(aggregation.worst_min_samples),
         needs: ["worst", "listen", SCREEN],
     }
 

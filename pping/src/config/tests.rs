@@ -71,7 +71,7 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
     };
     for (given, needed) in [
         (&["--otlp-interval", "5s"][..], "--otlp;"),
-        (&["--worst-evidence", "7"], "--worst or --listen;"),
+        (&["--worst-min-samples", "7"], "--worst or --listen;"),
         (&["--baseline", "5m"], "--listen or --otlp;"),
         (&["--history-memory", "7"], "--listen;"),
         (&["--quality", "quality.toml"], "--aggregate or --listen or --otlp;"),
@@ -92,8 +92,8 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
         &["--residence", "--residence-every", "8"],
         &["--rtt-rate", "1", "--rtt-type", "min"],
         &["--flow-summary", "--with-samples"],
-        &["--aggregate", "10s", "--worst", "5", "--worst-evidence", "7", "--quality", "quality.toml"],
-        &["--listen", "[::1]:9464", "--worst-evidence", "7", "--history-memory", "7", "--baseline", "5m"],
+        &["--aggregate", "10s", "--worst", "5", "--worst-min-samples", "7", "--quality", "quality.toml"],
+        &["--listen", "[::1]:9464", "--worst-min-samples", "7", "--history-memory", "7", "--baseline", "5m"],
         &["--group-by", "dscp", "--max-groups", "7"],
     ] {
         assert_eq!(load(given), Ok(()));
@@ -101,14 +101,15 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
     // A screen shows all of these without an output.
     #[cfg(feature = "live")]
     {
-        let given = ["--max-groups=7", "--quality=quality.toml", "--worst-evidence=7", "--history-memory=7"];
+        let given =
+            ["--max-groups=7", "--quality=quality.toml", "--worst-min-samples=7", "--history-memory=7"];
         let typed = Loader::typed(["pping", "-ieth0"].into_iter().chain(given)).unwrap();
         assert!(typed.for_viewing().load().is_ok());
     }
     // What a capture cannot have is no advice for one.
-    let typed = Loader::typed(["pping", "-rtrace.pcap", "--worst-evidence=7"]).unwrap();
+    let typed = Loader::typed(["pping", "-rtrace.pcap", "--worst-min-samples=7"]).unwrap();
     let message = typed.load().unwrap_err().to_string();
-    assert!(message.starts_with("--worst-evidence 7: this has no effect without --worst; "), "{message}");
+    assert!(message.starts_with("--worst-min-samples 7: this has no effect without --worst; "), "{message}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub(super) fn worst(text: &str) -> Result<u32, &'static str> {
     number(text, 1..=MAX_WORST).ok_or("give a number from 1 to 1000")
 }
 
-pub(super) fn evidence(text: &str) -> Result<u32, &'static str> {
+pub(super) fn min_samples(text: &str) -> Result<u32, &'static str> {
     number(text, 1..=u32::MAX).ok_or("give a number of 1 or more")
 }
 

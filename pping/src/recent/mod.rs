@@ -124,8 +124,8 @@ impl RecentHistory {
     }
 
     /// Sets how many samples or packets a group needs to rank among the worst.
-    pub fn set_evidence(&self, evidence: u64) {
-        self.model().evidence = evidence;
+    pub fn set_min_samples(&self, min_samples: u64) {
+        self.model().min_samples = min_samples;
     }
 
     /// Takes the residence times of each interface, read at `at`, ns. It comes before [`Self::take_reading`].

@@ -29,7 +29,7 @@ use crate::{
     groups::{Directory, GroupName, QueueName, SeriesName},
     labels::untracked_name,
     quality::Profiles,
-    worst::{DEFAULT_EVIDENCE, WorstFlow},
+    worst::{DEFAULT_MIN_SAMPLES, WorstFlow},
 };
 
 /// The highest number of a group's prefixes in the answer about one group.
@@ -50,7 +50,7 @@ pub(super) struct Model {
     /// The profiles that series are scored by.
     pub(super) profiles: Profiles,
     /// The number of samples or packets that a group needs to be among the worst.
-    pub(super) evidence: u64,
+    pub(super) min_samples: u64,
     /// The number of changes so far.
     sequence: u64,
     /// The time of the latest change, ns.
@@ -89,7 +89,7 @@ impl Model {
         Self {
             memory,
             profiles: Profiles::default(),
-            evidence: DEFAULT_EVIDENCE,
+            min_samples: DEFAULT_MIN_SAMPLES,
             sequence: 0,
             time: 0,
             totals: HashMap::default(),
@@ -104,9 +104,10 @@ impl Model {
 
     /// Forgets all measurements. Keeps the settings, and continues the sequence.
     pub(super) fn clear(&mut self) {
-        let (sequence, profiles, evidence) = (self.sequence + 1, Arc::clone(&self.profiles), self.evidence);
+        let (sequence, profiles, min_samples) =
+            (self.sequence + 1, Arc::clone(&self.profiles), self.min_samples);
         let directory = self.directory.clone();
-        *self = Self { profiles, evidence, sequence, directory, ..Self::new(self.memory) };
+        *self = Self { profiles, min_samples, sequence, directory, ..Self::new(self.memory) };
     }
 
     pub(super) fn add(&mut self, slices: &[(SeriesName, SeriesCounts)], at: u64) {

@@ -416,7 +416,7 @@ fn too_few_packets_give_no_retransmission_share() {
     recent.add(&[slice("a", [MS; 30])], START);
     let share = || recent.worst(WorstQuery::default()).groups[0].retransmissions;
     assert_eq!(share(), None, "there are only 10 packets");
-    recent.set_evidence(10);
+    recent.set_min_samples(10);
     assert_eq!(share(), Some(0.0));
 }
 

@@ -37,7 +37,7 @@ pub struct WorstAnswer {
     /// The figure that ranks them.
     pub by: By,
     /// The packets that both ends of a flow must have sent, or the samples or packets that a group must have.
-    pub evidence: u64,
+    pub min_samples: u64,
     /// Flow directions of the last 10 to 20 seconds.
     pub flows: Vec<WorstFlowAnswer>,
     /// Groups in the last minute, each with its worst series.

@@ -23,7 +23,7 @@ struct RankedSeries<'a> {
 }
 
 impl<'a> RankedSeries<'a> {
-    fn new(record: &'a AggregateRecord, hosts: &'a Hosts, evidence: u64) -> Self {
+    fn new(record: &'a AggregateRecord, hosts: &'a Hosts, min_samples: u64) -> Self {
         let rtts = record.rtts.as_ref();
         let lowest = rtts.map_or(0, |rtts| rtts.min);
         let baseline = expected_rtt(&record.labels).unwrap_or(lowest);
@@ -37,8 +37,8 @@ impl<'a> RankedSeries<'a> {
             retransmissions: record.sent_retransmissions + record.rec_retransmissions,
             bytes: record.sent_bytes + record.rec_bytes,
         };
-        let figures = measured.figures(evidence);
-        let retransmissions = measured.has_packets(evidence).then(|| {
+        let figures = measured.figures(min_samples);
+        let retransmissions = measured.has_packets(min_samples).then(|| {
             let [.., again, _] = figures;
             from_millionths(again)
         });
@@ -80,14 +80,14 @@ impl Ranked for RankedSeries<'_> {
 #[derive(Debug)]
 pub(super) struct Worst {
     limit: usize,
-    evidence: u64,
+    min_samples: u64,
     flows: Ranking<WorstFlow>,
 }
 
 impl Worst {
-    /// Creates an empty ranking of up to `limit` flows and groups by each figure, for those with this evidence.
-    pub(super) fn new(limit: usize, evidence: u64) -> Self {
-        Self { limit, evidence, flows: Ranking::new(limit) }
+    /// Creates an empty ranking of up to `limit` flows and groups by each figure, for those with at least so many samples or packets.
+    pub(super) fn new(limit: usize, min_samples: u64) -> Self {
+        Self { limit, min_samples, flows: Ranking::new(limit) }
     }
 
     /// Adds the worst flows of a part of the interval.
@@ -111,7 +111,7 @@ impl Worst {
     ) -> Vec<Record> {
         let mut groups = Ranking::new(self.limit);
         for (record, hosts) in aggregates {
-            groups.add(&RankedSeries::new(record, hosts, self.evidence));
+            groups.add(&RankedSeries::new(record, hosts, self.min_samples));
         }
         let mut records = Vec::new();
         for by in By::ALL {

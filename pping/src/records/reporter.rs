@@ -104,7 +104,7 @@ impl Reporter {
             profiles: Profiles::default(),
             flows: aggregation.flow_summary.then(|| FlowSamples::with_room_for(2 * max_flows as usize)),
             log,
-            worst: aggregation.worst.map(|limit| Worst::new(limit, aggregation.worst_evidence)),
+            worst: aggregation.worst.map(|limit| Worst::new(limit, aggregation.worst_min_samples)),
             began: start,
             series: HashMap::default(),
             totals: Totals::default(),

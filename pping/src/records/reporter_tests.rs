@@ -125,7 +125,7 @@ fn worst_flows_do_not_outlive_an_interval_without_series() {
 #[test]
 fn a_group_with_too_few_packets_has_no_retransmission_ratio() {
     let interval = Some(Duration::from_secs(10));
-    let aggregation = Aggregation { interval, worst: Some(5), worst_evidence: 20, ..Aggregation::NONE };
+    let aggregation = Aggregation { interval, worst: Some(5), worst_min_samples: 20, ..Aggregation::NONE };
     let mut reporter = Reporter::new(&aggregation, 10, 0).unwrap();
     for (packets, end) in [(19, 10 * SECOND), (20, 20 * SECOND)] {
         let mut counts = SeriesCounts::EMPTY;

@@ -308,7 +308,7 @@ fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
         emit: config.emit(),
         dns_ports: config.dns_ports,
         has_two_arms: config.arms == Arms::Two,
-        worst: aggregation.worst.map(|limit| (limit, aggregation.worst_evidence)),
+        worst: aggregation.worst.map(|limit| (limit, aggregation.worst_min_samples)),
         ..Settings::new(config.rules, config.max_flows, config.decap)
     };
     Ok((settings, names, listed))

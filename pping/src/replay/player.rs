@@ -87,7 +87,7 @@ impl Player {
         // The groups file is read here, so that an error in it is known at once.
         settings(&config)?;
         recent.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
-        recent.set_evidence(config.aggregation.worst_evidence);
+        recent.set_min_samples(config.aggregation.worst_min_samples);
         let mut player = PlayerThread {
             config,
             path,

@@ -34,20 +34,20 @@ pub struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// The value of each [`Figure`]; 0 if there is none, or less than this evidence.
-    pub fn figures(&self, evidence: u64) -> [u64; Figure::COUNT] {
-        let has_rtt = self.count >= evidence.max(1) && Candidate::has_rtts(self.method as u8);
+    /// The value of each [`Figure`]; 0 if there is none, or fewer samples or packets than this.
+    pub fn figures(&self, min_samples: u64) -> [u64; Figure::COUNT] {
+        let has_rtt = self.count >= min_samples.max(1) && Candidate::has_rtts(self.method as u8);
         let rtt = if has_rtt { self.hosts.supported_p95(self.p95) } else { 0 };
         let inflation = rtt.saturating_sub(self.baseline);
-        if !self.has_packets(evidence) {
+        if !self.has_packets(min_samples) {
             return [rtt, inflation, 0, 0];
         }
         [rtt, inflation, Candidate::share(self.retransmissions, self.packets), self.bytes]
     }
 
     /// Whether there are enough packets to know the share that was retransmitted.
-    pub fn has_packets(&self, evidence: u64) -> bool {
-        self.packets >= evidence.max(1)
+    pub fn has_packets(&self, min_samples: u64) -> bool {
+        self.packets >= min_samples.max(1)
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
     };
 
     #[test]
-    fn figures_take_evidence() {
+    fn figures_take_min_samples() {
         assert_eq!(MEASURED.figures(20), [50, 20, 3_000, 70]);
         assert_eq!(MEASURED.figures(21), [0, 0, 3_000, 70]);
         assert_eq!(MEASURED.figures(1001), [0; 4]);

@@ -17,5 +17,5 @@ pub use self::{
 /// The highest number of the worst that a screen can show.
 pub const MAX_SHOWN: usize = 100;
 
-/// The default evidence to be among the worst: packets that each end of a flow has sent, or samples or packets of a group.
-pub const DEFAULT_EVIDENCE: u64 = 20;
+/// The default minimum to be among the worst: packets that each end of a flow has sent, or samples or packets of a group.
+pub const DEFAULT_MIN_SAMPLES: u64 = 20;

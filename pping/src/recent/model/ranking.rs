@@ -46,7 +46,7 @@ impl Model {
             sequence: self.sequence,
             time: self.time,
             by: query.by,
-            evidence: self.evidence,
+            min_samples: self.min_samples,
             flows: self.worst.worst(query, self.number()),
             groups: ranking.worst(by).iter().filter_map(|rank| self.worst_group(rank)).collect(),
         }
@@ -74,7 +74,7 @@ impl Model {
             retransmissions: sent.retransmissions + received.retransmissions,
             bytes: sent.bytes + received.bytes,
         };
-        Rank { group, key, hosts: hosts.count(), baseline, figures: measured.figures(self.evidence) }
+        Rank { group, key, hosts: hosts.count(), baseline, figures: measured.figures(self.min_samples) }
     }
 
     fn worst_group(&self, rank: &Rank<'_>) -> Option<WorstGroupAnswer> {
@@ -82,7 +82,7 @@ impl Model {
         let prefix = self.first_prefix(&group.name);
         let GroupAnswer { id, group, labels, series, .. } = self.answer(group, |other| other == key);
         let series = series.into_iter().next()?;
-        let has_packets = series.sent.packets + series.received.packets >= self.evidence.max(1);
+        let has_packets = series.sent.packets + series.received.packets >= self.min_samples.max(1);
         Some(WorstGroupAnswer {
             id,
             group,

@@ -108,9 +108,10 @@ impl Worst {
 
     fn lines(&self, width: usize, is_capture: bool) -> Vec<Line<'static>> {
         let Some(answer) = &self.answer else { return Vec::new() };
-        let evidence = answer.evidence;
-        let mut lines =
-            vec![Line::raw(format!("of those with {evidence} packets each way, or {evidence} samples"))];
+        let min_samples = answer.min_samples;
+        let mut lines = vec![Line::raw(format!(
+            "of those with {min_samples} packets each way, or {min_samples} samples"
+        ))];
         lines.push(Line::raw(""));
         let passage = Passage::new(answer, width);
         lines.push(titles("flows, 10 to 20 s", answer.by, width, &passage));

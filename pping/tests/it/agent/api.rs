@@ -70,7 +70,8 @@ fn the_api_says_what_the_metrics_say() {
     };
     lists(&["fd00::/8", "2001:db8::/32"]);
     let router = topology.router();
-    let arguments = format!("{LISTEN} --rate-limit 0 --groups {} --worst-evidence {PINGS}", groups.display());
+    let arguments =
+        format!("{LISTEN} --rate-limit 0 --groups {} --worst-min-samples {PINGS}", groups.display());
     let mut pping = watch(router, Topology::WAN, &arguments);
     ping(topology.client(), Topology::SERVER_IPV4, &format!("-c{PINGS} -i0.05"));
     ping(topology.client(), Topology::SERVER_IPV6, &format!("-c{PINGS} -i0.05"));
@@ -140,7 +141,7 @@ fn the_api_says_what_the_metrics_say() {
         assert!(is_echo && flow["packets"] == PINGS, "{worst:#}");
     }
     let groups = worst["groups"].as_array().unwrap();
-    assert_eq!((groups.len(), worst["evidence"].as_u64()), (2, Some(PINGS)), "{worst:#}");
+    assert_eq!((groups.len(), worst["min_samples"].as_u64()), (2, Some(PINGS)), "{worst:#}");
     for group in groups {
         assert_eq!(
             (&group["hosts"], &group["ranked_rtt"]),

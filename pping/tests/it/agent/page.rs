@@ -348,7 +348,7 @@ fn page_is_accessible_and_escapes_hostile_labels() {
             browser.value("document.getElementById('worst').open = true");
             if url == PAGE {
                 // Fed groups leave the ranking after a minute, so this waits for the caption and not for rows.
-                browser.wait_for("document.getElementById('evidence').textContent !== ''");
+                browser.wait_for("document.getElementById('min-samples').textContent !== ''");
             }
             let found = browser.run(
                 &axe,

@@ -21,7 +21,7 @@ const FLOWS: u16 = 1400;
 const WORST: usize = 20;
 
 /// How many packets each end must have sent to be ranked. Some flows have fewer.
-const EVIDENCE: u64 = 3;
+const MIN_SAMPLES: u64 = 3;
 
 /// A flow direction: its endpoints, and the interface direction in which its echoes pass.
 type FlowDirection = (Endpoints, u8);
@@ -90,7 +90,7 @@ fn assert_the_worst(mut rig: Rig) {
                 rtts.insert(format!("{flow_direction:?}"), (sample.smoothed_rtt, sample.min_rtt));
             }
         }
-        rig.kernel.sweeper.rank(WORST, EVIDENCE);
+        rig.kernel.sweeper.rank(WORST, MIN_SAMPLES);
         rig.sweep();
         rig.twin.tracker.flush();
         // All candidates, with the RTTs of the kernel's own samples, because the two clocks differ.
@@ -99,8 +99,8 @@ fn assert_the_worst(mut rig: Rig) {
             let flow_direction = flow_direction(&candidate);
             let [.., again, bytes] = candidate.figures;
             let (smoothed, min) = rtts.get(&format!("{flow_direction:?}")).copied().unwrap_or((0, 0));
-            let has_evidence = candidate.packets >= EVIDENCE;
-            if has_evidence && all.iter().all(|(known, _)| *known != flow_direction) {
+            let has_enough = candidate.packets >= MIN_SAMPLES;
+            if has_enough && all.iter().all(|(known, _)| *known != flow_direction) {
                 all.push((flow_direction, [smoothed, smoothed - min, again, bytes]));
             }
         }
@@ -130,7 +130,7 @@ fn assert_the_worst(mut rig: Rig) {
         let directions: Vec<u8> = found.worst(Figure::Bytes).iter().map(|it| it.direction).collect();
         assert!(directions.contains(&(Direction::Ingress as u8)), "{directions:?}");
     }
-    rig.kernel.sweeper.rank(0, EVIDENCE);
+    rig.kernel.sweeper.rank(0, MIN_SAMPLES);
     rig.sweep();
     assert!(rig.kernel.sweeper.worst().is_none());
 }

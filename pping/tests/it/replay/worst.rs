@@ -137,7 +137,7 @@ fn worst_agree_with_samples_and_aggregates() {
         let what = capture.display().to_string();
         let run = |worst: usize| {
             lines(&format!(
-                "-r {what} --rate-limit 0 --aggregate 10s --with-samples --group-by /24,/48 --worst {worst} --worst-evidence 1"
+                "-r {what} --rate-limit 0 --aggregate 10s --with-samples --group-by /24,/48 --worst {worst} --worst-min-samples 1"
             ))
         };
         let all = run(ALL);
@@ -246,7 +246,7 @@ fn what_is_expected_of_a_group_is_what_it_is_compared_with() {
         let file = Temporary::new("groups.csv", groups(expected).as_bytes());
         let (capture, file) = (capture.path.display(), file.path.display());
         let all = lines(&format!(
-            "-r {capture} --rate-limit 0 --aggregate 10s --groups {file} --worst 5 --worst-evidence 1"
+            "-r {capture} --rate-limit 0 --aggregate 10s --groups {file} --worst 5 --worst-min-samples 1"
         ));
         all.into_iter().find(|it| it["worst"] == "rtt" && it["src_ip"].is_null()).unwrap()
     };
@@ -269,7 +269,7 @@ fn what_is_expected_of_a_group_is_what_it_is_compared_with() {
 fn the_worst_take_an_interval() {
     refused("-r /dev/null --worst 5", "--worst 5: the worst are ranked for each interval");
     refused("-r /dev/null --aggregate 1s --worst 0", "1 to 1000");
-    refused("-r /dev/null --aggregate 1s --worst 5 --worst-evidence 0", "1 or more");
+    refused("-r /dev/null --aggregate 1s --worst 5 --worst-min-samples 0", "1 or more");
 }
 
 #[track_caller]

@@ -54,7 +54,7 @@ fn top_reads_a_capture_for_once_and_plays_it_otherwise() {
 
     let terminal = Terminal::new(router, (120, 20));
     // The playback is slow enough to follow even on a busy machine.
-    terminal.keys(&[&format!("{PPING} top -r {file} --rate-limit 0 --worst-evidence 7"), "Enter"]);
+    terminal.keys(&[&format!("{PPING} top -r {file} --rate-limit 0 --worst-min-samples 7"), "Enter"]);
     terminal.wait_for("pings.pcap  00:00:0");
     terminal.keys(&["Space"]);
     terminal.wait_for("paused");
