@@ -88,12 +88,12 @@ impl Attached {
     /// Checks tc on an interface.
     pub(super) fn tc(&self, interface: &Interface) -> Check {
         match at_tc(interface.link.ifindex) {
-            Ok(at) => self.judge(&at),
+            Ok(at) => self.check(&at),
             Err(error) => Check::unknown("tc", error.to_string()),
         }
     }
 
-    fn judge(&self, at: &AtTc) -> Check {
+    fn check(&self, at: &AtTc) -> Check {
         if let (Some(false), true) = (self.has_tcx, at.ingress_only) {
             let found = "an ingress qdisc is there instead of clsact";
             let remedy =

@@ -23,7 +23,7 @@ pub(super) fn residence(every: Option<u32>) -> Check {
         )),
         found => found.map(drop).map_err(|error| error.to_string()),
     };
-    judge(found, every)
+    check_of(found, every)
 }
 
 /// Returns the current mode of lockdown: the word in brackets.
@@ -32,7 +32,7 @@ fn lockdown_mode(text: &str) -> Option<&str> {
 }
 
 /// `found` says why packets cannot be followed, if so.
-fn judge(found: Result<(), String>, every: Option<u32>) -> Check {
+fn check_of(found: Result<(), String>, every: Option<u32>) -> Check {
     const NAME: &str = "residence";
     match (found, every) {
         (Ok(()), _) => {
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn an_obstacle_matters_only_to_those_who_follow_packets() {
-        let status = |every| judge(Err("no".to_owned()), every).status;
+        let status = |every| check_of(Err("no".to_owned()), every).status;
         assert_eq!([None, Some(0), Some(1)].map(status), [Status::Degraded, Status::Ok, Status::Missing]);
-        assert_eq!(judge(Ok(()), Some(1)).status, Status::Ok);
+        assert_eq!(check_of(Ok(()), Some(1)).status, Status::Ok);
     }
 }

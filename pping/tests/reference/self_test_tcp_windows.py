@@ -110,8 +110,8 @@ def check_confirmation():
     forged = from_b(5, ACK, 5001 + HALF, 10, 77)
     check_all("from either end", [forged, *seen(next_one), *later], *samples[1:])
     for flags in (0, FIN):
-        strangers = [from_a(5, flags, 1001 + HALF, 10, 0), from_a(35, flags, 1101, 10, 0)]
-        check_all("without ACK nothing belongs to a connection", [*strangers, *seen(next_one), *later], *samples)
+        foreign = [from_a(5, flags, 1001 + HALF, 10, 0), from_a(35, flags, 1101, 10, 0)]
+        check_all("without ACK nothing belongs to a connection", [*foreign, *seen(next_one), *later], *samples)
 
 
     three = [from_b(5 + turn, ACK, 0x3000_0000 + 1000 * turn, 100, 7) for turn in range(3)]

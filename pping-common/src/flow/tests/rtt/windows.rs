@@ -38,9 +38,8 @@ fn by_acknowledgement(number: u32) -> [(Endpoint, Transport); 2] {
 
 #[test]
 fn numbers_outside_of_the_window_change_nothing() {
-    let all =
-        [by_sequence, by_acknowledgement].into_iter().flat_map(|strangers| BOTH.map(|has| (has, strangers)));
-    for (has_timestamps, strangers) in all {
+    let all = [by_sequence, by_acknowledgement].into_iter().flat_map(|forge| BOTH.map(|has| (has, forge)));
+    for (has_timestamps, forge) in all {
         for (scales, ahead, behind) in WINDOWS {
             let mut connection = Connection::with_scales(has_timestamps, scales);
             for round in 0..40_u32 {
@@ -52,7 +51,7 @@ fn numbers_outside_of_the_window_change_nothing() {
                     next ^ 1 << 31,
                     next.wrapping_add(0x4000_0001 + round * 0x0100_0000),
                 ];
-                let forged = strangers(far[round as usize % far.len()]);
+                let forged = forge(far[round as usize % far.len()]);
                 let outcomes = connection.exchange_around(&forged);
                 assert_eq!(rtts(&outcomes), [(by_data(has_timestamps), 20)], "{scales:?}, round {round}");
                 assert!(!has_changes(&outcomes), "{scales:?}, round {round}");

@@ -154,11 +154,11 @@ mod tests {
     /// Fails to get the lock, whose holder is trusted or not. Returns how often it was tried.
     fn attempts(budget: &mut WaitBudget, name: &str, is_trusted: bool) -> u32 {
         let tried = Cell::new(0);
-        let judge = |_: &UnixCredentials| {
+        let classify = |_: &UnixCredentials| {
             tried.set(tried.get() + 1);
             is_trusted
         };
-        assert!(budget.acquire(name, judge).is_none());
+        assert!(budget.acquire(name, classify).is_none());
         tried.get()
     }
 
@@ -182,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_waited_for_long() {
-        let name = format!("pping/test-{}-stranger", std::process::id());
-        let _stranger = listen_to_few(&name);
+    fn a_foreign_process_is_not_waited_for_long() {
+        let name = format!("pping/test-{}-foreign", std::process::id());
+        let _foreign = listen_to_few(&name);
         let said = Holder(&holder(&name).unwrap()).to_string();
         assert!(said.starts_with(&format!("held by process {} (uid ", std::process::id())), "{said}");
         let mut budget = WaitBudget::new();

@@ -17,7 +17,7 @@ fn prepare(directory: &Path) {
     authority.write(&directory.join("ca.pem"));
     authority.issue(directory, "server", &["localhost"]);
     authority.issue(directory, "friend", &["friend.example", "192.0.2.1"]);
-    Authority::new("not ours").issue(directory, "stranger", &["friend.example"]);
+    Authority::new("not ours").issue(directory, "foreign", &["friend.example"]);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn web_clients_may_have_to_show_a_certificate() {
 
 fn admitted(more: &str) -> [bool; 3] {
     let served = served(more);
-    ["", "--cert @friend.pem --key @friend.key", "--cert @stranger.pem --key @stranger.key"].map(|options| {
+    ["", "--cert @friend.pem --key @friend.key", "--cert @foreign.pem --key @foreign.key"].map(|options| {
         let options = format!("--cacert @ca.pem {options}");
         // With TLS 1.3 the server refuses only after the client has finished the handshake.
         [("", 200), ("--tls-max 1.2", 200)]
