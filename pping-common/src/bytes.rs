@@ -76,7 +76,7 @@ impl Bytes for Captured<'_> {
 pub(crate) fn pack(numbers: &[(u64, u32)]) -> u64 {
     let (mut word, mut at) = (0, 0);
     for &(number, bits) in numbers {
-        word |= number << if cfg!(target_endian = "big") { u64::BITS - at - bits } else { at };
+        word |= number << at;
         at += bits;
     }
     word
