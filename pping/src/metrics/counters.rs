@@ -1,22 +1,19 @@
 //! The counters of the kernel programs as metrics.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    borrow::Cow,
+    sync::{Arc, Mutex},
+};
 
 use pping_common::{
-    abi::{Counters, Lost},
+    abi::{Counters, Lost, Part, Residence},
     flow::Reason,
     method::Method,
     parse::{Direction, Family, Protocol, Untracked},
 };
 
-use super::{
-    exposition::{Exposition, Kind, MetricFamily, Value},
-    family::IntegerFamily,
-    labels::Labels,
-    packet_cost,
-    process::Process,
-    residence,
-};
+use self::Read::{All, Count, Directions, Labelled};
+use super::metric::{IntegerFamily, Labels, Metric};
 use crate::{
     labels::untracked_name,
     residence::InterfaceTimes,
@@ -48,8 +45,6 @@ const RCODES: [&str; 16] = [
 
 /// The response codes of RFC 1035, which are exposed from the start, so that `rate()` sees their first increase.
 const COMMON_RCODES: usize = 6;
-
-const RUN_TIME: &str = "Run time of kernel programs while kernel.bpf_stats_enabled is set";
 
 /// The agent's own losses, and the fill of the kernel's maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,343 +128,444 @@ impl Failed {
 
 pub(super) type State = Arc<Mutex<Latest>>;
 
-/// Writes the latest values, without access to the kernel's maps.
-pub(super) fn write(page: &mut dyn Exposition, latest: &State) {
-    let latest = latest.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    for IntegerFamily { name, help, kind, series } in families(&latest) {
-        page.family(&MetricFamily { name, unit: None, kind, help });
-        let prefix = page.prefix(&[]);
-        for (labels, value) in &series {
-            let labels: Vec<_> = labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            page.value(&prefix, &Labels::new(&labels), Value::Integer(*value));
-        }
-    }
-    packet_cost::write(page, &latest.snapshot);
-    run_time(page, &latest.programs);
+/// How the values of a metric are read.
+enum Read {
+    /// A value of each interface.
+    Count(fn(&Counters) -> u64),
+    /// A value of each direction of each interface.
+    Directions(fn(&Counters) -> [u64; 2]),
+    /// Values of each interface, with labels besides that of the interface.
+    Labelled(fn(&Counters) -> Series),
+    /// Values of the program, with all their labels.
+    All(fn(&Latest) -> Series),
 }
 
-/// Writes the run time of programs, the only value here that is not an integer.
-fn run_time(page: &mut dyn Exposition, programs: &[ProgramRuns]) {
-    if programs.is_empty() {
-        return;
-    }
-    page.family(&MetricFamily {
-        name: "pping_bpf_run_seconds",
-        unit: Some("seconds"),
-        kind: Kind::Counter,
-        help: RUN_TIME,
-    });
-    let prefix = page.prefix(&[]);
-    for ProgramRuns { program, time, .. } in programs {
-        let labels = Labels::new(&[("program", program)]);
-        page.value(&prefix, &labels, Value::Nanoseconds(time.as_nanos()));
-    }
-}
+type Series = Vec<(Labels, u64)>;
 
-/// Returns the times of the kernel programs and of the process, ns.
-pub(super) fn times(latest: &Latest, process: Option<&Process>) -> Vec<IntegerFamily> {
-    let time = |name, help, series| IntegerFamily { name, help, kind: Kind::Counter, series };
-    let runs = latest.programs.iter().map(|ProgramRuns { program, time, .. }| {
-        (vec![("program", program.clone())], time.as_nanos() as u64)
-    });
-    let mut times = vec![time("pping_bpf_run", RUN_TIME, runs.collect())];
-    times.extend(process.map(|process| {
-        time("process.cpu.time", Process::CPU_TIME, vec![(vec![], (process.cpu_seconds * 1e9) as u64)])
-    }));
-    times
-}
-
-#[expect(clippy::too_many_lines, reason = "a table, one metric after the other")]
-pub(super) fn families(latest: &Latest) -> Vec<IntegerFamily> {
-    let Latest { snapshot, fill, programs, residence, pushes } = latest;
-    let counter = Kind::Counter;
-    let gauge = Kind::Gauge;
-    // A metric of each interface: labels and values from its counters.
-    let each = |name, help, kind, series: &dyn Fn(&Counters) -> Series| IntegerFamily {
-        name,
-        help,
-        kind,
-        series: snapshot
-            .interfaces
-            .iter()
-            .flat_map(|interface| {
-                series(&interface.counters).into_iter().map(|(labels, value)| {
-                    let labels = labels.into_iter().map(|(key, value)| (key, value.to_owned()));
-                    (
-                        std::iter::once(("interface", interface.name.to_string())).chain(labels).collect(),
-                        value,
+/// The metrics whose values are integers, but for those of groups, in the order of pages. Pages, exports and the test of
+/// docs/metrics.md go through this table.
+static TABLE: [(Metric, Read); 35] = [
+    (
+        Metric::counter("pping_packets", "{packet}", "Packets seen"),
+        Labelled(|counters| by_protocol(|direction, protocol| counters.of(direction, protocol).packets())),
+    ),
+    (
+        Metric::counter("pping_bytes", "By", "Bytes of the packets seen, link-layer headers included"),
+        Labelled(|counters| by_protocol(|direction, protocol| counters.of(direction, protocol).bytes)),
+    ),
+    (
+        Metric::counter("pping_ecn_packets", "{packet}", "IP packets seen, by ECN codepoint"),
+        Labelled(|counters| {
+            let codepoints = |direction| CODEPOINTS.into_iter().zip(counters.ecn(direction));
+            each(
+                "direction",
+                Direction::ALL,
+                |it| it.name(),
+                |direction| by("codepoint", codepoints(direction)),
+            )
+        }),
+    ),
+    (
+        Metric::counter("pping_samples", "{sample}", "Round-trip times measured"),
+        Labelled(|counters| {
+            each(
+                "method",
+                Method::ALL,
+                |it| it.name(),
+                |method| {
+                    let count = |direction| counters.samples[direction as usize][method as usize];
+                    by(
+                        "matched",
+                        Direction::ALL.map(|direction| (direction.name(), count(direction))),
                     )
-                })
-            })
-            .collect(),
-    };
-    let entries = |counters: &Counters, family: Family| {
-        counters.entries_made[family as usize].saturating_sub(counters.entries_deleted[family as usize])
-    };
-    let total = snapshot.total();
-    let one = |name, value: String, count| (vec![(name, value)], count);
-    // Entries and capacity of each map; a capacity of 0 means that the map does not exist.
-    let maps = [
-        ("FLOWS_V4", entries(&total, Family::V4), fill.max_flows),
-        ("FLOWS_V6", entries(&total, Family::V6), fill.max_flows),
-        ("GROUPS", fill.groups.into(), fill.max_groups),
-        ("SERIES", fill.series.into(), fill.max_series),
-    ];
-    let maps = || maps.into_iter().filter(|(.., capacity)| *capacity > 0);
-    let mut families = vec![
-        each("pping_packets", "Packets seen", counter, &|counters| {
-            by_protocol(|direction, protocol| counters.of(direction, protocol).packets())
+                },
+            )
         }),
-        each("pping_bytes", "Bytes of the packets seen, link-layer headers included", counter, &|counters| {
-            by_protocol(|direction, protocol| counters.of(direction, protocol).bytes)
-        }),
-        each("pping_ecn_packets", "IP packets seen, by ECN codepoint", counter, &|counters| {
-            by_direction(|direction| {
-                let values = CODEPOINTS.into_iter().zip(counters.ecn(direction));
-                values.map(move |(name, value)| {
-                    (vec![("direction", direction.name()), ("codepoint", name)], value)
-                })
-            })
-        }),
-        each("pping_samples", "Round-trip times measured", counter, &|counters| {
-            by_direction(|direction| {
-                Method::ALL.into_iter().map(move |method| {
-                    let labels = vec![("method", method.name()), ("matched", direction.name())];
-                    (labels, counters.samples[direction as usize][method as usize])
-                })
-            })
-        }),
-        each(
+    ),
+    (
+        Metric::counter(
             "pping_tcp_retransmissions",
+            "{segment}",
             "TCP segments retransmitted in tracked flows",
-            counter,
-            &|counters| each_direction(counters.retransmissions),
         ),
-        each(
+        Directions(|counters| counters.retransmissions),
+    ),
+    (
+        Metric::counter(
             "pping_tcp_out_of_order_segments",
+            "{segment}",
             "Reordered TCP segments in tracked flows; only TCP timestamps can tell them from retransmissions",
-            counter,
-            &|counters| each_direction(counters.reordered),
         ),
-        each("pping_dns_queries", "DNS queries seen", counter, &|counters| {
-            each_direction(counters.dns_queries)
-        }),
-        each(
+        Directions(|counters| counters.reordered),
+    ),
+    (
+        Metric::counter("pping_dns_queries", "{query}", "DNS queries seen"),
+        Directions(|counters| counters.dns_queries),
+    ),
+    (
+        Metric::counter(
             "pping_dns_responses",
+            "{response}",
             "DNS responses to queries seen, by response code",
-            counter,
-            &|counters| {
-                let codes = RCODES.into_iter().zip(counters.dns_responses).enumerate();
-                let exposed = codes.filter(|&(code, (_, count))| code < COMMON_RCODES || count > 0);
-                exposed.map(|(_, (name, count))| (vec![("rcode", name)], count)).collect()
-            },
         ),
-        each(
-            "pping_dns_unanswered",
-            "DNS queries without a response within 10 seconds",
-            counter,
-            &|counters| vec![(vec![], counters.dns_unanswered)],
-        ),
-        each(
-            "pping_dns_given_up",
-            "DNS queries that were given up while they waited for a response, because newer ones took their place",
-            counter,
-            &|counters| vec![(vec![], counters.dns_given_up)],
-        ),
-        each(
-            "pping_echo_requests",
-            "Echo requests in tracked flows; one that is sent again while it is pending is not counted again",
-            counter,
-            &|counters| vec![(vec![], counters.echo_requests)],
-        ),
-        each(
-            "pping_echo_replies",
-            "Replies to echo requests counted, whether or not they gave a sample",
-            counter,
-            &|counters| vec![(vec![], counters.echo_replies)],
-        ),
-        each(
-            "pping_echo_requests_not_awaited",
-            "Echo requests counted that were given up although a reply could still come, because too many were under way, or another one had the same number",
-            counter,
-            &|counters| vec![(vec![], counters.echo_not_awaited)],
-        ),
-        each(
-            "pping_untimed_local_packets",
-            "Packets not timed because they go to an address of this host, without --include-local",
-            counter,
-            &|counters| vec![(vec![], counters.to_this_host)],
-        ),
-        each("pping_untracked_packets", "Packets that were not tracked, by reason", counter, &|counters| {
-            by(Untracked::ALL, |it| ("reason", untracked_name(it)), |it| counters.untracked[it as usize])
+        Labelled(|counters| {
+            let codes = RCODES.into_iter().zip(counters.dns_responses).enumerate();
+            let exposed = codes.filter(|&(code, (_, count))| code < COMMON_RCODES || count > 0);
+            by("rcode", exposed.map(|(_, code)| code))
         }),
-        each(
+    ),
+    (
+        Metric::counter(
+            "pping_dns_unanswered",
+            "{query}",
+            "DNS queries without a response within 10 seconds",
+        ),
+        Count(|counters| counters.dns_unanswered),
+    ),
+    (
+        Metric::counter(
+            "pping_dns_given_up",
+            "{query}",
+            "DNS queries that were given up while they waited for a response, because newer ones took their place",
+        ),
+        Count(|counters| counters.dns_given_up),
+    ),
+    (
+        Metric::counter(
+            "pping_echo_requests",
+            "{request}",
+            "Echo requests in tracked flows; one that is sent again while it is pending is not counted again",
+        ),
+        Count(|counters| counters.echo_requests),
+    ),
+    (
+        Metric::counter(
+            "pping_echo_replies",
+            "{response}",
+            "Replies to echo requests counted, whether or not they gave a sample",
+        ),
+        Count(|counters| counters.echo_replies),
+    ),
+    (
+        Metric::counter(
+            "pping_echo_requests_not_awaited",
+            "{request}",
+            "Echo requests counted that were given up although a reply could still come, because too many were under way, or another one had the same number",
+        ),
+        Count(|counters| counters.echo_not_awaited),
+    ),
+    (
+        Metric::counter(
+            "pping_untimed_local_packets",
+            "{packet}",
+            "Packets not timed because they go to an address of this host, without --include-local",
+        ),
+        Count(|counters| counters.to_this_host),
+    ),
+    (
+        Metric::counter("pping_untracked_packets", "{packet}", "Packets that were not tracked, by reason"),
+        Labelled(|counters| {
+            by("reason", Untracked::ALL.map(|it| (untracked_name(it), counters.untracked[it as usize])))
+        }),
+    ),
+    (
+        Metric::counter(
             "pping_recordings_skipped",
+            "",
             "Packets not recorded because their flow had no room for another pending timestamp (slots_full) or --max-pending was reached (no_pending), recordings given up because a later one was answered or after 10 seconds (gave_way), and packets neither recorded nor matched because another CPU had locked their flow (contended)",
-            counter,
-            &|counters| {
-                let values = [
+        ),
+        Labelled(|counters| {
+            by(
+                "reason",
+                [
                     ("slots_full", counters.pending_full),
                     ("no_pending", counters.no_pending),
                     ("gave_way", counters.gave_way),
                     ("contended", counters.contended),
-                ];
-                values.map(|(reason, value)| (vec![("reason", reason)], value)).into()
-            },
-        ),
-        each("pping_flows_opened", "Flows that opened, by reason", counter, &|counters| {
-            by(Reason::OPENING, |it| ("reason", reason_name(it)), |it| counters.opened[it as usize])
+                ],
+            )
         }),
-        each("pping_flows_closed", "Flows that closed, by reason", counter, &|counters| {
-            by(Reason::CLOSING, |it| ("reason", reason_name(it)), |it| counters.closed[it as usize])
+    ),
+    (
+        Metric::counter("pping_flows_opened", "{flow}", "Flows that opened, by reason"),
+        Labelled(|counters| {
+            by("reason", Reason::OPENING.map(|it| (reason_name(it), counters.opened[it as usize])))
         }),
-        each(
+    ),
+    (
+        Metric::counter("pping_flows_closed", "{flow}", "Flows that closed, by reason"),
+        Labelled(|counters| {
+            by("reason", Reason::CLOSING.map(|it| (reason_name(it), counters.closed[it as usize])))
+        }),
+    ),
+    (
+        Metric::counter(
             "pping_flows_pushed_out",
+            "{flow}",
             "Flows that were evicted to make room before they were proved: nobody had answered, or only a SYN",
-            counter,
-            &|counters| vec![(vec![], counters.evicted)],
         ),
-        each(
+        Count(|counters| counters.evicted),
+    ),
+    (
+        Metric::counter(
             "pping_one_way_flows",
+            "{flow}",
             "TCP flows that ended with segments of one direction only, beyond a SYN without an answer",
-            counter,
-            &|counters| vec![(vec![], counters.one_way_flows)],
         ),
-        each(
+        Count(|counters| counters.one_way_flows),
+    ),
+    (
+        Metric::counter(
             "pping_still_timestamps_flows",
+            "{flow}",
             "TCP flows that ended before the timestamps of an end moved, so that only its handshake was measured",
-            counter,
-            &|counters| vec![(vec![], counters.still_timestamps)],
         ),
-        each("pping_flows", "Flows in the flow table", gauge, &|counters| {
-            by(Family::ALL, |it| ("family", family_name(it)), |it| entries(counters, it))
+        Count(|counters| counters.still_timestamps),
+    ),
+    (
+        Metric::gauge("pping_flows", "{flow}", "Flows in the flow table"),
+        Labelled(|counters| by("family", Family::ALL.map(|it| (family_name(it), flows(counters, it))))),
+    ),
+    (
+        Metric::gauge("pping_map_entries", "{entry}", "Entries in the maps of the kernel programs"),
+        All(|latest| by("map", maps(latest).map(|(map, entries, _)| (map, entries)))),
+    ),
+    (
+        Metric::gauge(
+            "pping_map_capacity",
+            "{entry}",
+            "Capacity of the maps of the kernel programs, in entries",
+        ),
+        All(|latest| by("map", maps(latest).map(|(map, _, capacity)| (map, capacity.into())))),
+    ),
+    (
+        Metric::counter(
+            "pping_events_lost",
+            "{event}",
+            "Events dropped because the ring buffer or the queue to a file was full, and records or lines that could not be written",
+        ),
+        All(|Latest { snapshot, fill, .. }| {
+            let lost = snapshot.total().lost;
+            by(
+                "kind",
+                [
+                    ("rtt", lost[Lost::Rtt as usize]),
+                    ("flow", lost[Lost::Flow as usize]),
+                    ("end", lost[Lost::End as usize]),
+                    ("output", fill.lines_lost),
+                    ("hdr_log", fill.log_lines_lost),
+                ],
+            )
         }),
-        IntegerFamily {
-            name: "pping_map_entries",
-            help: "Entries in the maps of the kernel programs",
-            kind: gauge,
-            series: maps().map(|(map, entries, _)| one("map", map.to_owned(), entries)).collect(),
-        },
-        IntegerFamily {
-            name: "pping_map_capacity",
-            help: "Capacity of the maps of the kernel programs, in entries",
-            kind: gauge,
-            series: maps().map(|(map, _, capacity)| one("map", map.to_owned(), capacity.into())).collect(),
-        },
-        IntegerFamily {
-            name: "pping_events_lost",
-            help: "Events dropped because the ring buffer or the queue to a file was full, and records or lines that could not be written",
-            kind: counter,
-            series: [
-                ("rtt", total.lost[Lost::Rtt as usize]),
-                ("flow", total.lost[Lost::Flow as usize]),
-                ("end", total.lost[Lost::End as usize]),
-                ("output", fill.lines_lost),
-                ("hdr_log", fill.log_lines_lost),
-            ]
-            .map(|(kind, value)| one("kind", kind.to_owned(), value))
-            .into(),
-        },
-        each(
+    ),
+    (
+        Metric::counter(
             "pping_groups_refused",
+            "",
             "Flow directions counted as the group other because there was no room for their group",
-            counter,
-            &|counters| vec![(vec![], counters.groups_refused)],
         ),
-        each(
+        Count(|counters| counters.groups_refused),
+    ),
+    (
+        Metric::counter(
             "pping_unaggregated_samples",
+            "{sample}",
             "Samples in no histogram because there was no room for their series",
-            counter,
-            &|counters| vec![(vec![], counters.unaggregated)],
         ),
-        IntegerFamily {
-            name: "pping_bpf_runs",
-            help: "Runs of kernel programs while kernel.bpf_stats_enabled is set",
-            kind: counter,
-            series: programs.iter().map(|it| one("program", it.program.clone(), it.runs)).collect(),
-        },
-        IntegerFamily {
-            name: "pping_interface_up",
-            help: "State of an interface at each attach point: 1 while it is watched, 0 while it is gone",
-            kind: gauge,
-            series: snapshot
-                .interfaces
-                .iter()
-                .flat_map(|interface| {
-                    interface.attach_points.iter().map(|attach_point| {
-                        let labels = vec![
-                            ("interface", interface.name.to_string()),
-                            ("hook", (*attach_point).to_owned()),
-                        ];
-                        (labels, interface.is_up.into())
-                    })
-                })
-                .collect(),
-        },
-    ];
-    families.extend(residence::families(residence));
-    families.extend(pushes.iter().flat_map(pushed));
-    families
-}
-
-/// Returns the metrics of an exporter.
-fn pushed(pushes: &Pushes) -> [IntegerFamily; 4] {
-    let by_reason = |names: &[&str], counts: &[u64]| {
-        let reasons = names.iter().map(|&name| vec![("reason", name.to_owned())]);
-        reasons.zip(counts.iter().copied()).collect()
-    };
-    let counter = |name, help, series| IntegerFamily { name, help, kind: Kind::Counter, series };
-    [
-        counter(
+        Count(|counters| counters.unaggregated),
+    ),
+    (
+        Metric::counter(
+            "pping_bpf_runs",
+            "{run}",
+            "Runs of kernel programs while kernel.bpf_stats_enabled is set",
+        ),
+        All(|latest| latest.programs.iter().map(|it| (program(it), it.runs)).collect()),
+    ),
+    (
+        Metric::gauge(
+            "pping_interface_up",
+            "",
+            "State of an interface at each attach point: 1 while it is watched, 0 while it is gone",
+        ),
+        All(|latest| {
+            each(
+                "interface",
+                &latest.snapshot.interfaces,
+                |it| it.name.to_string(),
+                |interface| {
+                    by("hook", interface.attach_points.iter().map(|&hook| (hook, interface.is_up.into())))
+                },
+            )
+        }),
+    ),
+    (
+        Metric::counter(
+            "pping_queue_followed_packets",
+            "{packet}",
+            "Packets that were followed into the queue of the root qdisc, one in --residence-every",
+        ),
+        All(|latest| {
+            queues(latest)
+                .map(|(interface, queue)| (vec![("interface", interface)], queue.followed))
+                .collect()
+        }),
+    ),
+    (
+        Metric::counter(
+            "pping_queue_lost_packets",
+            "{packet}",
+            "Followed packets without a time in the queue of the root qdisc, by reason",
+        ),
+        All(|latest| {
+            each(
+                "interface",
+                queues(latest),
+                |(interface, _)| interface.clone(),
+                |(_, queue)| by("reason", [("dropped", queue.dropped), ("replaced", queue.replaced)]),
+            )
+        }),
+    ),
+    (
+        Metric::counter(
             "pping_otlp_requests",
+            "{request}",
             "Requests with metrics that the receiver of --otlp accepted",
-            vec![(vec![], pushes.accepted)],
         ),
-        counter(
+        All(|latest| latest.pushes.iter().map(|pushes| (vec![], pushes.accepted)).collect()),
+    ),
+    (
+        Metric::counter(
             "pping_otlp_requests_dropped",
+            "{request}",
             "Requests with metrics dropped before the receiver of --otlp accepted them, by reason",
-            by_reason(&Dropped::NAMES, &pushes.dropped),
         ),
-        counter(
+        All(|latest| {
+            by(
+                "reason",
+                latest.pushes.iter().flat_map(|pushes| Dropped::NAMES.into_iter().zip(pushes.dropped)),
+            )
+        }),
+    ),
+    (
+        Metric::counter(
             "pping_otlp_attempts_failed",
+            "{attempt}",
             "Attempts to send a request to the receiver of --otlp that failed, by reason",
-            by_reason(&Failed::NAMES, &pushes.failed),
         ),
-        counter(
+        All(|latest| {
+            by("reason", latest.pushes.iter().flat_map(|pushes| Failed::NAMES.into_iter().zip(pushes.failed)))
+        }),
+    ),
+    (
+        Metric::counter(
             "pping_otlp_points_rejected",
+            "{data_point}",
             "Data points that the receiver of --otlp rejected in requests that it accepted",
-            vec![(vec![], pushes.rejected_points)],
         ),
-    ]
+        All(|latest| latest.pushes.iter().map(|pushes| (vec![], pushes.rejected_points)).collect()),
+    ),
+];
+
+static RUN_TIME: Metric = Metric::counter(
+    "pping_bpf_run",
+    "s",
+    "Run time of kernel programs while kernel.bpf_stats_enabled is set",
+);
+
+/// Returns the metrics of this file.
+#[cfg(test)]
+pub(super) fn metrics() -> impl Iterator<Item = &'static Metric> {
+    TABLE.iter().map(|(metric, _)| metric).chain([&RUN_TIME])
 }
 
-type Label = (&'static str, &'static str);
-type Series = Vec<(Vec<Label>, u64)>;
+/// Reads all metrics of the table, without access to the kernel's maps.
+pub(super) fn families(latest: &Latest) -> impl Iterator<Item = IntegerFamily> {
+    TABLE.iter().map(|(metric, read)| {
+        let of_interfaces = |series: &dyn Fn(&Counters) -> Series| {
+            let interfaces = &latest.snapshot.interfaces;
+            each("interface", interfaces, |it| it.name.to_string(), |interface| series(&interface.counters))
+        };
+        let series = match read {
+            Count(read) => of_interfaces(&|counters| vec![(vec![], read(counters))]),
+            Directions(read) => of_interfaces(&|counters| {
+                by("direction", Direction::ALL.map(Direction::name).into_iter().zip(read(counters)))
+            }),
+            Labelled(read) => of_interfaces(&|counters| read(counters)),
+            All(read) => read(latest),
+        };
+        IntegerFamily { metric, series }
+    })
+}
 
-fn by<T: Copy>(
-    values: impl IntoIterator<Item = T>,
-    label: impl Fn(T) -> Label,
-    count: impl Fn(T) -> u64,
+/// Returns the run times of the kernel programs, ns.
+pub(super) fn run_times(latest: &Latest) -> IntegerFamily {
+    let series = latest.programs.iter().map(|it| (program(it), it.time.as_nanos() as u64)).collect();
+    IntegerFamily { metric: &RUN_TIME, series }
+}
+
+/// Returns series that differ in a label.
+fn by(label: &'static str, values: impl IntoIterator<Item = (&'static str, u64)>) -> Series {
+    values.into_iter().map(|(name, value)| (vec![(label, name.into())], value)).collect()
+}
+
+/// Returns the series of all items, with a label for each item before their own.
+fn each<T, N: Into<Cow<'static, str>>>(
+    label: &'static str,
+    items: impl IntoIterator<Item = T>,
+    name: impl Fn(&T) -> N,
+    series: impl Fn(T) -> Series,
 ) -> Series {
-    values.into_iter().map(|value| (vec![label(value)], count(value))).collect()
-}
-
-fn each_direction(counts: [u64; 2]) -> Series {
-    by(Direction::ALL, |it| ("direction", it.name()), |it| counts[it as usize])
-}
-
-fn by_direction<I: Iterator<Item = (Vec<Label>, u64)>>(series: impl Fn(Direction) -> I) -> Series {
-    Direction::ALL.into_iter().flat_map(series).collect()
+    let mut all = Vec::new();
+    for item in items {
+        let name: Cow<'static, str> = name(&item).into();
+        all.extend(series(item).into_iter().map(|(mut labels, value)| {
+            labels.insert(0, (label, name.clone()));
+            (labels, value)
+        }));
+    }
+    all
 }
 
 fn by_protocol(count: impl Fn(Direction, Protocol) -> u64) -> Series {
-    let count = &count;
-    by_direction(|direction| {
-        Protocol::ALL.into_iter().map(move |protocol| {
-            let labels = vec![("direction", direction.name()), ("protocol", protocol_name(protocol))];
-            (labels, count(direction, protocol))
-        })
-    })
+    each(
+        "direction",
+        Direction::ALL,
+        |it| it.name(),
+        |direction| {
+            by(
+                "protocol",
+                Protocol::ALL.map(|protocol| (protocol_name(protocol), count(direction, protocol))),
+            )
+        },
+    )
+}
+
+fn flows(counters: &Counters, family: Family) -> u64 {
+    counters.entries_made[family as usize].saturating_sub(counters.entries_deleted[family as usize])
+}
+
+/// Returns name, entries and capacity of each map of the kernel programs that exists.
+fn maps(Latest { snapshot, fill, .. }: &Latest) -> impl Iterator<Item = (&'static str, u64, u32)> {
+    let total = snapshot.total();
+    let maps = [
+        ("FLOWS_V4", flows(&total, Family::V4), fill.max_flows),
+        ("FLOWS_V6", flows(&total, Family::V6), fill.max_flows),
+        ("GROUPS", fill.groups.into(), fill.max_groups),
+        ("SERIES", fill.series.into(), fill.max_series),
+    ];
+    maps.into_iter().filter(|(.., capacity)| *capacity > 0)
+}
+
+fn program(runs: &ProgramRuns) -> Labels {
+    vec![("program", runs.program.clone().into())]
+}
+
+/// Returns the residence of packets in the queue of each interface; nothing where none are followed.
+fn queues(latest: &Latest) -> impl Iterator<Item = (Cow<'static, str>, &Residence)> {
+    let is_measured = latest.residence.iter().any(|it| it.times.is_measured(Part::Queue));
+    let queues = latest.residence.iter().filter(move |_| is_measured);
+    queues.map(|it| (it.interface.to_string().into(), it.times.part(Part::Queue)))
 }
 
 fn family_name(family: Family) -> &'static str {
@@ -512,9 +608,9 @@ mod tests {
             let interface =
                 InterfaceCounters { name: "eth0".into(), attach_points: vec!["tcx"], is_up: true, counters };
             let snapshot = Snapshot { interfaces: vec![interface] };
-            let families = families(&Latest { snapshot, ..Latest::default() });
-            let responses = families.into_iter().find(|it| it.name == "pping_dns_responses").unwrap();
-            let codes = responses.series.into_iter().map(|(labels, count)| (labels[1].1.clone(), count));
+            let latest = Latest { snapshot, ..Latest::default() };
+            let responses = families(&latest).find(|it| it.metric.name == "pping_dns_responses").unwrap();
+            let codes = responses.series.into_iter().map(|(labels, count)| (labels[1].1.to_string(), count));
             codes.collect::<Vec<_>>()
         };
         let usual = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED"];

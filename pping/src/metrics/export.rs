@@ -16,7 +16,10 @@ use pping_common::{
     series::{SeriesCounts, Traffic},
 };
 
-use super::{exposition::Kind, family::IntegerFamily, residence};
+use super::{
+    metric::{IntegerFamily, Kind, Labels, Metric},
+    residence,
+};
 use crate::{
     aggregate::{Range, join},
     config::Temporality,
@@ -40,10 +43,8 @@ pub struct Export {
 /// A metric, and its series.
 #[derive(Debug)]
 pub struct Family {
-    /// The name in Prometheus, without the unit of times and without `_total`.
-    pub name: &'static str,
-    /// One sentence, without the period.
-    pub help: &'static str,
+    /// The metric.
+    pub metric: &'static Metric,
     /// The values.
     pub points: Points,
 }
@@ -57,10 +58,8 @@ pub enum Points {
     Times(Vec<Point<f64>>),
     /// Integers that grow and shrink.
     Levels(Vec<Point<u64>>),
-    /// Times in seconds that grow and shrink.
-    Seconds(Vec<Point<f64>>),
-    /// Ratios from 0 to 1, which grow and shrink.
-    Ratios(Vec<Point<f64>>),
+    /// Times in seconds or ratios, which grow and shrink.
+    Numbers(Vec<Point<f64>>),
     /// Numbers and sums of times, without quantiles: both only grow.
     Summaries(Vec<Point<TimeSum>>),
     /// Round-trip times.
@@ -154,9 +153,9 @@ impl ExportState {
     /// Counts since `began`. The counters of `families` count from their values there, all others from 0.
     pub(super) fn new(began: SystemTime, families: &[IntegerFamily]) -> Self {
         let mut exports = Self { began, last: began, base: HashMap::new(), times: HashMap::new() };
-        for family in families.iter().filter(|family| matches!(family.kind, Kind::Counter)) {
-            for (labels, value) in &family.series {
-                exports.base.insert(key(family.name, labels), *value);
+        for IntegerFamily { metric, series } in families.iter().filter(|it| it.metric.kind == Kind::Counter) {
+            for (labels, value) in series {
+                exports.base.insert(key(metric.name, labels), *value);
             }
         }
         exports
@@ -168,36 +167,28 @@ impl ExportState {
         self.began.max(now.checked_sub(EPOCH).unwrap_or(now))
     }
 
-    /// Returns the values of the metrics of interfaces and of the process. Those of `times` are counters in ns.
+    /// Returns the values of the metrics of interfaces and of the process. Counters of times are in ns.
     pub(super) fn take(
         &mut self,
-        families: Vec<IntegerFamily>,
-        times: Vec<IntegerFamily>,
+        families: impl IntoIterator<Item = IntegerFamily>,
         temporality: Temporality,
         at: SystemTime,
     ) -> Vec<Family> {
         let since = if temporality == Temporality::Delta { self.last } else { self.began };
-        let mut taken = Vec::with_capacity(families.len() + times.len());
-        for family in families {
-            let (name, help) = (family.name, family.help);
-            let points = if matches!(family.kind, Kind::Counter) {
-                Points::Counts(self.counted(family, temporality, since))
-            } else {
-                Points::Levels(points(family, since))
+        let mut take = |family: IntegerFamily| {
+            let metric = family.metric;
+            let points = match metric {
+                Metric { kind: Kind::Counter, unit: "s", .. } => {
+                    Points::Times(self.counted(family, temporality, since).into_iter().map(seconds).collect())
+                }
+                Metric { kind: Kind::Counter, .. } => {
+                    Points::Counts(self.counted(family, temporality, since))
+                }
+                _ => Points::Levels(points(family, since)),
             };
-            taken.push(Family { name, help, points });
-        }
-        for family in times {
-            let (name, help) = (family.name, family.help);
-            let points = self.counted(family, temporality, since);
-            let seconds =
-                |Point { attributes, since, value }| Point { attributes, since, value: value as f64 / 1e9 };
-            taken.push(Family {
-                name,
-                help,
-                points: Points::Times(points.into_iter().map(seconds).collect()),
-            });
-        }
+            Family { metric, points }
+        };
+        let taken = families.into_iter().map(&mut take).collect();
         self.last = at;
         taken
     }
@@ -206,19 +197,18 @@ impl ExportState {
     /// ends a delta.
     pub(super) fn take_summary(
         &mut self,
-        name: &'static str,
+        metric: &'static Metric,
         [counts, sums]: [IntegerFamily; 2],
         temporality: Temporality,
     ) -> Family {
         let since = if temporality == Temporality::Delta { self.last } else { self.began };
-        let help = counts.help;
         let counts = self.counted(counts, temporality, since);
         let sums = self.counted(sums, temporality, since);
         let both = |(Point { attributes, since, value: count }, sum): (Point<u64>, Point<u64>)| {
             let value = TimeSum { count, sum: sum.value as f64 / 1e9 };
             Point { attributes, since, value }
         };
-        Family { name, help, points: Points::Summaries(counts.into_iter().zip(sums).map(both).collect()) }
+        Family { metric, points: Points::Summaries(counts.into_iter().zip(sums).map(both).collect()) }
     }
 
     /// Returns the residence times, which do not include earlier runs. It comes before [`Self::take`], whose last call
@@ -244,14 +234,11 @@ impl ExportState {
         let measured =
             Part::ALL.into_iter().filter(|&part| latest.iter().any(|it| it.times.is_measured(part)));
         let families = measured.map(|part| {
-            let (name, help) = residence::histogram(part);
             let is_due =
                 |times: &Times| temporality == Temporality::Cumulative || count(times.part(part)) > 0;
             let due = now.iter().filter(|(_, times)| is_due(times));
             let points = due.map(|(interface, times)| point(part, interface, times)).collect();
-            // Without the unit, like the other names here.
-            let name = name.strip_suffix("_seconds").unwrap_or(name);
-            Family { name, help, points: Points::Distributions(points) }
+            Family { metric: residence::histogram(part), points: Points::Distributions(points) }
         });
         let families = families.collect();
         self.times = latest.iter().map(|it| (Arc::clone(&it.interface), *it.times)).collect();
@@ -266,7 +253,7 @@ impl ExportState {
         since: SystemTime,
     ) -> Vec<Point<u64>> {
         for (labels, value) in &mut family.series {
-            let key = key(family.name, labels);
+            let key = key(family.metric.name, labels);
             // A counter that went down has started again.
             let base = self.base.get(&key).copied().filter(|base| *base <= *value).unwrap_or(0);
             if temporality == Temporality::Delta {
@@ -279,7 +266,7 @@ impl ExportState {
 }
 
 fn points(family: IntegerFamily, since: SystemTime) -> Vec<Point<u64>> {
-    let point = |(labels, value): (Vec<(&'static str, String)>, _)| Point {
+    let point = |(labels, value): (Labels, _)| Point {
         attributes: labels.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         since,
         value,
@@ -287,21 +274,31 @@ fn points(family: IntegerFamily, since: SystemTime) -> Vec<Point<u64>> {
     family.series.into_iter().map(point).collect()
 }
 
-fn key(name: &'static str, labels: &[(&'static str, String)]) -> (&'static str, Vec<String>) {
-    (name, labels.iter().map(|(_, value)| value.clone()).collect())
+fn seconds(Point { attributes, since, value }: Point<u64>) -> Point<f64> {
+    Point { attributes, since, value: value as f64 / 1e9 }
+}
+
+fn key(name: &'static str, labels: &Labels) -> (&'static str, Vec<String>) {
+    (name, labels.iter().map(|(_, value)| value.to_string()).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn family(values: &[(&str, u64)]) -> IntegerFamily {
-        let series = values.iter().map(|&(label, value)| (vec![("interface", label.to_owned())], value));
-        IntegerFamily { name: "pping_packets", help: "", kind: Kind::Counter, series: series.collect() }
+    static PACKETS: Metric = Metric::counter("pping_packets", "{packet}", "");
+
+    fn family(values: &[(&'static str, u64)]) -> IntegerFamily {
+        let series = values.iter().map(|&(label, value)| (vec![("interface", label.into())], value));
+        IntegerFamily { metric: &PACKETS, series: series.collect() }
     }
 
-    fn taken(exports: &mut ExportState, values: &[(&str, u64)], temporality: Temporality) -> Vec<u64> {
-        let families = exports.take(vec![family(values)], Vec::new(), temporality, SystemTime::now());
+    fn taken(
+        exports: &mut ExportState,
+        values: &[(&'static str, u64)],
+        temporality: Temporality,
+    ) -> Vec<u64> {
+        let families = exports.take([family(values)], temporality, SystemTime::now());
         let Points::Counts(points) = &families[0].points else { panic!("no counter") };
         points.iter().map(|point| point.value).collect()
     }

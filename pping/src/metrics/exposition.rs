@@ -4,29 +4,7 @@
 //! library is not used: it takes several times as long for a page of many groups, and its protobuf takes a dozen times
 //! the memory of the page (see docs/lab/scale.md).
 
-use super::{histogram::RttHistogram, labels::Labels, page::Page};
-
-/// The type of a metric family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Counter,
-    Gauge,
-    Histogram,
-    /// A sum and a count, without quantiles.
-    Summary,
-    Info,
-}
-
-/// A metric family.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MetricFamily<'a> {
-    /// Its name, without `_total` or `_info`, but with its unit if it has one.
-    pub(super) name: &'a str,
-    pub(super) unit: Option<&'a str>,
-    pub(super) kind: Kind,
-    /// A sentence without its full stop.
-    pub(super) help: &'a str,
-}
+use super::{histogram::RttHistogram, labels::FormattedLabels, metric::Metric, page::Page};
 
 /// The value of a counter or a gauge.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,19 +22,19 @@ pub(super) struct Prefix(pub(super) Vec<u8>);
 /// A page in progress.
 pub(super) trait Exposition {
     /// Begins a family, to which the following series belong.
-    fn family(&mut self, family: &MetricFamily<'_>);
+    fn family(&mut self, metric: &Metric);
 
     /// Returns the beginning of series of this family, with these labels before their own.
     fn prefix(&self, labels: &[(&str, &str)]) -> Prefix;
 
     /// Writes the value of a series of a counter, gauge or info.
-    fn value(&mut self, prefix: &Prefix, labels: &Labels, value: Value);
+    fn value(&mut self, prefix: &Prefix, labels: &FormattedLabels, value: Value);
 
     /// Writes a series of a histogram.
-    fn histogram(&mut self, labels: &Labels, histogram: &RttHistogram);
+    fn histogram(&mut self, labels: &FormattedLabels, histogram: &RttHistogram);
 
     /// Writes a series of a summary: `count` values, which add up to `sum` ns.
-    fn summary(&mut self, labels: &Labels, count: u64, sum: u64);
+    fn summary(&mut self, labels: &FormattedLabels, count: u64, sum: u64);
 
     /// Completes the page.
     fn finish(self: Box<Self>) -> Page;

@@ -17,10 +17,11 @@ use pping_common::{
 
 use super::{
     export::{Attributes, ExportState, ExportTotals},
-    exposition::{Exposition, Kind, MetricFamily, Value},
+    exposition::{Exposition, Value},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
-    labels::Labels,
+    labels::FormattedLabels,
+    metric::{Kind, Metric},
     persistent::PersistentCounts,
     queues::Queues,
     series::{Series, SeriesId},
@@ -291,7 +292,7 @@ impl Groups {
             .collect();
         if !known.is_empty() {
             known.sort_unstable_by(|a, b| a.label.cmp(&b.label));
-            page.family(&MetricFamily { name: "pping_group", unit: None, kind: Kind::Info, help: COLUMNS });
+            page.family(&COLUMNS);
             let prefix = page.prefix(&[]);
             for name in known {
                 page.value(&prefix, &info_labels(name), Value::Integer(1));
@@ -300,16 +301,68 @@ impl Groups {
     }
 }
 
-const RTT: &str = "Round-trip times between this host and the host that replied";
-const MIN_RTT: &str = "Lowest round-trip time of the last minute";
-const BASELINE: &str = "Lowest round-trip time of the window that --baseline sets";
-const INFLATION: &str = "Excess of a percentile of the last minute's round-trip times over the baseline";
-const QUALITY: &str =
-    "Score of the last minute by the requirements of a profile: 1 is optimal, 0 is unacceptable";
-const PACKETS: &str = "Packets of a group's flows, by the role of their sender: timed or replying";
-const BYTES: &str = "Bytes of payload above the transport header in a group's flows";
-const RETRANSMISSIONS: &str = "TCP segments retransmitted in a group's flows";
-const COLUMNS: &str = "Columns of the groups file, by group";
+/// The metrics of groups.
+static RTT: Metric = Metric::new(
+    Kind::Histogram,
+    "pping_rtt",
+    "s",
+    "Round-trip times between this host and the host that replied",
+);
+static MIN_RTT: Metric = Metric::gauge("pping_min_rtt", "s", "Lowest round-trip time of the last minute");
+static BASELINE: Metric =
+    Metric::gauge("pping_rtt_baseline", "s", "Lowest round-trip time of the window that --baseline sets");
+static INFLATION: Metric = Metric::gauge(
+    "pping_rtt_inflation",
+    "s",
+    "Excess of a percentile of the last minute's round-trip times over the baseline",
+);
+static QUALITY: Metric = Metric::gauge(
+    "pping_quality",
+    "1",
+    "Score of the last minute by the requirements of a profile: 1 is optimal, 0 is unacceptable",
+);
+static COLUMNS: Metric = Metric::new(Kind::Info, "pping_group", "", "Columns of the groups file, by group");
+type ReadTraffic = fn(&Traffic) -> u64;
+
+/// The traffic of the hosts whose packets are timed and of those that reply, and how it is read.
+static TRAFFIC: [(Metric, ReadTraffic); 3] = [
+    (
+        Metric::counter(
+            "pping_group_packets",
+            "{packet}",
+            "Packets of a group's flows, by the role of their sender: timed or replying",
+        ),
+        |traffic| traffic.packets,
+    ),
+    (
+        Metric::counter(
+            "pping_group_bytes",
+            "By",
+            "Bytes of payload above the transport header in a group's flows",
+        ),
+        |traffic| traffic.bytes,
+    ),
+    (
+        Metric::counter(
+            "pping_group_tcp_retransmissions",
+            "{segment}",
+            "TCP segments retransmitted in a group's flows",
+        ),
+        |traffic| traffic.retransmissions,
+    ),
+];
+
+/// The label `sender` of [`TRAFFIC`].
+const SENDERS: [&str; 2] = ["timed", "replying"];
+
+/// Returns the metrics of this file.
+#[cfg(test)]
+pub(super) fn metrics() -> impl Iterator<Item = &'static Metric> {
+    TRAFFIC
+        .iter()
+        .map(|(metric, _)| metric)
+        .chain([&RTT, &MIN_RTT, &BASELINE, &INFLATION, &QUALITY, &COLUMNS])
+}
 
 /// Whether the RTTs of a series have a baseline. The groups in `other` change, and the pauses of applications lengthen
 /// the times of spin bits, so these two have none.
@@ -326,25 +379,16 @@ struct LabelledSeries<'a> {
 }
 
 fn histogram(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
-    page.family(&MetricFamily {
-        name: "pping_rtt_seconds",
-        unit: Some("seconds"),
-        kind: Kind::Histogram,
-        help: RTT,
-    });
+    page.family(&RTT);
     // Skips 30 lines of zeroes for series with traffic but no samples, such as those against the direction of a download.
     for LabelledSeries { series, .. } in shown.iter().filter(|it| it.series.rtts.has_samples()) {
         page.histogram(&series.labels, &series.rtts);
     }
 }
 
-fn seconds<'a>(name: &'a str, help: &'a str) -> MetricFamily<'a> {
-    MetricFamily { name, unit: Some("seconds"), kind: Kind::Gauge, help }
-}
-
 fn gauges(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
-    let mut gauge = |name: &str, help, value: &dyn Fn(&LabelledSeries<'_>) -> Option<u64>| {
-        page.family(&seconds(name, help));
+    let mut gauge = |metric: &Metric, value: &dyn Fn(&LabelledSeries<'_>) -> Option<u64>| {
+        page.family(metric);
         let prefix = page.prefix(&[]);
         for it in shown {
             if let Some(value) = value(it) {
@@ -352,9 +396,9 @@ fn gauges(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
             }
         }
     };
-    gauge("pping_min_rtt_seconds", MIN_RTT, &|it| it.inflated.minimum);
-    gauge("pping_rtt_baseline_seconds", BASELINE, &|it| it.inflated.baseline.filter(|_| it.has_baseline));
-    page.family(&seconds("pping_rtt_inflation_seconds", INFLATION));
+    gauge(&MIN_RTT, &|it| it.inflated.minimum);
+    gauge(&BASELINE, &|it| it.inflated.baseline.filter(|_| it.has_baseline));
+    page.family(&INFLATION);
     let prefixes = PERCENTILES.map(|percentile| page.prefix(&[("percentile", &percentile.to_string())]));
     for it in shown.iter().filter(|it| it.has_baseline) {
         for (prefix, above) in prefixes.iter().zip(it.inflated.above.into_iter().flatten()) {
@@ -367,8 +411,7 @@ fn quality(page: &mut dyn Exposition, profiles: &Profiles, shown: &[LabelledSeri
     if profiles.is_empty() {
         return;
     }
-    let name = "pping_quality_ratio";
-    page.family(&MetricFamily { name, unit: Some("ratio"), kind: Kind::Gauge, help: QUALITY });
+    page.family(&QUALITY);
     let prefixes: Vec<_> = profiles.iter().map(|it| page.prefix(&[("profile", &it.name)])).collect();
     for it in shown {
         for (prefix, &score) in prefixes.iter().zip(it.scores.values()) {
@@ -385,26 +428,22 @@ fn ratio(score: u8) -> f64 {
 }
 
 fn traffic(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
-    for (name, help, value) in [
-        ("pping_group_packets", PACKETS, (|traffic| traffic.packets) as fn(&Traffic) -> u64),
-        ("pping_group_bytes", BYTES, |traffic| traffic.bytes),
-        ("pping_group_tcp_retransmissions", RETRANSMISSIONS, |it| it.retransmissions),
-    ] {
-        page.family(&MetricFamily { name, unit: None, kind: Kind::Counter, help });
-        let senders = ["timed", "replying"].map(|sender| page.prefix(&[("sender", sender)]));
+    for (metric, read) in &TRAFFIC {
+        page.family(metric);
+        let senders = SENDERS.map(|sender| page.prefix(&[("sender", sender)]));
         for LabelledSeries { series, .. } in shown {
             for (prefix, traffic) in senders.iter().zip(&series.traffic) {
-                page.value(prefix, &series.labels, Value::Integer(value(traffic)));
+                page.value(prefix, &series.labels, Value::Integer(read(traffic)));
             }
         }
     }
 }
 
 /// Returns the columns of a group in the groups file, as labels.
-fn info_labels(name: &GroupName) -> Labels {
+fn info_labels(name: &GroupName) -> FormattedLabels {
     let columns = columns(name);
     let labels: Vec<_> = columns.iter().map(|(name, value)| (&**name, &**value)).collect();
-    Labels::new(&labels)
+    FormattedLabels::new(&labels)
 }
 
 /// Returns the columns by name. Changes names that are not valid for a label.

@@ -2,16 +2,25 @@
 
 use prost::Message;
 
+use super::metric::Labels;
+
 /// The labels of a series, formatted once for each format.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Labels {
+pub(super) struct FormattedLabels {
     /// As text, without the braces around them.
     pub(super) text: Box<str>,
     /// As fields of a message `Metric`.
     pub(super) protobuf: Box<[u8]>,
 }
 
-impl Labels {
+impl From<&Labels> for FormattedLabels {
+    fn from(labels: &Labels) -> Self {
+        let labels: Vec<_> = labels.iter().map(|(name, value)| (*name, &**value)).collect();
+        Self::new(&labels)
+    }
+}
+
+impl FormattedLabels {
     /// The labels with these names and values.
     pub(super) fn new(labels: &[(&str, &str)]) -> Self {
         Self { text: text(labels).into(), protobuf: protobuf(labels).into() }

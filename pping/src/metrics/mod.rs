@@ -6,12 +6,12 @@
 mod counters;
 mod export;
 mod exposition;
-mod family;
 mod groups;
 mod histogram;
 mod inflation;
 mod labelled;
 mod labels;
+mod metric;
 mod minimum;
 mod packet_cost;
 mod page;
@@ -35,9 +35,11 @@ use std::{
 pub use counters::{Dropped, Failed, Fill, Pushes};
 use export::ExportState;
 pub use export::{Attributes, Distribution, Export, Family, Point, Points, TimeSum};
-use exposition::{Exposition, Kind, MetricFamily, Value};
+use exposition::{Exposition, Value};
 use groups::Groups;
-use labels::Labels;
+use labels::FormattedLabels;
+use metric::IntegerFamily;
+pub use metric::{Kind, Metric};
 pub use page::{Encoding, Page, PageFormat};
 pub use persistent::{PersistentCounts, Storage};
 use pping_common::series::SeriesCounts;
@@ -190,9 +192,8 @@ impl Metrics {
         }
         // Pinned counters include earlier runs; others began with this process.
         let exports = if self.0.is_persistent.load(Ordering::Relaxed) {
-            let mut counters = counters::families(&latest);
-            counters.extend(packet_cost::counters(&latest.snapshot));
-            ExportState::new(SystemTime::now(), &counters)
+            let counters = counters::families(&latest).chain(packet_cost::counters(&latest.snapshot));
+            ExportState::new(SystemTime::now(), &counters.collect::<Vec<_>>())
         } else {
             ExportState::new(self.0.began, &[])
         };
@@ -210,13 +211,12 @@ impl Metrics {
         let mut families = pages.groups.take(temporality, Instant::now(), at);
         if let Some(exports) = &mut pages.groups.exports {
             let process = process::Process::read();
-            let times = counters::times(&latest, process.as_ref());
             families.extend(exports.distributions(&latest.residence, temporality));
-            let mut others = counters::families(&latest);
-            others.extend(process.iter().flat_map(process::Process::levels));
             let costs = packet_cost::counters(&latest.snapshot);
-            families.push(exports.take_summary(packet_cost::NAME, costs, temporality));
-            families.extend(exports.take(others, times, temporality, at));
+            families.push(exports.take_summary(&packet_cost::PACKET_COST, costs, temporality));
+            let others = counters::families(&latest).chain([counters::run_times(&latest)]);
+            let others = others.chain(process.iter().flat_map(process::Process::families));
+            families.extend(exports.take(others, temporality, at));
         }
         Export { at, temporality, families }
     }
@@ -267,8 +267,11 @@ impl Metrics {
             PageFormat::Protobuf => Box::new(Protobuf::new(encoding)),
         };
         build(&mut *page);
-        counters::write(&mut *page, &self.0.latest);
-        residence::write(&mut *page, &lock(&self.0.latest).residence, self.0.began);
+        let latest = lock(&self.0.latest).clone();
+        counters::families(&latest).for_each(|family| integers(&mut *page, &family));
+        packet_cost::write(&mut *page, &latest.snapshot);
+        integers(&mut *page, &counters::run_times(&latest));
+        residence::write(&mut *page, &latest.residence, self.0.began);
         process::write(&mut *page);
         groups.write(&mut *page, Instant::now());
         let page = Arc::new(page.finish());
@@ -304,16 +307,81 @@ impl Metrics {
     }
 }
 
+static BUILD: Metric = Metric::new(Kind::Info, "pping_build", "", "Version of the running pping");
+
 /// Writes the version and the revision of this pping.
 fn build(page: &mut dyn Exposition) {
-    let help = "Version of the running pping";
-    page.family(&MetricFamily { name: "pping_build", unit: None, kind: Kind::Info, help });
-    let labels = Labels::new(&[("version", env!("CARGO_PKG_VERSION")), ("revision", env!("PPING_REVISION"))]);
+    page.family(&BUILD);
+    let labels =
+        FormattedLabels::new(&[("version", env!("CARGO_PKG_VERSION")), ("revision", env!("PPING_REVISION"))]);
     let prefix = page.prefix(&[]);
     page.value(&prefix, &labels, Value::Integer(1));
+}
+
+/// Writes a metric. Times are in ns.
+fn integers(page: &mut dyn Exposition, IntegerFamily { metric, series }: &IntegerFamily) {
+    if series.is_empty() {
+        return;
+    }
+    page.family(metric);
+    let prefix = page.prefix(&[]);
+    for (labels, value) in series {
+        let value = match metric.unit {
+            "s" => Value::Nanoseconds((*value).into()),
+            _ => Value::Integer(*value),
+        };
+        page.value(&prefix, &labels.into(), value);
+    }
 }
 
 /// Locks a mutex. A panic elsewhere leaves values valid: they are added or replaced as a whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use pping_common::abi::Part;
+
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/metrics.md");
+
+    /// Returns the metrics in the tables of docs/metrics.md, by the name of their series, with their type.
+    fn documented() -> BTreeMap<&'static str, &'static str> {
+        let mut documented = BTreeMap::new();
+        for row in PAGE.lines() {
+            let mut cells = row.split('|').map(str::trim);
+            let (Some(""), Some(names), Some(kind)) = (cells.next(), cells.next(), cells.next()) else {
+                continue;
+            };
+            if ["counter", "gauge", "histogram", "summary", "info"].contains(&kind) {
+                documented.extend(
+                    names.split('`').filter(|name| name.starts_with("pping_")).map(|name| (name, kind)),
+                );
+            }
+        }
+        documented
+    }
+
+    #[test]
+    fn the_reference_page_has_each_metric_and_no_other() {
+        let mut exposed = BTreeMap::new();
+        let others = [&BUILD, &packet_cost::PACKET_COST, &queues::QUEUE];
+        let of_parts = Part::ALL.map(residence::histogram);
+        for metric in counters::metrics().chain(groups::metrics()).chain(others).chain(of_parts) {
+            let (suffix, kind) = match metric.kind {
+                Kind::Counter => ("_total", "counter"),
+                Kind::Gauge => ("", "gauge"),
+                Kind::Histogram => ("", "histogram"),
+                Kind::Summary => ("", "summary"),
+                Kind::Info => ("_info", "info"),
+            };
+            exposed.insert(metric.name_on_pages() + suffix, kind);
+        }
+        let exposed: BTreeMap<_, _> = exposed.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+        assert_eq!(exposed, documented());
+    }
 }

@@ -6,25 +6,31 @@
 use pping_common::abi::{PacketProgram, Timed};
 
 use super::{
-    exposition::{Exposition, Kind, MetricFamily},
-    family::IntegerFamily,
-    labels::Labels,
+    exposition::Exposition,
+    labels::FormattedLabels,
+    metric::{IntegerFamily, Kind, Labels, Metric},
 };
 use crate::snapshot::Snapshot;
 
-const HELP: &str = "Time that pping's kernel programs take for a packet; one packet in 65536 is timed";
+pub(super) static PACKET_COST: Metric = Metric::new(
+    Kind::Summary,
+    "pping_packet_cost",
+    "s",
+    "Time that pping's kernel programs take for a packet; one packet in 65536 is timed",
+);
 
-/// The name in exports, which give the unit separately.
-pub(super) const NAME: &str = "pping_packet_cost";
+/// The two halves of the summary, whose earlier values exports take off.
+static COUNT: Metric = Metric::counter("pping_packet_cost_count", "", "");
+static SUM: Metric = Metric::counter("pping_packet_cost_sum", "", "");
 
-type Series = (Vec<(&'static str, String)>, Timed);
+type Series = (Labels, Timed);
 
 /// Returns the timed packets of each interface and program.
 fn series(snapshot: &Snapshot) -> impl Iterator<Item = Series> {
     snapshot.interfaces.iter().flat_map(|interface| {
         PacketProgram::ALL.into_iter().map(|program| {
             let labels =
-                vec![("interface", interface.name.to_string()), ("program", program.name().to_owned())];
+                vec![("interface", interface.name.to_string().into()), ("program", program.name().into())];
             (labels, interface.counters.timed_by(program))
         })
     })
@@ -32,24 +38,17 @@ fn series(snapshot: &Snapshot) -> impl Iterator<Item = Series> {
 
 /// Writes the summary.
 pub(super) fn write(page: &mut dyn Exposition, snapshot: &Snapshot) {
-    let unit = Some("seconds");
-    page.family(&MetricFamily { name: "pping_packet_cost_seconds", unit, kind: Kind::Summary, help: HELP });
+    page.family(&PACKET_COST);
     for (labels, Timed { packets, ns }) in series(snapshot) {
-        let labels: Vec<_> = labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        page.summary(&Labels::new(&labels), packets, ns);
+        page.summary(&FormattedLabels::from(&labels), packets, ns);
     }
 }
 
 /// Returns the number of timed packets, and their times in ns, as two counters with the same series.
 pub(super) fn counters(snapshot: &Snapshot) -> [IntegerFamily; 2] {
-    let counter = |name, value: fn(Timed) -> u64| IntegerFamily {
-        name,
-        help: HELP,
-        kind: Kind::Counter,
+    let counter = |metric, value: fn(Timed) -> u64| IntegerFamily {
+        metric,
         series: series(snapshot).map(|(labels, timed)| (labels, value(timed))).collect(),
     };
-    [
-        counter("pping_packet_cost_count", |timed| timed.packets),
-        counter("pping_packet_cost_sum", |timed| timed.ns),
-    ]
+    [counter(&COUNT, |timed| timed.packets), counter(&SUM, |timed| timed.ns)]
 }

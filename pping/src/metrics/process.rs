@@ -1,10 +1,37 @@
 //! The standard metrics of processes: those of Prometheus on pages, those of OpenTelemetry in exports.
 
 use super::{
-    exposition::{Exposition, Kind, MetricFamily, Value},
-    family::IntegerFamily,
-    labels::Labels,
+    exposition::{Exposition, Value},
+    labels::FormattedLabels,
+    metric::{IntegerFamily, Metric},
 };
+
+/// The metrics of Prometheus ("Writing client libraries", process metrics).
+static PAGE: [Metric; 6] = [
+    Metric::gauge("process_resident_memory_bytes", "By", "Resident memory size in bytes"),
+    Metric::gauge("process_virtual_memory_bytes", "By", "Virtual memory size in bytes"),
+    Metric::gauge("process_threads", "{thread}", "Number of threads"),
+    Metric::gauge("process_open_fds", "{file_descriptor}", "Number of open file descriptors"),
+    Metric::gauge(
+        "process_start_time_seconds",
+        "",
+        "Start time of the process since the Unix epoch in seconds",
+    ),
+    Metric::counter("process_cpu_seconds", "", "Total user and system CPU time spent in seconds"),
+];
+
+/// Those of OpenTelemetry (semantic conventions, "OS process metrics"). The last one is in ns, as times are in exports.
+static EXPORT: [Metric; 5] = [
+    Metric::gauge("process.memory.usage", "By", "Resident memory size in bytes"),
+    Metric::gauge("process.memory.virtual", "By", "Virtual memory size in bytes"),
+    Metric::gauge("process.thread.count", "{thread}", "Number of threads"),
+    Metric::gauge(
+        "process.unix.file_descriptor.count",
+        "{file_descriptor}",
+        "Number of open file descriptors",
+    ),
+    Metric::counter("process.cpu.time", "s", "Total user and system CPU time spent in seconds"),
+];
 
 /// The values from `/proc/self`.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +45,10 @@ pub(super) struct Process {
     /// The start, s since the Unix epoch.
     started: f64,
     /// The time in user and kernel space, s.
-    pub(super) cpu_seconds: f64,
+    cpu_seconds: f64,
 }
 
 impl Process {
-    pub(super) const CPU_TIME: &str = "Total user and system CPU time spent in seconds";
-
     /// Reads `/proc/self`; `None` if it cannot be read.
     pub(super) fn read() -> Option<Self> {
         let process = procfs::process::Process::myself().ok()?;
@@ -40,22 +65,14 @@ impl Process {
         })
     }
 
-    /// Returns the levels by the names of OpenTelemetry's semantic conventions ("OS process metrics").
-    pub(super) fn levels(&self) -> Vec<IntegerFamily> {
-        let level = |name, help, value| IntegerFamily {
-            name,
-            help,
-            kind: Kind::Gauge,
-            series: vec![(Vec::new(), value)],
-        };
-        let mut levels = vec![
-            level("process.memory.usage", "Resident memory size in bytes", self.resident),
-            level("process.memory.virtual", "Virtual memory size in bytes", self.virtual_memory),
-            level("process.thread.count", "Number of threads", self.threads),
-        ];
-        let name = "process.unix.file_descriptor.count";
-        levels.extend(self.descriptors.map(|count| level(name, "Number of open file descriptors", count)));
-        levels
+    /// Returns the metrics of OpenTelemetry.
+    pub(super) fn families(&self) -> impl Iterator<Item = IntegerFamily> {
+        let Self { resident, virtual_memory, threads, descriptors, cpu_seconds, .. } = *self;
+        let cpu_time = (cpu_seconds * 1e9) as u64;
+        let values = [Some(resident), Some(virtual_memory), Some(threads), descriptors, Some(cpu_time)];
+        let families = EXPORT.iter().zip(values);
+        families
+            .filter_map(|(metric, value)| Some(IntegerFamily { metric, series: vec![(Vec::new(), value?)] }))
     }
 }
 
@@ -63,26 +80,19 @@ impl Process {
 pub(super) fn write(page: &mut dyn Exposition) {
     // Better a page without these metrics than no page.
     let Some(process) = Process::read() else { return };
-    let mut metric = |name, help, kind, value: Value| {
-        page.family(&MetricFamily { name, unit: None, kind, help });
-        let prefix = page.prefix(&[]);
-        page.value(&prefix, &Labels::default(), value);
-    };
-    let mut gauge = |name, help, value| metric(name, help, Kind::Gauge, value);
-    gauge("process_resident_memory_bytes", "Resident memory size in bytes", Value::Integer(process.resident));
-    gauge(
-        "process_virtual_memory_bytes",
-        "Virtual memory size in bytes",
-        Value::Integer(process.virtual_memory),
-    );
-    gauge("process_threads", "Number of threads", Value::Integer(process.threads));
-    if let Some(open) = process.descriptors {
-        gauge("process_open_fds", "Number of open file descriptors", Value::Integer(open));
+    let values = [
+        Some(Value::Integer(process.resident)),
+        Some(Value::Integer(process.virtual_memory)),
+        Some(Value::Integer(process.threads)),
+        process.descriptors.map(Value::Integer),
+        Some(Value::Float(process.started)),
+        Some(Value::Float(process.cpu_seconds)),
+    ];
+    for (metric, value) in PAGE.iter().zip(values) {
+        if let Some(value) = value {
+            page.family(metric);
+            let prefix = page.prefix(&[]);
+            page.value(&prefix, &FormattedLabels::default(), value);
+        }
     }
-    gauge(
-        "process_start_time_seconds",
-        "Start time of the process since the Unix epoch in seconds",
-        Value::Float(process.started),
-    );
-    metric("process_cpu_seconds", Process::CPU_TIME, Kind::Counter, Value::Float(process.cpu_seconds));
 }

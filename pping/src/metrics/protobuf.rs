@@ -13,9 +13,10 @@ use prost::{
 };
 
 use super::{
-    exposition::{Exposition, Kind, MetricFamily, Prefix, Value},
+    exposition::{Exposition, Prefix, Value},
     histogram::{Counted, RttHistogram},
-    labels::{self, Labels},
+    labels::{self, FormattedLabels},
+    metric::{Kind, Metric as Described},
     page::{Body, CHUNK, Encoding, Page},
 };
 
@@ -142,7 +143,7 @@ impl Protobuf {
     }
 
     /// Appends the metric in progress to the family.
-    fn end_metric(&mut self, prefix: &[u8], labels: &Labels) {
+    fn end_metric(&mut self, prefix: &[u8], labels: &FormattedLabels) {
         if self.metrics.last().is_none_or(|chunk| chunk.len() >= CHUNK) {
             // Most families are small.
             let room = if self.metrics.is_empty() { 0 } else { CHUNK + CHUNK / 8 };
@@ -175,10 +176,9 @@ impl Protobuf {
 }
 
 impl Exposition for Protobuf {
-    fn family(&mut self, family: &MetricFamily<'_>) {
+    fn family(&mut self, metric: &Described) {
         self.end_family();
-        let MetricFamily { name, unit, kind, help } = *family;
-        let (suffix, kind) = match kind {
+        let (suffix, kind) = match metric.kind {
             Kind::Counter => ("_total", MetricType::Counter),
             Kind::Gauge => ("", MetricType::Gauge),
             Kind::Info => ("_info", MetricType::Gauge),
@@ -186,10 +186,10 @@ impl Exposition for Protobuf {
             Kind::Summary => ("", MetricType::Summary),
         };
         self.family = FamilyMessage {
-            name: format!("{name}{suffix}"),
-            help: format!("{help}."),
+            name: metric.name_on_pages() + suffix,
+            help: format!("{}.", metric.help),
             kind: kind.into(),
-            unit: unit.unwrap_or_default().to_owned(),
+            unit: metric.unit_on_pages().unwrap_or_default().to_owned(),
         };
         self.metric = Metric::default();
     }
@@ -198,7 +198,7 @@ impl Exposition for Protobuf {
         Prefix(labels::protobuf(labels))
     }
 
-    fn value(&mut self, prefix: &Prefix, labels: &Labels, value: Value) {
+    fn value(&mut self, prefix: &Prefix, labels: &FormattedLabels, value: Value) {
         let value = match value {
             Value::Integer(value) => value as f64,
             Value::Nanoseconds(value) => seconds(value),
@@ -213,7 +213,7 @@ impl Exposition for Protobuf {
         self.end_metric(&prefix.0, labels);
     }
 
-    fn histogram(&mut self, labels: &Labels, histogram: &RttHistogram) {
+    fn histogram(&mut self, labels: &FormattedLabels, histogram: &RttHistogram) {
         let counted = histogram.counted();
         let message = self.metric.histogram.get_or_insert_default();
         fill(message, counted);
@@ -223,7 +223,7 @@ impl Exposition for Protobuf {
         }
     }
 
-    fn summary(&mut self, labels: &Labels, count: u64, sum: u64) {
+    fn summary(&mut self, labels: &FormattedLabels, count: u64, sum: u64) {
         self.metric.summary = Some(Summary { sample_count: count, sample_sum: seconds(sum.into()) });
         self.end_metric(&[], labels);
     }

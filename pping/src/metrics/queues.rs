@@ -8,21 +8,26 @@ use pping_common::series::SeriesCounts;
 
 use super::{
     export::{ExportTotals, Family, Point, Points},
-    exposition::{Exposition, Kind, MetricFamily},
+    exposition::Exposition,
     histogram::RttHistogram,
-    labels::Labels,
+    labels::FormattedLabels,
+    metric::{Kind, Metric},
 };
 use crate::{config::Temporality, groups::QueueName};
 
-const NAME: &str = "pping_group_queue_seconds";
-const HELP: &str = "Time that followed packets spent in the queue of the root qdisc, by the group of the round trip that the packet begins";
+pub(super) static QUEUE: Metric = Metric::new(
+    Kind::Histogram,
+    "pping_group_queue",
+    "s",
+    "Time that followed packets spent in the queue of the root qdisc, by the group of the round trip that the packet begins",
+);
 
 /// The interface and the label of a group.
 type Id = (Arc<str>, Arc<str>);
 
 #[derive(Debug)]
 struct Queue {
-    labels: Labels,
+    labels: FormattedLabels,
     times: RttHistogram,
     /// The counts for an exporter, if there is one.
     pushed: Option<ExportTotals>,
@@ -45,7 +50,7 @@ impl Queues {
     ) {
         let id = (name.interface.clone().unwrap_or_default(), Arc::clone(label));
         let new = |id: &Id| Queue {
-            labels: Labels::new(&[("interface", &id.0), ("group", &id.1)]),
+            labels: FormattedLabels::new(&[("interface", &id.0), ("group", &id.1)]),
             times: RttHistogram::new(since),
             pushed: pushed.map(ExportTotals::new),
         };
@@ -78,7 +83,7 @@ impl Queues {
         if self.0.is_empty() {
             return;
         }
-        page.family(&MetricFamily { name: NAME, unit: Some("seconds"), kind: Kind::Histogram, help: HELP });
+        page.family(&QUEUE);
         for (_, Queue { labels, times, .. }) in self.0.iter().filter(|((_, label), _)| is_labelled(label)) {
             page.histogram(labels, times);
         }
@@ -105,9 +110,7 @@ impl Queues {
                 *pushed = ExportTotals::new(at);
             }
         }
-        // Without the unit, like the other names here.
-        let name = NAME.strip_suffix("_seconds").unwrap_or(NAME);
-        Family { name, help: HELP, points: Points::Distributions(points) }
+        Family { metric: &QUEUE, points: Points::Distributions(points) }
     }
 }
 
@@ -145,7 +148,7 @@ mod tests {
     #[test]
     fn times_add_up_by_interface_and_label_as_long_as_there_is_a_label() {
         let (mut queues, began) = (Queues::default(), SystemTime::now());
-        assert!(!page(&queues, true).contains(NAME));
+        assert!(!page(&queues, true).contains(QUEUE.name));
         for label in ["a", "a", "b"] {
             queues.add(&name(), &label.into(), &counts(&[1_000_000, 3_000_000]), began, None);
         }

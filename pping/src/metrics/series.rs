@@ -16,7 +16,7 @@ use super::{
     export::{Attributes, ExportTotals},
     histogram::RttHistogram,
     inflation::Inflation,
-    labels::Labels,
+    labels::FormattedLabels,
     persistent::EntryRef,
 };
 use crate::{fingerprint::fingerprint, groups::SeriesName};
@@ -55,8 +55,8 @@ impl SeriesId {
         ]
     }
 
-    fn labels(&self) -> Labels {
-        Labels::new(&[
+    fn labels(&self) -> FormattedLabels {
+        FormattedLabels::new(&[
             ("interface", self.interface.as_deref().unwrap_or_default()),
             ("method", self.method.name()),
             ("matched", self.matched.map_or("", Direction::name)),
@@ -68,7 +68,7 @@ impl SeriesId {
 /// A series.
 #[derive(Debug)]
 pub(super) struct Series {
-    pub(super) labels: Labels,
+    pub(super) labels: FormattedLabels,
     pub(super) rtts: RttHistogram,
     /// The traffic of the hosts whose packets are timed, and of those that reply.
     pub(super) traffic: [Traffic; 2],

@@ -3,9 +3,10 @@
 use pping_common::{abi::BUCKETS, hist};
 
 use super::{
-    exposition::{Exposition, Kind, MetricFamily, Prefix, Value},
+    exposition::{Exposition, Prefix, Value},
     histogram::RttHistogram,
-    labels::{Labels, label},
+    labels::{FormattedLabels, label},
+    metric::{Kind, Metric},
     page::{Body, Encoding, Page},
 };
 
@@ -36,8 +37,8 @@ impl Text {
 }
 
 impl Exposition for Text {
-    fn family(&mut self, family: &MetricFamily<'_>) {
-        let MetricFamily { name, unit, kind, help } = *family;
+    fn family(&mut self, metric: &Metric) {
+        let (name, Metric { kind, help, .. }) = (metric.name_on_pages(), metric);
         let (suffix, kind) = match kind {
             Kind::Gauge => ("", "gauge"),
             Kind::Histogram => ("", "histogram"),
@@ -48,16 +49,16 @@ impl Exposition for Text {
         // OpenMetrics names a family without the suffix of its series.
         let described = if self.is_open { "" } else { suffix };
         let end = self.body.end();
-        put(end, &["# HELP ", name, described, " ", help, ".\n# TYPE ", name, described, " ", kind, "\n"]);
-        if let (true, Some(unit)) = (self.is_open, unit) {
-            put(end, &["# UNIT ", name, " ", unit, "\n"]);
+        put(end, &["# HELP ", &name, described, " ", help, ".\n# TYPE ", &name, described, " ", kind, "\n"]);
+        if let (true, Some(unit)) = (self.is_open, metric.unit_on_pages()) {
+            put(end, &["# UNIT ", &name, " ", unit, "\n"]);
         }
         self.name = format!("{name}{suffix}");
-        if family.kind == Kind::Histogram {
+        if metric.kind == Kind::Histogram {
             self.buckets =
                 (0..BUCKETS).map(|bucket| format!("{name}_bucket{{le=\"{}\",", bound(bucket))).collect();
         }
-        if matches!(family.kind, Kind::Histogram | Kind::Summary) {
+        if matches!(metric.kind, Kind::Histogram | Kind::Summary) {
             self.sum = format!("{name}_sum{{");
             self.count = format!("{name}_count{{");
         }
@@ -72,7 +73,7 @@ impl Exposition for Text {
         Prefix(text.into_bytes())
     }
 
-    fn value(&mut self, prefix: &Prefix, labels: &Labels, value: Value) {
+    fn value(&mut self, prefix: &Prefix, labels: &FormattedLabels, value: Value) {
         let end = self.body.end();
         match prefix.0.as_slice() {
             // Without any label there are no braces either.
@@ -90,7 +91,7 @@ impl Exposition for Text {
         end.push(b'\n');
     }
 
-    fn histogram(&mut self, labels: &Labels, histogram: &RttHistogram) {
+    fn histogram(&mut self, labels: &FormattedLabels, histogram: &RttHistogram) {
         let buckets = histogram.cumulative();
         let end = self.body.end();
         for (prefix, count) in self.buckets.iter().zip(buckets) {
@@ -101,7 +102,7 @@ impl Exposition for Text {
         self.sum_and_count(labels, histogram.sum(), buckets[BUCKETS - 1]);
     }
 
-    fn summary(&mut self, labels: &Labels, count: u64, sum: u64) {
+    fn summary(&mut self, labels: &FormattedLabels, count: u64, sum: u64) {
         self.sum_and_count(labels, sum.into(), count);
     }
 
@@ -115,7 +116,7 @@ impl Exposition for Text {
 
 impl Text {
     /// Writes the last lines of a histogram, or all of a summary. The sum is in ns.
-    fn sum_and_count(&mut self, labels: &Labels, sum: u128, count: u64) {
+    fn sum_and_count(&mut self, labels: &FormattedLabels, sum: u128, count: u64) {
         let end = self.body.end();
         begin(end, self.sum.as_bytes(), labels);
         seconds(end, sum);
@@ -141,7 +142,7 @@ fn put(end: &mut Vec<u8>, parts: &[&str]) {
 }
 
 #[inline]
-fn begin(end: &mut Vec<u8>, prefix: &[u8], labels: &Labels) {
+fn begin(end: &mut Vec<u8>, prefix: &[u8], labels: &FormattedLabels) {
     end.extend_from_slice(prefix);
     end.extend_from_slice(labels.text.as_bytes());
     end.extend_from_slice(b"} ");
@@ -181,17 +182,25 @@ mod tests {
 
     fn written(is_open: bool) -> String {
         let mut page = Text::new(is_open, Encoding::Identity);
-        let family = |name, unit, kind| MetricFamily { name, unit, kind, help: "Things" };
-        page.family(&family("a", None, Kind::Counter));
-        page.value(&page.prefix(&[("x", "1")]), &Labels::new(&[("y", "a \"b\"\\c\nd")]), Value::Integer(2));
-        page.family(&family("b_seconds", Some("seconds"), Kind::Gauge));
-        page.value(&page.prefix(&[]), &Labels::new(&[("y", "é")]), Value::Nanoseconds(1_050_000_000));
-        page.family(&family("c", None, Kind::Info));
-        page.value(&page.prefix(&[]), &Labels::new(&[("v", "1"), ("w", "2")]), Value::Integer(1));
-        page.family(&family("d", None, Kind::Gauge));
-        page.value(&page.prefix(&[]), &Labels::default(), Value::Float(0.25));
-        page.family(&family("e_seconds", Some("seconds"), Kind::Summary));
-        page.summary(&Labels::new(&[("y", "1")]), 3, 120);
+        let family = |name, unit, kind| Metric { name, unit, kind, help: "Things" };
+        page.family(&family("a", "", Kind::Counter));
+        page.value(
+            &page.prefix(&[("x", "1")]),
+            &FormattedLabels::new(&[("y", "a \"b\"\\c\nd")]),
+            Value::Integer(2),
+        );
+        page.family(&family("b", "s", Kind::Gauge));
+        page.value(
+            &page.prefix(&[]),
+            &FormattedLabels::new(&[("y", "é")]),
+            Value::Nanoseconds(1_050_000_000),
+        );
+        page.family(&family("c", "", Kind::Info));
+        page.value(&page.prefix(&[]), &FormattedLabels::new(&[("v", "1"), ("w", "2")]), Value::Integer(1));
+        page.family(&family("d", "", Kind::Gauge));
+        page.value(&page.prefix(&[]), &FormattedLabels::default(), Value::Float(0.25));
+        page.family(&family("e", "s", Kind::Summary));
+        page.summary(&FormattedLabels::new(&[("y", "1")]), 3, 120);
         Box::new(page).finish().text()
     }
 

@@ -25,7 +25,7 @@ use prost::Message as _;
 
 use crate::{
     config::Temporality,
-    metrics::{Attributes, Distribution, Export, Family, Point, Points, TimeSum},
+    metrics::{Attributes, Distribution, Export, Family, Kind, Point, Points, TimeSum},
 };
 
 /// The most data points of a request, about 1 MB before compression. A collector accepts 20 MB by default.
@@ -98,7 +98,7 @@ fn compressed(request: &ExportMetricsServiceRequest) -> Bytes {
 }
 
 /// Converts a metric; `None` if it has no points.
-fn metric(Family { name, help, points }: Family, temporality: Temporality, at: SystemTime) -> Option<Metric> {
+fn metric(Family { metric, points }: Family, temporality: Temporality, at: SystemTime) -> Option<Metric> {
     let aggregation_temporality = match temporality {
         Temporality::Cumulative => AggregationTemporality::Cumulative,
         Temporality::Delta => AggregationTemporality::Delta,
@@ -106,74 +106,35 @@ fn metric(Family { name, help, points }: Family, temporality: Temporality, at: S
     let aggregation_temporality = aggregation_temporality.into();
     let counter = |data_points| Data::Sum(Sum { data_points, aggregation_temporality, is_monotonic: true });
     let integer = |value| Value::AsInt(value as i64);
-    let (data, unit) = match points {
-        Points::Counts(points) => (counter(numbers(points, at, integer)), unit(name)),
-        Points::Times(points) => (counter(numbers(points, at, Value::AsDouble)), "s"),
+    let data = match points {
+        Points::Counts(points) => counter(numbers(points, at, integer)),
+        Points::Times(points) => counter(numbers(points, at, Value::AsDouble)),
         // OpenTelemetry defines levels of a process as sums (semantic conventions, "OS process metrics").
-        Points::Levels(points) if name.starts_with("process.") => {
+        Points::Levels(points) if metric.name.starts_with("process.") => {
             let data_points = numbers(points, at, integer);
             let aggregation_temporality = AggregationTemporality::Cumulative.into();
-            (Data::Sum(Sum { data_points, aggregation_temporality, is_monotonic: false }), unit(name))
+            Data::Sum(Sum { data_points, aggregation_temporality, is_monotonic: false })
         }
-        Points::Levels(points) => {
-            (Data::Gauge(Gauge { data_points: gauges(points, at, integer) }), unit(name))
-        }
-        Points::Seconds(points) => {
-            (Data::Gauge(Gauge { data_points: gauges(points, at, Value::AsDouble) }), "s")
-        }
-        Points::Ratios(points) => {
-            (Data::Gauge(Gauge { data_points: gauges(points, at, Value::AsDouble) }), "1")
-        }
+        Points::Levels(points) => Data::Gauge(Gauge { data_points: gauges(points, at, integer) }),
+        Points::Numbers(points) => Data::Gauge(Gauge { data_points: gauges(points, at, Value::AsDouble) }),
         Points::Summaries(points) => {
             let data_points = points.into_iter().map(|point| summary(point, at)).collect();
-            (Data::Histogram(Histogram { data_points, aggregation_temporality }), "s")
+            Data::Histogram(Histogram { data_points, aggregation_temporality })
         }
         Points::Distributions(points) => {
             let data_points = points.into_iter().map(|point| histogram(point, at)).collect();
-            (Data::ExponentialHistogram(ExponentialHistogram { data_points, aggregation_temporality }), "s")
+            Data::ExponentialHistogram(ExponentialHistogram { data_points, aggregation_temporality })
         }
     };
+    let suffix = if metric.kind == Kind::Info { "_info" } else { "" };
     let metric = Metric {
-        name: name.replacen("pping_", "pping.", 1),
-        description: format!("{help}."),
-        unit: unit.to_owned(),
+        name: metric.name.replacen("pping_", "pping.", 1) + suffix,
+        description: format!("{}.", metric.help),
+        unit: metric.unit.to_owned(),
         metadata: Vec::new(),
         data: Some(data),
     };
     (len(&metric) > 0).then_some(metric)
-}
-
-/// Returns the unit in UCUM's notation. Text in braces is for people.
-fn unit(name: &str) -> &'static str {
-    match name {
-        "pping_bytes" | "pping_group_bytes" | "process.memory.usage" | "process.memory.virtual" => "By",
-        "pping_packets"
-        | "pping_ecn_packets"
-        | "pping_untracked_packets"
-        | "pping_untimed_local_packets"
-        | "pping_group_packets"
-        | "pping_queue_followed_packets"
-        | "pping_queue_lost_packets" => "{packet}",
-        "pping_samples" | "pping_unaggregated_samples" => "{sample}",
-        "pping_tcp_retransmissions"
-        | "pping_tcp_out_of_order_segments"
-        | "pping_group_tcp_retransmissions" => "{segment}",
-        "pping_dns_queries" | "pping_dns_unanswered" | "pping_dns_given_up" => "{query}",
-        "pping_dns_responses" | "pping_echo_replies" => "{response}",
-        "pping_flows" | "pping_flows_opened" | "pping_flows_closed" | "pping_flows_pushed_out" => "{flow}",
-        "pping_map_entries" | "pping_map_capacity" => "{entry}",
-        "pping_events_lost" => "{event}",
-        "pping_bpf_runs" => "{run}",
-        "pping_echo_requests"
-        | "pping_echo_requests_not_awaited"
-        | "pping_otlp_requests"
-        | "pping_otlp_requests_dropped" => "{request}",
-        "pping_otlp_attempts_failed" => "{attempt}",
-        "pping_otlp_points_rejected" => "{data_point}",
-        "process.thread.count" => "{thread}",
-        "process.unix.file_descriptor.count" => "{file_descriptor}",
-        _ => "",
-    }
 }
 
 fn numbers<T>(points: Vec<Point<T>>, at: SystemTime, value: impl Fn(T) -> Value) -> Vec<NumberDataPoint> {
@@ -298,6 +259,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::metrics::Metric as Described;
+
+    const fn described(kind: Kind, name: &'static str) -> Described {
+        Described { name, unit: "", kind, help: "" }
+    }
+
+    static PACKETS: Described = described(Kind::Counter, "pping_packets");
+    static FLOWS: Described = described(Kind::Gauge, "pping_flows");
+    static MAP_ENTRIES: Described = described(Kind::Gauge, "pping_map_entries");
 
     fn distribution(rtts: &[u64]) -> Box<Distribution> {
         let mut counts = SeriesCounts::EMPTY;
@@ -356,9 +326,9 @@ mod tests {
             (0..count).map(point).collect::<Vec<_>>()
         };
         let families = vec![
-            Family { name: "pping_packets", help: "", points: Points::Counts(points(3_000)) },
-            Family { name: "pping_flows", help: "", points: Points::Levels(points(11_000)) },
-            Family { name: "pping_map_entries", help: "", points: Points::Levels(Vec::new()) },
+            Family { metric: &PACKETS, points: Points::Counts(points(3_000)) },
+            Family { metric: &FLOWS, points: Points::Levels(points(11_000)) },
+            Family { metric: &MAP_ENTRIES, points: Points::Levels(Vec::new()) },
         ];
         let export = Export { at: SystemTime::now(), temporality: Temporality::Cumulative, families };
         let requests = requests(export, &resource("1".to_owned()));

@@ -10,8 +10,8 @@ use super::{
         export::{Attributes, ExportTotals, Family, Point, Points},
         inflation::{Inflated, PERCENTILES},
     },
-    BASELINE, BYTES, COLUMNS, Groups, INFLATION, MIN_RTT, PACKETS, QUALITY, RETRANSMISSIONS, RTT, columns,
-    has_baseline, ratio,
+    BASELINE, COLUMNS, Groups, INFLATION, MIN_RTT, QUALITY, RTT, SENDERS, TRAFFIC, columns, has_baseline,
+    ratio,
 };
 use crate::config::Temporality;
 
@@ -26,7 +26,7 @@ impl Groups {
         let Self { labelled, series, known, profiles, .. } = self;
         let (mut rtts, mut lowest, mut baselines, mut inflation) = (vec![], vec![], vec![], vec![]);
         let mut quality = vec![];
-        let mut traffic: [Vec<Point<u64>>; 3] = Default::default();
+        let mut traffic = TRAFFIC.each_ref().map(|_| vec![]);
         for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
             let Inflated { minimum, baseline, above } = series.inflation.report(now);
             let Some(pushed) = &mut series.pushed else { continue };
@@ -47,9 +47,9 @@ impl Groups {
                     gauge(with(&attributes, "percentile", percentile.to_string().into()), ns)
                 }));
             }
-            for (sender, it) in ["timed", "replying"].into_iter().zip(&pushed.traffic) {
-                let values = [it.packets, it.bytes, it.retransmissions];
-                for (points, value) in traffic.iter_mut().zip(values) {
+            for (sender, sent) in SENDERS.into_iter().zip(&pushed.traffic) {
+                for (points, (_, read)) in traffic.iter_mut().zip(&TRAFFIC) {
+                    let value = read(sent);
                     if value > 0 || temporality == Temporality::Cumulative {
                         points.push(Point {
                             attributes: with(&attributes, "sender", sender.into()),
@@ -72,24 +72,20 @@ impl Groups {
             .filter(|known| !known.name.columns.is_empty() && labelled.is_labelled(&known.name.label))
             .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
             .collect();
-        let [packets, bytes, retransmissions] = traffic.map(Points::Counts);
         let queues = self.queues.take(|group| self.labelled.is_labelled(group), temporality, at);
-        vec![
+        let mut families = vec![
             queues,
-            Family { name: "pping_rtt", help: RTT, points: Points::Distributions(rtts) },
-            Family { name: "pping_min_rtt", help: MIN_RTT, points: Points::Seconds(lowest) },
-            Family { name: "pping_rtt_baseline", help: BASELINE, points: Points::Seconds(baselines) },
-            Family { name: "pping_rtt_inflation", help: INFLATION, points: Points::Seconds(inflation) },
-            Family { name: "pping_quality", help: QUALITY, points: Points::Ratios(quality) },
-            Family { name: "pping_group_packets", help: PACKETS, points: packets },
-            Family { name: "pping_group_bytes", help: BYTES, points: bytes },
-            Family {
-                name: "pping_group_tcp_retransmissions",
-                help: RETRANSMISSIONS,
-                points: retransmissions,
-            },
-            Family { name: "pping_group_info", help: COLUMNS, points: Points::Levels(columns) },
-        ]
+            Family { metric: &RTT, points: Points::Distributions(rtts) },
+            Family { metric: &MIN_RTT, points: Points::Numbers(lowest) },
+            Family { metric: &BASELINE, points: Points::Numbers(baselines) },
+            Family { metric: &INFLATION, points: Points::Numbers(inflation) },
+            Family { metric: &QUALITY, points: Points::Numbers(quality) },
+        ];
+        let traffic = TRAFFIC.iter().zip(traffic);
+        families
+            .extend(traffic.map(|((metric, _), points)| Family { metric, points: Points::Counts(points) }));
+        families.push(Family { metric: &COLUMNS, points: Points::Levels(columns) });
+        families
     }
 }
 
