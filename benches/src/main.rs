@@ -3,6 +3,7 @@
 
 mod agent;
 mod capture;
+mod client_library;
 mod exchanges;
 mod forwarding;
 mod frames;

@@ -17,13 +17,8 @@ use pping::{
     recent::{self, RecentHistory},
 };
 use pping_common::series::SeriesCounts;
-use prometheus_client::{
-    encoding::text,
-    metrics::{family::Family, histogram::Histogram},
-    registry::{Registry, Unit},
-};
 
-use crate::{measure::Figure, networks::slices, report::Report};
+use crate::{client_library, measure::Figure, networks::slices, report::Report};
 
 /// The numbers of groups.
 const GROUPS: [u32; 3] = [100, 1_000, 16_384];
@@ -114,12 +109,14 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
         black_box(text.as_bytes().to_vec());
         Ok(())
     })?;
-    let client = client_library(&slices)?;
+    let groups_of: Vec<_> = slices.iter().map(|(name, _)| name.group.label.to_string()).collect();
+    let registry = client_library::registry(groups_of);
+    let client = time(|| client_library::write(&registry))?;
     for (name, figure) in [("copying as many bytes as text", &copying), ("the client library", &client)] {
         report.take(format!("a scrape of {groups} groups: {name}"), "ms", figure);
     }
     println!(
-        "{groups:>6}  {} lines of text; copying them {:.1}, the client library's text of the histograms alone {:.1}",
+        "{groups:>6}  {} lines of text; copying them {:.1}, the client library's text of as many series {:.1}",
         text.lines().count(),
         copying.median,
         client.median,
@@ -172,29 +169,6 @@ fn disturbance(
         }
         is_over.store(true, Ordering::Relaxed);
         Ok(longest)
-    })
-}
-
-/// How long the client library takes to write the histograms alone.
-fn client_library(slices: &[(SeriesName, SeriesCounts)]) -> Result<Figure> {
-    let bounds: fn() -> Histogram = || Histogram::new((0..=24).map(|octave| f64::from(1 << octave) / 1e6));
-    let family = Family::<Vec<(&'static str, String)>, Histogram, _>::new_with_constructor(bounds);
-    let mut registry = Registry::default();
-    registry.register_with_unit("pping_rtt", "Round-trip times", Unit::Seconds, family.clone());
-    for (name, _) in slices {
-        let labels = vec![
-            ("interface", "eth0".to_owned()),
-            ("method", "tcp-ts".to_owned()),
-            ("matched", "ingress".to_owned()),
-            ("group", name.group.label.to_string()),
-        ];
-        family.get_or_create(&labels).observe(0.02);
-    }
-    time(|| {
-        let mut written = String::new();
-        text::encode(&mut written, &registry)?;
-        black_box(written);
-        Ok(())
     })
 }
 

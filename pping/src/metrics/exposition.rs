@@ -1,8 +1,7 @@
 //! The interface that all formats share: families of metrics, whose series have labels and values.
 //!
-//! Each metric is written once, to an [`Exposition`]. One implementation writes text, the other protobuf. The client
-//! library is not used: it takes several times as long for a page of many groups, and its protobuf takes a dozen times
-//! the memory of the page (see docs/lab/scale.md).
+//! Each metric is written once, to an [`Exposition`]. One implementation writes text, the other protobuf.
+//! docs/lab/client-library.md says why the client library of the field is not used.
 
 use super::{histogram::RttHistogram, labels::FormattedLabels, metric::Metric, page::Page};
 
