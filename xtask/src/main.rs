@@ -12,6 +12,7 @@ mod cross;
 mod demo;
 mod dist;
 mod document;
+mod duration;
 mod environment;
 mod everything;
 mod fuzz;
@@ -100,7 +101,7 @@ enum Chore {
     /// Make the pictures of docs/images, of real traffic (as root)
     Pictures {
         /// Traffic before the pictures are taken
-        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = soak::duration)]
+        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = duration::parse)]
         length: std::time::Duration,
         /// Use this pping binary
         #[arg(long, value_name = "FILE")]
@@ -109,7 +110,7 @@ enum Chore {
     /// Have `pping top`, the page and a stream open for long, and fail if memory grows or an update is late (as root)
     Watched {
         /// For how long: `90s`, `5m`, `2h`
-        #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = soak::duration)]
+        #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = duration::parse)]
         length: std::time::Duration,
         /// Use this pping binary
         #[arg(long, value_name = "FILE")]
@@ -120,7 +121,7 @@ enum Chore {
     /// Have interfaces come and go, reloads, scrapes and crashes for long, and count every packet
     Soak {
         /// For how long: `90s`, `5m`, `1h`
-        #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = soak::duration)]
+        #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = duration::parse)]
         length: std::time::Duration,
         /// Soak an unoptimised build
         #[arg(long)]

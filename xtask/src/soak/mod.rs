@@ -49,7 +49,7 @@ use self::{
     scrape::Scraper,
     workspace::Workspace,
 };
-pub(crate) use plan::{Plan, duration};
+pub(crate) use plan::Plan;
 
 const HOLD: Duration = Duration::from_millis(3);
 

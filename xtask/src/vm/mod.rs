@@ -39,7 +39,7 @@ use self::{
     outcome::Outcome,
     payload::{Payload, TestClass},
 };
-use crate::{arch::Arch, environment, setup, soak};
+use crate::{arch::Arch, duration, environment, setup};
 
 /// With this many CPUs, packets of one flow meet on different CPUs all the time.
 const MANY_CPUS: NonZeroU8 = NonZeroU8::new(8).unwrap();
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<NonZeroUsize>,
     /// For how long one may run
-    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = soak::duration)]
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration::parse)]
     patience: Duration,
     /// Write what programs cost into docs/lab/kernels.md and, after a run of all tests, the results of each kernel
     #[arg(long)]
