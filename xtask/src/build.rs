@@ -9,6 +9,10 @@ use crate::{
     setup::{self, Report, Scope},
 };
 
+/// The packages that are compiled together for tests. Another selection would give their dependencies other features,
+/// and compile them again.
+pub(crate) const TESTED: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
+
 /// How much the compiler optimises the agent. The kernel programs are always optimised.
 #[derive(Clone, Copy)]
 pub(crate) enum Profile {

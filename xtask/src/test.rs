@@ -10,16 +10,12 @@ use std::{
 use anyhow::{Result, ensure};
 
 use crate::{
-    command, environment,
+    build, command, environment,
     setup::{self, Report, Scope},
 };
 
 /// The script that works out which samples a capture justifies, independently of pping.
 const REFERENCE: &str = "pping/tests/reference/expected_samples.py";
-
-/// The packages that are compiled together for tests. Another selection would give their dependencies other features,
-/// and compile them again.
-pub(crate) const PACKAGES: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
 
 /// Where the tests find captures that are too large for the repository.
 const CAPTURES_VARIABLE: &str = "PPING_CAPTURES";
@@ -100,7 +96,7 @@ fn tests(
     if extent == Extent::Exhaustive {
         cargo.env(EXHAUSTIVE_VARIABLE, "1");
     }
-    cargo.arg("test").args(PACKAGES).args(targets).arg("--no-fail-fast");
+    cargo.arg("test").args(build::TESTED).args(targets).arg("--no-fail-fast");
     cargo.args(filter).arg("--").args(arguments);
     cargo.env(PYTHON_VARIABLE, setup::interpreter()).env(SYSLOG_NG_VARIABLE, setup::syslog_ng_program());
     if env::var_os(THREADS_VARIABLE).is_none() {

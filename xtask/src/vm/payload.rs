@@ -4,7 +4,7 @@ use std::{num::NonZeroU8, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use crate::{arch::Arch, command, cross::Cross, environment, test};
+use crate::{arch::Arch, build, command, cross::Cross, environment};
 
 /// Prefix of the names of tests for several CPUs.
 const CPUS: &str = "cpus::";
@@ -51,7 +51,7 @@ impl Payload {
         let mut cargo = match &cross {
             None => {
                 let mut cargo = environment::cargo();
-                cargo.arg("test").args(test::PACKAGES);
+                cargo.arg("test").args(build::TESTED);
                 cargo
             }
             Some(cross) => {
