@@ -19,6 +19,7 @@ mod fuzz;
 mod instructions;
 mod lint;
 mod modules;
+mod passed;
 mod run;
 mod screens;
 mod setup;

@@ -25,7 +25,7 @@ use self::{
     repository::Key,
     rpm::Rpm,
 };
-use crate::{command, environment, everything, setup};
+use crate::{command, environment, passed, setup};
 
 /// What to do beside making the files, or instead.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
         "checking a package needs root; run `sudo env \"PATH=$PATH\" cargo xtask dist --check`"
     );
     if reproduce {
-        everything::clean_commit()?;
+        passed::clean_commit()?;
     }
     setup::for_packaging(check)?;
     clear(&dist)?;
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<()> {
     if reproduce {
         reproduce::again(&release)?;
     }
-    eprintln!("{}", everything::last_passed());
+    eprintln!("{}", passed::last_passed());
     eprintln!("{} has", release.directory.display());
     command::run(Command::new("ls").arg("-l").arg(&release.directory))
 }
