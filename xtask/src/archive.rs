@@ -9,8 +9,7 @@ use std::{
 };
 
 use anyhow::{Result, bail, ensure};
-
-use crate::arch::Arch;
+use pping_chores::arch::Arch;
 
 /// The keys with which Debian signs its indices.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";

@@ -12,13 +12,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, environment, setup};
 use pping_ebpf_build::{Toolchain, remap};
 
-use crate::{
-    arch::Arch,
-    archive::{self, Archive, BOOKWORM_SECURITY},
-    environment, setup,
-};
+use crate::archive::{self, Archive, BOOKWORM_SECURITY};
 
 /// Debian's package with Rust's standard library.
 const STANDARD_LIBRARY: &str = "libstd-rust-web-dev";

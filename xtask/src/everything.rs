@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use pping_chores::{arch::Arch, build, passed, setup};
 
-use crate::{arch::Arch, build, dist, fuzz, lint, passed, setup, soak, test, vm};
+use crate::{dist, fuzz, lint, soak, test, vm};
 
 /// How long each target is fuzzed, and how long the soak lasts.
 const FUZZING_SECONDS: u32 = 600;

@@ -4,8 +4,7 @@ use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
-
-use crate::{command, environment, setup};
+use pping_chores::{command, environment, setup};
 
 /// Where the targets and their initial corpora are.
 const DIRECTORY: &str = "pping/fuzz";

@@ -3,26 +3,18 @@
 //! Chores print their progress to standard error. Standard output is for results, and for the program that a chore
 //! starts.
 
-mod arch;
 mod archive;
 mod bench;
-mod build;
-mod command;
 mod cross;
 mod demo;
 mod dist;
-mod document;
-mod duration;
-mod environment;
 mod everything;
 mod fuzz;
 mod instructions;
 mod lint;
 mod modules;
-mod passed;
 mod run;
 mod screens;
-mod setup;
 mod soak;
 mod test;
 mod vm;
@@ -30,6 +22,7 @@ mod vm;
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use pping_chores::{build, duration, environment, setup};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "pping's chores")]

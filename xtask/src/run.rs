@@ -3,8 +3,7 @@
 use std::{ffi::OsString, process::Command};
 
 use anyhow::Result;
-
-use crate::{
+use pping_chores::{
     build::{self, Profile},
     command,
 };

@@ -8,8 +8,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-
-use crate::{
+use pping_chores::{
     build, command, environment,
     setup::{self, Report, Scope},
 };

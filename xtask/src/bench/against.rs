@@ -8,9 +8,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{command, environment};
 
 use super::table::{Figures, Line, compare};
-use crate::{command, environment};
 
 /// The directory below the target directory with the checkout and the build of the other revision.
 const DIRECTORY: &str = "bench-against";

@@ -7,8 +7,7 @@ mod table;
 use std::ffi::OsString;
 
 use anyhow::Result;
-
-use crate::{
+use pping_chores::{
     build::{self, Profile},
     command, environment,
     setup::{self, Report, Scope},

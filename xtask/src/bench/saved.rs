@@ -8,8 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-
-use crate::{command, environment};
+use pping_chores::{command, environment};
 
 /// Where runs are kept, in one directory per day and machine: the tables as printed, and the figures of each round.
 const RUNS: &str = "benches/runs";

@@ -7,15 +7,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, command, environment};
 use pping_ebpf_build::{remap, source_folders};
 
 use super::{Release, copy_into};
-use crate::{
-    arch::Arch,
-    command,
-    cross::{self, Cross},
-    environment,
-};
+use crate::cross::{self, Cross};
 
 /// The folder, beside what cargo compiles, with the files that packages take from a build.
 const FOLDER: &str = "package";

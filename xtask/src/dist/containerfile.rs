@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context as _, Result, bail, ensure};
-
-use crate::environment;
+use pping_chores::environment;
 
 /// The image that the file describes: nothing but a program.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use pping_chores::command;
 use serde_json::{Value, json};
 
 use super::{build::Build, containerfile::Containerfile};
-use crate::command;
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -128,7 +128,7 @@ mod tests {
     use std::{os::unix::fs::PermissionsExt as _, thread, time::Duration};
 
     use super::*;
-    use crate::arch::Arch;
+    use pping_chores::arch::Arch;
 
     /// Packs an image of two programs in a new directory.
     fn packed(mode: u32) -> (tempfile::TempDir, Vec<u8>) {

@@ -17,6 +17,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{command, environment, passed, setup};
 
 use self::{
     build::Build,
@@ -25,7 +26,6 @@ use self::{
     repository::Key,
     rpm::Rpm,
 };
-use crate::{command, environment, passed, setup};
 
 /// What to do beside making the files, or instead.
 #[derive(Clone, Debug, Default, clap::Args)]

@@ -6,12 +6,12 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use pping_chores::{arch::Arch, command};
 
 use super::{
     Release,
     build::{self, Build},
 };
-use crate::{arch::Arch, command};
 
 /// The package's own changelog, which tells packages of the same version apart.
 const CHANGES: &str = "changelog.Debian";

@@ -3,9 +3,9 @@
 use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result};
+use pping_chores::{arch::Arch, command, environment};
 
 use super::{Release, build::Build, copy_into};
-use crate::{arch::Arch, command, environment};
 
 /// The files that the archive takes from the repository, by directory.
 const CONTENTS: [(&str, &[&str]); 10] = [

@@ -10,10 +10,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, command, environment};
 use tempfile::TempDir;
 
 use super::release::CHECKSUMS;
-use crate::{arch::Arch, command, environment};
 
 /// The directories of the repositories, and the key that users install, which is the same for both.
 pub(super) const APT: &str = "apt";

@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::Result;
+use pping_chores::{command, environment};
 
 use super::{Release, build::Build, clear, copy_into};
-use crate::{command, environment};
 
 /// What `pping/Cargo.toml` takes from the repository.
 const SOURCES: [&str; 10] = [

@@ -9,9 +9,9 @@ mod counts;
 use std::{env::consts::ARCH, process::Command};
 
 use anyhow::{Result, ensure};
+use pping_chores::{command, document, environment, setup};
 
 use self::counts::Counts;
-use crate::{command, document, environment, setup};
 
 const DOCUMENT: &str = "docs/lab/performance.md";
 const MARKER: &str = "instructions";

@@ -4,10 +4,9 @@
 use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::environment;
 use serde::Deserialize;
 use spdx::{Expression, LicenseReq, ParseMode};
-
-use crate::environment;
 
 const FILE: &str = "deny.toml";
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";

@@ -8,12 +8,13 @@ mod pointers;
 use std::env;
 
 use anyhow::{Context as _, Result};
-use pping_ebpf_build::{TARGET, Toolchain, rustc_flags};
-
-use crate::{
-    command, environment, modules,
+use pping_chores::{
+    command, environment,
     setup::{self, Report, Scope},
 };
+use pping_ebpf_build::{TARGET, Toolchain, rustc_flags};
+
+use crate::modules;
 
 const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
 

@@ -4,8 +4,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
-
-use crate::{command, environment, setup};
+use pping_chores::{command, environment, setup};
 
 /// Pages about the project's future, which readers of the repository do not have.
 const PRIVATE_PAGES: [&str; 2] = ["MATCHING.md", "OUTPUT.md"];

@@ -7,12 +7,11 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::environment;
 use syn::{
     FnArg, ReturnType, Signature, Type,
     visit::{self, Visit},
 };
-
-use crate::environment;
 
 /// The sources where memory is shared between kernel programs and agent.
 const SOURCES: [&str; 3] = ["pping-common/src", "pping-ebpf/src", "pping/src"];

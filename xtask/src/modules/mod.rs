@@ -6,9 +6,9 @@ mod crate_graph;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
+use pping_chores::environment;
 
 use self::crate_graph::CrateGraph;
-use crate::environment;
 
 /// The crates that people read from top to bottom.
 const CRATES: [&str; 3] = ["pping-common", "pping-ebpf", "pping"];

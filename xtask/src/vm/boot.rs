@@ -10,10 +10,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use pping_chores::arch::Arch;
 use pping_lab::{Interrupt, Process};
 
 use super::kernel::Kernel;
-use crate::arch::Arch;
 
 const POLL: Duration = Duration::from_millis(100);
 

@@ -3,9 +3,9 @@
 use std::{fmt::Write as _, process::Command};
 
 use anyhow::{Result, ensure};
+use pping_chores::{arch::Arch, document};
 
 use super::{console::Verdict, cost::Costs, line::Line, outcome::Outcome};
-use crate::{arch::Arch, document};
 
 const KERNELS: &str = "docs/lab/kernels.md";
 const COSTS_MARKER: &str = "costs";

@@ -8,12 +8,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use pping_chores::{arch::Arch, environment};
 
-use crate::{
-    arch::Arch,
-    archive::{Archive, BOOKWORM, BOOKWORM_SECURITY},
-    environment,
-};
+use crate::archive::{Archive, BOOKWORM, BOOKWORM_SECURITY};
 
 /// The packages with the programs that a guest uses.
 const PACKAGES: [&str; 7] =

@@ -7,9 +7,10 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use pping_chores::{arch::Arch, command};
 
 use super::line::Line;
-use crate::{arch::Arch, archive::Archive, command};
+use crate::archive::Archive;
 
 const IMAGE: &str = "linux-image-";
 

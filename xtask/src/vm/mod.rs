@@ -26,6 +26,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use pping_chores::{arch::Arch, duration, environment, setup};
 use pping_lab::Interrupt;
 
 pub(crate) use self::system::boot_system;
@@ -39,7 +40,6 @@ use self::{
     outcome::Outcome,
     payload::{Payload, TestClass},
 };
-use crate::{arch::Arch, duration, environment, setup};
 
 /// With this many CPUs, packets of one flow meet on different CPUs all the time.
 const MANY_CPUS: NonZeroU8 = NonZeroU8::new(8).unwrap();

@@ -169,7 +169,7 @@ mod tests {
         let line = Line::ALL[line];
         let kernel = Kernel {
             line,
-            arch: crate::arch::Arch::X86_64,
+            arch: pping_chores::arch::Arch::X86_64,
             version: format!("{line}.3-1"),
             release: String::new(),
             directory: PathBuf::new(),

@@ -3,8 +3,9 @@
 use std::{num::NonZeroU8, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
+use pping_chores::{arch::Arch, build, command, environment};
 
-use crate::{arch::Arch, build, command, cross::Cross, environment};
+use crate::cross::Cross;
 
 /// Prefix of the names of tests for several CPUs.
 const CPUS: &str = "cpus::";

@@ -3,6 +3,7 @@
 use std::{fs, num::NonZeroU8, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
+use pping_chores::{arch::Arch, environment, setup};
 use pping_lab::Interrupt;
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
     kernel::Kernel,
     line::Line,
 };
-use crate::{arch::Arch, environment, setup};
 
 /// The kernel of Debian 12.
 const KERNEL: &str = "6.1";

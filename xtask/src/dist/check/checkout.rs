@@ -6,12 +6,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
+use pping_chores::{command, environment};
 
-use crate::{
-    command,
-    dist::{clear, release::CHECKSUMS},
-    environment,
-};
+use crate::dist::{clear, release::CHECKSUMS};
 
 pub(super) struct Checkout {
     directory: PathBuf,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, environment};
 use pping_lab::{
     Namespace, Process,
     veth::{self, End, Offloads},
@@ -16,11 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::emulation::Emulation;
-use crate::{
-    arch::Arch,
-    dist::{containerfile::Containerfile, image::sha256},
-    environment,
-};
+use crate::dist::{containerfile::Containerfile, image::sha256};
 
 /// A small capture, and the number of its samples.
 const CAPTURE: (&str, usize) = ("pping/tests/golden/connections.pcap", 10);
@@ -198,6 +195,6 @@ impl Container {
 impl Drop for Container {
     fn drop(&mut self) {
         // This fails if the container has ended by itself.
-        crate::command::succeeds(&mut self.control(&["delete", "--force", &self.name()]));
+        pping_chores::command::succeeds(&mut self.control(&["delete", "--force", &self.name()]));
     }
 }

@@ -3,13 +3,13 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
+use pping_chores::{arch::Arch, command, environment};
 
 use super::{
     emulation::Emulation,
     root::{Root, only_in},
     service::Commands,
 };
-use crate::{arch::Arch, command, environment};
 
 /// What an administrator adds to the configuration. Only a purge may remove it.
 pub(super) const EDIT: &str = "# edited\n";

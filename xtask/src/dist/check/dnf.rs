@@ -4,6 +4,7 @@
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, command};
 
 use super::{
     deb::{EDIT, measures},
@@ -12,7 +13,6 @@ use super::{
     server,
     service::Commands,
 };
-use crate::{arch::Arch, command};
 
 /// A package without files. It tells rpm what Debian's packages provide, which rpm does not know.
 const PROVIDED: &str = "\

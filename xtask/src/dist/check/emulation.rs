@@ -3,9 +3,8 @@
 use std::{fs, path::PathBuf, process, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, environment};
 use tempfile::TempDir;
-
-use crate::{arch::Arch, environment};
 
 /// The first 20 bytes of a 64-bit little-endian ELF program, up to and with the machine, and which bits of them count.
 /// The operating system and whether the program is position-independent do not.

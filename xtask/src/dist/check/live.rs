@@ -3,9 +3,10 @@
 use std::{os::unix::fs::symlink, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::arch::Arch;
 
 use super::{emulation::Emulation, root::Root};
-use crate::{arch::Arch, vm};
+use crate::vm;
 
 /// The first program of the machine.
 const INIT: &str = include_str!("guest/init");

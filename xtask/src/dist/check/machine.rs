@@ -126,7 +126,7 @@ impl Drop for Machine {
         let remove = || {
             let mut find = Command::new("find");
             find.arg(&self.group).args(["-depth", "-type", "d", "-exec", "rmdir", "{}", "+"]);
-            crate::command::succeeds(&mut find)
+            pping_chores::command::succeeds(&mut find)
         };
         while !remove() && start.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(100));

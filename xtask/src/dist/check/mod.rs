@@ -22,10 +22,10 @@ use std::{
 };
 
 use anyhow::Result;
+use pping_chores::environment;
 
 use self::older::Maps;
 use super::{Release, package::Package, rpm::Rpm};
-use crate::environment;
 
 /// The packages of one architecture, and how they are made.
 pub(super) struct Packages<'a> {

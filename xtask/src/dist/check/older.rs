@@ -3,9 +3,9 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
+use pping_chores::{arch::Arch, environment};
 
 use super::checkout::Checkout;
-use crate::{arch::Arch, environment};
 
 /// The directory of the repository with what releases pin, one file each.
 const RELEASES: &str = "pping/tests/releases";

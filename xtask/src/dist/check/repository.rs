@@ -8,18 +8,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, command, environment};
 use pping_lab::Process;
 use tempfile::TempDir;
 
 use super::{dnf, root::Root, server};
-use crate::{
-    arch::Arch,
-    command,
-    dist::{
-        clear,
-        repository::{self, APT, DNF, Key, POOL, PUBLIC_KEY, SUITE, files},
-    },
-    environment,
+use crate::dist::{
+    clear,
+    repository::{self, APT, DNF, Key, POOL, PUBLIC_KEY, SUITE, files},
 };
 
 /// The files that tell apt and dnf about the repositories.

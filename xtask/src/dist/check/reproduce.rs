@@ -8,12 +8,10 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use pping_chores::environment;
 
 use super::checkout::Checkout;
-use crate::{
-    dist::{Release, clear, release::CHECKSUMS},
-    environment,
-};
+use crate::dist::{Release, clear, release::CHECKSUMS};
 
 /// Makes the release again, from a clone in another folder and with another home of cargo, and compares the checksums.
 ///

@@ -9,8 +9,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
+use pping_chores::{arch::Arch, command, environment};
 
-use crate::{arch::Arch, command, dist::clear, environment};
+use crate::dist::clear;
 
 /// The Debian release that the packages are for.
 const CODENAME: &str = "bookworm";

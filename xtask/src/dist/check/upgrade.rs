@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
+use pping_chores::arch::Arch;
 use pping_lab::{Namespace, Process, Signal, veth::End};
 
 use super::{
@@ -17,7 +18,6 @@ use super::{
     root::Root,
     service::{Commands, READY},
 };
-use crate::arch::Arch;
 
 /// Asks pping for its metrics.
 const SCRAPE: &str = r"exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3; cat <&3";

@@ -7,14 +7,14 @@ use anyhow::{Context as _, Result};
 use crate::environment;
 
 /// Returns the text between the markers of a file.
-pub(crate) fn read_section(file: &str, marker: &str) -> Result<String> {
+pub fn read_section(file: &str, marker: &str) -> Result<String> {
     let document = read(file)?;
     let (_, section, _) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
     Ok(section.to_owned())
 }
 
 /// Replaces the text between the markers of a file.
-pub(crate) fn replace(file: &str, marker: &str, text: &str) -> Result<()> {
+pub fn replace(file: &str, marker: &str, text: &str) -> Result<()> {
     let document = read(file)?;
     let (before, _, after) = parts(&document, marker).with_context(|| format!("looking into {file}"))?;
     fs::write(environment::repository().join(file), format!("{before}{text}{after}"))

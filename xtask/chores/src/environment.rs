@@ -17,27 +17,27 @@ use crate::command;
 const SYSTEM_DIRECTORIES: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 /// The root of the repository.
-pub(crate) fn repository() -> &'static Path {
-    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-    xtask.parent().unwrap_or(xtask)
+pub fn repository() -> &'static Path {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here)
 }
 
 /// Returns cargo's target directory of this workspace.
-pub(crate) fn target_directory() -> PathBuf {
+pub fn target_directory() -> PathBuf {
     // Joining an absolute path yields that path.
     repository().join(env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
 /// Returns cargo, at the root of the repository. Under rustup it uses the toolchain that runs this chore, which rustup
 /// notes in `RUSTUP_TOOLCHAIN`.
-pub(crate) fn cargo() -> Command {
+pub fn cargo() -> Command {
     without_package(Command::new("cargo"))
 }
 
 /// Has a cargo run at the root of the repository, without the variables that cargo sets about this package. Some build
 /// scripts watch them (ring's does), and would run again, with all that depends on them, whenever a chore follows a
 /// plain cargo or the other way round.
-pub(crate) fn without_package(mut cargo: Command) -> Command {
+pub fn without_package(mut cargo: Command) -> Command {
     cargo.current_dir(repository());
     env::vars_os()
         .map(|(name, _)| name)
@@ -51,13 +51,13 @@ pub(crate) fn without_package(mut cargo: Command) -> Command {
 }
 
 /// True if this process runs as root.
-pub(crate) fn is_root() -> bool {
+pub fn is_root() -> bool {
     // A process's directory in /proc belongs to its effective user.
     fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
 /// Returns the path of a program on `PATH`.
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|directory| directory.join(name)).find(|file| is_executable(file))
 }
@@ -66,7 +66,7 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
 ///
 /// The directories of [`SYSTEM_DIRECTORIES`] and the one `cargo install` fills go last, so that they add programs but
 /// replace none. One restart for the whole process means that a chore finds the same programs as its children.
-pub(crate) fn complete_path() -> Result<()> {
+pub fn complete_path() -> Result<()> {
     let path = env::var_os("PATH").unwrap_or_default();
     let Some(longer) = completed(&path, pping_ebpf_build::install_dir())? else { return Ok(()) };
     let this = env::current_exe().context("could not tell which program this is")?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Reads `90s`, `5m` or `1h`.
-pub(crate) fn parse(text: &str) -> Result<Duration, String> {
+pub fn parse(text: &str) -> Result<Duration, String> {
     let parse = || {
         let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
         let number: u64 = number.parse().ok().filter(|number| *number > 0)?;

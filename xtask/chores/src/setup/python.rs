@@ -30,7 +30,7 @@ const VENV: Missing = Missing {
 };
 
 /// Returns the Python that has all packages, once [`complete`] has run.
-pub(crate) fn interpreter() -> PathBuf {
+pub fn interpreter() -> PathBuf {
     environment_for("python").join("bin/python3")
 }
 

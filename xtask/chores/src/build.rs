@@ -11,30 +11,32 @@ use crate::{
 
 /// The packages that are compiled together for tests. Another selection would give their dependencies other features,
 /// and compile them again.
-pub(crate) const TESTED: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
+pub const TESTED: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
 
 /// How much the compiler optimises the agent. The kernel programs are always optimised.
 #[derive(Clone, Copy)]
-pub(crate) enum Profile {
+pub enum Profile {
+    /// For tests.
     Debug,
+    /// As it is meant to run.
     Release,
 }
 
 impl Profile {
     /// The profile that a `--release` flag asks for.
-    pub(crate) fn from_release(release: bool) -> Self {
+    pub fn from_release(release: bool) -> Self {
         if release { Self::Release } else { Self::Debug }
     }
 }
 
 /// Installs what the build lacks, builds pping, and returns its path.
-pub(crate) fn run(profile: Profile) -> Result<PathBuf> {
+pub fn run(profile: Profile) -> Result<PathBuf> {
     setup::run(Scope::default(), Report::Changes)?;
     compile(profile)
 }
 
 /// Builds pping without installing anything, and returns its path.
-pub(crate) fn compile(profile: Profile) -> Result<PathBuf> {
+pub fn compile(profile: Profile) -> Result<PathBuf> {
     let mut cargo = environment::cargo();
     cargo.args(["build", "--package", "pping"]);
     let directory = match profile {

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 /// A processor architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Arch {
+pub enum Arch {
     /// x86-64.
     #[value(name = "amd64")]
     X86_64,
@@ -14,10 +14,11 @@ pub(crate) enum Arch {
 }
 
 impl Arch {
-    pub(crate) const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
     /// Returns the architecture of this machine.
-    pub(crate) fn of_host() -> Result<Self> {
+    pub fn of_host() -> Result<Self> {
         match Self::ALL.into_iter().find(|arch| arch.name() == std::env::consts::ARCH) {
             Some(arch) => Ok(arch),
             None => bail!("pping is released for x86_64 and aarch64, and this is {}", std::env::consts::ARCH),
@@ -25,7 +26,7 @@ impl Arch {
     }
 
     /// The name in the kernel, in RPM packages, and in archives.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
             Self::Aarch64 => "aarch64",
@@ -33,7 +34,7 @@ impl Arch {
     }
 
     /// The name in Debian and in container images.
-    pub(crate) fn debian(self) -> &'static str {
+    pub fn debian(self) -> &'static str {
         match self {
             Self::X86_64 => "amd64",
             Self::Aarch64 => "arm64",
@@ -41,7 +42,7 @@ impl Arch {
     }
 
     /// The name of the target of Rust's compiler.
-    pub(crate) fn triple(self) -> &'static str {
+    pub fn triple(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64-unknown-linux-gnu",
             Self::Aarch64 => "aarch64-unknown-linux-gnu",
@@ -50,7 +51,7 @@ impl Arch {
 
     /// The prefix of the names of GNU's compiler and tools, which Debian installs under this name on the architecture
     /// itself as well.
-    pub(crate) fn gnu(self) -> &'static str {
+    pub fn gnu(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64-linux-gnu",
             Self::Aarch64 => "aarch64-linux-gnu",

@@ -7,16 +7,16 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::environment;
 
 /// Has the day, the commit, and how long the checks took.
-pub(crate) const FILE: &str = "xtask/everything.txt";
+pub const FILE: &str = "xtask/everything.txt";
 
 /// Notes that all checks have passed on a commit.
-pub(crate) fn note(commit: &str, took: Duration) -> Result<()> {
+pub fn note(commit: &str, took: Duration) -> Result<()> {
     let note = format!("{} {commit} {} min\n", git(&["log", "-1", "--format=%cs"])?, took.as_secs() / 60);
     fs::write(file(), note).with_context(|| format!("cannot write {FILE}"))
 }
 
 /// Says when all checks last passed, to decide on a release.
-pub(crate) fn last_passed() -> String {
+pub fn last_passed() -> String {
     let Ok(note) = fs::read_to_string(file()) else {
         return "`cargo xtask everything` has not passed yet: do not release this".to_owned();
     };
@@ -35,7 +35,7 @@ fn file() -> PathBuf {
 
 /// Returns the commit that is checked out. Fails if anything is not committed, since the result would not be that of
 /// the commit.
-pub(crate) fn clean_commit() -> Result<String> {
+pub fn clean_commit() -> Result<String> {
     if !git(&["status", "--porcelain"])?.is_empty() {
         bail!("there are uncommitted changes; commit them first, because the result is that of a commit");
     }

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 
 /// Prints the command and waits for it. If it fails, returns an error that quotes it.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
+pub fn run(command: &mut Command) -> Result<()> {
     announce(command);
     let status = command.status().with_context(|| format!("could not start `{}`", line(command)))?;
     ensure!(status.success(), "`{}` failed: {status}", line(command));
@@ -19,7 +19,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 }
 
 /// Runs the command as [`run`] does, and passes each line of its standard error to `take`.
-pub(crate) fn run_and_read(command: &mut Command, mut take: impl FnMut(&str)) -> Result<()> {
+pub fn run_and_read(command: &mut Command, mut take: impl FnMut(&str)) -> Result<()> {
     announce(command);
     let child = command.stderr(Stdio::piped()).spawn();
     let mut child = child.with_context(|| format!("could not start `{}`", line(command)))?;
@@ -32,13 +32,13 @@ pub(crate) fn run_and_read(command: &mut Command, mut take: impl FnMut(&str)) ->
 }
 
 /// Replaces this process by the command. Returns only if the command cannot be started.
-pub(crate) fn replace_process(command: &mut Command) -> Result<Infallible> {
+pub fn replace_process(command: &mut Command) -> Result<Infallible> {
     let error = command.exec();
     Err(error).with_context(|| format!("could not start `{}`", line(command)))
 }
 
 /// Whether the command succeeds. Its output is discarded.
-pub(crate) fn succeeds(command: &mut Command) -> bool {
+pub fn succeeds(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -48,7 +48,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 }
 
 /// Prints the command.
-pub(crate) fn announce(command: &Command) {
+pub fn announce(command: &Command) {
     eprintln!("$ {}", line(command));
 }
 

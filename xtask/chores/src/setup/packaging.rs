@@ -8,7 +8,7 @@ use super::Missing;
 use crate::{command, environment};
 
 /// Where Debian's policy for `SELinux` has the contexts of files.
-pub(crate) const CONTEXTS: &str = "/etc/selinux/default/contexts/files/file_contexts";
+pub const CONTEXTS: &str = "/etc/selinux/default/contexts/files/file_contexts";
 
 const TOOLS: [Missing; 2] = [tool("dpkg-shlibdeps", &["dpkg-dev"]), tool("strip", &["binutils"])];
 

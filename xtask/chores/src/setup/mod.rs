@@ -17,25 +17,25 @@ mod syslog_ng;
 mod tools;
 
 use anyhow::Result;
-pub(crate) use lints::program as lint_program;
-pub(crate) use packaging::CONTEXTS;
-pub(crate) use python::interpreter;
-pub(crate) use syslog_ng::program as syslog_ng_program;
+pub use lints::program as lint_program;
+pub use packaging::CONTEXTS;
+pub use python::interpreter;
+pub use syslog_ng::program as syslog_ng_program;
 
 use crate::arch::Arch;
 
 /// What the machine is needed for, beside building.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Scope {
+pub struct Scope {
     /// Running the tests.
-    pub(crate) tests: bool,
+    pub tests: bool,
     /// Running the lints.
-    pub(crate) lints: bool,
+    pub lints: bool,
 }
 
 /// How much to say.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Report {
+pub enum Report {
     /// What is there as well.
     All,
     /// Only what is missing, and what is done about it.
@@ -52,7 +52,7 @@ struct Missing {
 }
 
 /// Looks for everything the scope needs and installs what is missing.
-pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
+pub fn run(scope: Scope, report: Report) -> Result<()> {
     let mut missing = compiler::missing();
     if scope.lints {
         missing.extend(lints::missing());
@@ -100,31 +100,31 @@ pub(crate) fn run(scope: Scope, report: Report) -> Result<()> {
 }
 
 /// Looks for what fuzzing needs, which includes no compiler for BPF, and installs what is missing.
-pub(crate) fn for_fuzzing() -> Result<()> {
+pub fn for_fuzzing() -> Result<()> {
     apt::install(&fuzzing::missing())?;
     fuzzing::complete()
 }
 
 /// Looks for what counting instructions needs, and installs it if it is missing.
-pub(crate) fn for_counting() -> Result<()> {
+pub fn for_counting() -> Result<()> {
     let mut missing = tools::missing();
     missing.retain(|tool| tool.what == "valgrind");
     apt::install(&missing)
 }
 
 /// Looks for what building and virtual machines of an architecture need, and installs what is missing.
-pub(crate) fn for_machines(arch: Arch) -> Result<()> {
+pub fn for_machines(arch: Arch) -> Result<()> {
     run(Scope::default(), Report::Changes)?;
     apt::install(&machines::missing(arch))
 }
 
 /// Looks for what static programs for an architecture need beside a compiler for BPF, and installs what is missing.
-pub(crate) fn for_cross_building(arch: Arch) -> Result<()> {
+pub fn for_cross_building(arch: Arch) -> Result<()> {
     apt::install(&cross::missing(arch))
 }
 
 /// Looks for what building and packaging need and, if `tries`, what trying packages needs. Installs what is missing.
-pub(crate) fn for_packaging(tries: bool) -> Result<()> {
+pub fn for_packaging(tries: bool) -> Result<()> {
     run(Scope::default(), Report::Changes)?;
     let mut missing = packaging::missing(tries);
     missing.extend(page::missing());
@@ -134,6 +134,6 @@ pub(crate) fn for_packaging(tries: bool) -> Result<()> {
 }
 
 /// Looks for what making repositories needs, and installs what is missing.
-pub(crate) fn for_repositories() -> Result<()> {
+pub fn for_repositories() -> Result<()> {
     apt::install(&packaging::missing_for_repositories())
 }

@@ -30,7 +30,7 @@ LD_LIBRARY_PATH=$(echo "$here"/lib/*-linux-gnu "$here"/usr/lib/*-linux-gnu "$her
 "#;
 
 /// Returns the program, once [`complete`] has run.
-pub(crate) fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     folder().join("run")
 }
 

