@@ -1,15 +1,14 @@
 //! `cargo xtask everything`: the checks that a release needs and CI has no time for.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use pping_chores::{arch::Arch, build, passed, setup};
+use pping_chores::{arch::Arch, chore::SOAK, passed, setup};
 
-use crate::{dist, fuzz, lint, soak, test, vm};
+use crate::{dist, fuzz, lint, test, vm};
 
-/// How long each target is fuzzed, and how long the soak lasts.
+/// How long each target is fuzzed.
 const FUZZING_SECONDS: u32 = 600;
-const SOAK: Duration = Duration::from_hours(1);
 
 /// A part: its name and its function.
 type Part = (&'static str, fn() -> Result<()>);
@@ -28,7 +27,7 @@ const PARTS: [Part; 9] = [
         vm::run(&vm::Arguments::many_cpus(Arch::Aarch64))?;
         vm::run(&vm::Arguments::many_cpus_of(Arch::Aarch64, ARM_WITH_ATOMICS))
     }),
-    ("soak", || soak::run(&build::run(build::Profile::Release)?, soak::Plan::new(SOAK))),
+    ("soak", || SOAK.run(&["--for", "1h"])),
     ("packages", || dist::run(dist::Arguments { check: true, reproduce: true, ..Default::default() })),
 ];
 

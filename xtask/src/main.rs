@@ -1,4 +1,4 @@
-//! pping's chores, one file each: `cargo xtask CHORE`.
+//! pping's chores: `cargo xtask CHORE`. What takes long to compile is in crates of their own beside this one.
 //!
 //! Chores print their progress to standard error. Standard output is for results, and for the program that a chore
 //! starts.
@@ -15,24 +15,28 @@ mod lint;
 mod modules;
 mod run;
 mod screens;
-mod soak;
 mod test;
 mod vm;
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
-use pping_chores::{build, duration, environment, setup};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use pping_chores::{
+    build,
+    chore::{self, Chore},
+    command, duration, environment, setup,
+};
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", about = "pping's chores")]
 struct Arguments {
     #[command(subcommand)]
-    chore: Chore,
+    chore: Here,
 }
 
+/// The chores that are compiled with this program.
 #[derive(Subcommand)]
-enum Chore {
+enum Here {
     /// Install what building pping needs, or say what is missing
     Setup {
         /// Also what the tests need
@@ -112,18 +116,6 @@ enum Chore {
     },
     /// Make a release in target/dist: Debian packages, static archives, a container image, bills of materials, checksums
     Dist(dist::Arguments),
-    /// Have interfaces come and go, reloads, scrapes and crashes for long, and count every packet
-    Soak {
-        /// For how long: `90s`, `5m`, `1h`
-        #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = duration::parse)]
-        length: std::time::Duration,
-        /// Soak an unoptimised build
-        #[arg(long)]
-        debug: bool,
-        /// Use this pping binary
-        #[arg(long, value_name = "FILE", conflicts_with = "debug")]
-        pping: Option<PathBuf>,
-    },
     /// Run the tests of pping/tests/vm on other kernels, each in a virtual machine
     Vm(vm::Arguments),
     /// Measure what pping costs
@@ -137,49 +129,59 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    match perform(Arguments::parse().chore) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    if let Some((chore, its)) = elsewhere(&arguments) {
+        // A signal for this process is for the chore: a soak that is interrupted cleans up.
+        let replaced = command::replace_process(&mut chore.command(its));
+        return chore::exit_code(replaced.map(|never| match never {}));
+    }
+    let listed = chore::ALL.iter().map(|chore| clap::Command::new(chore.name).about(chore.help));
+    let matches = Arguments::command().subcommands(listed).get_matches();
+    match Arguments::from_arg_matches(&matches) {
+        Ok(Arguments { chore }) => chore::exit_code(perform(chore)),
+        Err(error) => error.exit(),
     }
 }
 
-fn perform(chore: Chore) -> anyhow::Result<()> {
+/// Returns the chore that the arguments call, if it is in a crate of its own, and the arguments for it.
+fn elsewhere(arguments: &[OsString]) -> Option<(&'static Chore, Vec<OsString>)> {
+    let named = |name: &OsString| chore::ALL.iter().find(|chore| name == chore.name);
+    match arguments {
+        [help, name] if help == "help" => Some((named(name)?, vec!["--help".into()])),
+        [name, rest @ ..] => Some((named(name)?, rest.to_vec())),
+        [] => None,
+    }
+}
+
+fn perform(chore: Here) -> anyhow::Result<()> {
     environment::complete_path()?;
     match chore {
-        Chore::Setup { tests, lints } => setup::run(setup::Scope { tests, lints }, setup::Report::All),
-        Chore::Build { release } => build::run(build::Profile::from_release(release)).map(drop),
-        Chore::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
-        Chore::Test { filter, arguments } => test::run(filter.as_deref(), &arguments, test::Extent::Gate),
-        Chore::Fuzz { target, seconds, runs } => {
+        Here::Setup { tests, lints } => setup::run(setup::Scope { tests, lints }, setup::Report::All),
+        Here::Build { release } => build::run(build::Profile::from_release(release)).map(drop),
+        Here::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
+        Here::Test { filter, arguments } => test::run(filter.as_deref(), &arguments, test::Extent::Gate),
+        Here::Fuzz { target, seconds, runs } => {
             fuzz::run(target, runs.map_or(fuzz::Extent::Seconds(seconds), fuzz::Extent::Runs))
         }
-        Chore::Lint => lint::run(),
-        Chore::Everything { from } => everything::run(from.as_deref()),
-        Chore::Modules { files } => modules::run(files),
-        Chore::Pictures { length, pping } => {
+        Here::Lint => lint::run(),
+        Here::Everything { from } => everything::run(from.as_deref()),
+        Here::Modules { files } => modules::run(files),
+        Here::Pictures { length, pping } => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             let pping = pping.map_or_else(|| build::run(build::Profile::Release), Ok)?;
             screens::take(&pping, length, &environment::repository().join("docs/images"))
         }
-        Chore::Watched { length, pping } => {
+        Here::Watched { length, pping } => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             screens::watch(&pping.map_or_else(|| build::run(build::Profile::Release), Ok)?, length)
         }
-        Chore::Demo => {
+        Here::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)
         }
-        Chore::Dist(arguments) => dist::run(arguments),
-        Chore::Soak { length, debug, pping } => {
-            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
-            let build = || build::run(build::Profile::from_release(!debug));
-            soak::run(&pping.map_or_else(build, Ok)?, soak::Plan::new(length))
-        }
-        Chore::Vm(arguments) => vm::run(&arguments),
-        Chore::Bench(arguments) => bench::run(&arguments),
-        Chore::Instructions { write } => instructions::run(write),
+        Here::Dist(arguments) => dist::run(arguments),
+        Here::Vm(arguments) => vm::run(&arguments),
+        Here::Bench(arguments) => bench::run(&arguments),
+        Here::Instructions { write } => instructions::run(write),
     }
 }

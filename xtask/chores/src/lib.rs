@@ -5,6 +5,7 @@
 
 pub mod arch;
 pub mod build;
+pub mod chore;
 pub mod command;
 pub mod document;
 pub mod duration;

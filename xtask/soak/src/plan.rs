@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// The times of a soak.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(super) struct Plan {
     pub(super) length: Duration,
     /// When descriptors are first counted. At the end there must be as many.
     pub(super) settled: Duration,
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Makes a plan of this length. Descriptors are first counted after a quarter of it, or after five minutes if that
     /// is less.
-    pub(crate) fn new(length: Duration) -> Self {
+    pub(super) fn new(length: Duration) -> Self {
         let is_short = length < Duration::from_mins(20);
         Self {
             length,

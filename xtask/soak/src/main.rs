@@ -23,7 +23,7 @@ mod workspace;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, ExitCode},
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering::Relaxed},
@@ -33,6 +33,12 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
+use pping_chores::{
+    build::{self, Profile},
+    chore::{self, SOAK},
+    duration,
+    setup::{self, Report as SetupReport, Scope},
+};
 use pping_lab::{Interrupt, Namespace, Topology, veth::Offloads};
 
 use self::{
@@ -43,15 +49,39 @@ use self::{
     files::{Files, Variant},
     findings::Findings,
     load::{Load, rest},
+    plan::Plan,
     queues::{Followed, Queues},
     receiver::Receiver,
     report::{Reading, Report},
     scrape::Scraper,
     workspace::Workspace,
 };
-pub(crate) use plan::Plan;
 
 const HOLD: Duration = Duration::from_millis(3);
+
+#[derive(clap::Subcommand)]
+enum Chore {
+    #[command(about = SOAK.help)]
+    Soak {
+        /// For how long: `90s`, `5m`, `1h`
+        #[arg(long = "for", value_name = "TIME", default_value = "5m", value_parser = duration::parse)]
+        length: Duration,
+        /// Soak an unoptimised build
+        #[arg(long)]
+        debug: bool,
+        /// Use this pping binary
+        #[arg(long, value_name = "FILE", conflicts_with = "debug")]
+        pping: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    chore::main(|Chore::Soak { length, debug, pping }| {
+        setup::run(Scope { tests: true, ..Scope::default() }, SetupReport::Changes)?;
+        let build = || build::run(Profile::from_release(!debug));
+        run(&pping.map_or_else(build, Ok)?, Plan::new(length))
+    })
+}
 
 /// Counts of the parts that run beside each other.
 #[derive(Debug, Default)]
@@ -82,7 +112,7 @@ struct Soak<'a> {
 }
 
 /// Soaks `pping` for as long as the plan says. Fails if there are findings.
-pub(crate) fn run(pping: &Path, plan: Plan) -> Result<()> {
+fn run(pping: &Path, plan: Plan) -> Result<()> {
     let interrupt = Interrupt::catch()?;
     Namespace::sweep()?;
     let mut workspace = Workspace::new()?;

@@ -1,0 +1,79 @@
+//! Chores that are crates of their own, which cargo compiles when they are called, so that nobody waits for others.
+
+use std::{
+    ffi::OsStr,
+    process::{Command, ExitCode},
+};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::{command, environment};
+
+/// A chore in a crate of its own. The crate's program takes the name of the chore first, and then its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Chore {
+    /// What follows `cargo xtask`.
+    pub name: &'static str,
+    /// The package of the crate.
+    pub package: &'static str,
+    /// What it does, in a line.
+    pub help: &'static str,
+}
+
+/// Watches pping for long.
+pub const SOAK: Chore = Chore {
+    name: "soak",
+    package: "pping-soak",
+    help: "Have interfaces come and go, reloads, scrapes and crashes for long, and count every packet",
+};
+
+/// All of them, in the order of the help.
+pub const ALL: [Chore; 1] = [SOAK];
+
+impl Chore {
+    /// Returns the command that compiles the chore, unless it is compiled, and runs it where the caller is.
+    pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        let mut cargo = environment::cargo();
+        // The arguments may name files from there.
+        cargo.current_dir(".").args(["run", "--quiet", "--manifest-path"]);
+        cargo.arg(environment::repository().join("Cargo.toml")).args([
+            "--package",
+            self.package,
+            "--",
+            self.name,
+        ]);
+        cargo.args(arguments);
+        cargo
+    }
+
+    /// Runs the chore as a part of another one.
+    pub fn run(&self, arguments: &[&str]) -> Result<()> {
+        command::run(&mut self.command(arguments))
+    }
+}
+
+/// The command line of a program with some chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "pping's chores")]
+struct CommandLine<C: Subcommand> {
+    #[command(subcommand)]
+    chore: C,
+}
+
+/// Is the `main` of a crate with chores: reads the command line, and performs the chore that it names.
+pub fn main<C: Subcommand>(perform: impl FnOnce(C) -> Result<()>) -> ExitCode {
+    let chore = CommandLine::parse().chore;
+    exit_code(environment::complete_path().and_then(|()| perform(chore)))
+}
+
+/// Prints the error, if there is one.
+pub fn exit_code(result: Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
