@@ -14,17 +14,16 @@ mod instructions;
 mod lint;
 mod modules;
 mod run;
-mod screens;
 mod test;
 mod vm;
 
-use std::{env, ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{env, ffi::OsString, process::ExitCode};
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use pping_chores::{
     build,
     chore::{self, Chore},
-    command, duration, environment, setup,
+    command, environment, setup,
 };
 
 #[derive(Parser)]
@@ -96,24 +95,6 @@ enum Here {
     },
     /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
     Demo,
-    /// Make the pictures of docs/images, of real traffic (as root)
-    Pictures {
-        /// Traffic before the pictures are taken
-        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = duration::parse)]
-        length: std::time::Duration,
-        /// Use this pping binary
-        #[arg(long, value_name = "FILE")]
-        pping: Option<PathBuf>,
-    },
-    /// Have `pping top`, the page and a stream open for long, and fail if memory grows or an update is late (as root)
-    Watched {
-        /// For how long: `90s`, `5m`, `2h`
-        #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = duration::parse)]
-        length: std::time::Duration,
-        /// Use this pping binary
-        #[arg(long, value_name = "FILE")]
-        pping: Option<PathBuf>,
-    },
     /// Make a release in target/dist: Debian packages, static archives, a container image, bills of materials, checksums
     Dist(dist::Arguments),
     /// Run the tests of pping/tests/vm on other kernels, each in a virtual machine
@@ -166,15 +147,6 @@ fn perform(chore: Here) -> anyhow::Result<()> {
         Here::Lint => lint::run(),
         Here::Everything { from } => everything::run(from.as_deref()),
         Here::Modules { files } => modules::run(files),
-        Here::Pictures { length, pping } => {
-            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
-            let pping = pping.map_or_else(|| build::run(build::Profile::Release), Ok)?;
-            screens::take(&pping, length, &environment::repository().join("docs/images"))
-        }
-        Here::Watched { length, pping } => {
-            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
-            screens::watch(&pping.map_or_else(|| build::run(build::Profile::Release), Ok)?, length)
-        }
         Here::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)

@@ -21,7 +21,21 @@ pub struct Chore {
     pub help: &'static str,
 }
 
-/// Watches pping for long.
+/// Takes pictures of pping's screens.
+pub const PICTURES: Chore = Chore {
+    name: "pictures",
+    package: "pping-screens",
+    help: "Make the pictures of docs/images, of real traffic (as root)",
+};
+
+/// Keeps pping's screens open.
+pub const WATCHED: Chore = Chore {
+    name: "watched",
+    package: "pping-screens",
+    help: "Have `pping top`, the page and a stream open for long, and fail if memory grows or an update is late (as root)",
+};
+
+/// Has pping run for long.
 pub const SOAK: Chore = Chore {
     name: "soak",
     package: "pping-soak",
@@ -29,7 +43,7 @@ pub const SOAK: Chore = Chore {
 };
 
 /// All of them, in the order of the help.
-pub const ALL: [Chore; 1] = [SOAK];
+pub const ALL: [Chore; 3] = [PICTURES, WATCHED, SOAK];
 
 impl Chore {
     /// Returns the command that compiles the chore, unless it is compiled, and runs it where the caller is.

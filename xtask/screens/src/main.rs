@@ -8,24 +8,65 @@ mod watched;
 
 use std::{
     fs,
-    path::Path,
-    process::Stdio,
+    path::{Path, PathBuf},
+    process::{ExitCode, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Result, bail};
+use pping_chores::{
+    build::{self, Profile},
+    chore::{self, PICTURES, WATCHED},
+    duration, environment,
+    setup::{self, Report, Scope},
+};
 use pping_lab::{
     Interrupt, Namespace, Process, Topology,
     traffic::{Behaviour, Server},
 };
 
-pub(crate) use self::{pictures::take, watched::watch};
-
 const ADDRESS: &str = "127.0.0.1:9464";
 
 /// How long to wait for what takes a fraction of a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(clap::Subcommand)]
+enum Chore {
+    #[command(about = PICTURES.help)]
+    Pictures {
+        /// Traffic before the pictures are taken
+        #[arg(long = "for", value_name = "TIME", default_value = "15m", value_parser = duration::parse)]
+        length: Duration,
+        /// Use this pping binary
+        #[arg(long, value_name = "FILE")]
+        pping: Option<PathBuf>,
+    },
+    #[command(about = WATCHED.help)]
+    Watched {
+        /// For how long: `90s`, `5m`, `2h`
+        #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = duration::parse)]
+        length: Duration,
+        /// Use this pping binary
+        #[arg(long, value_name = "FILE")]
+        pping: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    chore::main(|chore| {
+        setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
+        let given_or_built = |pping: Option<PathBuf>| pping.map_or_else(|| build::run(Profile::Release), Ok);
+        match chore {
+            Chore::Pictures { length, pping } => pictures::take(
+                &given_or_built(pping)?,
+                length,
+                &environment::repository().join("docs/images"),
+            ),
+            Chore::Watched { length, pping } => watched::watch(&given_or_built(pping)?, length),
+        }
+    })
+}
 
 /// A router with pping, and traffic that passes it.
 struct Scene<'a> {

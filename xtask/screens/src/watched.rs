@@ -54,7 +54,7 @@ struct Seconds {
 
 /// Keeps everything open that shows what `pping` measures. Fails if memory grew, a second was late, or records were
 /// lost.
-pub(crate) fn watch(pping: &Path, length: Duration) -> Result<()> {
+pub(super) fn watch(pping: &Path, length: Duration) -> Result<()> {
     play(pping, |scene| {
         let top = Terminal::start(scene.router, SIZE, &format!("{} top", scene.pping.display()))?;
         let browser = Browser::start(scene.router)?;

@@ -21,7 +21,7 @@ const SETTLED: Duration = Duration::from_secs(4);
 const LEAST: u64 = 80_000;
 
 /// Lets traffic pass for `length`, and writes pictures of what `pping` shows into `folder`.
-pub(crate) fn take(pping: &Path, length: Duration, folder: &Path) -> Result<()> {
+pub(super) fn take(pping: &Path, length: Duration, folder: &Path) -> Result<()> {
     play(pping, |scene| {
         eprintln!("traffic passes for {} s", length.as_secs());
         if !scene.rest(length) {
