@@ -3,9 +3,7 @@
 //! Chores print their progress to standard error. Standard output is for results, and for the program that a chore
 //! starts.
 
-mod archive;
 mod bench;
-mod cross;
 mod demo;
 mod dist;
 mod everything;

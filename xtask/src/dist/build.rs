@@ -8,10 +8,10 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use pping_chores::{arch::Arch, command, environment};
+use pping_cross::Cross;
 use pping_ebpf_build::{remap, source_folders};
 
 use super::{Release, copy_into};
-use crate::cross::{self, Cross};
 
 /// The folder, beside what cargo compiles, with the files that packages take from a build.
 const FOLDER: &str = "package";
@@ -79,7 +79,7 @@ impl Build {
 /// Compiles the program of the host's own Debian package, which uses the libraries of its machine. Puts it, and copies
 /// of the build's pages, where cargo-deb takes them from, and returns this directory.
 pub(super) fn dynamic(build: &Build, release: &Release) -> Result<PathBuf> {
-    let mut cargo = cross::compiler();
+    let mut cargo = pping_cross::compiler();
     cargo.args(["build", "--release", "--package", "pping"]).env("RUSTFLAGS", remapped());
     compile(&mut cargo, release)?;
     let directory = environment::target_directory().join("release");

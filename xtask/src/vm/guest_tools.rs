@@ -9,8 +9,7 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use pping_chores::{arch::Arch, environment};
-
-use crate::archive::{Archive, BOOKWORM, BOOKWORM_SECURITY};
+use pping_cross::archive::{Archive, BOOKWORM, BOOKWORM_SECURITY};
 
 /// The packages with the programs that a guest uses.
 const PACKAGES: [&str; 7] =

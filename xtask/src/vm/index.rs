@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::{Result, ensure};
 use pping_chores::{arch::Arch, command};
+use pping_cross::archive::Archive;
 
 use super::line::Line;
-use crate::archive::Archive;
 
 const IMAGE: &str = "linux-image-";
 

@@ -8,13 +8,13 @@ use std::{
 
 use anyhow::{Context as _, Result, anyhow};
 use pping_chores::arch::Arch;
+use pping_cross::archive;
 
 use super::{
     boot_image,
     index::{self, Candidate},
     line::Line,
 };
-use crate::archive;
 
 /// Where a package may have the kernel itself: before packages were split, and since.
 const IMAGES: [&str; 2] = ["boot/vmlinuz-", "usr/lib/modules/"];

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use anyhow::{Result, bail};
-
-use crate::archive::{BOOKWORM, BOOKWORM_SECURITY, Suite};
+use pping_cross::archive::{BOOKWORM, BOOKWORM_SECURITY, Suite};
 
 /// Kernels of which only the newest is of interest, such as those of a stable series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

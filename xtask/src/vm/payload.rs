@@ -4,8 +4,7 @@ use std::{num::NonZeroU8, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result};
 use pping_chores::{arch::Arch, build, command, environment};
-
-use crate::cross::Cross;
+use pping_cross::Cross;
 
 /// Prefix of the names of tests for several CPUs.
 const CPUS: &str = "cpus::";

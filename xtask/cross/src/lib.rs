@@ -4,6 +4,8 @@
 //! only in that processor's. The latter is unpacked into cargo's target directory, and `rustc` finds it there by a
 //! sysroot of links.
 
+pub mod archive;
+
 use std::{
     fs,
     os::unix::fs::symlink,
@@ -15,7 +17,7 @@ use anyhow::{Context as _, Result, ensure};
 use pping_chores::{arch::Arch, environment, setup};
 use pping_ebpf_build::{Toolchain, remap};
 
-use crate::archive::{self, Archive, BOOKWORM_SECURITY};
+use self::archive::{Archive, BOOKWORM_SECURITY};
 
 /// Debian's package with Rust's standard library.
 const STANDARD_LIBRARY: &str = "libstd-rust-web-dev";
@@ -25,7 +27,7 @@ const COMPILER: &str = "rustc-web";
 const LIBRARIES: &str = "lib/rustlib";
 
 /// A compiler of static programs for an architecture.
-pub(crate) struct Cross {
+pub struct Cross {
     arch: Arch,
     /// The compiler's directory with the standard libraries, where it is not the compiler's own.
     sysroot: Option<PathBuf>,
@@ -33,7 +35,7 @@ pub(crate) struct Cross {
 
 impl Cross {
     /// Makes the compiler ready: installs tools that are missing, and fetches the standard library.
-    pub(crate) fn prepare(arch: Arch) -> Result<Self> {
+    pub fn prepare(arch: Arch) -> Result<Self> {
         setup::for_cross_building(arch)?;
         let sysroot = if arch == Arch::of_host()? { None } else { Some(sysroot(arch)?) };
         Ok(Self { arch, sysroot })
@@ -41,7 +43,7 @@ impl Cross {
 
     /// Returns cargo for static programs. The caller adds the subcommand and then [`Self::target`]. `flags` are further
     /// flags of `rustc`.
-    pub(crate) fn cargo(&self, flags: &str) -> Command {
+    pub fn cargo(&self, flags: &str) -> Command {
         let mut cargo = compiler();
         let variable = |name: &str| {
             format!("CARGO_TARGET_{}_{name}", self.arch.triple().to_uppercase().replace('-', "_"))
@@ -58,22 +60,22 @@ impl Cross {
     }
 
     /// The arguments that choose the target.
-    pub(crate) fn target(&self) -> [&'static str; 2] {
+    pub fn target(&self) -> [&'static str; 2] {
         ["--target", self.arch.triple()]
     }
 
     /// Returns the directory with what cargo has built in a profile, `debug` or `release`.
-    pub(crate) fn built(&self, profile: &str) -> PathBuf {
+    pub fn built(&self, profile: &str) -> PathBuf {
         environment::target_directory().join(self.arch.triple()).join(profile)
     }
 
     /// Returns the folder whose name must not be in a program, if there is one.
-    pub(crate) fn sysroot(&self) -> Option<&Path> {
+    pub fn sysroot(&self) -> Option<&Path> {
         self.sysroot.as_deref()
     }
 
     /// Returns a command that runs a program of the architecture, which needs no library.
-    pub(crate) fn emulated(&self, program: &Path) -> Command {
+    pub fn emulated(&self, program: &Path) -> Command {
         if self.sysroot.is_none() {
             return Command::new(program);
         }
@@ -83,12 +85,12 @@ impl Cross {
     }
 
     /// Returns GNU's program of this name for the architecture, such as `strip`.
-    pub(crate) fn gnu(&self, program: &str) -> Command {
+    pub fn gnu(&self, program: &str) -> Command {
         Command::new(format!("{}-{program}", self.arch.gnu()))
     }
 
     /// Fails if a program would need a library of the machine it runs on.
-    pub(crate) fn ensure_static(&self, program: &Path) -> Result<()> {
+    pub fn ensure_static(&self, program: &Path) -> Result<()> {
         // A dynamic program would name an interpreter.
         let headers = pping_lab::run(self.gnu("readelf").args(["--program-headers", "--wide"]).arg(program))?;
         ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
@@ -98,7 +100,7 @@ impl Cross {
 
 /// Returns cargo of Debian's compiler, where there is one: all releases come from one compiler, and a standard library
 /// goes with no other.
-pub(crate) fn compiler() -> Command {
+pub fn compiler() -> Command {
     let toolchain = Toolchain::find().filter(|toolchain| toolchain.is_packaged());
     toolchain.map_or_else(environment::cargo, |it| environment::without_package(it.command("cargo")))
 }

@@ -16,26 +16,28 @@ const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A suite of Debian, and its archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Suite {
-    pub(crate) name: &'static str,
+pub struct Suite {
+    /// Its name.
+    pub name: &'static str,
     /// The label of the archive.
-    pub(crate) label: &'static str,
+    pub label: &'static str,
 }
 
-/// The suites of the release that pping is built on.
-pub(crate) const BOOKWORM: Suite = Suite { name: "bookworm", label: "Debian" };
-pub(crate) const BOOKWORM_SECURITY: Suite = Suite { name: "bookworm-security", label: "Debian-Security" };
+/// The release that pping is built on.
+pub const BOOKWORM: Suite = Suite { name: "bookworm", label: "Debian" };
+/// Its updates for security.
+pub const BOOKWORM_SECURITY: Suite = Suite { name: "bookworm-security", label: "Debian-Security" };
 
 /// The packages of some suites for an architecture, of which none is installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Archive {
+pub struct Archive {
     directory: PathBuf,
     arch: Arch,
 }
 
 impl Archive {
     /// Fetches the indices of the suites, or the changes to them, into a directory.
-    pub(crate) fn update(directory: PathBuf, arch: Arch, suites: &[Suite]) -> Result<Self> {
+    pub fn update(directory: PathBuf, arch: Arch, suites: &[Suite]) -> Result<Self> {
         ensure!(Path::new(KEYRING).is_file(), "there is no {KEYRING}: install debian-archive-keyring");
         for part in ["lists/partial", "cache/archives/partial"] {
             fs::create_dir_all(directory.join(part))?;
@@ -55,25 +57,20 @@ impl Archive {
         Ok(archive)
     }
 
-    /// An archive that is in no directory.
-    #[cfg(test)]
-    pub(crate) fn unused() -> Self {
+    /// An archive that is in no directory, for tests.
+    pub fn unused() -> Self {
         Self { directory: PathBuf::new(), arch: Arch::X86_64 }
     }
 
     /// Fetches packages, `NAME` or `NAME=VERSION`, into a directory; apt checks them against the signed index. Returns
     /// the files.
-    pub(crate) fn download(
-        &self,
-        packages: impl IntoIterator<Item = String>,
-        into: &Path,
-    ) -> Result<Vec<PathBuf>> {
+    pub fn download(&self, packages: impl IntoIterator<Item = String>, into: &Path) -> Result<Vec<PathBuf>> {
         pping_lab::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))?;
         Ok(fs::read_dir(into)?.filter_map(|entry| Some(entry.ok()?.path())).collect())
     }
 
     /// Unpacks packages, and all that they depend on, into a directory. Their scripts do not run.
-    pub(crate) fn unpack_with_dependencies(&self, packages: &[&str], into: &Path) -> Result<()> {
+    pub fn unpack_with_dependencies(&self, packages: &[&str], into: &Path) -> Result<()> {
         // What an earlier run fetched may be of other versions.
         pping_lab::run(self.apt("apt-get").arg("clean"))?;
         let mut install = self.apt("apt-get");
@@ -89,7 +86,7 @@ impl Archive {
     }
 
     /// Returns one of apt's programs for these packages.
-    pub(crate) fn apt(&self, program: &str) -> Command {
+    pub fn apt(&self, program: &str) -> Command {
         let mut apt = Command::new(program);
         apt.arg("-qq");
         let own = [
@@ -121,7 +118,7 @@ impl Archive {
 }
 
 /// Unpacks a package into a directory.
-pub(crate) fn unpack(package: &Path, into: &Path) -> Result<()> {
+pub fn unpack(package: &Path, into: &Path) -> Result<()> {
     pping_lab::run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(into))?;
     Ok(())
 }
