@@ -13,7 +13,6 @@ mod lint;
 mod modules;
 mod run;
 mod test;
-mod vm;
 
 use std::{env, ffi::OsString, process::ExitCode};
 
@@ -95,8 +94,6 @@ enum Here {
     Demo,
     /// Make a release in target/dist: Debian packages, static archives, a container image, bills of materials, checksums
     Dist(dist::Arguments),
-    /// Run the tests of pping/tests/vm on other kernels, each in a virtual machine
-    Vm(vm::Arguments),
     /// Measure what pping costs
     Bench(bench::Arguments),
     /// Count the instructions of what is done for each packet in user space, and compare with docs/lab/performance.md
@@ -150,7 +147,6 @@ fn perform(chore: Here) -> anyhow::Result<()> {
             demo::run(&build::run(build::Profile::Release)?)
         }
         Here::Dist(arguments) => dist::run(arguments),
-        Here::Vm(arguments) => vm::run(&arguments),
         Here::Bench(arguments) => bench::run(&arguments),
         Here::Instructions { write } => instructions::run(write),
     }

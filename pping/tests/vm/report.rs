@@ -1,4 +1,4 @@
-//! Lines with which a test reports to `cargo xtask vm` (read by `xtask/src/vm/console.rs`).
+//! Lines with which a test reports to `cargo xtask vm` (read by `xtask/vm/src/console.rs`).
 
 use aya::programs::ProgramInfo;
 

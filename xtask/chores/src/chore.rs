@@ -42,8 +42,15 @@ pub const SOAK: Chore = Chore {
     help: "Have interfaces come and go, reloads, scrapes and crashes for long, and count every packet",
 };
 
+/// Boots other kernels.
+pub const VM: Chore = Chore {
+    name: "vm",
+    package: "pping-vm",
+    help: "Run the tests of pping/tests/vm on other kernels, each in a virtual machine",
+};
+
 /// All of them, in the order of the help.
-pub const ALL: [Chore; 3] = [PICTURES, WATCHED, SOAK];
+pub const ALL: [Chore; 4] = [PICTURES, WATCHED, SOAK, VM];
 
 impl Chore {
     /// Returns the command that compiles the chore, unless it is compiled, and runs it where the caller is.

@@ -6,7 +6,6 @@ use anyhow::{Context as _, Result, ensure};
 use pping_chores::arch::Arch;
 
 use super::{emulation::Emulation, root::Root};
-use crate::vm;
 
 /// The first program of the machine.
 const INIT: &str = include_str!("guest/init");
@@ -38,7 +37,7 @@ pub(super) fn measures(arch: Arch, package: &Path) -> Result<()> {
     let unit = "/etc/systemd/system/check.service";
     root.write(unit, UNIT, 0o644)?;
     symlink(unit, root.path("/etc/systemd/system/multi-user.target.wants/check.service"))?;
-    let console = vm::boot_system(arch, &root.path(""), PATIENCE)?;
+    let console = pping_vm::boot_system(arch, &root.path(""), PATIENCE)?;
     agrees(&console).with_context(|| format!("the console of the machine shows\n{console}"))
 }
 

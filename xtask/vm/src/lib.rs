@@ -29,7 +29,7 @@ use anyhow::{Result, ensure};
 use pping_chores::{arch::Arch, duration, environment, setup};
 use pping_lab::Interrupt;
 
-pub(crate) use self::system::boot_system;
+pub use self::system::boot_system;
 use self::{
     boot::Processors,
     cost::Costs,
@@ -41,12 +41,9 @@ use self::{
     payload::{Payload, TestClass},
 };
 
-/// With this many CPUs, packets of one flow meet on different CPUs all the time.
-const MANY_CPUS: NonZeroU8 = NonZeroU8::new(8).unwrap();
-
 /// The request.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub struct Arguments {
     /// The architecture of the machines [default: this machine's]
     #[arg(long)]
     arch: Option<Arch>,
@@ -75,43 +72,8 @@ pub(crate) struct Arguments {
     filters: Vec<String>,
 }
 
-impl Arguments {
-    /// All tests on all kernels of an architecture.
-    pub(crate) fn all(arch: Arch) -> Self {
-        Self {
-            arch: Some(arch),
-            kernel: vec!["all".to_owned()],
-            cpus: NonZeroU8::MIN,
-            cpu: None,
-            jobs: None,
-            patience: Duration::from_hours(1),
-            write: false,
-            filters: Vec::new(),
-        }
-    }
-
-    /// The tests of several CPUs, in full: on the oldest kernel, which has other locks, and on a recent one.
-    pub(crate) fn many_cpus(arch: Arch) -> Self {
-        Self {
-            kernel: vec!["5.10".to_owned(), "6.18".to_owned()],
-            cpus: MANY_CPUS,
-            filters: vec!["cpus::".to_owned(), "programs::the_least".to_owned()],
-            ..Self::all(arch)
-        }
-    }
-
-    /// The same for a model of the processor, a moment of each.
-    pub(crate) fn many_cpus_of(arch: Arch, model: &str) -> Self {
-        Self {
-            cpu: Some(model.to_owned()),
-            filters: vec!["cpus::a_moment".to_owned()],
-            ..Self::many_cpus(arch)
-        }
-    }
-}
-
 /// Runs the tests on every kernel that is asked for, and fails unless all of them passed on all.
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub fn run(arguments: &Arguments) -> Result<()> {
     let host = Arch::of_host()?;
     let arch = arguments.arch.unwrap_or(host);
     ensure!(

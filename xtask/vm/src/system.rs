@@ -20,7 +20,7 @@ const KERNEL: &str = "6.1";
 /// serial console showed.
 ///
 /// The kernel unpacks the system into memory, together with modules in `/modules` that `/init` may insert in their order.
-pub(crate) fn boot_system(arch: Arch, root: &Path, patience: Duration) -> Result<String> {
+pub fn boot_system(arch: Arch, root: &Path, patience: Duration) -> Result<String> {
     setup::for_machines(arch)?;
     let directory = environment::target_directory().join("vm");
     let (images, logs) = (directory.join("images"), directory.join("logs"));
