@@ -5,11 +5,11 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use pping_chores::{
     arch::Arch,
-    chore::{SOAK, VM},
+    chore::{DIST, SOAK, VM},
     passed, setup,
 };
 
-use crate::{dist, fuzz, lint, test};
+use crate::{fuzz, lint, test};
 
 /// How long each target is fuzzed.
 const FUZZING_SECONDS: u32 = 600;
@@ -37,7 +37,7 @@ const PARTS: [Part; 9] = [
         on_kernels(Arch::Aarch64, &MANY_CPUS_WITH_ATOMICS)
     }),
     ("soak", || SOAK.run(&["--for", "1h"])),
-    ("packages", || dist::run(dist::Arguments { check: true, reproduce: true, ..Default::default() })),
+    ("packages", || DIST.run(&["--check", "--reproduce"])),
 ];
 
 /// Runs tests in virtual machines of an architecture.

@@ -5,7 +5,6 @@
 
 mod bench;
 mod demo;
-mod dist;
 mod everything;
 mod fuzz;
 mod instructions;
@@ -92,8 +91,6 @@ enum Here {
     },
     /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
     Demo,
-    /// Make a release in target/dist: Debian packages, static archives, a container image, bills of materials, checksums
-    Dist(dist::Arguments),
     /// Measure what pping costs
     Bench(bench::Arguments),
     /// Count the instructions of what is done for each packet in user space, and compare with docs/lab/performance.md
@@ -146,7 +143,6 @@ fn perform(chore: Here) -> anyhow::Result<()> {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)
         }
-        Here::Dist(arguments) => dist::run(arguments),
         Here::Bench(arguments) => bench::run(&arguments),
         Here::Instructions { write } => instructions::run(write),
     }

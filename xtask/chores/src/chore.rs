@@ -35,6 +35,13 @@ pub const WATCHED: Chore = Chore {
     help: "Have `pping top`, the page and a stream open for long, and fail if memory grows or an update is late (as root)",
 };
 
+/// Makes a release.
+pub const DIST: Chore = Chore {
+    name: "dist",
+    package: "pping-dist",
+    help: "Make a release in target/dist: Debian packages, static archives, a container image, bills of materials, checksums",
+};
+
 /// Has pping run for long.
 pub const SOAK: Chore = Chore {
     name: "soak",
@@ -50,7 +57,7 @@ pub const VM: Chore = Chore {
 };
 
 /// All of them, in the order of the help.
-pub const ALL: [Chore; 4] = [PICTURES, WATCHED, SOAK, VM];
+pub const ALL: [Chore; 5] = [PICTURES, WATCHED, DIST, SOAK, VM];
 
 impl Chore {
     /// Returns the command that compiles the chore, unless it is compiled, and runs it where the caller is.

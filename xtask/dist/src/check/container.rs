@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::emulation::Emulation;
-use crate::dist::{containerfile::Containerfile, image::sha256};
+use crate::{containerfile::Containerfile, image::sha256};
 
 /// A small capture, and the number of its samples.
 const CAPTURE: (&str, usize) = ("pping/tests/golden/connections.pcap", 10);

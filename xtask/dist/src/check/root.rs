@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use pping_chores::{arch::Arch, command, environment};
 
-use crate::dist::clear;
+use crate::clear;
 
 /// The Debian release that the packages are for.
 const CODENAME: &str = "bookworm";

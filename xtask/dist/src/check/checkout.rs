@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use pping_chores::{command, environment};
 
-use crate::dist::{clear, release::CHECKSUMS};
+use crate::{clear, release::CHECKSUMS};
 
 pub(super) struct Checkout {
     directory: PathBuf,

@@ -11,12 +11,12 @@ use anyhow::{Context as _, Result, bail};
 use pping_chores::environment;
 
 use super::checkout::Checkout;
-use crate::dist::{Release, clear, release::CHECKSUMS};
+use crate::{Release, clear, release::CHECKSUMS};
 
 /// Makes the release again, from a clone in another folder and with another home of cargo, and compares the checksums.
 ///
 /// The clone has nothing compiled yet, so the comparison also shows that nothing older is in the release.
-pub(in crate::dist) fn again(release: &Release) -> Result<()> {
+pub(crate) fn again(release: &Release) -> Result<()> {
     let directory = environment::target_directory().join("reproduce");
     clear(&directory)?;
     let checkout = Checkout::at(&directory.join("elsewhere"), &release.revision)?;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 use anyhow::{Context as _, Result, ensure};
 use pping_chores::{command, environment, setup::CONTEXTS};
 
-use crate::dist::rpm::Rpm;
+use crate::rpm::Rpm;
 
 /// The files that only the Debian package has: what its policy asks for, and what Debian has elsewhere.
 const ONLY_DEBIAN: [&str; 5] = [

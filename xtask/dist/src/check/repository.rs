@@ -13,7 +13,7 @@ use pping_lab::Process;
 use tempfile::TempDir;
 
 use super::{dnf, root::Root, server};
-use crate::dist::{
+use crate::{
     clear,
     repository::{self, APT, DNF, Key, POOL, PUBLIC_KEY, SUITE, files},
 };

@@ -13,11 +13,14 @@ use std::{
     fs,
     io::ErrorKind,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, ExitCode},
 };
 
 use anyhow::{Context as _, Result, ensure};
-use pping_chores::{command, environment, passed, setup};
+use pping_chores::{
+    chore::{self, DIST},
+    command, environment, passed, setup,
+};
 
 use self::{
     build::Build,
@@ -27,25 +30,35 @@ use self::{
     rpm::Rpm,
 };
 
+#[derive(clap::Subcommand)]
+enum Chore {
+    #[command(about = DIST.help)]
+    Dist(Arguments),
+}
+
+fn main() -> ExitCode {
+    chore::main(|Chore::Dist(arguments)| run(arguments))
+}
+
 /// What to do beside making the files, or instead.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub(crate) struct Arguments {
+#[derive(clap::Args)]
+struct Arguments {
     /// Also try packages, container image and repositories, and upgrade from the last release (as root)
     #[arg(long)]
-    pub(crate) check: bool,
+    check: bool,
     /// Also make the files again, from a clone in another folder, and compare (without uncommitted changes)
     #[arg(long)]
-    pub(crate) reproduce: bool,
+    reproduce: bool,
     /// Make nothing, and add the packages of target/dist to the repositories for apt and dnf in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["check", "reproduce"])]
-    pub(crate) repository: Option<PathBuf>,
+    repository: Option<PathBuf>,
     /// Sign the repositories with this key of gpg [default: its first secret key]
     #[arg(long, value_name = "ID", requires = "repository")]
-    pub(crate) key: Option<String>,
+    key: Option<String>,
 }
 
 /// Makes Debian and RPM packages, archives with static programs, a container image, bills of materials and checksums.
-pub(crate) fn run(arguments: Arguments) -> Result<()> {
+fn run(arguments: Arguments) -> Result<()> {
     let Arguments { check, reproduce, repository, key } = arguments;
     let dist = environment::target_directory().join("dist");
     if let Some(repository) = repository {
