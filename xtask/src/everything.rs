@@ -5,11 +5,11 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use pping_chores::{
     arch::Arch,
-    chore::{DIST, SOAK, VM},
+    chore::{DIST, LINT, SOAK, VM},
     passed, setup,
 };
 
-use crate::{fuzz, lint, test};
+use crate::{fuzz, test};
 
 /// How long each target is fuzzed.
 const FUZZING_SECONDS: u32 = 600;
@@ -26,7 +26,7 @@ const MANY_CPUS_WITH_ATOMICS: [&str; 7] =
     ["--kernel", "5.10,6.18", "--cpus", "8", "--cpu", "neoverse-n1", "cpus::a_moment"];
 
 const PARTS: [Part; 9] = [
-    ("lint", lint::run),
+    ("lint", || LINT.run(&[])),
     ("test", || test::run(None, &[], test::Extent::Exhaustive)),
     ("fuzz", || fuzz::run(None, fuzz::Extent::Seconds(FUZZING_SECONDS))),
     ("other kernels", || on_kernels(Arch::X86_64, &[])),

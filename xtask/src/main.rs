@@ -8,8 +8,6 @@ mod demo;
 mod everything;
 mod fuzz;
 mod instructions;
-mod lint;
-mod modules;
 mod run;
 mod test;
 
@@ -75,19 +73,11 @@ enum Here {
         #[arg(long, conflicts_with = "seconds")]
         runs: Option<u32>,
     },
-    /// Check formatting, spelling, links and circles of modules, and run clippy for both sides
-    Lint,
     /// Run the slow checks of a release: some hours, with nothing else running (as root)
     Everything {
         /// Resume from this part
         #[arg(long, value_name = "PART")]
         from: Option<String>,
-    },
-    /// Print which module uses which, and fail if some use each other in a circle
-    Modules {
-        /// File by file, in place of top-level modules
-        #[arg(long)]
-        files: bool,
     },
     /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
     Demo,
@@ -136,9 +126,7 @@ fn perform(chore: Here) -> anyhow::Result<()> {
         Here::Fuzz { target, seconds, runs } => {
             fuzz::run(target, runs.map_or(fuzz::Extent::Seconds(seconds), fuzz::Extent::Runs))
         }
-        Here::Lint => lint::run(),
         Here::Everything { from } => everything::run(from.as_deref()),
-        Here::Modules { files } => modules::run(files),
         Here::Demo => {
             setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
             demo::run(&build::run(build::Profile::Release)?)

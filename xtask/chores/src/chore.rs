@@ -21,6 +21,20 @@ pub struct Chore {
     pub help: &'static str,
 }
 
+/// Checks sources and pages.
+pub const LINT: Chore = Chore {
+    name: "lint",
+    package: "pping-lint",
+    help: "Check formatting, spelling, links and circles of modules, and run clippy for both sides",
+};
+
+/// Draws the graph of modules.
+pub const MODULES: Chore = Chore {
+    name: "modules",
+    package: "pping-lint",
+    help: "Print which module uses which, and fail if some use each other in a circle",
+};
+
 /// Takes pictures of pping's screens.
 pub const PICTURES: Chore = Chore {
     name: "pictures",
@@ -57,7 +71,7 @@ pub const VM: Chore = Chore {
 };
 
 /// All of them, in the order of the help.
-pub const ALL: [Chore; 5] = [PICTURES, WATCHED, DIST, SOAK, VM];
+pub const ALL: [Chore; 7] = [LINT, MODULES, PICTURES, WATCHED, DIST, SOAK, VM];
 
 impl Chore {
     /// Returns the command that compiles the chore, unless it is compiled, and runs it where the caller is.

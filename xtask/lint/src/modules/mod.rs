@@ -17,7 +17,7 @@ const CRATES: [&str; 3] = ["pping-common", "pping-ebpf", "pping"];
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Prints the graph of each crate, by top-level modules or by files. Fails if files use each other in a circle.
-pub(crate) fn run(by_file: bool) -> Result<()> {
+pub(super) fn run(by_file: bool) -> Result<()> {
     let mut found = Vec::new();
     for name in CRATES {
         let files = CrateGraph::read(&environment::repository().join(name).join("src"))?.edges();

@@ -2,24 +2,43 @@
 //! kernel.
 
 mod dependencies;
+mod modules;
 mod pages;
 mod pointers;
 
-use std::env;
+use std::{env, process::ExitCode};
 
 use anyhow::{Context as _, Result};
 use pping_chores::{
+    chore::{self, LINT, MODULES},
     command, environment,
     setup::{self, Report, Scope},
 };
 use pping_ebpf_build::{TARGET, Toolchain, rustc_flags};
 
-use crate::modules;
+#[derive(clap::Subcommand)]
+enum Chore {
+    #[command(about = LINT.help)]
+    Lint,
+    #[command(about = MODULES.help)]
+    Modules {
+        /// File by file, in place of top-level modules
+        #[arg(long)]
+        files: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    chore::main(|chore| match chore {
+        Chore::Lint => run(),
+        Chore::Modules { files } => modules::run(files),
+    })
+}
 
 const DENY_WARNINGS: [&str; 3] = ["--", "--deny", "warnings"];
 
 /// Checks everything and stops at the first complaint.
-pub(crate) fn run() -> Result<()> {
+fn run() -> Result<()> {
     setup::run(Scope { lints: true, ..Scope::default() }, Report::Changes)?;
     command::run(environment::cargo().args(["fmt", "--all", "--check"]))?;
     pages::check()?;
