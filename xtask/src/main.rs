@@ -3,11 +3,8 @@
 //! Chores print their progress to standard error. Standard output is for results, and for the program that a chore
 //! starts.
 
-mod bench;
-mod demo;
 mod everything;
 mod fuzz;
-mod instructions;
 mod run;
 mod test;
 
@@ -79,16 +76,6 @@ enum Here {
         #[arg(long, value_name = "PART")]
         from: Option<String>,
     },
-    /// Watch pping at work: a client and a server 20 ms apart, and pping on the router between them
-    Demo,
-    /// Measure what pping costs
-    Bench(bench::Arguments),
-    /// Count the instructions of what is done for each packet in user space, and compare with docs/lab/performance.md
-    Instructions {
-        /// Write them down there
-        #[arg(long)]
-        write: bool,
-    },
 }
 
 fn main() -> ExitCode {
@@ -127,11 +114,5 @@ fn perform(chore: Here) -> anyhow::Result<()> {
             fuzz::run(target, runs.map_or(fuzz::Extent::Seconds(seconds), fuzz::Extent::Runs))
         }
         Here::Everything { from } => everything::run(from.as_deref()),
-        Here::Demo => {
-            setup::run(setup::Scope { tests: true, ..Default::default() }, setup::Report::Changes)?;
-            demo::run(&build::run(build::Profile::Release)?)
-        }
-        Here::Bench(arguments) => bench::run(&arguments),
-        Here::Instructions { write } => instructions::run(write),
     }
 }

@@ -21,6 +21,13 @@ pub struct Chore {
     pub help: &'static str,
 }
 
+/// Shows pping at work.
+pub const DEMO: Chore = Chore {
+    name: "demo",
+    package: "pping-demo",
+    help: "Watch pping at work: a client and a server 20 ms apart, and pping on the router between them",
+};
+
 /// Checks sources and pages.
 pub const LINT: Chore = Chore {
     name: "lint",
@@ -70,8 +77,18 @@ pub const VM: Chore = Chore {
     help: "Run the tests of pping/tests/vm on other kernels, each in a virtual machine",
 };
 
+/// Times what pping does.
+pub const BENCH: Chore = Chore { name: "bench", package: "pping-measure", help: "Measure what pping costs" };
+
+/// Counts instructions.
+pub const INSTRUCTIONS: Chore = Chore {
+    name: "instructions",
+    package: "pping-measure",
+    help: "Count the instructions of what is done for each packet in user space, and compare with docs/lab/performance.md",
+};
+
 /// All of them, in the order of the help.
-pub const ALL: [Chore; 7] = [LINT, MODULES, PICTURES, WATCHED, DIST, SOAK, VM];
+pub const ALL: [Chore; 10] = [DEMO, LINT, MODULES, PICTURES, WATCHED, DIST, SOAK, VM, BENCH, INSTRUCTIONS];
 
 impl Chore {
     /// Returns the command that compiles the chore, unless it is compiled, and runs it where the caller is.

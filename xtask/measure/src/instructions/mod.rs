@@ -21,7 +21,7 @@ const PACKAGE: &str = "pping-micro-benches";
 const PROGRAM: &str = "pping-once-each";
 
 /// Counts the instructions, and compares them with the document or, with `write`, writes them into it.
-pub(crate) fn run(write: bool) -> Result<()> {
+pub(super) fn run(write: bool) -> Result<()> {
     setup::for_counting()?;
     let mut build = environment::cargo();
     build.args(["build", "--release", "--package", PACKAGE, "--no-default-features", "--bin", PROGRAM]);

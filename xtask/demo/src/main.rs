@@ -3,12 +3,17 @@
 use std::{
     io::{self, Write as _},
     path::Path,
-    process::{Command, Stdio},
+    process::{Command, ExitCode, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail};
+use pping_chores::{
+    build::{self, Profile},
+    chore::{self, DEMO},
+    setup::{self, Report, Scope},
+};
 use pping_lab::{
     Interrupt, Namespace, Process, Signal, Topology,
     traffic::{self, Behaviour, Pace, Server},
@@ -45,8 +50,21 @@ To see the same live, on an interface of this machine:
     http://127.0.0.1:9464/                         in a browser
 ";
 
+#[derive(clap::Subcommand)]
+enum Chore {
+    #[command(about = DEMO.help)]
+    Demo,
+}
+
+fn main() -> ExitCode {
+    chore::main(|Chore::Demo| {
+        setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
+        run(&build::run(Profile::Release)?)
+    })
+}
+
 /// Builds the hosts, runs `pping` on the router while client and server talk, and removes everything again.
-pub(crate) fn run(pping: &Path) -> Result<()> {
+fn run(pping: &Path) -> Result<()> {
     for (tool, version) in TOOLS {
         pping_lab::run(Command::new(tool).arg(version))?;
     }

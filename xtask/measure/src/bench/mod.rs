@@ -15,7 +15,7 @@ use pping_chores::{
 
 /// The subject of a measurement.
 #[derive(clap::Args)]
-pub(crate) struct Arguments {
+pub(super) struct Arguments {
     /// Beside another revision of the repository, which is built as well: both are run in turn, and each line is compared
     #[arg(long, value_name = "REVISION")]
     against: Option<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 }
 
 /// Builds the benchmarks and runs them.
-pub(crate) fn run(Arguments { against, turns, save, given }: &Arguments) -> Result<()> {
+pub(super) fn run(Arguments { against, turns, save, given }: &Arguments) -> Result<()> {
     // The tests' tools include tshark, which is measured as well.
     setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
     if let Some(revision) = against {
