@@ -31,6 +31,14 @@ pub fn run_and_read(command: &mut Command, mut take: impl FnMut(&str)) -> Result
     Ok(())
 }
 
+/// Runs the command to its end without printing it, and returns its standard output.
+pub fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("could not start `{}`", line(command)))?;
+    let (status, complaint) = (output.status, String::from_utf8_lossy(&output.stderr));
+    ensure!(status.success(), "`{}` failed: {status}\n{}", line(command), complaint.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 /// Replaces this process by the command. Returns only if the command cannot be started.
 pub fn replace_process(command: &mut Command) -> Result<Infallible> {
     let error = command.exec();
@@ -87,6 +95,9 @@ mod tests {
     fn a_failure_quotes_the_command() {
         let error = run(Command::new("false").arg("really")).expect_err("false fails");
         assert!(error.to_string().contains("`false really` failed"), "{error}");
+        let error =
+            output(Command::new("sh").args(["-c", "echo reason >&2; false"])).expect_err("false fails");
+        assert!(error.to_string().contains("reason"), "{error}");
         let error = run(&mut Command::new("no-such-program")).expect_err("there is no such program");
         assert!(error.to_string().contains("could not start `no-such-program`"), "{error}");
     }

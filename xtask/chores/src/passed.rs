@@ -2,9 +2,9 @@
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, bail};
 
-use crate::environment;
+use crate::{command, environment};
 
 /// Has the day, the commit, and how long the checks took.
 pub const FILE: &str = "xtask/everything.txt";
@@ -43,13 +43,7 @@ pub fn clean_commit() -> Result<String> {
 }
 
 fn git(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("git").args(arguments).current_dir(environment::repository()).output();
-    let output = output.context("could not start `git`")?;
-    ensure!(
-        output.status.success(),
-        "`git {}` failed: {}",
-        arguments.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    let mut git = Command::new("git");
+    git.args(arguments).current_dir(environment::repository());
+    Ok(command::output(&mut git)?.trim().to_owned())
 }

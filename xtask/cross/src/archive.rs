@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Result, bail, ensure};
-use pping_chores::arch::Arch;
+use pping_chores::{arch::Arch, command};
 
 /// The keys with which Debian signs its indices.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -53,7 +53,7 @@ impl Archive {
         let archive = Self { directory, arch };
         // Otherwise an index that apt-get could not fetch is only a warning.
         let mut update = archive.apt("apt-get");
-        pping_lab::run(update.args(["-o", "APT::Update::Error-Mode=any", "update"]))?;
+        command::output(update.args(["-o", "APT::Update::Error-Mode=any", "update"]))?;
         Ok(archive)
     }
 
@@ -65,17 +65,17 @@ impl Archive {
     /// Fetches packages, `NAME` or `NAME=VERSION`, into a directory; apt checks them against the signed index. Returns
     /// the files.
     pub fn download(&self, packages: impl IntoIterator<Item = String>, into: &Path) -> Result<Vec<PathBuf>> {
-        pping_lab::run(self.apt("apt-get").arg("download").args(packages).current_dir(into))?;
+        command::output(self.apt("apt-get").arg("download").args(packages).current_dir(into))?;
         Ok(fs::read_dir(into)?.filter_map(|entry| Some(entry.ok()?.path())).collect())
     }
 
     /// Unpacks packages, and all that they depend on, into a directory. Their scripts do not run.
     pub fn unpack_with_dependencies(&self, packages: &[&str], into: &Path) -> Result<()> {
         // What an earlier run fetched may be of other versions.
-        pping_lab::run(self.apt("apt-get").arg("clean"))?;
+        command::output(self.apt("apt-get").arg("clean"))?;
         let mut install = self.apt("apt-get");
         install.args(["--download-only", "--yes", "--no-install-recommends", "install"]).args(packages);
-        pping_lab::run(&mut install)?;
+        command::output(&mut install)?;
         for entry in fs::read_dir(self.directory.join("cache/archives"))? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "deb") {
@@ -119,7 +119,7 @@ impl Archive {
 
 /// Unpacks a package into a directory.
 pub fn unpack(package: &Path, into: &Path) -> Result<()> {
-    pping_lab::run(Command::new("dpkg-deb").arg("--extract").arg(package).arg(into))?;
+    command::output(Command::new("dpkg-deb").arg("--extract").arg(package).arg(into))?;
     Ok(())
 }
 
@@ -127,7 +127,7 @@ pub fn unpack(package: &Path, into: &Path) -> Result<()> {
 fn mirror(suite: &Suite) -> Result<String> {
     let mut targets = Command::new("apt-get");
     targets.args(["indextargets", "--format", "$(LABEL) $(REPO_URI)", "Created-By: Packages"]);
-    let targets = pping_lab::run(&mut targets)?;
+    let targets = command::output(&mut targets)?;
     let found = targets.lines().find_map(|line| line.strip_prefix(suite.label)?.strip_prefix(' '));
     match found {
         Some(uri) => Ok(uri.to_owned()),

@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use pping_chores::{arch::Arch, environment, setup};
+use pping_chores::{arch::Arch, command, environment, setup};
 use pping_ebpf_build::{Toolchain, remap};
 
 use self::archive::{Archive, BOOKWORM_SECURITY};
@@ -92,7 +92,8 @@ impl Cross {
     /// Fails if a program would need a library of the machine it runs on.
     pub fn ensure_static(&self, program: &Path) -> Result<()> {
         // A dynamic program would name an interpreter.
-        let headers = pping_lab::run(self.gnu("readelf").args(["--program-headers", "--wide"]).arg(program))?;
+        let headers =
+            command::output(self.gnu("readelf").args(["--program-headers", "--wide"]).arg(program))?;
         ensure!(!headers.contains("INTERP"), "{} is not static", program.display());
         Ok(())
     }
@@ -113,7 +114,7 @@ fn sysroot(arch: Arch) -> Result<PathBuf> {
         arch.name()
     );
     let mut query = Command::new("dpkg-query");
-    let version = pping_lab::run(query.args(["--show", "--showformat", "${Version}", COMPILER]))?;
+    let version = command::output(query.args(["--show", "--showformat", "${Version}", COMPILER]))?;
     let directory =
         environment::target_directory().join("cross").join(format!("{}-{version}", arch.debian()));
     if !directory.is_dir() {

@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, fs};
 
 use anyhow::{Context as _, Result, ensure};
-use pping_chores::environment;
+use pping_chores::{command, environment};
 use serde::Deserialize;
 use spdx::{Expression, LicenseReq, ParseMode};
 
@@ -54,7 +54,7 @@ pub(super) fn check() -> Result<()> {
     let text = fs::read_to_string(environment::repository().join(FILE))
         .with_context(|| format!("cannot read {FILE}"))?;
     let allowed: Allowed = toml::from_str(&text).with_context(|| format!("cannot parse {FILE}"))?;
-    let metadata = pping_lab::run(environment::cargo().args([
+    let metadata = command::output(environment::cargo().args([
         "metadata",
         "--format-version",
         "1",

@@ -39,11 +39,9 @@ fn extension(file: &str) -> Option<&str> {
 
 /// Returns the files that git knows.
 fn tracked() -> Result<Vec<String>> {
-    let output = Command::new("git").args(["ls-files", "-z"]).current_dir(environment::repository()).output();
-    let output = output.context("cannot ask git for its files")?;
-    ensure!(output.status.success(), "git ls-files failed: {}", String::from_utf8_lossy(&output.stderr));
-    let names = output.stdout.split(|&byte| byte == 0).filter(|name| !name.is_empty());
-    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+    let mut git = Command::new("git");
+    let names = command::output(git.args(["ls-files", "-z"]).current_dir(environment::repository()))?;
+    Ok(names.split_terminator('\0').map(str::to_owned).collect())
 }
 
 /// Fails if a page or a comment names a file of the repository that does not exist. Comments are read in Rust, TOML,

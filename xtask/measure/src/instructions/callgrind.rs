@@ -3,6 +3,7 @@
 use std::{fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
+use pping_chores::command;
 use tempfile::TempDir;
 
 /// The function whose instructions are counted. Each call is counted separately.
@@ -17,7 +18,7 @@ pub(super) fn count(program: &Path) -> Result<Vec<(String, u64)>> {
     valgrind.args(["--quiet", "--tool=callgrind"]);
     valgrind.arg(format!("--callgrind-out-file={}", dumps.display()));
     valgrind.args(["--toggle-collect", "--dump-after"].map(|option| format!("{option}={FUNCTION}")));
-    let printed = pping_lab::run(valgrind.arg(program))?;
+    let printed = command::output(valgrind.arg(program))?;
     let mut lines = printed.lines();
     let times = lines.next().and_then(|line| line.parse().ok()).filter(|times| *times > 0);
     let times: u64 = times.context("the program does not print how often it does each thing")?;

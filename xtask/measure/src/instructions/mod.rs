@@ -29,7 +29,7 @@ pub(super) fn run(write: bool) -> Result<()> {
     build.env("CARGO_ENCODED_RUSTFLAGS", "");
     command::run(&mut build)?;
     let compiler =
-        pping_lab::run(Command::new("rustc").arg("--version").current_dir(environment::repository()))?;
+        command::output(Command::new("rustc").arg("--version").current_dir(environment::repository()))?;
     let program = environment::target_directory().join("release").join(PROGRAM);
     let counts = Counts::new(format!("{}, {ARCH}", compiler.trim()), callgrind::count(&program)?);
     let before = Counts::read(&document::read_section(DOCUMENT, MARKER)?);
