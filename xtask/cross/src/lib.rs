@@ -41,6 +41,11 @@ impl Cross {
         Ok(Self { arch, sysroot })
     }
 
+    /// The architecture of the programs.
+    pub fn arch(&self) -> Arch {
+        self.arch
+    }
+
     /// Returns cargo for static programs. The caller adds the subcommand and then [`Self::target`]. `flags` are further
     /// flags of `rustc`.
     pub fn cargo(&self, flags: &str) -> Command {

@@ -38,14 +38,16 @@ pub(super) struct Build {
 }
 
 impl Build {
-    /// Compiles static programs for all architectures, the host's first.
-    pub(super) fn make_all(release: &Release) -> Result<Vec<Self>> {
+    /// Compiles static programs with all compilers, the host's first.
+    pub(super) fn make_all(compilers: &[Cross], release: &Release) -> Result<Vec<Self>> {
         let host = Arch::of_host()?;
-        let own = Self::compile(host, release)?;
+        let is_own = |cross: &&Cross| cross.arch() == host;
+        let own = compilers.iter().find(is_own).context("there is a compiler for this machine")?;
+        let own = Self::compile(own, release)?;
         generate(&own)?;
         let mut builds = vec![own];
-        for arch in Arch::ALL.into_iter().filter(|arch| *arch != host) {
-            let build = Self::compile(arch, release)?;
+        for cross in compilers.iter().filter(|cross| !is_own(cross)) {
+            let build = Self::compile(cross, release)?;
             // The host cannot run this program, and its pages are the same.
             copy_into(&build.pages, builds[0].files())?;
             builds.push(build);
@@ -59,8 +61,7 @@ impl Build {
         PAGES.map(|(_, file)| self.pages.join(file)).into_iter().chain(manual)
     }
 
-    fn compile(arch: Arch, release: &Release) -> Result<Self> {
-        let cross = Cross::prepare(arch)?;
+    fn compile(cross: &Cross, release: &Release) -> Result<Self> {
         let mut cargo = cross.cargo(&remapped());
         cargo.args(["build", "--release", "--package", "pping"]).args(cross.target());
         compile(&mut cargo, release)?;
@@ -72,7 +73,7 @@ impl Build {
         fs::create_dir_all(&pages)?;
         let program = pages.join("pping");
         command::run(cross.gnu("strip").arg("-o").arg(&program).arg(&compiled))?;
-        Ok(Self { arch, program, pages })
+        Ok(Self { arch: cross.arch(), program, pages })
     }
 }
 

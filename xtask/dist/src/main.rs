@@ -18,9 +18,11 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use pping_chores::{
+    arch::Arch,
     chore::{self, DIST},
     command, environment, passed, setup,
 };
+use pping_cross::Cross;
 
 use self::{
     build::Build,
@@ -72,12 +74,17 @@ fn run(arguments: Arguments) -> Result<()> {
     if reproduce {
         passed::clean_commit()?;
     }
-    setup::for_packaging(check)?;
-    clear(&dist)?;
-    fs::create_dir_all(&dist)?;
+    // What follows compiles for a quarter of an hour and longer. Whatever is missing has to be found before.
     let release = Release::current(dist)?;
+    setup::for_packaging(check)?;
+    if check {
+        check::ensure_possible()?;
+    }
+    let compilers = Arch::ALL.into_iter().map(Cross::prepare).collect::<Result<Vec<_>>>()?;
+    clear(&release.directory)?;
+    fs::create_dir_all(&release.directory)?;
     let mut packages = Vec::new();
-    let builds = Build::make_all(&release)?;
+    let builds = Build::make_all(&compilers, &release)?;
     for build in &builds {
         let debian = Package::prepare(build, &release)?;
         let debian_file = debian.debian(&release.directory, &format!("{}-1", release.version))?;

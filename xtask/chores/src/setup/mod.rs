@@ -123,12 +123,24 @@ pub fn for_cross_building(arch: Arch) -> Result<()> {
     apt::install(&cross::missing(arch))
 }
 
-/// Looks for what building and packaging need and, if `tries`, what trying packages needs. Installs what is missing.
+/// Looks for what building and packaging for all architectures need and, if `tries`, what trying packages needs. Installs
+/// what is missing.
+///
+/// All of Debian's packages are asked for at once and first, because what is here may exclude one of them: GNU's compiler
+/// for 64-bit ARM and gcc-multilib exclude each other. The linker for BPF and subcommands of cargo are compiled after.
 pub fn for_packaging(tries: bool) -> Result<()> {
-    run(Scope::default(), Report::Changes)?;
-    let mut missing = packaging::missing(tries);
+    let mut missing = compiler::missing();
+    missing.extend(packaging::missing(tries));
     missing.extend(page::missing());
+    let host = Arch::of_host()?;
+    for arch in Arch::ALL.into_iter().filter(|arch| *arch != host) {
+        missing.extend(cross::missing(arch));
+        if tries {
+            missing.extend(machines::missing(arch));
+        }
+    }
     apt::install(&missing)?;
+    compiler::complete()?;
     page::complete()?;
     packaging::complete()
 }

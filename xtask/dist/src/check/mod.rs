@@ -22,9 +22,9 @@ use std::{
 };
 
 use anyhow::Result;
-use pping_chores::environment;
+use pping_chores::{arch::Arch, environment};
 
-use self::older::Maps;
+use self::{emulation::Emulation, older::Maps};
 use super::{Release, package::Package, rpm::Rpm};
 
 /// The packages of one architecture, and how they are made.
@@ -33,6 +33,16 @@ pub(super) struct Packages<'a> {
     pub(super) debian_file: PathBuf,
     pub(super) rpm: Rpm<'a>,
     pub(super) rpm_file: PathBuf,
+}
+
+/// Fails if something is missing that cannot be installed: emulation by the kernel, apt's source of Debian, or the commit of
+/// the last release.
+pub(super) fn ensure_possible() -> Result<()> {
+    for arch in Arch::ALL {
+        drop(Emulation::of(arch)?);
+    }
+    root::source()?;
+    older::ensure_here()
 }
 
 /// Tries the image, repositories of the packages, and each package: its installation, its upgrade to one that is made

@@ -1,9 +1,9 @@
 //! The last release, made again from its commit, to upgrade from.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
-use anyhow::{Context as _, Result};
-use pping_chores::{arch::Arch, environment};
+use anyhow::{Context as _, Result, ensure};
+use pping_chores::{arch::Arch, command, environment};
 
 use super::checkout::Checkout;
 
@@ -26,6 +26,18 @@ struct Release {
     commit: Option<String>,
     /// The layout of all pinned maps.
     layout: String,
+}
+
+/// Fails if the commit of the last release is not here.
+pub(super) fn ensure_here() -> Result<()> {
+    let (version, commit, _) = last(read()?)?;
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--quiet", "--verify", &format!("{commit}^{{commit}}")]);
+    ensure!(
+        command::succeeds(git.current_dir(environment::repository())),
+        "the commit {commit} of the release {version} is not here: fetch it, since the check upgrades from there"
+    );
+    Ok(())
 }
 
 /// Returns the Debian package of the last release, and what this version does with the maps that it pins. The package is

@@ -136,7 +136,7 @@ pub(super) fn only_in<'a>(listing: &'a str, other: &str) -> Vec<&'a str> {
 }
 
 /// Returns where this machine's apt gets Debian from.
-fn source() -> Result<String> {
+pub(super) fn source() -> Result<String> {
     let mut apt = Command::new("apt-get");
     apt.args(["indextargets", "--format", "$(REPO_URI) $(CODENAME) $(LABEL)", "Created-By: Packages"]);
     let targets = pping_lab::run(&mut apt)?;
