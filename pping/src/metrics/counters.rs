@@ -174,10 +174,7 @@ static TABLE: [(Metric, Read); 35] = [
                 |it| it.name(),
                 |method| {
                     let count = |direction| counters.samples[direction as usize][method as usize];
-                    by(
-                        "matched",
-                        Direction::ALL.map(|direction| (direction.name(), count(direction))),
-                    )
+                    by("matched", Direction::ALL.map(|direction| (direction.name(), count(direction))))
                 },
             )
         }),
