@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::ValueEnum;
+use clap::{ValueEnum, builder::PossibleValue};
 use pping_chores::{command, environment, setup};
 
 /// Where the targets and their initial corpora are.
@@ -19,15 +19,11 @@ const LIMITS: [&str; 2] = ["-timeout=10", "-rss_limit_mb=512"];
 const SEED: u32 = 1;
 
 /// What is fuzzed.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// The parser: any frame
     Parse,
-    /// The state machine: any packets of a few flows
     Matching,
-    /// What is forged beside a connection: any packets in the names of its ends
     Forged,
-    /// The reader of captures, and what measures them: any file
     Capture,
 }
 
@@ -41,6 +37,15 @@ impl Target {
         }
     }
 
+    fn help(self) -> &'static str {
+        match self {
+            Self::Parse => "The parser: any frame",
+            Self::Matching => "The state machine: any packets of a few flows",
+            Self::Forged => "What is forged beside a connection: any packets in the names of its ends",
+            Self::Capture => "The reader of captures, and what measures them: any file",
+        }
+    }
+
     /// Bytes of the longest input.
     fn max_len(self) -> usize {
         match self {
@@ -49,6 +54,16 @@ impl Target {
             Self::Matching | Self::Forged => 4_096,
             Self::Capture => 16_384,
         }
+    }
+}
+
+impl ValueEnum for Target {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Parse, Self::Matching, Self::Forged, Self::Capture]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.name()).help(self.help()))
     }
 }
 

@@ -10,73 +10,14 @@ mod test;
 
 use std::{env, ffi::OsString, process::ExitCode};
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use anyhow::{Result, bail};
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use pping_chores::{
-    build,
+    build::{self, Profile},
     chore::{self, Chore},
-    command, environment, setup,
+    command, environment,
+    setup::{self, Report, Scope},
 };
-
-#[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "pping's chores")]
-struct Arguments {
-    #[command(subcommand)]
-    chore: Here,
-}
-
-/// The chores that are compiled with this program.
-#[derive(Subcommand)]
-enum Here {
-    /// Install what building pping needs, or say what is missing
-    Setup {
-        /// Also what the tests need
-        #[arg(long)]
-        tests: bool,
-        /// Also what `lint` needs
-        #[arg(long)]
-        lints: bool,
-    },
-    /// Build the kernel programs and the agent
-    Build {
-        /// Optimised, as it is meant to run
-        #[arg(long)]
-        release: bool,
-    },
-    /// Set up, build and start pping: `cargo xtask run -- -i eth0 --rate-limit 100ms`
-    Run {
-        /// Start an unoptimised build
-        #[arg(long)]
-        debug: bool,
-        /// Arguments for pping
-        #[arg(last = true, value_name = "PPING ARGUMENTS")]
-        arguments: Vec<OsString>,
-    },
-    /// Set up, build and run all tests (as root: they make network namespaces)
-    Test {
-        /// Only the tests whose names contain this
-        filter: Option<OsString>,
-        /// Arguments for the test programs: `-- --nocapture`
-        #[arg(last = true, value_name = "TEST ARGUMENTS")]
-        arguments: Vec<OsString>,
-    },
-    /// Look for input that breaks what must hold: any bytes, packets and captures
-    Fuzz {
-        /// Fuzz only this target
-        target: Option<fuzz::Target>,
-        /// Seconds for each target
-        #[arg(long, default_value_t = 10)]
-        seconds: u32,
-        /// Run this many inputs instead, the same every time
-        #[arg(long, conflicts_with = "seconds")]
-        runs: Option<u32>,
-    },
-    /// Run the slow checks of a release: some hours, with nothing else running (as root)
-    Everything {
-        /// Resume from this part
-        #[arg(long, value_name = "PART")]
-        from: Option<String>,
-    },
-}
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
@@ -85,12 +26,9 @@ fn main() -> ExitCode {
         let replaced = command::replace_process(&mut chore.command(its));
         return chore::exit_code(replaced.map(|never| match never {}));
     }
-    let listed = chore::ALL.iter().map(|chore| clap::Command::new(chore.name).about(chore.help));
-    let matches = Arguments::command().subcommands(listed).get_matches();
-    match Arguments::from_arg_matches(&matches) {
-        Ok(Arguments { chore }) => chore::exit_code(perform(chore)),
-        Err(error) => error.exit(),
-    }
+    let listed = chore::ALL.iter().map(|chore| Command::new(chore.name).about(chore.help));
+    let given = chore::command_line().subcommands(here()).subcommands(listed).get_matches();
+    chore::exit_code(environment::complete_path().and_then(|()| perform(&given)))
 }
 
 /// Returns the chore that the arguments call, if it is in a crate of its own, and the arguments for it.
@@ -103,16 +41,114 @@ fn elsewhere(arguments: &[OsString]) -> Option<(&'static Chore, Vec<OsString>)> 
     }
 }
 
-fn perform(chore: Here) -> anyhow::Result<()> {
-    environment::complete_path()?;
-    match chore {
-        Here::Setup { tests, lints } => setup::run(setup::Scope { tests, lints }, setup::Report::All),
-        Here::Build { release } => build::run(build::Profile::from_release(release)).map(drop),
-        Here::Run { debug, arguments } => run::run(build::Profile::from_release(!debug), &arguments),
-        Here::Test { filter, arguments } => test::run(filter.as_deref(), &arguments, test::Extent::Gate),
-        Here::Fuzz { target, seconds, runs } => {
-            fuzz::run(target, runs.map_or(fuzz::Extent::Seconds(seconds), fuzz::Extent::Runs))
+/// Returns the chores that are compiled with this program. No macro derives them: compiling the macro would take longer
+/// than compiling this program.
+fn here() -> [Command; 6] {
+    let flag = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+    };
+    let passed_on = |what: &'static str, help: &'static str| {
+        let arguments = Arg::new(ARGUMENTS).value_name(what).help(help);
+        arguments.last(true).num_args(1..).action(ArgAction::Append).value_parser(value_parser!(OsString))
+    };
+    [
+        Command::new("setup")
+            .about("Install what building pping needs, or say what is missing")
+            .arg(flag("tests", "Also what the tests need"))
+            .arg(flag("lints", "Also what `lint` needs")),
+        Command::new("build")
+            .about("Build the kernel programs and the agent")
+            .arg(flag("release", "Optimised, as it is meant to run")),
+        Command::new("run")
+            .about("Set up, build and start pping: `cargo xtask run -- -i eth0 --rate-limit 100ms`")
+            .arg(flag("debug", "Start an unoptimised build"))
+            .arg(passed_on("PPING ARGUMENTS", "Arguments for pping")),
+        Command::new("test")
+            .about("Set up, build and run all tests (as root: they make network namespaces)")
+            .arg(
+                Arg::new("filter")
+                    .value_name("FILTER")
+                    .help("Only the tests whose names contain this")
+                    .value_parser(value_parser!(OsString)),
+            )
+            .arg(passed_on("TEST ARGUMENTS", "Arguments for the test programs: `-- --nocapture`")),
+        Command::new("fuzz")
+            .about("Look for input that breaks what must hold: any bytes, packets and captures")
+            .arg(
+                Arg::new("target")
+                    .value_name("TARGET")
+                    .help("Fuzz only this target")
+                    .value_parser(value_parser!(fuzz::Target)),
+            )
+            .arg(
+                Arg::new("seconds")
+                    .long("seconds")
+                    .value_name("SECONDS")
+                    .help("Seconds for each target")
+                    .default_value("10")
+                    .value_parser(value_parser!(u32)),
+            )
+            .arg(
+                Arg::new("runs")
+                    .long("runs")
+                    .value_name("RUNS")
+                    .help("Run this many inputs instead, the same every time")
+                    .conflicts_with("seconds")
+                    .value_parser(value_parser!(u32)),
+            ),
+        Command::new("everything")
+            .about("Run the slow checks of a release: some hours, with nothing else running (as root)")
+            .arg(Arg::new("from").long("from").value_name("PART").help("Resume from this part")),
+    ]
+}
+
+/// Names the arguments that are passed on to another program.
+const ARGUMENTS: &str = "arguments";
+
+fn perform(given: &ArgMatches) -> Result<()> {
+    match given.subcommand() {
+        Some(("setup", given)) => {
+            setup::run(Scope { tests: given.get_flag("tests"), lints: given.get_flag("lints") }, Report::All)
         }
-        Here::Everything { from } => everything::run(from.as_deref()),
+        Some(("build", given)) => build::run(Profile::from_release(given.get_flag("release"))).map(drop),
+        Some(("run", given)) => run::run(Profile::from_release(!given.get_flag("debug")), &passed_on(given)),
+        Some(("test", given)) => {
+            let filter = given.get_one::<OsString>("filter").map(OsString::as_os_str);
+            test::run(filter, &passed_on(given), test::Extent::Gate)
+        }
+        Some(("fuzz", given)) => {
+            let seconds = fuzz::Extent::Seconds(*given.get_one("seconds").unwrap_or(&10));
+            let extent = given.get_one("runs").map_or(seconds, |runs| fuzz::Extent::Runs(*runs));
+            fuzz::run(given.get_one("target").copied(), extent)
+        }
+        Some(("everything", given)) => everything::run(given.get_one::<String>("from").map(String::as_str)),
+        chore => bail!("there is no such chore: {chore:?}"),
+    }
+}
+
+fn passed_on(given: &ArgMatches) -> Vec<OsString> {
+    given.get_many(ARGUMENTS).into_iter().flatten().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        chore::command_line().subcommands(here()).debug_assert();
+    }
+
+    #[test]
+    fn a_chore_of_another_crate_gets_its_arguments() {
+        let called = |arguments: &[&str]| {
+            let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
+            let (chore, its) = elsewhere(&arguments)?;
+            Some((chore.name, its))
+        };
+        assert_eq!(called(&["soak", "--for", "3m"]), Some(("soak", vec!["--for".into(), "3m".into()])));
+        assert_eq!(called(&["help", "vm"]), Some(("vm", vec!["--help".into()])));
+        assert_eq!(called(&["test", "soak"]), None);
+        assert_eq!(called(&[]), None);
     }
 }

@@ -1,15 +1,14 @@
 //! The processors that pping is released for.
 
 use anyhow::{Result, bail};
+use clap::{ValueEnum, builder::PossibleValue};
 
 /// A processor architecture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arch {
     /// x86-64.
-    #[value(name = "amd64")]
     X86_64,
     /// 64-bit ARM.
-    #[value(name = "arm64")]
     Aarch64,
 }
 
@@ -56,5 +55,20 @@ impl Arch {
             Self::X86_64 => "x86_64-linux-gnu",
             Self::Aarch64 => "aarch64-linux-gnu",
         }
+    }
+}
+
+/// On a command line an architecture has Debian's name.
+impl ValueEnum for Arch {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::X86_64 => "x86-64",
+            Self::Aarch64 => "64-bit ARM",
+        };
+        Some(PossibleValue::new(self.debian()).help(help))
     }
 }

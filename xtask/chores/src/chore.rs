@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::Result;
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 
 use crate::{command, environment};
 
@@ -112,17 +112,16 @@ impl Chore {
     }
 }
 
-/// The command line of a program with some chores.
-#[derive(Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", about = "pping's chores")]
-struct CommandLine<C: Subcommand> {
-    #[command(subcommand)]
-    chore: C,
+/// Returns a command line without chores yet.
+pub fn command_line() -> clap::Command {
+    let line = clap::Command::new("cargo xtask").bin_name("cargo xtask").about("pping's chores");
+    line.subcommand_required(true).arg_required_else_help(true)
 }
 
 /// Is the `main` of a crate with chores: reads the command line, and performs the chore that it names.
 pub fn main<C: Subcommand>(perform: impl FnOnce(C) -> Result<()>) -> ExitCode {
-    let chore = CommandLine::parse().chore;
+    let given = C::augment_subcommands(command_line()).get_matches();
+    let chore = C::from_arg_matches(&given).unwrap_or_else(|error| error.exit());
     exit_code(environment::complete_path().and_then(|()| perform(chore)))
 }
 
