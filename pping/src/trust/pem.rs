@@ -8,7 +8,7 @@ use rustls::{
     },
 };
 
-use super::reason::certificate;
+use super::certificate::certificate;
 
 /// The file, of a certificate and its key, that is at fault, and what is wrong with it.
 #[derive(Debug)]

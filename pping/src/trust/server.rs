@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+    CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -13,6 +13,8 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
     server::ParsedCertificate,
 };
+
+use super::certificate::is_authority;
 
 /// Checks that a server owns the key of its certificate, and that the certificate is trusted.
 #[derive(Debug)]
@@ -97,10 +99,4 @@ impl ServerCertVerifier for Verifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
     }
-}
-
-/// Whether a server presented the certificate of an authority.
-pub(super) fn is_authority(error: &CertificateError) -> bool {
-    let CertificateError::Other(OtherError(error)) = error else { return false };
-    matches!(error.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
 }
