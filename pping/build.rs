@@ -35,7 +35,7 @@ fn find_uplot() {
     println!("cargo::rerun-if-changed=page/vendor");
     if UPLOT.iter().all(|file| Path::new("page/vendor").join(file).is_file()) {
         println!("cargo::rustc-cfg=has_uplot");
-    } else if cfg!(feature = "live") {
+    } else if cfg!(feature = "page") {
         println!(
             "cargo::warning=the page of --listen will have no lines: `cargo xtask setup` fetches uPlot from npm, which they need"
         );

@@ -13,7 +13,10 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-use crate::config::{Arguments, interface};
+use crate::{
+    config::{Arguments, interface},
+    features,
+};
 
 /// Examples, and what they do.
 pub(crate) const EXAMPLES: &str = "\
@@ -38,7 +41,7 @@ Examples:
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "pping", version, after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(name = "pping", version, long_version = features::VERSION.as_str(), after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 #[command(disable_help_subcommand = true)]
 pub struct Cli {
     /// The options.

@@ -9,12 +9,18 @@ use std::{
 use clap::{ArgMatches, FromArgMatches as _};
 use tokio::signal::unix::{SignalKind, signal};
 
+#[cfg(not(feature = "top"))]
+use crate::features::Missing;
+#[cfg(feature = "top")]
+use crate::top;
 use crate::{
-    Error, Summary, agent,
+    Error, Summary,
     cli::{Cli, Command, ConfigCommand},
     config::{self, Config, DEFAULT_FILE, Loaded, Loader},
-    generate, groups, output, quality, replay, set_verbosity, top,
+    generate, groups, output, quality, replay, set_verbosity,
 };
+#[cfg(feature = "live")]
+use crate::{agent, check};
 
 /// Performs the command of `matches`, the parsed command line of [`Cli`].
 ///
@@ -25,24 +31,36 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
     match cli.command {
         None => measure(loader(matches)),
         Some(Command::Config { command: ConfigCommand::Check { file } }) => {
-            check(file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)))
+            check_file(file.as_deref().unwrap_or(Path::new(DEFAULT_FILE)))
         }
         Some(Command::Config { command: ConfigCommand::Show(_) }) => {
             let shown = matches.subcommand_matches("config").and_then(|it| it.subcommand_matches("show"));
             write(loader(shown.unwrap_or(matches)).show()?.as_bytes())
         }
+        #[cfg(feature = "live")]
         Some(Command::Check(asked)) => {
             let typed = matches.subcommand_matches("check").unwrap_or(matches);
-            let (report, verdict) = crate::check::perform(&loader(typed), *asked)?;
+            let (report, verdict) = check::perform(&loader(typed), *asked)?;
             write(report.as_bytes())?;
             verdict
         }
+        #[cfg(feature = "top")]
         Some(Command::Top(asked)) => {
             let typed = matches.subcommand_matches("top").unwrap_or(matches);
             top::look(typed, &loader(typed), *asked)
         }
+        #[cfg(feature = "live")]
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
+        #[cfg(feature = "live")]
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
+        #[cfg(not(feature = "live"))]
+        Some(Command::Check(_)) => Err(Missing::command("pping check", "live").into()),
+        #[cfg(not(feature = "live"))]
+        Some(Command::Unpin { .. }) => Err(Missing::command("pping unpin", "live").into()),
+        #[cfg(not(feature = "live"))]
+        Some(Command::Cleanup { .. }) => Err(Missing::command("pping cleanup", "live").into()),
+        #[cfg(not(feature = "top"))]
+        Some(Command::Top(_)) => Err(Missing::command("pping top", "top").into()),
         Some(Command::Generate { page }) => write(&generate::generate(page)),
     }
 }
@@ -72,9 +90,17 @@ fn measure(loader: Loader) -> Result<(), Error> {
 ///
 /// # Errors
 /// If it could not start, or stopped early. Nothing stays attached unless it is pinned.
-async fn run(config: Config, loader: Loader, shutdown: impl Future<Output = ()>) -> Result<Summary, Error> {
+async fn run(
+    config: Config,
+    #[cfg_attr(not(feature = "live"), expect(unused_variables, reason = "a capture is read once"))]
+    loader: Loader,
+    shutdown: impl Future<Output = ()>,
+) -> Result<Summary, Error> {
     match config.capture.clone() {
+        #[cfg(feature = "live")]
         None => agent::run(config, loader, shutdown).await,
+        #[cfg(not(feature = "live"))]
+        None => Err(Missing { asked: "-i", option: Some("interface"), feature: "live" }.into()),
         Some(file) => replay::run(config, file, shutdown).await,
     }
 }
@@ -94,6 +120,7 @@ fn shutdown_requested() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
+#[cfg(feature = "live")]
 fn cleanup(interfaces: &[String]) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let removed = runtime.block_on(agent::cleanup(interfaces))?;
@@ -103,12 +130,12 @@ fn cleanup(interfaces: &[String]) -> Result<(), Error> {
     removed.iter().try_for_each(|it| write(format!("{it}\n").as_bytes()))
 }
 
-fn check(path: &Path) -> Result<(), Error> {
-    let check_file = |key: &str, path: &Path| match key {
+fn check_file(path: &Path) -> Result<(), Error> {
+    let check_named = |key: &str, path: &Path| match key {
         "groups" => groups::check(path),
         _ => quality::load(Some(path)).err().into_iter().collect(),
     };
-    for warning in config::check(path, check_file)? {
+    for warning in config::check(path, check_named)? {
         say(&format!("pping: warning: {warning}\n"));
     }
     write(format!("{}: fine\n", path.display()).as_bytes())

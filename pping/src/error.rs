@@ -2,9 +2,13 @@
 
 use std::{io, process::ExitCode};
 
+#[cfg(feature = "top")]
+use crate::client;
+#[cfg(feature = "otlp")]
+use crate::otlp;
 #[cfg(feature = "live")]
-use crate::{capabilities, client, http, kernel, otlp};
-use crate::{capture, config, output, text::FileError};
+use crate::{capabilities, http, kernel};
+use crate::{capture, config, features, output, text::FileError};
 
 /// Why pping stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -37,15 +41,15 @@ pub enum Error {
     #[error(transparent)]
     Http(#[from] http::Error),
     /// Metrics could not be pushed.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "otlp")]
     #[error(transparent)]
     Otlp(#[from] otlp::Error),
     /// A running pping gave no answer.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "top")]
     #[error(transparent)]
     Client(#[from] client::Error),
     /// `pping top` has no terminal to draw on.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "top")]
     #[error("pping top needs a terminal; `pping top --once` writes one screen as text")]
     NoTerminal,
     /// `pping check` found that pping does not run here.
@@ -55,13 +59,9 @@ pub enum Error {
         /// The failed checks.
         missing: Vec<String>,
     },
-    /// This build has no feature `live`, so it cannot watch interfaces.
-    #[cfg(not(feature = "live"))]
-    #[error(
-        "{0}: this pping was built without the feature `live` and reads captures only (-r FILE); \
-         build it with `cargo xtask build`"
-    )]
-    NotLive(String),
+    /// This build lacks what was asked for.
+    #[error(transparent)]
+    Missing(#[from] features::Missing),
     /// An error whose option is not set on the command line.
     #[error("{error} (it is set by {origin})")]
     SetBy {
@@ -88,12 +88,13 @@ impl Error {
             Self::Kernel(error) => error.option(),
             #[cfg(feature = "live")]
             Self::Http(error) => error.option(),
-            #[cfg(feature = "live")]
+            #[cfg(feature = "otlp")]
             Self::Otlp(error) => error.option(),
             #[cfg(feature = "live")]
-            Self::Capabilities(_) | Self::Client(_) | Self::NoTerminal | Self::Unfit { .. } => None,
-            #[cfg(not(feature = "live"))]
-            Self::NotLive(_) => Some("interface"),
+            Self::Capabilities(_) | Self::Unfit { .. } => None,
+            #[cfg(feature = "top")]
+            Self::Client(_) | Self::NoTerminal => None,
+            Self::Missing(missing) => missing.option,
             Self::Config(_) | Self::SetBy { .. } | Self::Io(_) => None,
         }
     }
@@ -105,13 +106,13 @@ impl Error {
 
     fn is_usage(&self) -> bool {
         match self {
-            Self::Config(_) => true,
+            Self::Config(_) | Self::Missing(_) => true,
             Self::Capture(error) => !matches!(error, capture::FileError::Read { .. }),
             #[cfg(feature = "live")]
             Self::Capabilities(_) | Self::Kernel(kernel::Error::UnknownFeature { .. }) => true,
-            #[cfg(feature = "live")]
+            #[cfg(feature = "top")]
             Self::Client(error) => error.is_usage(),
-            #[cfg(feature = "live")]
+            #[cfg(feature = "top")]
             Self::NoTerminal => true,
             Self::SetBy { error, .. } => error.is_usage(),
             error => error.option().is_some(),

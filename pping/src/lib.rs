@@ -7,17 +7,11 @@
 //! [`aggregate`] keeps the statistics of both. [`records`] writes them in each format, `metrics` shows them to
 //! Prometheus, `recent` to people, `http` serves both, and `otlp` pushes metrics.
 //!
-//! Without the feature `live` the crate only reads captures, and needs nothing of the kernel.
+//! Without the feature `live` the crate only reads captures, and needs nothing of the kernel. The features `top`, `page`
+//! and `otlp` are parts of watching that can be left out; [`features`] says which this build has.
 
 #[cfg(feature = "live")]
 pub mod agent;
-#[cfg(not(feature = "live"))]
-#[path = "not_live.rs"]
-mod agent;
-#[cfg(not(feature = "live"))]
-use agent as check;
-#[cfg(not(feature = "live"))]
-use agent as top;
 pub mod aggregate;
 #[cfg(feature = "live")]
 mod capabilities;
@@ -25,12 +19,13 @@ pub mod capture;
 #[cfg(feature = "live")]
 mod check;
 pub mod cli;
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 pub mod client;
 pub mod commands;
 pub mod config;
 mod error;
 pub mod event;
+pub mod features;
 mod fingerprint;
 pub mod generate;
 pub mod groups;
@@ -44,7 +39,7 @@ mod log;
 pub mod metrics;
 #[cfg(feature = "live")]
 mod notify;
-#[cfg(feature = "live")]
+#[cfg(feature = "otlp")]
 pub mod otlp;
 pub mod output;
 mod packet_cost;
@@ -60,7 +55,7 @@ pub mod snapshot;
 mod spelling;
 mod summary;
 pub mod text;
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 pub mod top;
 #[cfg(feature = "live")]
 mod trust;

@@ -55,10 +55,10 @@ pub fn init_log(verbosity: u8) {
 
 /// Holds the log back while a screen is on the terminal. Dropping it writes the log.
 #[derive(Debug)]
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 pub(crate) struct Held(());
 
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 impl Held {
     pub(crate) fn new() -> Self {
         *held() = Some(String::new());
@@ -71,7 +71,7 @@ impl Held {
     }
 }
 
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 impl Drop for Held {
     fn drop(&mut self) {
         let text = held().take().unwrap_or_default();

@@ -1,12 +1,14 @@
 //! SIGHUP: the configuration is made again, and files are read and opened again. See docs/architecture.md, A SIGHUP.
 
 use super::{setup::access, state::Agent};
+#[cfg(feature = "otlp")]
+use crate::otlp::{Exporter, Receiver};
 use crate::{
     Error,
     config::{Change, Changes, Config},
+    features,
     http::Server,
     kernel::{interfaces::Link, netlink, selection::Selection},
-    otlp::{Exporter, Receiver},
     quality, set_verbosity,
 };
 
@@ -43,8 +45,16 @@ impl Agent {
             Ok(listing) => listing.found,
             Err(error) => return Ok(Err(error.into())),
         };
-        let (mut server, receiver) = match self.prepare(&new, &links) {
-            Ok(prepared) => prepared,
+        if let Err(missing) = features::check(&new.live) {
+            return Ok(Err(missing.into()));
+        }
+        #[cfg(feature = "otlp")]
+        let receiver = match new.live.otlp.as_ref().map(Receiver::new).transpose() {
+            Ok(receiver) => receiver,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let mut server = match self.prepare(&new, &links) {
+            Ok(server) => server,
             Err(error) => return Ok(Err(error)),
         };
         let Changes { followed, restart } = self.config.follow(&new);
@@ -56,6 +66,7 @@ impl Agent {
             );
         }
         self.update_interfaces().await?;
+        #[cfg(feature = "otlp")]
         self.push(receiver);
         let Config { live, .. } = &self.config;
         for change in followed {
@@ -94,6 +105,7 @@ impl Agent {
     }
 
     /// Pushes metrics to this receiver from now on, or to none. The receiver has read its files again.
+    #[cfg(feature = "otlp")]
     pub(super) fn push(&mut self, receiver: Option<Receiver>) {
         let settings = self.config.live.otlp.clone();
         match (&self.exporter, settings.zip(receiver)) {
@@ -112,9 +124,9 @@ impl Agent {
         }
     }
 
-    /// Does what fails if the configuration has an error: reads the files of the receiver, starts a server if the listen
-    /// address changed, and selects the interfaces. The new server listens before the old one stops.
-    fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<(Option<Server>, Option<Receiver>), Error> {
+    /// Does what fails if the configuration has an error: starts a server if the listen address changed, and selects the
+    /// interfaces. The new server listens before the old one stops.
+    fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<Option<Server>, Error> {
         let selection = Selection::new(&new.live.interfaces)?;
         let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));
         let start = |address| {
@@ -122,9 +134,8 @@ impl Agent {
                 (self.metrics.clone(), self.recent.clone(), self.readiness.clone());
             Server::start(address, access(&new.live), metrics, recent, readiness)
         };
-        let receiver = new.live.otlp.as_ref().map(Receiver::new).transpose()?;
         let server = address.map(start).transpose()?;
         self.interfaces.select(selection, links, new.live.wait)?;
-        Ok((server, receiver))
+        Ok(server)
     }
 }

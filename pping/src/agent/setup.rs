@@ -24,9 +24,12 @@ use super::{
     slow_start::SlowStart,
     state::{Agent, Inputs},
 };
+#[cfg(feature = "otlp")]
+use crate::otlp::Receiver;
 use crate::{
     Error, capabilities,
     config::{Config, Ingress, Live, Loader},
+    features,
     groups::Names,
     http::{Access, Readiness, Server},
     kernel::{
@@ -47,7 +50,6 @@ use crate::{
     log,
     metrics::{Metrics, PersistentCounts},
     notify::Notify,
-    otlp::Receiver,
     output::{OnFailure, Output, Role},
     quality,
     recent::RecentHistory,
@@ -64,6 +66,7 @@ pub(super) async fn set_up(
     screen: Option<RecentHistory>,
 ) -> Result<(Box<Agent>, Inputs), Error> {
     let live = &config.live;
+    features::check(live)?;
     capabilities::set_no_new_privs()?;
     // Before pping says that it is ready: until it is caught, SIGHUP ends the process.
     let hangup = signal(SignalKind::hangup())?;
@@ -81,11 +84,8 @@ pub(super) async fn set_up(
     let has_screen = screen.is_some();
     let recent = screen.unwrap_or_else(|| RecentHistory::new(live.history_memory));
     let readiness = Readiness::default();
-    let serve = |address| {
-        let (metrics, recent, readiness) = (metrics.clone(), recent.clone(), readiness.clone());
-        Server::start(address, access(live), metrics, recent, readiness)
-    };
-    let server = live.listen.map(serve).transpose()?;
+    let server = serve(live, &metrics, &recent, &readiness)?;
+    #[cfg(feature = "otlp")]
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
     let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
     let began = Moment::now()?;
@@ -155,6 +155,7 @@ pub(super) async fn set_up(
         recent,
         has_screen,
         server,
+        #[cfg(feature = "otlp")]
         exporter: None,
         readiness,
         losses: Losses::default(),
@@ -163,19 +164,36 @@ pub(super) async fn set_up(
         notify,
         started: Instant::now(),
     });
-    let ring = begin(&mut agent, receiver).await?;
+    take_over(&mut agent).await?;
+    #[cfg(feature = "otlp")]
+    agent.push(receiver);
+    let ring = say_ready(&mut agent)?;
     Ok((agent, Inputs { notices, ring, hangup, output_ended }))
 }
 
-/// Takes over what was counted before, begins to count and to push, and says that pping is ready. Returns the ring of
-/// events.
-async fn begin(agent: &mut Agent, receiver: Option<Receiver>) -> Result<AsyncFd<OwnedFd>, Error> {
+/// Begins to serve, if `--listen` asks for that.
+fn serve(
+    live: &Live,
+    metrics: &Metrics,
+    recent: &RecentHistory,
+    readiness: &Readiness,
+) -> Result<Option<Server>, Error> {
+    let start =
+        |address| Server::start(address, access(live), metrics.clone(), recent.clone(), readiness.clone());
+    Ok(live.listen.map(start).transpose()?)
+}
+
+/// Takes over what was counted before, and begins to count.
+async fn take_over(agent: &mut Agent) -> Result<(), Error> {
     agent.adopt_series()?;
     // Interfaces may have come since they were listed.
     agent.update_interfaces().await?;
     agent.begin_counting()?;
-    agent.count()?;
-    agent.push(receiver);
+    agent.count()
+}
+
+/// Says that pping is ready. Returns the ring of events.
+fn say_ready(agent: &mut Agent) -> Result<AsyncFd<OwnedFd>, Error> {
     if agent.pins.is_some() {
         tracing::info!("measuring round-trip times from now on");
     }

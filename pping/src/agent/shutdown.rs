@@ -14,9 +14,12 @@ impl Agent {
     /// # Errors
     /// The error of `ended`, else one of stopping.
     pub(super) async fn shut_down(mut self: Box<Self>, ended: Result<(), Error>) -> Result<Summary, Error> {
-        let (server, exporter) = (self.server.take(), self.exporter.take());
+        let server = self.server.take();
+        #[cfg(feature = "otlp")]
+        let exporter = self.exporter.take();
         let summary = self.finish();
         // These stop last: detaching does not wait for scrapes, and the last push has the last packets.
+        #[cfg(feature = "otlp")]
         if let Some(exporter) = exporter {
             exporter.stop().await;
         }

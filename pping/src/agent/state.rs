@@ -6,6 +6,8 @@ use pping_common::abi::Counters;
 use tokio::{io::unix::AsyncFd, signal::unix::Signal};
 
 use super::{arms::Evidence, groups::GroupsFile, interfaces::Interfaces, losses::Losses};
+#[cfg(feature = "otlp")]
+use crate::otlp::Exporter;
 use crate::{
     config::{Config, Loader},
     groups::Names,
@@ -13,7 +15,6 @@ use crate::{
     kernel::{clock::Moment, loaded::Kernel, netlink::Notices, pins::Pins},
     metrics::Metrics,
     notify::Notify,
-    otlp::Exporter,
     output::{Ended, Output},
     recent::RecentHistory,
     records::{Reporter, format::Encoder},
@@ -47,6 +48,7 @@ pub(super) struct Agent {
     /// Whether a screen of this process shows the recent history.
     pub(super) has_screen: bool,
     pub(super) server: Option<Server>,
+    #[cfg(feature = "otlp")]
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,
     pub(super) losses: Losses,

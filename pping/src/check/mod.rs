@@ -7,6 +7,7 @@ mod kernel;
 mod memory;
 mod methods;
 mod offloads;
+#[cfg(feature = "otlp")]
 mod otlp;
 mod pins;
 mod privileges;
@@ -25,6 +26,7 @@ use crate::{
     Error,
     cli::CheckArguments,
     config::{self, Arguments, Config, Loader},
+    features,
     kernel::inspect::links,
     set_verbosity,
 };
@@ -83,6 +85,14 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     checks.push(kernel::clock());
     checks.push(residence::residence(live.residence));
     checks.extend(live.pin.as_deref().map(|directory| pins::pins(directory, found)));
+    if let Err(missing) = features::check(live) {
+        checks.push(Check::missing(
+            "otlp",
+            missing.to_string(),
+            "leave --otlp out: pping does not start with it",
+        ));
+    }
+    #[cfg(feature = "otlp")]
     if let Some(settings) = &live.otlp {
         checks.push(otlp::otlp(settings).await);
     }

@@ -39,7 +39,7 @@ impl Loader {
     }
 
     /// Makes configurations for a screen from now on.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "top")]
     pub(crate) fn for_viewing(self) -> Self {
         Self { has_screen: true, ..self }
     }

@@ -14,7 +14,7 @@ use super::{
 use crate::worst::DEFAULT_MIN_SAMPLES;
 
 /// The groups of `pping top` unless others are configured: `/24,/48`.
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 const NETWORKS: Grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
 
 /// Everything that [`crate::run()`] needs to know.
@@ -117,7 +117,7 @@ impl Config {
 
     /// Changes the configuration for looking on only: no records, no metrics, no pins, and groups of networks unless others
     /// are configured.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "top")]
     pub(crate) fn for_viewing(self) -> Self {
         let has_groups = self.aggregation.grouping() != Grouping::NONE;
         Self {

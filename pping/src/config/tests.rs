@@ -99,7 +99,7 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
         assert_eq!(load(given), Ok(()));
     }
     // A screen shows all of these without an output.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "top")]
     {
         let given =
             ["--max-groups=7", "--quality=quality.toml", "--worst-min-samples=7", "--history-memory=7"];

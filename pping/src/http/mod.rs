@@ -12,6 +12,7 @@ mod connections;
 mod error;
 mod events;
 mod negotiation;
+#[cfg(feature = "page")]
 mod page;
 mod pages;
 mod parameters;

@@ -15,10 +15,11 @@ use axum::{
 };
 use futures_util::stream;
 
+#[cfg(feature = "page")]
+use super::page;
 use super::{
     api,
     negotiation::preferred,
-    page,
     readers::{Reader, Readers},
     readiness::Readiness,
     workers::Workers,
@@ -42,16 +43,25 @@ const fn content_type(format: PageFormat) -> &'static str {
     }
 }
 
+/// What `/` says in a build without the page.
+#[cfg(not(feature = "page"))]
+const NO_PAGE: &str = "this pping was built without the feature `page`, so there is no page here; \
+                       /metrics is for Prometheus, and /api/v1/openapi.json describes the JSON API\n";
+
 /// Routes all pages. Each request has a [`Reader`] among its extensions.
 pub(super) fn router(metrics: Metrics, recent: RecentHistory, readiness: Readiness) -> Router {
     let metrics = (metrics, Arc::<Readers>::default(), Workers::new(AT_ONCE));
-    Router::new()
+    let router = Router::new()
         .nest("/api/v1", api::router(recent))
         .route("/metrics", get(exposition).with_state(metrics))
         .route("/readyz", get(ready).with_state(readiness))
         .route("/healthz", get(|| async { "alive\n" }))
-        .merge(page::router())
-        .fallback(|| async { (StatusCode::NOT_FOUND, "there is no such page; see /\n") })
+        .fallback(|| async { (StatusCode::NOT_FOUND, "there is no such page; see /\n") });
+    #[cfg(feature = "page")]
+    let router = router.merge(page::router());
+    #[cfg(not(feature = "page"))]
+    let router = router.route("/", get(|| async { NO_PAGE }));
+    router
 }
 
 async fn exposition(

@@ -161,6 +161,7 @@ impl RecentHistory {
     }
 
     /// Forgets everything.
+    #[cfg(any(feature = "top", test))]
     pub(crate) fn clear(&self) {
         self.model().clear();
         self.changed();

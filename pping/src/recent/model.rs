@@ -103,6 +103,7 @@ impl Model {
     }
 
     /// Forgets all measurements. Keeps the settings, and continues the sequence.
+    #[cfg(any(feature = "top", test))]
     pub(super) fn clear(&mut self) {
         let (sequence, profiles, min_samples) =
             (self.sequence + 1, Arc::clone(&self.profiles), self.min_samples);

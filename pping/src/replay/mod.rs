@@ -3,7 +3,7 @@
 mod engine;
 mod input;
 mod intervals;
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 mod player;
 mod progress;
 mod report;
@@ -24,7 +24,7 @@ use std::{
 
 pub use engine::Engine;
 use ipnet::IpNet;
-#[cfg(feature = "live")]
+#[cfg(feature = "top")]
 pub(crate) use player::{Command, Player, Position};
 use pping_common::{
     limits::{MAX_QUERIES, max_unproved},
