@@ -45,6 +45,10 @@ pub(crate) enum Extent {
 /// The tests of pping as a whole, by module.
 const INTEGRATION_TESTS: &str = "pping/tests/it";
 
+/// The test of builds that lack features, and the features that these builds have.
+const FEATURES: &str = "features";
+const SMALL_BUILDS: [&[&str]; 2] = [&[], &["--features", "live"]];
+
 /// Installs what is missing, and runs the tests of all crates. With a filter, those of `pping-common` come first: they
 /// show most errors before the kernel programs are compiled. If the filter begins with a module of the integration
 /// tests, these come next, before all other tests are compiled; see [`rounds`].
@@ -61,6 +65,9 @@ pub(crate) fn run(filter: Option<&OsStr>, arguments: &[OsString], extent: Extent
         command::run(
             cargo.args(["test", "--package", "pping-common"]).arg(filter).arg("--").args(arguments),
         )?;
+    }
+    if filter.is_none_or(|filter| filter == FEATURES) {
+        test_small_builds(arguments)?;
     }
     for targets in rounds(filter) {
         command::run(&mut tests(extent, targets, filter, arguments)?)?;
@@ -108,6 +115,17 @@ fn tests(
         cargo.env(CAPTURES_VARIABLE, parent.join(CAPTURES_BESIDE_REPOSITORY));
     }
     Ok(cargo)
+}
+
+/// Tests builds of pping that lack features. They come before the others, which put the build with all features back where
+/// cargo puts programs.
+fn test_small_builds(arguments: &[OsString]) -> Result<()> {
+    for features in SMALL_BUILDS {
+        let mut cargo = environment::cargo();
+        cargo.args(["test", "--package", "pping", "--no-default-features", "--test", FEATURES]);
+        command::run(cargo.args(features).arg("--").args(arguments))?;
+    }
+    Ok(())
 }
 
 /// Tests the reference. It comes first, because a reference that errs makes every comparison with it worthless.

@@ -60,14 +60,23 @@ fn run() -> Result<()> {
             .args(["doc", "--package", "pping-common", "--features", "std", "--no-deps"])
             .env("RUSTDOCFLAGS", "--deny warnings"),
     )?;
-    // Nothing else here compiles the pping that only reads captures.
-    command::run(
-        environment::cargo()
-            .args(["clippy", "--package", "pping", "--no-default-features", "--all-targets"])
-            .args(DENY_WARNINGS),
-    )?;
+    // Nothing else here compiles the pping that only reads captures, and those that lack a single feature.
+    lint_small_build(&["--all-targets"])?;
+    for features in ["otlp,page", "otlp,top", "page,top"] {
+        lint_small_build(&["--features", features])?;
+    }
     let toolchain = Toolchain::find().context("no Rust compiler for BPF found")?;
     lint_kernel_programs(toolchain)
+}
+
+/// Checks a build of pping with these features alone.
+fn lint_small_build(arguments: &[&str]) -> Result<()> {
+    command::run(
+        environment::cargo()
+            .args(["clippy", "--package", "pping", "--no-default-features"])
+            .args(arguments)
+            .args(DENY_WARNINGS),
+    )
 }
 
 /// The variants of the kernel programs, and the processors they differ by.
