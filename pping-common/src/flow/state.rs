@@ -12,12 +12,13 @@ use crate::{
         },
         packet::{
             count::{self, Behind, DirectionCounts},
+            step::Outcome,
             transitions,
         },
     },
     method::{Method, Methods},
     parse::{Datagram, Kind, Segment, Transport},
-    rtt::{Pending, PendingEntry, Progress, RttSummary, Rules, TimestampOption},
+    rtt::{Pending, PendingEntry, PossibleChange, Progress, RttSummary, Rules, TimestampOption},
     series::{SeriesKey, Traffic},
 };
 
@@ -129,6 +130,63 @@ impl Flow {
     /// The pending timestamps of an endpoint.
     pub fn pending(&self, endpoint: Endpoint) -> &Pending {
         &self.pending.directions[endpoint as usize]
+    }
+}
+
+impl Flow {
+    /// Returns what [`Flow::step`] could change.
+    #[inline]
+    pub fn possible_change(
+        &self,
+        from: Endpoint,
+        transport: &Transport,
+        counted: Counted,
+        rules: &Rules,
+    ) -> PossibleChange {
+        let outside_end = from.other().of(&self.events).outside_end;
+        self.hot.snapshot(from).possible_change(
+            from,
+            transport,
+            counted.progress,
+            rules,
+            |endpoint| Some(self.pending(endpoint)),
+            || outside_end,
+            counted.is_expected,
+        )
+    }
+
+    /// Runs [`LockedFlow::step`] for this flow.
+    #[inline]
+    pub fn step(
+        &mut self,
+        from: Endpoint,
+        transport: &Transport,
+        progress: Progress,
+        now: u64,
+        rules: &Rules,
+    ) -> Outcome {
+        if progress == Progress::Elsewhere {
+            self.hot.direction_mut(from).state.set_forwarded();
+        }
+        if progress.untracked().is_some() {
+            return Outcome { is_refused: progress == Progress::Refused, ..Outcome::NOTHING };
+        }
+        let outside_end = from.other().of(&self.events).outside_end;
+        self.lock().step(from, transport, progress, outside_end, now, rules)
+    }
+
+    /// Invalidates all times because the clock was set back. `number` is the flow's IP protocol number.
+    pub fn set_clock_back(&mut self, number: u8) {
+        let is_udp = number == Datagram::NUMBER;
+        let mut locked = self.lock();
+        locked.invalidate(is_udp);
+        for endpoint in [Endpoint::Low, Endpoint::High] {
+            if is_udp {
+                locked.set_quic_recorded_at(endpoint, 0);
+            } else {
+                locked.set_recorded_at(endpoint, 0);
+            }
+        }
     }
 }
 

@@ -9,7 +9,6 @@ use crate::{
             locked::{LockedFlow, PendingLookup},
         },
         packet::{quic, tcp, transitions, window},
-        state::{Counted, Flow},
     },
     method::Method,
     parse::{Datagram, Kind, Transport},
@@ -33,7 +32,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    const NOTHING: Self = Self {
+    pub(in crate::flow) const NOTHING: Self = Self {
         measured: Measured::NOTHING,
         second: Measured::NOTHING,
         changes: Changes::NONE,
@@ -104,63 +103,6 @@ impl FlowSnapshot {
         self.contended == 0
             && (!transport.segment.consumes_sequence_space()
                 || end.is_some_and(|end| self.forward.state.has_recorded_within(rules.rate_limit, end)))
-    }
-}
-
-impl Flow {
-    /// Returns what [`Flow::step`] could change.
-    #[inline]
-    pub fn possible_change(
-        &self,
-        from: Endpoint,
-        transport: &Transport,
-        counted: Counted,
-        rules: &Rules,
-    ) -> PossibleChange {
-        let outside_end = from.other().of(&self.events).outside_end;
-        self.hot.snapshot(from).possible_change(
-            from,
-            transport,
-            counted.progress,
-            rules,
-            |endpoint| Some(self.pending(endpoint)),
-            || outside_end,
-            counted.is_expected,
-        )
-    }
-
-    /// Runs [`LockedFlow::step`] for this flow.
-    #[inline]
-    pub fn step(
-        &mut self,
-        from: Endpoint,
-        transport: &Transport,
-        progress: Progress,
-        now: u64,
-        rules: &Rules,
-    ) -> Outcome {
-        if progress == Progress::Elsewhere {
-            self.hot.direction_mut(from).state.set_forwarded();
-        }
-        if progress.untracked().is_some() {
-            return Outcome { is_refused: progress == Progress::Refused, ..Outcome::NOTHING };
-        }
-        let outside_end = from.other().of(&self.events).outside_end;
-        self.lock().step(from, transport, progress, outside_end, now, rules)
-    }
-
-    /// Invalidates all times because the clock was set back. `number` is the flow's IP protocol number.
-    pub fn set_clock_back(&mut self, number: u8) {
-        let is_udp = number == Datagram::NUMBER;
-        let mut locked = self.lock();
-        locked.invalidate(is_udp);
-        for endpoint in [Endpoint::Low, Endpoint::High] {
-            if is_udp {
-                locked.set_quic_recorded_at(endpoint, 0);
-            } else {
-                locked.set_recorded_at(endpoint, 0);
-            }
-        }
     }
 }
 
@@ -251,7 +193,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
     /// Invalidates the state that missed packets may have changed: each may have been the echo of any pending identifier,
     /// or the first of its tick.
     #[inline(always)]
-    fn invalidate(&mut self, is_udp: bool) {
+    pub(in crate::flow) fn invalidate(&mut self, is_udp: bool) {
         Endpoint::each(|endpoint| {
             self.give_up_leg(endpoint);
             // A UDP flow has the spin bit in place of pending timestamps and TSval state.
