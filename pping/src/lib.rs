@@ -63,4 +63,5 @@ pub mod worst;
 
 pub use error::Error;
 pub use log::{init_log, say_error, set_verbosity};
-pub use summary::{Replayed, Summary};
+pub use replay::Replayed;
+pub use summary::Summary;

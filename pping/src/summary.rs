@@ -12,9 +12,8 @@ use pping_common::{
     parse::Direction,
 };
 
-pub use self::capture::Replayed;
 use self::count::Count;
-use crate::{aggregate::Totals, packet_cost};
+use crate::{aggregate::Totals, packet_cost, replay::Replayed};
 
 /// The shortest duration for which a rate is printed: a shorter run is mostly start-up.
 const MIN_DURATION_FOR_RATE: Duration = Duration::from_secs(1);

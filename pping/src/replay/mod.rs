@@ -6,6 +6,7 @@ mod intervals;
 #[cfg(feature = "top")]
 mod player;
 mod progress;
+mod replayed;
 mod report;
 mod series;
 mod settings;
@@ -30,6 +31,7 @@ use pping_common::{
     limits::{MAX_QUERIES, max_unproved},
     parse::Untracked,
 };
+pub use replayed::Replayed;
 pub use report::{Echoes, QueriesLeft, Report, TcpFlows, UnopenedTunnels};
 pub use settings::Settings;
 pub use survey::{Survey, Surveyed};
@@ -53,7 +55,6 @@ use crate::{
         Record, Reporter,
         format::{self, Encoder},
     },
-    summary::Replayed,
 };
 
 /// Bytes of records that are handed over at a time.
