@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use syn::{Attribute, Item, ItemMod, UseTree, Visibility, visit::Visit};
 
-use super::Graph;
+use super::{Graph, ROOT};
 
 /// How many re-exports are followed from a name to its definition.
 const MAX_REEXPORTS: usize = 16;
@@ -78,11 +78,20 @@ impl CrateGraph {
 
     /// Returns each module with the modules that define what it mentions.
     pub(super) fn edges(&self) -> Graph {
-        let name = |path: &ModulePath| if path.is_empty() { "lib".to_owned() } else { path.join("::") };
+        self.edges_through(MAX_REEXPORTS)
+    }
+
+    /// Returns each module with the modules that the paths in it lead to. These may only re-export what is named there, but
+    /// that is where a reader looks for it.
+    pub(super) fn paths(&self) -> Graph {
+        self.edges_through(0)
+    }
+
+    fn edges_through(&self, reexports: usize) -> Graph {
+        let name = |path: &ModulePath| if path.is_empty() { ROOT.to_owned() } else { path.join("::") };
         let mut graph = Graph::new();
         for (path, module) in &self.modules {
-            let used =
-                module.mentioned.iter().filter_map(|mentioned| self.definition(mentioned, MAX_REEXPORTS));
+            let used = module.mentioned.iter().filter_map(|mentioned| self.definition(mentioned, reexports));
             let used = used.filter(|used| used != path);
             graph.insert(name(path), used.map(|used| name(&used)).collect());
         }
