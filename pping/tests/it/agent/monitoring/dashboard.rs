@@ -54,6 +54,50 @@ fn substituted(dashboard: &Value, expression: &str) -> String {
     expression
 }
 
+/// What the dashboard for native histograms has in place of what the classic one has.
+const REPLACED: [(&str, &str); 8] = [
+    (
+        "\"title\": \"pping\",\n  \"uid\": \"pping\",",
+        "\"title\": \"pping, native histograms\",\n  \"uid\": \"pping-native\",",
+    ),
+    ("label_values(pping_rtt_seconds_count{", "label_values(pping_rtt_seconds{"),
+    ("are in each octave", "are in each bin"),
+    ("\"{{le}}\"", "\"RTTs\""),
+    ("pping.rules.yml", "pping.native.rules.yml"),
+    ("sum by (le) (", "sum("),
+    ("by (le, ", "by ("),
+    ("_seconds_bucket{", "_seconds{"),
+];
+
+/// Returns the dashboard for native histograms that is made from the classic one.
+fn made_native(mut classic: String) -> String {
+    for (from, to) in REPLACED {
+        classic = classic.replace(from, to);
+    }
+    for part in ["count", "sum"] {
+        let call = format!("rate(pping_rtt_seconds_{part}{{");
+        let mut pieces = classic.split(&call);
+        let mut native = pieces.next().unwrap().to_owned();
+        for piece in pieces {
+            let (selector, rest) = piece.split_once(')').unwrap();
+            native.extend(["histogram_", part, "(rate(pping_rtt_seconds{", selector, "))", rest]);
+        }
+        classic = native;
+    }
+    classic
+}
+
+#[test]
+fn native_dashboard_is_made_from_the_classic_one() {
+    let folder = repository("deploy/grafana");
+    let made = made_native(fs::read_to_string(folder.join(CLASSIC)).unwrap());
+    if made != fs::read_to_string(folder.join(NATIVE)).unwrap() {
+        let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/pping.native.json");
+        fs::write(file, made).unwrap();
+        panic!("deploy/grafana/{NATIVE} is out of date; run `cp {file} {}`", folder.display());
+    }
+}
+
 #[test]
 fn it_has_the_structure_that_grafana_imports() {
     assert_importable(&dashboard(CLASSIC));
