@@ -51,6 +51,8 @@ pub mod records;
 pub mod replay;
 pub mod residence;
 #[cfg(feature = "live")]
+mod service;
+#[cfg(feature = "live")]
 pub mod snapshot;
 mod spelling;
 mod summary;
