@@ -11,7 +11,7 @@ use pping_chores::{
 /// Builds pping and replaces this process by it, in the caller's directory and with the caller's privileges. If
 /// privileges are missing, pping itself explains which.
 pub(crate) fn run(profile: Profile, arguments: &[OsString]) -> Result<()> {
-    let pping = build::run(profile)?;
+    let pping = build::run_for_this_kernel(profile)?;
     let mut command = Command::new(pping);
     command.args(arguments);
     command::announce(&command);

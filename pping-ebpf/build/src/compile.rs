@@ -3,13 +3,18 @@
 #![expect(clippy::print_stdout, reason = "that is how a build script talks to cargo")]
 
 use std::{
-    env, fmt,
+    env,
+    error::Error as StdError,
+    fmt, fs,
     panic::resume_unwind,
     path::{Path, PathBuf},
     thread,
 };
 
-use crate::{TARGET, Toolchain, find_linker, install_dir, linker, rustc_flags, strip};
+use crate::{
+    Programs, Toolchain, Variant, find_linker, install_dir, linker, strip,
+    variant::{ONLY, compile_variant},
+};
 
 /// Why the kernel programs cannot be compiled.
 #[derive(thiserror::Error)]
@@ -44,38 +49,8 @@ impl fmt::Debug for Error {
     }
 }
 
-/// A variant of a binary.
-struct Variant {
-    /// The feature of `pping-ebpf` that selects it. Also names the directory to compile in, because to cargo all
-    /// variants are the same binary.
-    feature: &'static str,
-    /// What the variant adds to the binary's name.
-    suffix: &'static str,
-}
-
-/// The variants of a binary: for Linux 5.12 and later, and for older kernels.
-const VARIANTS: [Variant; 2] =
-    [Variant { feature: "fetch", suffix: "" }, Variant { feature: "add-only", suffix: "-add-only" }];
-
-/// A binary for the kernel.
-pub struct Programs {
-    /// The directory of its package, seen from the build script.
-    pub package_dir: &'static str,
-    /// Its package, which depends on `pping-ebpf` or is it.
-    pub package: &'static str,
-    /// Its name.
-    pub binary: &'static str,
-    /// The features of the package to compile it with.
-    pub features: &'static [&'static str],
-}
-
-impl Programs {
-    /// The programs that the agent loads.
-    pub const PPING: Self =
-        Self { package_dir: "../pping-ebpf", package: "pping-ebpf", binary: "pping-programs", features: &[] };
-}
-
-/// Compiles a binary into `OUT_DIR`, once for each variant, with the variant's suffix in its name. For build scripts.
+/// Compiles a binary into `OUT_DIR`, once for each variant, with the variant's suffix in its name. For build scripts. If
+/// [`ONLY`] names a variant, the file of the other is empty.
 ///
 /// # Errors
 /// If the toolchain or the linker is missing (the error says how to get it), or if the compiler fails.
@@ -85,55 +60,31 @@ pub fn compile(programs: &Programs) -> Result<(), Error> {
         let installed = install_dir().filter(|directory| directory.join(linker::PROGRAM).is_file());
         return Err(installed.map_or(Error::NoLinker, Error::LinkerNotOnPath));
     }
+    println!("cargo::rerun-if-env-changed={ONLY}");
+    let only = env::var(ONLY).ok();
     let out_dir = PathBuf::from(variable("OUT_DIR")?);
-    // A separate directory: cargo locks the one it works in, and the outer cargo works in another. All build scripts
-    // for a processor share this one, because they compile pping-ebpf alike. Another processor has another, because to
-    // cargo its programs are the same.
     let marked = out_dir.ancestors().find(|directory| directory.join("CACHEDIR.TAG").is_file());
+    let target_dir = marked.unwrap_or(&out_dir);
     let arch = variable("CARGO_CFG_TARGET_ARCH")?;
-    let target_dir = marked.unwrap_or(&out_dir).join("bpf").join(&arch);
+    let package_dir = Path::new(programs.package_dir);
+    let embed = |variant: Variant| {
+        let file = out_dir.join(format!("{}{}", programs.binary, variant.suffix));
+        let failed = |error: Box<dyn StdError>| Error::Compile(format!("{}: {error}", programs.binary));
+        if only.as_ref().is_some_and(|only| only != variant.feature) {
+            return fs::write(file, []).map_err(|error| failed(error.into()));
+        }
+        let compiled = compile_variant(toolchain, programs, package_dir, &arch, variant, target_dir)
+            .map_err(Error::Compile)?;
+        strip::strip(&compiled, &file).map_err(failed)
+    };
     thread::scope(|scope| {
-        let compile = |variant: &'static Variant| {
-            let (target_dir, out_dir, arch) = (target_dir.join(variant.feature), &out_dir, &arch);
-            scope.spawn(move || compile_variant(toolchain, programs, arch, variant, &target_dir, out_dir))
-        };
-        let variants: Vec<_> = VARIANTS.iter().map(compile).collect();
+        let variants = Variant::ALL.map(|variant| scope.spawn(move || embed(variant)));
         variants
             .into_iter()
             .try_for_each(|variant| variant.join().unwrap_or_else(|panic| resume_unwind(panic)))
     })?;
     println!("cargo::rerun-if-changed={}", programs.package_dir);
     Ok(())
-}
-
-fn compile_variant(
-    toolchain: Toolchain,
-    programs: &Programs,
-    arch: &str,
-    variant: &Variant,
-    target_dir: &Path,
-    out_dir: &Path,
-) -> Result<(), Error> {
-    let &Programs { package_dir, package, binary, features, .. } = programs;
-    let variant_feature = format!("pping-ebpf/{}", variant.feature);
-    let output = toolchain
-        .command("cargo")
-        .current_dir(package_dir)
-        .env("CARGO_ENCODED_RUSTFLAGS", rustc_flags(arch))
-        .args(["build", "--package", "pping-ebpf", "--package", package, "--bin", binary])
-        .args(["--release", "--target", TARGET, "--features", &variant_feature])
-        .args(features.iter().flat_map(|feature| ["--features", feature]))
-        .arg("--target-dir")
-        .arg(target_dir)
-        .args(toolchain.cargo_arguments())
-        .output()
-        .map_err(|error| Error::Compile(error.to_string()))?;
-    if !output.status.success() {
-        return Err(Error::Compile(String::from_utf8_lossy(&output.stderr).into_owned()));
-    }
-    let compiled = target_dir.join(TARGET).join("release").join(binary);
-    strip::strip(&compiled, &out_dir.join(format!("{binary}{}", variant.suffix)))
-        .map_err(|error| Error::Compile(format!("{binary}: {error}")))
 }
 
 fn variable(name: &'static str) -> Result<String, Error> {

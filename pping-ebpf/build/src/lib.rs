@@ -9,6 +9,7 @@ mod linker;
 #[cfg(feature = "compile")]
 mod strip;
 mod toolchain;
+mod variant;
 
 use std::{
     env, iter,
@@ -16,9 +17,10 @@ use std::{
 };
 
 #[cfg(feature = "compile")]
-pub use compile::{Error, Programs, compile};
+pub use compile::{Error, compile};
 pub use linker::{find_linker, install_dir};
 pub use toolchain::{LINKED_TOOLCHAIN, TARGET, Toolchain, has_bpf_core};
+pub use variant::{ONLY, Programs, Variant, compile_ahead};
 
 /// Compiler flags for the kernel programs, as `CARGO_ENCODED_RUSTFLAGS` wants them. `target_arch` is the processor of
 /// the program that embeds them, on which they will run: it decides what orders memory.

@@ -70,6 +70,12 @@ pub enum Error {
         /// The kernel's answer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The programs for such a kernel were left out of this build.
+    #[error(
+        "this pping was built by `cargo xtask run` on another kernel, and has no programs for this one; build it with \
+         `cargo xtask build --release`"
+    )]
+    OtherKernel,
     /// A program could not be attached.
     #[error("attaching to {interface} at {attach_point} failed: {reason}")]
     Attach {
@@ -111,6 +117,7 @@ impl Error {
             Self::Residence { .. } => Some("residence"),
             Self::UnknownFeature { .. }
             | Self::Load { .. }
+            | Self::OtherKernel
             | Self::Attach { .. }
             | Self::Cleanup { .. }
             | Self::Map(_)

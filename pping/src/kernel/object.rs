@@ -18,8 +18,15 @@ static NEWEST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pp
 static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs-add-only"));
 
 /// Returns the programs that a kernel with these features accepts.
-pub(super) fn for_features(features: Features) -> &'static [u8] {
-    if features.has(Feature::Fetch) { NEWEST } else { ADD_ONLY }
+///
+/// # Errors
+/// If this build has programs for other kernels only: `cargo xtask run` compiles them just for the kernel that runs it.
+pub(super) fn for_features(features: Features) -> Result<&'static [u8], Error> {
+    present(if features.has(Feature::Fetch) { NEWEST } else { ADD_ONLY })
+}
+
+fn present(programs: &[u8]) -> Result<&[u8], Error> {
+    if programs.is_empty() { Err(Error::OtherKernel) } else { Ok(programs) }
 }
 
 /// Gives back the memory that loading took, and which would double the agent's: aya reads all types of the kernel, and
@@ -114,6 +121,18 @@ mod tests {
     use aya::maps::MapError;
 
     use super::*;
+
+    #[test]
+    fn programs_left_out_of_a_build_are_an_error() {
+        assert_eq!(present(b"ELF").unwrap(), b"ELF");
+        let said = present(b"").unwrap_err().to_string();
+        assert!(said.contains("has no programs for this one; build it with `cargo xtask build"), "{said}");
+    }
+
+    #[test]
+    fn this_build_has_programs_for_all_kernels() {
+        assert!(!NEWEST.is_empty() && !ADD_ONLY.is_empty());
+    }
 
     #[test]
     fn the_cause_of_a_failed_load_is_named() {

@@ -39,6 +39,8 @@ pub fn cargo() -> Command {
 /// plain cargo or the other way round.
 pub fn without_package(mut cargo: Command) -> Command {
     cargo.current_dir(repository());
+    // Only `cargo xtask run` leaves something out.
+    cargo.env_remove(pping_ebpf_build::ONLY);
     env::vars_os()
         .map(|(name, _)| name)
         .filter(|name| {

@@ -68,7 +68,7 @@ pub fn load_entry_programs(
     }
     // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
-    let mut kernel = open_with(object::for_features(features), options, pins, features, lease)?;
+    let mut kernel = open_with(object::for_features(features)?, options, pins, features, lease)?;
     load_programs(&mut kernel.programs, hooks, |name| !stages::is_stage(name))?;
     if kernel.has_lease() {
         // The programs must have the lease before they are attached.
@@ -102,7 +102,7 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
         // Never pinned: without the agent nothing reads what they measure.
         residence::attach(&mut kernel.programs)?;
     }
-    object::release_memory(object::for_features(kernel.features));
+    object::release_memory(object::for_features(kernel.features)?);
     Ok(())
 }
 
