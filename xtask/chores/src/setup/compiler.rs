@@ -17,6 +17,7 @@ const LLVM: &str = "/usr/lib/llvm-22";
 
 const COMPILER: Missing = Missing {
     what: "a Rust compiler for BPF",
+    // The sources too: LLVM writes lines of the core library into the programs, and they would differ without.
     packages: &["rustc-web", "cargo-web", "libstd-rust-web-dev-bpf", "rust-web-src"],
     elsewhere: "`rustup toolchain install nightly --component rust-src`",
 };
@@ -87,6 +88,8 @@ fn install_linker() -> Result<()> {
     let mut cargo = environment::cargo();
     // The workspace permits some crates to use unstable features; this build does not need that.
     cargo.args(LINKER_INSTALL).env("LLVM_PREFIX", LLVM).env_remove("RUSTC_BOOTSTRAP");
+    // Its work is done by LLVM's library. Optimising the rest takes longer than it saves.
+    cargo.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1").env("CARGO_PROFILE_RELEASE_DEBUG", "false");
     command::run(cargo.stdout(io::stderr()))?;
     find_linker().context("bpf-linker was installed but does not run")?;
     Ok(())
