@@ -23,6 +23,8 @@ pub mod cli;
 pub mod client;
 pub mod commands;
 pub mod config;
+#[cfg(feature = "live")]
+mod deferred;
 mod error;
 pub mod event;
 pub mod features;

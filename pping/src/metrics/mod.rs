@@ -26,7 +26,7 @@ mod text;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant, SystemTime},
@@ -48,6 +48,7 @@ use text::Text;
 
 use crate::{
     config::Temporality,
+    deferred::Deferred,
     groups::{QueueName, SeriesName},
     quality::Profiles,
     residence::InterfaceTimes,
@@ -63,9 +64,8 @@ struct Shared {
     latest: counters::State,
     /// Whether the counters of groups outlive this process.
     is_persistent: AtomicBool,
-    /// Changes that arrived while a page was being written.
-    inbox: Mutex<Vec<Message>>,
-    pages: Mutex<Pages>,
+    /// Changes wait while a page is being written.
+    pages: Deferred<Pages>,
     /// The number of changes so far.
     generation: AtomicU64,
 }
@@ -77,14 +77,6 @@ struct Pages {
     last: [[(u64, Weak<Page>); Encoding::COUNT]; PageFormat::COUNT],
 }
 
-enum Message {
-    Add(Vec<(SeriesName, SeriesCounts)>, Instant),
-    AddQueues(Vec<(QueueName, SeriesCounts)>),
-    Forget(SeriesName),
-    ForgetQueue(QueueName),
-    ForgetInterface(Arc<str>),
-}
-
 impl Metrics {
     /// Creates metrics without measurements. At most `groups` groups have a label of their own; RTT inflation is the
     /// distance from the lowest RTT of the window `baseline`.
@@ -94,18 +86,14 @@ impl Metrics {
             began: SystemTime::now(),
             latest: counters::State::default(),
             is_persistent: AtomicBool::new(false),
-            inbox: Mutex::default(),
-            pages: Mutex::new(Pages { groups, last: Default::default() }),
+            pages: Deferred::new(Pages { groups, last: Default::default() }),
             generation: AtomicU64::new(1),
         }))
     }
 
     /// Adds the measurements of series since the last call. Does not wait for a page that is being written.
     pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], now: Instant) {
-        match self.try_pages() {
-            Some(mut pages) => pages.groups.add(slices, now),
-            None => lock(&self.0.inbox).push(Message::Add(slices.to_vec(), now)),
-        }
+        self.0.pages.change_by(slices, move |pages, slices| pages.groups.add(slices, now));
         self.changed();
     }
 
@@ -114,77 +102,62 @@ impl Metrics {
         if queues.is_empty() {
             return;
         }
-        match self.try_pages() {
-            Some(mut pages) => pages.groups.add_queues(queues),
-            None => lock(&self.0.inbox).push(Message::AddQueues(queues.to_vec())),
-        }
+        self.0.pages.change_by(queues, |pages, queues| pages.groups.add_queues(queues));
         self.changed();
     }
 
     /// Keeps the counters of groups in `persistent` from now on.
     pub fn persist_in(&self, persistent: PersistentCounts) {
-        lock(&self.0.pages).groups.persist_in(persistent);
+        self.0.pages.lock().groups.persist_in(persistent);
         self.0.is_persistent.store(true, Ordering::Relaxed);
     }
 
     /// Changes the highest number of groups with a label and the window of the baseline.
     pub fn change(&self, groups: u32, baseline: Duration) {
-        lock(&self.0.pages).groups.change(groups, baseline);
+        self.0.pages.lock().groups.change(groups, baseline);
         self.changed();
     }
 
     /// Scores series by these profiles from now on.
     pub fn score_by(&self, profiles: Profiles) {
-        lock(&self.0.pages).groups.profiles = profiles;
+        self.0.pages.lock().groups.profiles = profiles;
         self.changed();
     }
 
     /// Adds the counters at the end of this epoch to the persistent counts, if there are any. Waits for a page that is being written.
     pub fn commit(&self, epoch: u32) {
         if self.0.is_persistent.load(Ordering::Relaxed) {
-            let mut pages = lock(&self.0.pages);
-            self.empty_inbox(&mut pages.groups);
-            pages.groups.commit(epoch);
+            self.0.pages.lock().groups.commit(epoch);
         }
     }
 
     /// Continues the counters of these series from an earlier run, which committed this many epochs.
     pub fn resume(&self, series: &[SeriesName], committed: u32, now: Instant) {
-        lock(&self.0.pages).groups.resume(series, committed, now);
+        self.0.pages.lock().groups.resume(series, committed, now);
         self.changed();
     }
 
     /// Removes a series whose group expired.
     pub fn forget(&self, series: &SeriesName) {
-        match self.try_pages() {
-            Some(mut pages) => pages.groups.forget(series),
-            None => lock(&self.0.inbox).push(Message::Forget(series.clone())),
-        }
+        self.0.pages.change_by(series, |pages, series| pages.groups.forget(series));
         self.changed();
     }
 
     /// Removes the queue times of a group that expired.
     pub fn forget_queue(&self, queue: &QueueName) {
-        match self.try_pages() {
-            Some(mut pages) => pages.groups.queues.forget(queue),
-            None => lock(&self.0.inbox).push(Message::ForgetQueue(queue.clone())),
-        }
+        self.0.pages.change_by(queue, |pages, queue| pages.groups.queues.forget(queue));
         self.changed();
     }
 
     /// Removes all series of an interface whose id another interface got.
     pub fn forget_interface(&self, interface: &Arc<str>) {
-        match self.try_pages() {
-            Some(mut pages) => pages.groups.forget_interface(interface),
-            None => lock(&self.0.inbox).push(Message::ForgetInterface(Arc::clone(interface))),
-        }
+        self.0.pages.change_by(interface, |pages, interface| pages.groups.forget_interface(interface));
         self.changed();
     }
 
     /// Starts to count for an exporter, or continues if it already does. Returns the counts of the previous exporter.
     pub fn begin_exports(&self) -> Pushes {
-        let mut pages = lock(&self.0.pages);
-        self.empty_inbox(&mut pages.groups);
+        let mut pages = self.0.pages.lock();
         let mut latest = lock(&self.0.latest);
         let pushes = *latest.pushes.get_or_insert_default();
         if pages.groups.exports.is_some() {
@@ -205,8 +178,7 @@ impl Metrics {
     /// Returns all metrics as values. With many groups this takes some hundredths of a second.
     pub fn export(&self, temporality: Temporality) -> Export {
         let latest = lock(&self.0.latest).clone();
-        let mut pages = lock(&self.0.pages);
-        self.empty_inbox(&mut pages.groups);
+        let mut pages = self.0.pages.lock();
         let at = SystemTime::now();
         let mut families = pages.groups.take(temporality, Instant::now(), at);
         if let Some(exports) = &mut pages.groups.exports {
@@ -252,15 +224,14 @@ impl Metrics {
     /// Writes a page. With many groups this takes up to some tenths of a second, so call it from a thread that may
     /// block. Concurrent requests for the same page share it.
     pub fn page(&self, format: PageFormat, encoding: Encoding) -> Arc<Page> {
-        let mut pages = lock(&self.0.pages);
-        // The generation is read before the inbox, so that a change that arrives later makes another page.
+        // The generation is read first, so that a change that arrives later makes another page.
         let generation = self.0.generation.load(Ordering::Acquire);
+        let mut pages = self.0.pages.lock();
         let Pages { groups, last } = &mut *pages;
         let (of, last) = &mut last[format as usize][encoding as usize];
         if let Some(page) = last.upgrade().filter(|_| *of == generation) {
             return page;
         }
-        self.empty_inbox(groups);
         let mut page: Box<dyn Exposition> = match format {
             PageFormat::OpenMetrics => Box::new(Text::new(true, encoding)),
             PageFormat::Classic => Box::new(Text::new(false, encoding)),
@@ -277,29 +248,6 @@ impl Metrics {
         let page = Arc::new(page.finish());
         (*of, *last) = (generation, Arc::downgrade(&page));
         page
-    }
-
-    /// Returns the pages with all changes so far; `None` while one is being written.
-    fn try_pages(&self) -> Option<MutexGuard<'_, Pages>> {
-        let mut pages = match self.0.pages.try_lock() {
-            Ok(pages) => pages,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        self.empty_inbox(&mut pages.groups);
-        Some(pages)
-    }
-
-    fn empty_inbox(&self, groups: &mut Groups) {
-        for message in std::mem::take(&mut *lock(&self.0.inbox)) {
-            match message {
-                Message::Add(slices, at) => groups.add(&slices, at),
-                Message::AddQueues(queues) => groups.add_queues(&queues),
-                Message::Forget(series) => groups.forget(&series),
-                Message::ForgetQueue(queue) => groups.queues.forget(&queue),
-                Message::ForgetInterface(interface) => groups.forget_interface(&interface),
-            }
-        }
     }
 
     fn changed(&self) {

@@ -299,7 +299,7 @@ fn a_group_has_the_last_minute_of_its_queues_until_they_expire() {
     let counts = || {
         let answer = recent.groups(&Query::default());
         assert_eq!((answer.known, answer.groups.len()), (recent.summary().groups, answer.known));
-        (answer.known, recent.model().groups.len())
+        (answer.known, recent.0.model.lock().groups.len())
     };
     assert_eq!(counts(), (1, 1));
     recent.forget(&self::slice("a", []).0);
@@ -359,7 +359,7 @@ fn past(recent: &RecentHistory, group: &str) -> usize {
 
 #[test]
 fn the_least_busy_groups_lose_their_past_first_and_then_leave() {
-    let size = |recent: &RecentHistory| recent.model().groups.values().map(Group::size).sum::<usize>();
+    let size = |recent: &RecentHistory| recent.0.model.lock().groups.values().map(Group::size).sum::<usize>();
     let all = filled(MEMORY, 5);
     assert_eq!((past(&all, "3"), past(&all, "199")), (30, 30));
     let (minute, half) = (size(&filled(MEMORY, 1)), size(&all) / 2);
@@ -379,7 +379,7 @@ fn the_least_busy_groups_lose_their_past_first_and_then_leave() {
 #[test]
 fn what_comes_while_an_answer_is_made_is_added_later() {
     let recent = RecentHistory::new(MEMORY);
-    let busy = recent.model();
+    let busy = recent.0.model.lock();
     let before = recent.sequence();
     recent.add(&[slice("a", [MS])], START);
     recent.take_reading(reading(1, 1), START);
