@@ -57,9 +57,9 @@ use crate::{
 
 /// All metrics. Cloning gives another handle to the same ones.
 #[derive(Clone)]
-pub struct Metrics(Arc<Shared>);
+pub struct Metrics(Arc<Inner>);
 
-struct Shared {
+struct Inner {
     began: SystemTime,
     latest: counters::State,
     /// Whether the counters of groups outlive this process.
@@ -82,7 +82,7 @@ impl Metrics {
     /// distance from the lowest RTT of the window `baseline`.
     pub fn new(groups: u32, baseline: Duration) -> Self {
         let groups = Groups::new(groups, baseline, Instant::now());
-        Self(Arc::new(Shared {
+        Self(Arc::new(Inner {
             began: SystemTime::now(),
             latest: counters::State::default(),
             is_persistent: AtomicBool::new(false),

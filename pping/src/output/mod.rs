@@ -26,7 +26,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use self::writer::{Message, Shared, Writer};
+use self::writer::{Message, Writer, WriterState};
 pub(crate) use self::writer::{OnFailure, Role};
 pub use self::{
     batch::{Batch, Framing},
@@ -65,7 +65,7 @@ pub(crate) fn print(text: &[u8]) -> Result<(), Error> {
 /// A handle to reopen the output, as after a log rotation.
 pub(crate) struct Reopen {
     sender: SyncSender<Message>,
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
 }
 
 impl Reopen {
@@ -94,7 +94,7 @@ pub(crate) struct Output {
     finished: Receiver<()>,
     /// Records dropped because the queue was full.
     lines_refused: u64,
-    shared: Arc<Shared>,
+    shared: Arc<WriterState>,
     thread: JoinHandle<()>,
 }
 
@@ -117,7 +117,8 @@ impl Output {
         let (sender, receiver) = mpsc::sync_channel(WAITING_BATCHES);
         let (finish, finished) = mpsc::channel();
         let (end, ended) = oneshot::channel();
-        let shared = Arc::new(Shared { path: Mutex::new(path.map(Path::to_owned)), ..Shared::default() });
+        let shared =
+            Arc::new(WriterState { path: Mutex::new(path.map(Path::to_owned)), ..WriterState::default() });
         let of_writer = Arc::clone(&shared);
         let thread = thread::Builder::new().name(role.thread().into()).spawn(move || {
             // The thread needs capabilities only to reopen files.

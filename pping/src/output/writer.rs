@@ -66,7 +66,7 @@ impl Role {
 
 /// The state that the writer shares with [`super::Output`] and [`super::Reopen`].
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct WriterState {
     /// Records in the queue, and those that the writer is writing.
     pub(super) waiting: AtomicU64,
     /// The size of the batches in the queue, bytes, without the batch that the writer is writing: while a large one is written,
@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// Writes batches until [`Message::End`].
-    pub(super) fn run(mut self, messages: &Receiver<Message>, shared: &Shared) -> Result<()> {
+    pub(super) fn run(mut self, messages: &Receiver<Message>, shared: &WriterState) -> Result<()> {
         self.begin()?;
         for message in messages {
             match message {
@@ -215,7 +215,7 @@ impl Writer {
 
     /// Writes [`Framing::end`]. On a full disk, it replaces the last record. A record whose rest could not be written until now
     /// is lost.
-    fn end(&mut self, shared: &Shared) -> Result<()> {
+    fn end(&mut self, shared: &WriterState) -> Result<()> {
         if !self.has_begun {
             self.begin()?;
         }
@@ -241,7 +241,7 @@ impl Writer {
     }
 
     /// Ends the open file, and opens the one that has its path now. If that fails, writing goes on in the open file.
-    fn reopen(&mut self, shared: &Shared) -> Result<()> {
+    fn reopen(&mut self, shared: &WriterState) -> Result<()> {
         let path = shared.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let opened = match &path {
             Some(path) => Target::open(self.role.option(), path, self.framing),
@@ -295,7 +295,8 @@ mod tests {
     #[test]
     fn reopening_loses_an_incomplete_record() {
         let directory = tempfile::tempdir().unwrap();
-        let shared = Shared { path: Mutex::new(Some(directory.path().join("next"))), ..Shared::default() };
+        let shared =
+            WriterState { path: Mutex::new(Some(directory.path().join("next"))), ..WriterState::default() };
         let full = Some(Path::new("/dev/full"));
         let mut writer = Writer::open(Role::Records, full, Framing::LINES, OnFailure::Drop).unwrap();
         // Two records, but only six bytes: a device cannot be truncated, so the second record counts as kept.

@@ -49,10 +49,10 @@ pub const MEMORY: usize = 16 << 20;
 
 /// The recent history. Cloning gives another handle to the same one.
 #[derive(Clone, Debug)]
-pub struct RecentHistory(Arc<Shared>);
+pub struct RecentHistory(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     /// Changes wait while an answer is being made.
     model: Deferred<Model>,
     /// The number of changes so far, those that wait included.
@@ -64,7 +64,7 @@ struct Shared {
 impl RecentHistory {
     /// Creates an empty history. The past of groups may take this many bytes.
     pub fn new(memory: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(Inner {
             model: Deferred::new(Model::new(memory)),
             sequence: AtomicU64::new(0),
             seconds: watch::Sender::new(0),

@@ -36,12 +36,12 @@ pub enum Behaviour {
 #[derive(Debug)]
 pub struct Server {
     port: u16,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ServerState {
     stop: AtomicBool,
     received: AtomicU64,
 }
@@ -58,7 +58,7 @@ impl Server {
             .while_doing(|| format!("listen on port {port} in {}", namespace.name()))?;
         let port = listener.local_addr().while_doing(|| "read a port".to_owned())?.port();
         listener.set_nonblocking(true).while_doing(|| "listen without blocking".to_owned())?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ServerState::default());
         let server = Arc::clone(&shared);
         let thread = Some(thread::spawn(move || accept(&listener, behaviour, &server)));
         Ok(Self { port, shared, thread })
@@ -84,7 +84,7 @@ impl Drop for Server {
     }
 }
 
-fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<Shared>) {
+fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<ServerState>) {
     let mut connections = Vec::new();
     while !shared.stop.load(Relaxed) {
         let Ok((stream, _)) = listener.accept() else {
@@ -106,7 +106,7 @@ fn accept(listener: &TcpListener, behaviour: Behaviour, shared: &Arc<Shared>) {
     }
 }
 
-fn serve(mut stream: TcpStream, behaviour: Behaviour, shared: &Shared) -> io::Result<()> {
+fn serve(mut stream: TcpStream, behaviour: Behaviour, shared: &ServerState) -> io::Result<()> {
     // On Linux an accepted socket does not inherit the listener's flag, but that is not guaranteed.
     stream.set_nonblocking(false)?;
     stream.set_nodelay(true)?;
