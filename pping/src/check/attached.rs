@@ -181,7 +181,7 @@ impl Attached {
 /// Lists what is attached at tc.
 fn at_tc(ifindex: u32) -> io::Result<AtTc> {
     let mut control = TrafficControl::connect()?;
-    // A kernel without TCX takes a queueing discipline of kind ingress or clsact, not both.
+    // A kernel without TCX takes a qdisc of kind ingress or clsact, not both.
     let mut at = AtTc { ingress_only: control.has_ingress_only(ifindex)?, ..AtTc::default() };
     for direction in Direction::ALL {
         match bpf::tcx(ifindex, direction) {

@@ -9,7 +9,7 @@ pub enum AttachPoint {
     XdpGeneric,
     /// tc by a link (Linux 6.6).
     Tcx,
-    /// tc by a filter on a clsact queueing discipline.
+    /// tc by a filter on a clsact qdisc.
     Clsact,
 }
 

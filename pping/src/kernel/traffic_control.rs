@@ -1,4 +1,4 @@
-//! Queueing disciplines and filters of tc, by rtnetlink: what clsact needs, and what other programs have there.
+//! Qdiscs and filters of tc, by rtnetlink: what clsact needs, and what other programs have there.
 
 use std::{
     io,
@@ -22,7 +22,7 @@ use super::rtnetlink::{Rtnetlink, attribute};
 
 const CLSACT: &str = "clsact";
 
-/// `ffff:0`, the handle that ingress and clsact disciplines always have.
+/// `ffff:0`, the handle that ingress and clsact qdiscs always have.
 const CLSACT_HANDLE: TcHandle = TcHandle { major: 0xffff, minor: 0 };
 
 // Of linux/rtnetlink.h and linux/pkt_cls.h.
@@ -73,10 +73,10 @@ impl TrafficControl {
         Rtnetlink::connect().map(Self)
     }
 
-    /// Adds a clsact discipline to an interface. Returns true if there was none.
+    /// Adds a clsact qdisc to an interface. Returns true if there was none.
     ///
     /// # Errors
-    /// The error of the kernel, or an error if an ingress discipline takes its place. The egress side of that one would
+    /// The error of the kernel, or an error if an ingress qdisc takes its place. The egress side of that one would
     /// be its ingress side (`ingress_tcf_block` of `net/sched/sch_ingress.c`).
     pub(super) fn add_clsact(&mut self, ifindex: u32) -> io::Result<bool> {
         let request = RouteNetlinkMessage::NewQueueDiscipline(clsact(ifindex));
@@ -98,10 +98,10 @@ impl TrafficControl {
         Ok(false)
     }
 
-    /// Whether there is a queueing discipline of kind `ingress`, which takes the place of clsact and has no egress.
+    /// Whether there is a qdisc of kind `ingress`, which takes the place of clsact and has no egress.
     ///
     /// # Errors
-    /// The error of the kernel. A missing discipline is no error.
+    /// The error of the kernel. A missing qdisc is no error.
     pub(crate) fn has_ingress_only(&mut self, ifindex: u32) -> io::Result<bool> {
         let mut message = clsact(ifindex);
         message.attributes.clear();
@@ -117,7 +117,7 @@ impl TrafficControl {
         }
     }
 
-    /// Removes the clsact discipline of an interface, and all filters with it.
+    /// Removes the clsact qdisc of an interface, and all filters with it.
     ///
     /// # Errors
     /// The error of the kernel.
@@ -155,7 +155,7 @@ impl TrafficControl {
     /// Returns the filters of an interface, of all programs, in the order in which they see packets.
     ///
     /// # Errors
-    /// The error of the kernel. A missing interface or discipline is no error.
+    /// The error of the kernel. A missing interface or qdisc is no error.
     pub(crate) fn filters(&mut self, ifindex: u32, direction: Direction) -> io::Result<Vec<Filter>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetTrafficFilter(filters(ifindex, direction));
@@ -220,7 +220,7 @@ fn text(answer: &[u8], kind: u16) -> Option<String> {
     attribute(attributes, kind).and_then(|value| parse_string(value).ok())
 }
 
-/// True if nothing is left to remove: the kernel answers so if the interface, the discipline or the filter is gone
+/// True if nothing is left to remove: the kernel answers so if the interface, the qdisc or the filter is gone
 /// already.
 pub(super) fn is_gone(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT | libc::EINVAL))

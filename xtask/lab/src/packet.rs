@@ -42,7 +42,7 @@ impl PacketSocket {
         Self::open_for(interface, 0)
     }
 
-    /// Sends frames past the queueing discipline and tc, to the driver's queue of the sending CPU. Otherwise the kernel
+    /// Sends frames past the qdisc and tc, to the driver's queue of the sending CPU. Otherwise the kernel
     /// keeps the frames of a flow in one queue.
     pub fn send_by_cpu(&self) -> io::Result<()> {
         set(&self.socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)

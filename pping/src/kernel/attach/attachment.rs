@@ -31,8 +31,8 @@ pub(super) struct Target<'a> {
     /// The directory for pinned links, if they are pinned.
     pub(super) pins: Option<&'a Pins>,
     pub(super) owner: &'a mut Owner,
-    /// Whether an earlier run left a clsact discipline, which this run must remove at its end.
-    pub(super) has_discipline: bool,
+    /// Whether an earlier run left a clsact qdisc, which this run must remove at its end.
+    pub(super) has_qdisc: bool,
 }
 
 /// The error of a target that refuses a program at tc.

@@ -42,7 +42,7 @@ pub fn attach(
     pins: Option<&Pins>,
     owner: &mut Owner,
 ) -> Result<Attachment, Error> {
-    let target = &mut Target { link, pins, owner, has_discipline: tidy(link) };
+    let target = &mut Target { link, pins, owner, has_qdisc: tidy(link) };
     // Without TCX, an ingress qdisc of others refuses the filter at egress. Then this filter comes first, since attaching and
     // detaching XDP makes some drivers reset their queues.
     let is_refusable = !kernel.features.has(Feature::Tcx);
@@ -60,13 +60,13 @@ pub fn attach(
     Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links: [in_link, out_link] })
 }
 
-/// Removes the leftovers of killed runs from an interface. Returns whether a discipline that one of them made is left.
+/// Removes the leftovers of killed runs from an interface. Returns whether a qdisc that one of them made is left.
 fn tidy(link: &Link) -> bool {
     match leftovers::remove(link.ifindex) {
         Ok(removed) if removed.is_empty() => false,
         Ok(removed) => {
             tracing::info!("removed leftovers of a killed pping on {}: {removed}", link.name);
-            removed.leaves_discipline()
+            removed.leaves_qdisc()
         }
         // A kernel without filters has no leftovers either.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => false,

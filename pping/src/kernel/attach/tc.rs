@@ -27,8 +27,8 @@ pub(super) fn attach_tc(
     if has_tcx {
         attach_tcx(program, target, direction).map(|held| (AttachPoint::Tcx, held))
     } else {
-        let Target { link, owner, has_discipline, .. } = target;
-        clsact::Filter::attach(program, link, direction, owner, *has_discipline)
+        let Target { link, owner, has_qdisc, .. } = target;
+        clsact::Filter::attach(program, link, direction, owner, *has_qdisc)
             .map(|filter| (AttachPoint::Clsact, AttachedLink::Clsact(filter)))
             .map_err(|error| refused_at_tc(link, &error))
     }

@@ -56,8 +56,8 @@ fn tc_state(host: &Host) -> String {
 #[test]
 fn a_clean_shutdown_leaves_nothing_and_keeps_foreign_qdiscs() {
     let topology = topology();
-    for has_discipline in [false, true] {
-        if has_discipline {
+    for has_qdisc in [false, true] {
+        if has_qdisc {
             tc(&topology, &format!("qdisc add dev {INTERFACE} clsact"));
         }
         let before = attached(&topology);

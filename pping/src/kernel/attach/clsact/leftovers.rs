@@ -12,12 +12,12 @@ use crate::kernel::traffic_control::{TrafficControl, is_gone};
 pub struct Removed {
     filters: usize,
     runs: BTreeSet<Run>,
-    discipline: Discipline,
+    qdisc: Qdisc,
 }
 
-/// The clsact discipline of the filters.
+/// The clsact qdisc of the filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Discipline {
+enum Qdisc {
     /// No filter says that pping made it.
     #[default]
     Others,
@@ -33,9 +33,9 @@ impl Removed {
         self.filters == 0
     }
 
-    /// Whether a discipline that pping made is still there.
-    pub(in crate::kernel::attach) fn leaves_discipline(&self) -> bool {
-        self.discipline == Discipline::Stays
+    /// Whether a qdisc that pping made is still there.
+    pub(in crate::kernel::attach) fn leaves_qdisc(&self) -> bool {
+        self.qdisc == Qdisc::Stays
     }
 }
 
@@ -44,15 +44,15 @@ impl fmt::Display for Removed {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let (filters, runs) = (self.filters, self.runs.len());
         write!(formatter, "{filters} filter{} of {runs} run{}", plural(filters), plural(runs))?;
-        formatter.write_str(match self.discipline {
-            Discipline::Others => "",
-            Discipline::Stays => "; the clsact qdisc stays, since others use it",
-            Discipline::Removed => ", and the clsact qdisc",
+        formatter.write_str(match self.qdisc {
+            Qdisc::Others => "",
+            Qdisc::Stays => "; the clsact qdisc stays, since others use it",
+            Qdisc::Removed => ", and the clsact qdisc",
         })
     }
 }
 
-/// Removes the filters of runs that are not alive any more. If one of them made the discipline and no other filter uses
+/// Removes the filters of runs that are not alive any more. If one of them made the qdisc and no other filter uses
 /// it, removes that, too.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ impl fmt::Display for Removed {
 pub fn remove(ifindex: u32) -> io::Result<Removed> {
     let mut removed = Removed::default();
     let mut control = TrafficControl::connect()?;
-    let mut has_discipline = false;
+    let mut has_qdisc = false;
     let _lock = FilterLock::acquire();
     for direction in Direction::ALL {
         for filter in control.filters(ifindex, direction)? {
@@ -71,12 +71,12 @@ pub fn remove(ifindex: u32) -> io::Result<Removed> {
             }
             removed.filters += 1;
             removed.runs.insert(name.run);
-            has_discipline |= name.has_discipline;
+            has_qdisc |= name.has_qdisc;
         }
     }
-    if has_discipline {
-        let is_removed = super::remove_unused_discipline(&mut control, ifindex)?;
-        removed.discipline = if is_removed { Discipline::Removed } else { Discipline::Stays };
+    if has_qdisc {
+        let is_removed = super::remove_unused_qdisc(&mut control, ifindex)?;
+        removed.qdisc = if is_removed { Qdisc::Removed } else { Qdisc::Stays };
     }
     Ok(removed)
 }

@@ -1,4 +1,4 @@
-//! The lock of filters between processes of pping. Without it, one that ends could remove the discipline that one that starts
+//! The lock of filters between processes of pping. Without it, one that ends could remove the qdisc that one that starts
 //! relies on.
 //!
 //! It is a listening socket with an abstract name, which belongs to the network namespace, as filters do: no file is shared by all

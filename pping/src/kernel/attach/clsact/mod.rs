@@ -1,4 +1,4 @@
-//! tc by filters on a clsact queueing discipline, for kernels without TCX.
+//! tc by filters on a clsact qdisc, for kernels without TCX.
 //!
 //! A filter stays when its process ends. So its name contains the run that made it. A later run can then remove the
 //! filters of a killed one, and leave those of a running one alone.
@@ -30,7 +30,7 @@ use crate::kernel::{
     traffic_control::{FIRST_OF_KERNEL, TrafficControl, is_gone},
 };
 
-/// A filter of this run. Dropping it removes it, and the discipline too, if pping made that and no other filter uses it.
+/// A filter of this run. Dropping it removes it, and the qdisc too, if pping made that and no other filter uses it.
 pub(super) struct Filter {
     pub(super) place: FilterPlace,
     _socket: Arc<RunSocket>,
@@ -45,7 +45,7 @@ pub struct FilterPlace {
 }
 
 impl Filter {
-    /// Attaches a program at one direction of an interface. `has_discipline` says that pping made the discipline that is there.
+    /// Attaches a program at one direction of an interface. `has_qdisc` says that pping made the qdisc that is there.
     ///
     /// # Errors
     /// The error of the kernel.
@@ -54,11 +54,11 @@ impl Filter {
         link: &Link,
         direction: Direction,
         owner: &mut Owner,
-        has_discipline: bool,
+        has_qdisc: bool,
     ) -> io::Result<Self> {
         let socket = owner.socket()?;
-        let name = Name { direction, run: socket.run, has_discipline };
-        let name = add_with_discipline(program, link, name)?;
+        let name = Name { direction, run: socket.run, has_qdisc };
+        let name = add_with_qdisc(program, link, name)?;
         let place = FilterPlace { interface: link.name.clone(), ifindex: link.ifindex, name };
         Ok(Self { place, _socket: socket })
     }
@@ -69,9 +69,9 @@ impl Filter {
     /// The error of the kernel.
     pub(super) fn put_back(&mut self, program: &SchedClassifier, link: &Link) -> io::Result<()> {
         if self.place.is_lost()? {
-            // The discipline that pping made, if it did, may be gone as well, and that of another program be there.
-            let name = Name { has_discipline: false, ..self.place.name };
-            self.place.name = add_with_discipline(program, link, name)?;
+            // The qdisc that pping made, if it did, may be gone as well, and that of another program be there.
+            let name = Name { has_qdisc: false, ..self.place.name };
+            self.place.name = add_with_qdisc(program, link, name)?;
         }
         Ok(())
     }
@@ -106,14 +106,14 @@ impl FilterPlace {
         let _lock = FilterLock::acquire();
         let (name, direction) = (self.name.to_string(), self.name.direction);
         let filters = control.filters(self.ifindex, direction)?;
-        // If the filter is gone, the discipline is a new one, made by another program.
+        // If the filter is gone, the qdisc is a new one, made by another program.
         let Some(filter) = filters.iter().find(|filter| filter.name == name) else { return Ok(()) };
         match control.remove_filter(self.ifindex, direction, filter) {
             Err(error) if is_gone(&error) => return Ok(()),
             result => result?,
         }
-        if self.name.has_discipline {
-            remove_unused_discipline(&mut control, self.ifindex)?;
+        if self.name.has_qdisc {
+            remove_unused_qdisc(&mut control, self.ifindex)?;
         }
         Ok(())
     }
@@ -128,17 +128,17 @@ impl Drop for Filter {
     }
 }
 
-/// Adds a filter, and a discipline if there is none. Returns the filter's name, which also says if pping made the
-/// discipline.
-fn add_with_discipline(program: &SchedClassifier, link: &Link, mut name: Name) -> io::Result<Name> {
+/// Adds a filter, and a qdisc if there is none. Returns the filter's name, which also says if pping made the
+/// qdisc.
+fn add_with_qdisc(program: &SchedClassifier, link: &Link, mut name: Name) -> io::Result<Name> {
     let program = program.fd().map_err(|error| io::Error::other(innermost(&error)))?;
     let mut control = TrafficControl::connect()?;
     let _lock = FilterLock::acquire();
     let is_made = control.add_clsact(link.ifindex)?;
-    name.has_discipline |= is_made;
+    name.has_qdisc |= is_made;
     let added = add(&mut control, program.as_fd(), link, name);
     if added.is_err() && is_made {
-        remove_unused_discipline(&mut control, link.ifindex).ok();
+        remove_unused_qdisc(&mut control, link.ifindex).ok();
     }
     added
 }
@@ -158,7 +158,7 @@ fn add(
             names.extend(Name::parse(&filter.name));
         }
     }
-    name.has_discipline |= names.iter().any(|other| other.has_discipline);
+    name.has_qdisc |= names.iter().any(|other| other.has_qdisc);
     control.add_filter(link.ifindex, direction, program, &name.to_string())?;
     if !is_first {
         tracing::info!(
@@ -170,8 +170,8 @@ fn add(
     Ok(name)
 }
 
-/// Removes the discipline of an interface if it has no filters. Returns whether it did.
-fn remove_unused_discipline(control: &mut TrafficControl, ifindex: u32) -> io::Result<bool> {
+/// Removes the qdisc of an interface if it has no filters. Returns whether it did.
+fn remove_unused_qdisc(control: &mut TrafficControl, ifindex: u32) -> io::Result<bool> {
     for direction in Direction::ALL {
         if !control.filters(ifindex, direction)?.is_empty() {
             return Ok(false);

@@ -6,16 +6,16 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::run::Run;
 
-/// Says that pping made the discipline.
-const DISCIPLINE: &str = "+qdisc";
+/// Says that pping made the qdisc.
+const QDISC: &str = "+qdisc";
 
 /// The name of a filter of pping: `pping_ingress/0123456789abcdef+qdisc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
     pub(super) direction: Direction,
     pub(super) run: Run,
-    /// Whether pping made the discipline, in this run or an earlier one: its last filter to go removes it.
-    pub(super) has_discipline: bool,
+    /// Whether pping made the qdisc, in this run or an earlier one: its last filter to go removes it.
+    pub(super) has_qdisc: bool,
 }
 
 impl Name {
@@ -25,15 +25,15 @@ impl Name {
         let direction = Direction::ALL
             .into_iter()
             .find(|&direction| PacketProgram::at_tc(direction).name() == program)?;
-        let number = rest.strip_suffix(DISCIPLINE);
-        Some(Self { direction, run: Run::parse(number.unwrap_or(rest))?, has_discipline: number.is_some() })
+        let number = rest.strip_suffix(QDISC);
+        Some(Self { direction, run: Run::parse(number.unwrap_or(rest))?, has_qdisc: number.is_some() })
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let discipline = if self.has_discipline { DISCIPLINE } else { "" };
-        write!(formatter, "{}/{}{discipline}", PacketProgram::at_tc(self.direction).name(), self.run)
+        let qdisc = if self.has_qdisc { QDISC } else { "" };
+        write!(formatter, "{}/{}{qdisc}", PacketProgram::at_tc(self.direction).name(), self.run)
     }
 }
 
