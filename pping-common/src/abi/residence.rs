@@ -1,4 +1,5 @@
-//! Times that packets spend in this host, for `--residence`. See docs/residence.md.
+//! Residence times: how long packets stay in this host, for `--residence`. The word is that of
+//! IEEE 1588 and RFC 8169 (2). See docs/residence.md.
 
 use crate::{hist::BINS, layout::listed, limits::MAX_INTERFACES, series::SeriesRef};
 
