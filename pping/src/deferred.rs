@@ -88,7 +88,7 @@ mod tests {
         deferred.change(|value| value.push(1));
         let locked = deferred.lock();
         assert_eq!(*locked, [1]);
-        // This thread would wait for ever if a change waited.
+        // If a change waited, this thread would wait for itself.
         deferred.change_by(&[2, 3][..], |value, given| value.extend(given));
         deferred.change(|value| value.push(4));
         drop(locked);

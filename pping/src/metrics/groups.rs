@@ -167,7 +167,7 @@ impl Groups {
         index
     }
 
-    /// Writes the totals at the end of this epoch. They are in force once the kernel's map says that it is committed.
+    /// Writes the totals at the end of this epoch. They are current once the kernel's map says that it is committed.
     pub(super) fn commit(&mut self, epoch: u32) {
         let Self { persistent: Some(persistent), changed, series, labelled, .. } = self else { return };
         changed.sort_unstable();

@@ -1,10 +1,10 @@
 //! The counters of groups, kept outside the process, so that none of them goes down when an agent stops, crashes or is
 //! replaced.
 //!
-//! Each epoch of the histograms is one transaction. Each entry has two totals, one of which is in force. In each entry
+//! Each epoch of the histograms is one transaction. Each entry has two totals, one of which is current. In each entry
 //! that changes, the agent writes the other totals with the number of the epoch. One store then commits the epoch
-//! (`SeriesTable::commit`), and all new totals are in force at once. If the agent is killed before that, the old totals
-//! stay in force, and the epoch's samples are still in the histograms.
+//! (`SeriesTable::commit`), and all new totals become current at once. If the agent is killed before that, the old totals
+//! stay current, and the epoch's samples are still in the histograms.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ pub struct PersistentCounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EntryRef {
     key: PersistentKey,
-    /// Which of the two totals is in force.
+    /// Which of the two totals is current.
     current: bool,
 }
 
@@ -94,7 +94,7 @@ impl PersistentCounts {
         Some(EntryRef { key, current: false })
     }
 
-    /// Writes the totals that are in force once `epoch` is committed, and whether the entry's group has a label of its
+    /// Writes the totals that are current once `epoch` is committed, and whether the entry's group has a label of its
     /// own. Returns false if the entry could not be changed.
     pub(super) fn put(
         &mut self,

@@ -332,13 +332,13 @@ fn both_ends_may_send_requests_with_one_identifier() {
 
 /// What became of requests, as the programs count it.
 #[derive(Default, Debug, PartialEq, Eq)]
-struct Tally {
+struct EchoCounts {
     asked: u32,
     answered: u32,
     not_awaited: u32,
 }
 
-impl Tally {
+impl EchoCounts {
     fn add(&mut self, measured: Measured) -> Option<Sample> {
         self.asked += u32::from(measured.asked);
         self.answered += u32::from(measured.answered);
@@ -351,40 +351,40 @@ impl Tally {
 fn rate_limit_does_not_affect_echo_counts() {
     let mut talk = Conversation::new();
     talk.rules.rate_limit = 100 * MS;
-    let (mut tally, mut samples) = (Tally::default(), 0);
+    let (mut counts, mut samples) = (EchoCounts::default(), 0);
     for sequence in 0..100_u16 {
         let now = 10 + 10 * u64::from(sequence);
-        tally.add(talk.low(now, request(sequence)).measured);
+        counts.add(talk.low(now, request(sequence)).measured);
         if sequence % 10 != 3 {
-            samples += u32::from(tally.add(talk.high(now + 5, reply(sequence)).measured).is_some());
+            samples += u32::from(counts.add(talk.high(now + 5, reply(sequence)).measured).is_some());
         }
     }
-    assert_eq!(tally, Tally { asked: 100, answered: 90, not_awaited: 0 });
+    assert_eq!(counts, EchoCounts { asked: 100, answered: 90, not_awaited: 0 });
     assert_eq!(samples, 10);
 }
 
 #[test]
 fn a_copy_of_a_request_and_a_second_reply_do_not_count() {
     let mut talk = Conversation::new();
-    let mut tally = Tally::default();
+    let mut counts = EchoCounts::default();
     for later in [0, COPY_WITHIN - 1] {
-        tally.add(talk.packet(Endpoint::Low, 10 * MS + later, &request(1)).measured);
+        counts.add(talk.packet(Endpoint::Low, 10 * MS + later, &request(1)).measured);
     }
     for now in [30, 31] {
-        tally.add(talk.high(now, reply(1)).measured);
+        counts.add(talk.high(now, reply(1)).measured);
     }
-    assert_eq!(tally, Tally { asked: 1, answered: 1, not_awaited: 0 });
+    assert_eq!(counts, EchoCounts { asked: 1, answered: 1, not_awaited: 0 });
 }
 
 #[test]
 fn nobody_waits_for_a_reply_to_one_of_two_requests() {
     let mut talk = Conversation::new();
-    let mut tally = Tally::default();
+    let mut counts = EchoCounts::default();
     for now in [10, 1010] {
-        tally.add(talk.low(now, request(1)).measured);
+        counts.add(talk.low(now, request(1)).measured);
     }
-    tally.add(talk.high(1030, reply(1)).measured);
-    assert_eq!(tally, Tally { asked: 1, answered: 0, not_awaited: 1 });
+    counts.add(talk.high(1030, reply(1)).measured);
+    assert_eq!(counts, EchoCounts { asked: 1, answered: 0, not_awaited: 1 });
 }
 
 #[test]
@@ -393,15 +393,15 @@ fn requests_that_nobody_waits_for_are_not_taken_for_unanswered() {
     for (rate_limit, interval) in [(0, 100), (100 * MS, 100), (100 * MS, 10)] {
         let mut talk = Conversation::new();
         talk.rules.rate_limit = rate_limit;
-        let mut tally = Tally::default();
+        let mut counts = EchoCounts::default();
         for sequence in 0..600_u16 {
             let now = 10 + interval * u64::from(sequence);
             if let Some(answered) = sequence.checked_sub(50) {
-                tally.add(talk.high(now, reply(answered)).measured);
+                counts.add(talk.high(now, reply(answered)).measured);
             }
-            tally.add(talk.low(now, request(sequence)).measured);
+            counts.add(talk.low(now, request(sequence)).measured);
         }
-        let Tally { asked, answered, not_awaited } = tally;
+        let EchoCounts { asked, answered, not_awaited } = counts;
         assert_eq!(asked, 600);
         // Up to 16 are still pending.
         let pending = asked - answered - not_awaited;
