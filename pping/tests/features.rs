@@ -1,5 +1,5 @@
-//! What a build says about the Cargo features that it lacks. `cargo xtask test` runs this with all features, with `live`
-//! alone, and with none.
+//! What a build says about the Cargo features that it lacks. `cargo xtask test` runs this with all features and with
+//! none, `cargo xtask everything` also with those in between.
 
 #![expect(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
 

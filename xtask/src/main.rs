@@ -114,7 +114,7 @@ fn perform(given: &ArgMatches) -> Result<()> {
         Some(("run", given)) => run::run(Profile::from_release(!given.get_flag("debug")), &passed_on(given)),
         Some(("test", given)) => {
             let filter = given.get_one::<OsString>("filter").map(OsString::as_os_str);
-            test::run(filter, &passed_on(given), test::Extent::Gate)
+            test::run(filter, &passed_on(given), test::Extent::Ci)
         }
         Some(("fuzz", given)) => {
             let seconds = fuzz::Extent::Seconds(*given.get_one("seconds").unwrap_or(&10));
