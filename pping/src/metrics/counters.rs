@@ -1,9 +1,6 @@
 //! The counters of the kernel programs as metrics.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Mutex},
-};
+use std::borrow::Cow;
 
 use pping_common::{
     abi::{Counters, Lost, Part, Residence},
@@ -13,12 +10,11 @@ use pping_common::{
 };
 
 use self::Read::{All, Count, Directions, Labelled};
-use super::metric::{IntegerFamily, Labels, Metric};
-use crate::{
-    labels::untracked_name,
-    residence::InterfaceTimes,
-    snapshot::{ProgramRuns, Snapshot},
+use super::{
+    latest::{Dropped, Failed, Latest},
+    metric::{IntegerFamily, Labels, Metric},
 };
+use crate::{labels::untracked_name, snapshot::ProgramRuns};
 
 /// ECN codepoints in the order of their numbers (RFC 3168, 5).
 const CODEPOINTS: [&str; 4] = ["not_ect", "ect1", "ect0", "ce"];
@@ -45,88 +41,6 @@ const RCODES: [&str; 16] = [
 
 /// The response codes of RFC 1035, which are exposed from the start, so that `rate()` sees their first increase.
 const COMMON_RCODES: usize = 6;
-
-/// The agent's own losses, and the fill of the kernel's maps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fill {
-    /// Records that were dropped on their way to the output.
-    pub lines_lost: u64,
-    /// Lines that were dropped on their way to `--hdr-log`.
-    pub log_lines_lost: u64,
-    /// The highest number of flows per address family.
-    pub max_flows: u32,
-    /// The number of groups in the kernel.
-    pub groups: u32,
-    /// The highest number of groups.
-    pub max_groups: u32,
-    /// The number of series in the kernel.
-    pub series: u32,
-    /// The highest number of series.
-    pub max_series: u32,
-}
-
-/// The latest values, which the agent replaces once a second.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Latest {
-    pub(super) snapshot: Snapshot,
-    pub(super) fill: Fill,
-    pub(super) programs: Vec<ProgramRuns>,
-    /// The times of packets in this host, with `--residence`.
-    pub(super) residence: Vec<InterfaceTimes>,
-    /// The counts of an exporter, if there is one.
-    pub(super) pushes: Option<Pushes>,
-}
-
-/// The counts of an exporter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pushes {
-    /// Requests that the receiver accepted.
-    pub accepted: u64,
-    /// Requests given up by [`Dropped`].
-    pub dropped: [u64; Dropped::COUNT],
-    /// Attempts that failed by [`Failed`].
-    pub failed: [u64; Failed::COUNT],
-    /// Data points that the receiver rejected of requests that it accepted.
-    pub rejected_points: u64,
-}
-
-/// Why a request was given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dropped {
-    /// Newer requests needed its room in the queue.
-    QueueFull,
-    /// The receiver refused it for good.
-    Refused,
-    /// pping ended before the receiver had accepted it.
-    Stopped,
-}
-
-impl Dropped {
-    const COUNT: usize = 3;
-    const NAMES: [&str; Self::COUNT] = ["queue_full", "refused", "stopped"];
-}
-
-/// Why an attempt failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failed {
-    /// There was no connection, or it broke.
-    Connection,
-    /// The TLS handshake failed, for example because the certificate is for another host.
-    Tls,
-    /// The receiver took too long.
-    Timeout,
-    /// The receiver answered with a status other than success.
-    Status,
-    /// The answer was not an OTLP message.
-    Answer,
-}
-
-impl Failed {
-    const COUNT: usize = 5;
-    const NAMES: [&str; Self::COUNT] = ["connection", "tls", "timeout", "status", "answer"];
-}
-
-pub(super) type State = Arc<Mutex<Latest>>;
 
 /// How the values of a metric are read.
 enum Read {
@@ -597,7 +511,7 @@ fn reason_name(reason: Reason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::InterfaceCounters;
+    use crate::snapshot::{InterfaceCounters, Snapshot};
 
     #[test]
     fn rare_response_codes_are_exposed_once_seen() {

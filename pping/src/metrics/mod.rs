@@ -11,6 +11,7 @@ mod histogram;
 mod inflation;
 mod labelled;
 mod labels;
+mod latest;
 mod metric;
 mod minimum;
 mod packet_cost;
@@ -32,12 +33,12 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-pub use counters::{Dropped, Failed, Fill, Pushes};
 use export::ExportState;
 pub use export::{Attributes, Distribution, Export, Family, Point, Points, TimeSum};
 use exposition::{Exposition, Value};
 use groups::Groups;
 use labels::FormattedLabels;
+pub use latest::{Dropped, Failed, Fill, Pushes};
 use metric::IntegerFamily;
 pub use metric::{Kind, Metric};
 pub use page::{Encoding, Page, PageFormat};
@@ -61,7 +62,7 @@ pub struct Metrics(Arc<Inner>);
 
 struct Inner {
     began: SystemTime,
-    latest: counters::State,
+    latest: latest::State,
     /// Whether the counters of groups outlive this process.
     is_persistent: AtomicBool,
     /// Changes wait while a page is being written.
@@ -84,7 +85,7 @@ impl Metrics {
         let groups = Groups::new(groups, baseline, Instant::now());
         Self(Arc::new(Inner {
             began: SystemTime::now(),
-            latest: counters::State::default(),
+            latest: latest::State::default(),
             is_persistent: AtomicBool::new(false),
             pages: Deferred::new(Pages { groups, last: Default::default() }),
             generation: AtomicU64::new(1),

@@ -6,31 +6,58 @@ use super::{
     metric::{IntegerFamily, Metric},
 };
 
+/// A metric, and how it is read; `None` if it cannot be.
+type Row<T> = (Metric, fn(&Process) -> Option<T>);
+
 /// The metrics of Prometheus ("Writing client libraries", process metrics).
-static PAGE: [Metric; 6] = [
-    Metric::gauge("process_resident_memory_bytes", "By", "Resident memory size in bytes"),
-    Metric::gauge("process_virtual_memory_bytes", "By", "Virtual memory size in bytes"),
-    Metric::gauge("process_threads", "{thread}", "Number of threads"),
-    Metric::gauge("process_open_fds", "{file_descriptor}", "Number of open file descriptors"),
-    Metric::gauge(
-        "process_start_time_seconds",
-        "",
-        "Start time of the process since the Unix epoch in seconds",
+static ON_PAGES: [Row<Value>; 6] = [
+    (Metric::gauge("process_resident_memory_bytes", "By", "Resident memory size in bytes"), |process| {
+        Some(Value::Integer(process.resident))
+    }),
+    (Metric::gauge("process_virtual_memory_bytes", "By", "Virtual memory size in bytes"), |process| {
+        Some(Value::Integer(process.virtual_memory))
+    }),
+    (Metric::gauge("process_threads", "{thread}", "Number of threads"), |process| {
+        Some(Value::Integer(process.threads))
+    }),
+    (Metric::gauge("process_open_fds", "{file_descriptor}", "Number of open file descriptors"), |process| {
+        process.descriptors.map(Value::Integer)
+    }),
+    (
+        Metric::gauge(
+            "process_start_time_seconds",
+            "",
+            "Start time of the process since the Unix epoch in seconds",
+        ),
+        |process| Some(Value::Float(process.started)),
     ),
-    Metric::counter("process_cpu_seconds", "", "Total user and system CPU time spent in seconds"),
+    (
+        Metric::counter("process_cpu_seconds", "", "Total user and system CPU time spent in seconds"),
+        |process| Some(Value::Float(process.cpu_seconds)),
+    ),
 ];
 
-/// Those of OpenTelemetry (semantic conventions, "OS process metrics"). The last one is in ns, as times are in exports.
-static EXPORT: [Metric; 5] = [
-    Metric::gauge("process.memory.usage", "By", "Resident memory size in bytes"),
-    Metric::gauge("process.memory.virtual", "By", "Virtual memory size in bytes"),
-    Metric::gauge("process.thread.count", "{thread}", "Number of threads"),
-    Metric::gauge(
-        "process.unix.file_descriptor.count",
-        "{file_descriptor}",
-        "Number of open file descriptors",
+/// Those of OpenTelemetry (semantic conventions, "OS process metrics"); times in ns.
+static PUSHED: [Row<u64>; 5] = [
+    (Metric::gauge("process.memory.usage", "By", "Resident memory size in bytes"), |process| {
+        Some(process.resident)
+    }),
+    (Metric::gauge("process.memory.virtual", "By", "Virtual memory size in bytes"), |process| {
+        Some(process.virtual_memory)
+    }),
+    (Metric::gauge("process.thread.count", "{thread}", "Number of threads"), |process| Some(process.threads)),
+    (
+        Metric::gauge(
+            "process.unix.file_descriptor.count",
+            "{file_descriptor}",
+            "Number of open file descriptors",
+        ),
+        |process| process.descriptors,
     ),
-    Metric::counter("process.cpu.time", "s", "Total user and system CPU time spent in seconds"),
+    (
+        Metric::counter("process.cpu.time", "s", "Total user and system CPU time spent in seconds"),
+        |process| Some((process.cpu_seconds * 1e9) as u64),
+    ),
 ];
 
 /// The values from `/proc/self`.
@@ -67,12 +94,9 @@ impl Process {
 
     /// Returns the metrics of OpenTelemetry.
     pub(super) fn families(&self) -> impl Iterator<Item = IntegerFamily> {
-        let Self { resident, virtual_memory, threads, descriptors, cpu_seconds, .. } = *self;
-        let cpu_time = (cpu_seconds * 1e9) as u64;
-        let values = [Some(resident), Some(virtual_memory), Some(threads), descriptors, Some(cpu_time)];
-        let families = EXPORT.iter().zip(values);
-        families
-            .filter_map(|(metric, value)| Some(IntegerFamily { metric, series: vec![(Vec::new(), value?)] }))
+        PUSHED.iter().filter_map(|(metric, read)| {
+            Some(IntegerFamily { metric, series: vec![(Vec::new(), read(self)?)] })
+        })
     }
 }
 
@@ -80,16 +104,8 @@ impl Process {
 pub(super) fn write(page: &mut dyn Exposition) {
     // Better a page without these metrics than no page.
     let Some(process) = Process::read() else { return };
-    let values = [
-        Some(Value::Integer(process.resident)),
-        Some(Value::Integer(process.virtual_memory)),
-        Some(Value::Integer(process.threads)),
-        process.descriptors.map(Value::Integer),
-        Some(Value::Float(process.started)),
-        Some(Value::Float(process.cpu_seconds)),
-    ];
-    for (metric, value) in PAGE.iter().zip(values) {
-        if let Some(value) = value {
+    for (metric, read) in &ON_PAGES {
+        if let Some(value) = read(&process) {
             page.family(metric);
             let prefix = page.prefix(&[]);
             page.value(&prefix, &FormattedLabels::default(), value);

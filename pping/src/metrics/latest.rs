@@ -1,0 +1,90 @@
+//! The latest values of what is not counted by group.
+
+use std::sync::{Arc, Mutex};
+
+use crate::{
+    residence::InterfaceTimes,
+    snapshot::{ProgramRuns, Snapshot},
+};
+
+/// The agent's own losses, and the fill of the kernel's maps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fill {
+    /// Records that were dropped on their way to the output.
+    pub lines_lost: u64,
+    /// Lines that were dropped on their way to `--hdr-log`.
+    pub log_lines_lost: u64,
+    /// The highest number of flows per address family.
+    pub max_flows: u32,
+    /// The number of groups in the kernel.
+    pub groups: u32,
+    /// The highest number of groups.
+    pub max_groups: u32,
+    /// The number of series in the kernel.
+    pub series: u32,
+    /// The highest number of series.
+    pub max_series: u32,
+}
+
+/// The latest values, which the agent replaces once a second.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Latest {
+    pub(super) snapshot: Snapshot,
+    pub(super) fill: Fill,
+    pub(super) programs: Vec<ProgramRuns>,
+    /// The times of packets in this host, with `--residence`.
+    pub(super) residence: Vec<InterfaceTimes>,
+    /// The counts of an exporter, if there is one.
+    pub(super) pushes: Option<Pushes>,
+}
+
+/// The counts of an exporter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pushes {
+    /// Requests that the receiver accepted.
+    pub accepted: u64,
+    /// Requests given up by [`Dropped`].
+    pub dropped: [u64; Dropped::COUNT],
+    /// Attempts that failed by [`Failed`].
+    pub failed: [u64; Failed::COUNT],
+    /// Data points that the receiver rejected of requests that it accepted.
+    pub rejected_points: u64,
+}
+
+/// Why a request was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dropped {
+    /// Newer requests needed its room in the queue.
+    QueueFull,
+    /// The receiver refused it for good.
+    Refused,
+    /// pping ended before the receiver had accepted it.
+    Stopped,
+}
+
+impl Dropped {
+    pub(super) const COUNT: usize = 3;
+    pub(super) const NAMES: [&str; Self::COUNT] = ["queue_full", "refused", "stopped"];
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// There was no connection, or it broke.
+    Connection,
+    /// The TLS handshake failed, for example because the certificate is for another host.
+    Tls,
+    /// The receiver took too long.
+    Timeout,
+    /// The receiver answered with a status other than success.
+    Status,
+    /// The answer was not an OTLP message.
+    Answer,
+}
+
+impl Failed {
+    pub(super) const COUNT: usize = 5;
+    pub(super) const NAMES: [&str; Self::COUNT] = ["connection", "tls", "timeout", "status", "answer"];
+}
+
+pub(super) type State = Arc<Mutex<Latest>>;
