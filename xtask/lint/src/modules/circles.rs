@@ -54,12 +54,7 @@ impl<'a> Search<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn graph(edges: &[(&str, &[&str])]) -> Graph {
-        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        edges.iter().map(|(module, used)| ((*module).to_owned(), owned(used))).collect()
-    }
+    use super::{super::tests::graph, *};
 
     #[test]
     fn a_chain_has_no_circle() {

@@ -79,7 +79,8 @@ fn top_level(files: &Graph) -> Graph {
 mod tests {
     use super::*;
 
-    fn graph(edges: &[(&str, &[&str])]) -> Graph {
+    /// Returns the graph with these modules, each with those that it uses.
+    pub(super) fn graph(edges: &[(&str, &[&str])]) -> Graph {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         edges.iter().map(|(module, used)| ((*module).to_owned(), owned(used))).collect()
     }
