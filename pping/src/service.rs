@@ -17,7 +17,8 @@ pub(crate) struct Threads {
     pub(crate) max_blocking: usize,
 }
 
-/// A running service. It has a thread of its own, so that the agent never waits for it. The thread has no capabilities.
+/// A running service. It runs in a separate thread without capabilities, and the agent never waits
+/// for it.
 #[derive(Debug)]
 pub(crate) struct Service<C> {
     commands: mpsc::UnboundedSender<C>,
@@ -26,7 +27,8 @@ pub(crate) struct Service<C> {
 
 impl<C: Send + 'static> Service<C> {
     /// Starts the thread, which drops all capabilities, calls `prepare` and then runs the service with what that returned,
-    /// until it ends by itself. The service has to end when it is told to, or when nobody can send commands any more.
+    /// until it ends by itself. The service has to end at a command for that, and when all senders of commands
+    /// are gone.
     ///
     /// # Errors
     /// That of `prepare`, or if the thread or its runtime cannot be started.

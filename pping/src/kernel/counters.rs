@@ -41,7 +41,7 @@ impl CounterMap {
 
     /// Returns the counters of an interface, one set for each CPU.
     pub fn of_cpus(&self, id: u16) -> impl Iterator<Item = Counters> {
-        // Programs add to counters meanwhile, word by word.
+        // Word by word, because programs add to them at the same time.
         self.of(id).map(Shared::load)
     }
 

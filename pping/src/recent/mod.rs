@@ -147,7 +147,7 @@ impl RecentHistory {
         self.0.sequence.load(Ordering::Acquire)
     }
 
-    /// Returns everything at a glance.
+    /// Returns the current rates, round-trip times and losses of all interfaces.
     pub fn summary(&self) -> Summary {
         self.0.model.lock().summary()
     }
