@@ -9,7 +9,7 @@ use pping_common::{
     parse::{Direction, Family, Protocol, Untracked},
 };
 
-use self::Read::{All, Count, Directions, Labelled};
+use self::Read::{All, Count, Directions, IfAny, Labelled};
 use super::{
     latest::{Dropped, Failed, Latest},
     metric::{IntegerFamily, Labels, Metric},
@@ -52,6 +52,8 @@ enum Read {
     Labelled(fn(&Counters) -> Series),
     /// Values of the program, with all their labels.
     All(fn(&Latest) -> Series),
+    /// The same, of a metric that exists only if it has values: what it counts may not be measured at all.
+    IfAny(fn(&Latest) -> Series),
 }
 
 type Series = Vec<(Labels, u64)>;
@@ -316,7 +318,7 @@ static TABLE: [(Metric, Read); 35] = [
             "{packet}",
             "Packets that were followed into the queue of the root qdisc, one in --residence-every",
         ),
-        All(|latest| {
+        IfAny(|latest| {
             queues(latest)
                 .map(|(interface, queue)| (vec![("interface", interface)], queue.followed))
                 .collect()
@@ -328,7 +330,7 @@ static TABLE: [(Metric, Read); 35] = [
             "{packet}",
             "Followed packets without a time in the queue of the root qdisc, by reason",
         ),
-        All(|latest| {
+        IfAny(|latest| {
             each(
                 "interface",
                 queues(latest),
@@ -343,7 +345,7 @@ static TABLE: [(Metric, Read); 35] = [
             "{request}",
             "Requests with metrics that the receiver of --otlp accepted",
         ),
-        All(|latest| latest.pushes.iter().map(|pushes| (vec![], pushes.accepted)).collect()),
+        IfAny(|latest| latest.pushes.iter().map(|pushes| (vec![], pushes.accepted)).collect()),
     ),
     (
         Metric::counter(
@@ -351,7 +353,7 @@ static TABLE: [(Metric, Read); 35] = [
             "{request}",
             "Requests with metrics dropped before the receiver of --otlp accepted them, by reason",
         ),
-        All(|latest| {
+        IfAny(|latest| {
             by(
                 "reason",
                 latest.pushes.iter().flat_map(|pushes| Dropped::NAMES.into_iter().zip(pushes.dropped)),
@@ -364,7 +366,7 @@ static TABLE: [(Metric, Read); 35] = [
             "{attempt}",
             "Attempts to send a request to the receiver of --otlp that failed, by reason",
         ),
-        All(|latest| {
+        IfAny(|latest| {
             by("reason", latest.pushes.iter().flat_map(|pushes| Failed::NAMES.into_iter().zip(pushes.failed)))
         }),
     ),
@@ -374,7 +376,7 @@ static TABLE: [(Metric, Read); 35] = [
             "{data_point}",
             "Data points that the receiver of --otlp rejected in requests that it accepted",
         ),
-        All(|latest| latest.pushes.iter().map(|pushes| (vec![], pushes.rejected_points)).collect()),
+        IfAny(|latest| latest.pushes.iter().map(|pushes| (vec![], pushes.rejected_points)).collect()),
     ),
 ];
 
@@ -392,7 +394,7 @@ pub(super) fn metrics() -> impl Iterator<Item = &'static Metric> {
 
 /// Reads all metrics of the table, without access to the kernel's maps.
 pub(super) fn families(latest: &Latest) -> impl Iterator<Item = IntegerFamily> {
-    TABLE.iter().map(|(metric, read)| {
+    TABLE.iter().filter_map(|(metric, read)| {
         let of_interfaces = |series: &dyn Fn(&Counters) -> Series| {
             let interfaces = &latest.snapshot.interfaces;
             each("interface", interfaces, |it| it.name.to_string(), |interface| series(&interface.counters))
@@ -403,16 +405,17 @@ pub(super) fn families(latest: &Latest) -> impl Iterator<Item = IntegerFamily> {
                 by("direction", Direction::ALL.map(Direction::name).into_iter().zip(read(counters)))
             }),
             Labelled(read) => of_interfaces(&|counters| read(counters)),
-            All(read) => read(latest),
+            All(read) | IfAny(read) => read(latest),
         };
-        IntegerFamily { metric, series }
+        let exists = !matches!(read, IfAny(_)) || !series.is_empty();
+        exists.then_some(IntegerFamily { metric, series })
     })
 }
 
-/// Returns the run times of the kernel programs, ns.
-pub(super) fn run_times(latest: &Latest) -> IntegerFamily {
+/// Returns the run times of the kernel programs, ns, if the kernel takes them.
+pub(super) fn run_times(latest: &Latest) -> Option<IntegerFamily> {
     let series = latest.programs.iter().map(|it| (program(it), it.time.as_nanos() as u64)).collect();
-    IntegerFamily { metric: &RUN_TIME, series }
+    (!latest.programs.is_empty()).then_some(IntegerFamily { metric: &RUN_TIME, series })
 }
 
 /// Returns series that differ in a label.

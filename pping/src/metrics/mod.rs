@@ -187,7 +187,7 @@ impl Metrics {
             families.extend(exports.distributions(&latest.residence, temporality));
             let costs = packet_cost::counters(&latest.snapshot);
             families.push(exports.take_summary(&packet_cost::PACKET_COST, costs, temporality));
-            let others = counters::families(&latest).chain([counters::run_times(&latest)]);
+            let others = counters::families(&latest).chain(counters::run_times(&latest));
             let others = others.chain(process.iter().flat_map(process::Process::families));
             families.extend(exports.take(others, temporality, at));
         }
@@ -242,7 +242,9 @@ impl Metrics {
         let latest = lock(&self.0.latest).clone();
         counters::families(&latest).for_each(|family| integers(&mut *page, &family));
         packet_cost::write(&mut *page, &latest.snapshot);
-        integers(&mut *page, &counters::run_times(&latest));
+        if let Some(times) = counters::run_times(&latest) {
+            integers(&mut *page, &times);
+        }
         residence::write(&mut *page, &latest.residence, self.0.began);
         process::write(&mut *page);
         groups.write(&mut *page, Instant::now());
@@ -269,9 +271,6 @@ fn build(page: &mut dyn Exposition) {
 
 /// Writes a metric. Times are in ns.
 fn integers(page: &mut dyn Exposition, IntegerFamily { metric, series }: &IntegerFamily) {
-    if series.is_empty() {
-        return;
-    }
     page.family(metric);
     let prefix = page.prefix(&[]);
     for (labels, value) in series {
@@ -313,6 +312,18 @@ mod tests {
             }
         }
         documented
+    }
+
+    #[test]
+    fn counters_are_described_before_there_is_anything_to_count() {
+        let metrics = Metrics::new(1, Duration::from_mins(10));
+        let page = metrics.page(PageFormat::OpenMetrics, Encoding::Identity).text();
+        for described in ["pping_packets counter", "pping_samples counter", "pping_bpf_runs counter"] {
+            assert!(page.contains(&format!("# TYPE {described}\n")), "{page}");
+        }
+        for unmeasured in ["pping_otlp_requests", "pping_queue_followed_packets", "pping_bpf_run_seconds"] {
+            assert!(!page.contains(unmeasured), "{page}");
+        }
     }
 
     #[test]
