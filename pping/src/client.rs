@@ -5,7 +5,6 @@ use std::{
     net::Ipv6Addr,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -14,23 +13,14 @@ use http::{
     header::{AUTHORIZATION, HOST},
     uri::Scheme,
 };
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper::{body::Bytes, client::conn::http1};
-use hyper_util::rt::TokioIo;
-use rustls::{ClientConfig, pki_types::ServerName};
+use http_body_util::Full;
+use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    task::JoinSet,
-    time::{Instant, timeout_at},
+
+use crate::{
+    http_client::{Failure, NoBody, Server},
+    trust::{self, Identity, TlsError, Trusted},
 };
-use tokio_rustls::TlsConnector;
-
-use crate::trust::{self, Identity, TlsError, Trusted};
-
-/// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest answer that is read, bytes: enough for all groups that a screen can show.
 const MAX_ANSWER: usize = 16 << 20;
@@ -125,11 +115,9 @@ impl Error {
 #[derive(Debug)]
 pub(crate) struct Client {
     url: String,
-    host: String,
-    port: u16,
+    server: Server,
     authority: HeaderValue,
     authorization: Option<HeaderValue>,
-    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
 impl Client {
@@ -165,24 +153,18 @@ impl Client {
                 source.url
             )));
         }
-        let tls = if is_tls {
-            let name = ServerName::try_from(host.clone()).map_err(|error| wrong(&error.to_string()))?;
-            Some((tls(source)?, name))
-        } else {
-            None
-        };
+        let tls = is_tls.then(|| tls(source)).transpose()?;
+        let port = authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let authorization = source.user.as_ref().map(|user| {
             HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
                 .map_err(|_| wrong("--user has characters that cannot be sent"))
         });
         Ok(Self {
             url: source.url.clone(),
-            port: authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 }),
+            server: Server::new(host, port, tls).map_err(|error| wrong(&error.to_string()))?,
             authority: HeaderValue::from_str(authority.as_str())
                 .map_err(|error| wrong(&error.to_string()))?,
-            host,
             authorization: authorization.transpose()?,
-            tls,
         })
     }
 
@@ -191,67 +173,39 @@ impl Client {
     /// # Errors
     /// If there is no answer, or it cannot be decoded.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
-        let late = || format!("no answer within {} s", TIMEOUT.as_secs());
-        let deadline = Instant::now() + TIMEOUT;
-        let unconnected = |reason| Error::Connect { url: self.url.clone(), reason };
-        let stream = timeout_at(deadline, TcpStream::connect((&*self.host, self.port)))
-            .await
-            .map_err(|_| unconnected(late()))?
-            .map_err(|error| unconnected(error.to_string()))?;
-        let body =
-            timeout_at(deadline, self.fetch(stream, path)).await.map_err(|_| self.failed(late()))??;
-        serde_json::from_slice(&body).map_err(|error| Error::Answer(error.to_string()))
-    }
-
-    fn failed(&self, reason: impl Into<String>) -> Error {
-        Error::NoAnswer { url: self.url.clone(), reason: reason.into() }
-    }
-
-    async fn fetch(&self, stream: TcpStream, path: &str) -> Result<Bytes, Error> {
-        match &self.tls {
-            None => self.exchange(stream, path).await,
-            Some((config, name)) => {
-                let connector = TlsConnector::from(Arc::clone(config));
-                let stream = connector.connect(name.clone(), stream).await;
-                self.exchange(stream.map_err(|error| self.failed(format!("TLS: {}", words(&error))))?, path)
-                    .await
-            }
-        }
-    }
-
-    async fn exchange(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        path: &str,
-    ) -> Result<Bytes, Error> {
-        // A server refuses a client's certificate only after the handshake.
-        let failed = |error: &hyper::Error| self.failed(words(error));
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
-        // Dropping the set ends the task, however this function returns.
-        let mut driver = JoinSet::new();
-        driver.spawn(connection);
         let mut request = Request::get(path).header(HOST, &self.authority);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(|error| self.failed(error.to_string()))?;
-        let answer = match sender.send_request(request).await {
-            Ok(answer) => answer,
-            // The connection's error says more than the request's.
-            Err(error) => match driver.join_next().await {
-                Some(Ok(Err(end))) => return Err(failed(&end)),
-                _ => return Err(failed(&error)),
-            },
-        };
+        let request = request.body(Full::default()).map_err(|error| self.failed(error.to_string()))?;
+        let answer =
+            self.server.ask(request, MAX_ANSWER).await.map_err(|failure| self.unanswered(&failure))?;
         match answer.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => return Err(Error::Password(self.url.clone())),
             StatusCode::NOT_FOUND => return Err(Error::TooOld(self.url.clone())),
             status => return Err(self.failed(format!("it answered {status}"))),
         }
-        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-        Ok(body.map_err(|error| self.failed(error.to_string()))?.to_bytes())
+        let body = answer.into_body().map_err(|reason| match reason {
+            NoBody::TooLong => self.failed(format!("its answer has more than {} MiB", MAX_ANSWER >> 20)),
+            NoBody::BrokenOff(reason) => self.failed(reason),
+        })?;
+        serde_json::from_slice(&body).map_err(|error| Error::Answer(error.to_string()))
+    }
+
+    fn unanswered(&self, failure: &Failure) -> Error {
+        let reason = failure.in_words("--cacert");
+        match failure {
+            Failure::Connection(_) | Failure::LateConnection => {
+                Error::Connect { url: self.url.clone(), reason }
+            }
+            Failure::Tls(_) => self.failed(format!("TLS: {reason}")),
+            Failure::Exchange(_) | Failure::Late => self.failed(reason),
+        }
+    }
+
+    fn failed(&self, reason: String) -> Error {
+        Error::NoAnswer { url: self.url.clone(), reason }
     }
 }
 
@@ -260,17 +214,6 @@ fn bare_ipv6(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let host = rest.split('/').next()?;
     host.parse::<Ipv6Addr>().is_ok().then_some(host)
-}
-
-/// Formats an error with its causes, because the outermost one may say nothing by itself.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |&cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
-}
-
-/// Formats an error that may be one of TLS.
-fn words(error: &(dyn std::error::Error + 'static)) -> String {
-    trust::reason(error, "--cacert").unwrap_or_else(|| with_causes(error))
 }
 
 /// Makes the TLS configuration. Its errors name the option at fault.
@@ -327,7 +270,7 @@ mod tests {
             let said = Client::new(&source).unwrap_err().to_string();
             assert!(said.starts_with(&format!("{option}: ")) && said.contains("https://"), "{said}");
         }
-        assert_eq!(client("http://[::1]:9464").unwrap().host, "::1");
-        assert_eq!(client("http://gateway").unwrap().port, 80);
+        assert_eq!(client("http://[::1]:9464").unwrap().server.address(), ("::1", 9464));
+        assert_eq!(client("http://gateway").unwrap().server.address(), ("gateway", 80));
     }
 }

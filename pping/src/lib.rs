@@ -33,6 +33,8 @@ pub mod generate;
 pub mod groups;
 #[cfg(feature = "live")]
 pub mod http;
+#[cfg(any(feature = "otlp", feature = "top"))]
+mod http_client;
 #[cfg(feature = "live")]
 pub mod kernel;
 mod labels;

@@ -1,44 +1,27 @@
 //! The receiver of metrics, by HTTP.
-//!
-//! Each request has a connection of its own, so that a receiver may move, restart or be one of several behind a name. A
-//! receiver cannot take more time than [`TIME_OUT`], or send an answer longer than [`MAX_ANSWER`].
 
 use std::{
-    fmt, io,
+    fmt,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, StatusCode,
     header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT},
 };
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::{
-    body::{Bytes, Incoming},
-    client::conn::http1,
-};
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
+use hyper::body::Bytes;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
 use prost::Message as _;
-use rustls::{ClientConfig, pki_types::ServerName};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    task::JoinSet,
-    time::timeout,
-};
-use tokio_rustls::TlsConnector;
 
 use super::{Error, headers, message};
 use crate::{
     config::{Endpoint, Otlp},
+    http_client::{self, Answer, NoBody, Server},
     metrics::Failed,
     trust::{self, Trusted},
 };
-
-/// The longest that a request may take, from the lookup of the host to the end of the answer: the default of OpenTelemetry.
-const TIME_OUT: Duration = Duration::from_secs(10);
 
 /// The longest answer that is read, bytes.
 const MAX_ANSWER: usize = 64 << 10;
@@ -61,7 +44,7 @@ struct Parts {
     endpoint: Endpoint,
     /// The request's headers.
     headers: HeaderMap,
-    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    server: Server,
 }
 
 /// The answer of a receiver that accepted a request.
@@ -89,6 +72,21 @@ impl Failure {
     fn new(kind: Failed, reason: impl fmt::Display) -> Self {
         Self { kind, reason: reason.to_string(), may_retry: true, retry_after: None }
     }
+
+    fn unanswered(failure: &http_client::Failure, host: &str) -> Self {
+        let reason = failure.in_words("--otlp-ca");
+        match failure {
+            http_client::Failure::Tls(_) => Self::new(Failed::Tls, format!("TLS with {host}: {reason}")),
+            _ if failure.is_of_tls() => Self::new(Failed::Tls, reason),
+            http_client::Failure::Exchange(error) if error.is_parse() => Self::new(Failed::Answer, reason),
+            http_client::Failure::Exchange(_) | http_client::Failure::Connection(_) => {
+                Self::new(Failed::Connection, reason)
+            }
+            http_client::Failure::LateConnection | http_client::Failure::Late => {
+                Self::new(Failed::Timeout, reason)
+            }
+        }
+    }
 }
 
 /// The part of a `google.rpc.Status` that is for people (OTLP 1.9, "Failures").
@@ -114,15 +112,11 @@ impl Receiver {
         all.insert(HOST, host);
         all.insert(CONTENT_TYPE, PROTOBUF);
         all.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        let tls = if endpoint.is_tls {
-            let config = trust::client(Trusted::Listed(settings.authorities.as_deref()), None)
-                .map_err(|fault| Error::untrusted(settings, fault))?;
-            let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| wrong(&error))?;
-            Some((config, name))
-        } else {
-            None
-        };
-        Ok(Self(Arc::new(Parts { endpoint: endpoint.clone(), headers: all, tls })))
+        let authorities = Trusted::Listed(settings.authorities.as_deref());
+        let tls = endpoint.is_tls.then(|| trust::client(authorities, None)).transpose();
+        let tls = tls.map_err(|fault| Error::untrusted(settings, fault))?;
+        let server = Server::new(endpoint.host.clone(), endpoint.port, tls).map_err(|error| wrong(&error))?;
+        Ok(Self(Arc::new(Parts { endpoint: endpoint.clone(), headers: all, server })))
     }
 
     /// Returns the endpoint.
@@ -139,10 +133,8 @@ impl Receiver {
     }
 
     /// Sends a request.
-    pub(super) async fn send(&self, request: Bytes) -> Result<Accepted, Failure> {
-        let late = || Failure::new(Failed::Timeout, format!("no answer within {} s", TIME_OUT.as_secs()));
-        let sent = timeout(TIME_OUT, self.try_send(request)).await.unwrap_or_else(|_| Err(late()));
-        sent.map_err(|failure| self.with_hint(failure))
+    pub(super) async fn send(&self, body: Bytes) -> Result<Accepted, Failure> {
+        self.try_send(body).await.map_err(|failure| self.with_hint(failure))
     }
 
     /// Adds what is probably wrong if the port is the one for gRPC.
@@ -153,61 +145,25 @@ impl Receiver {
         failure
     }
 
-    async fn try_send(&self, request: Bytes) -> Result<Accepted, Failure> {
-        let Parts { endpoint, tls, .. } = &*self.0;
-        let connection = |error| Failure::new(Failed::Connection, error);
-        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.map_err(connection)?;
-        match tls {
-            None => self.talk(stream, request).await,
-            Some((config, name)) => {
-                let connector = TlsConnector::from(Arc::clone(config));
-                let refused = |error: io::Error| {
-                    let reason = trust::reason(&error, "--otlp-ca").unwrap_or_else(|| error.to_string());
-                    Failure::new(Failed::Tls, format!("TLS with {}: {reason}", endpoint.host))
-                };
-                let stream = connector.connect(name.clone(), stream).await.map_err(refused)?;
-                self.talk(stream, request).await
-            }
-        }
-    }
-
-    async fn talk(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        body: Bytes,
-    ) -> Result<Accepted, Failure> {
-        let broken = |error: hyper::Error| {
-            // The outer error only says that there is an inner one.
-            let cause =
-                std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-            let kind = if error.is_parse() { Failed::Answer } else { Failed::Connection };
-            // The receiver may refuse the client only after the handshake.
-            match trust::reason(&error, "--otlp-ca") {
-                Some(reason) => Failure::new(Failed::Tls, reason),
-                None => Failure::new(kind, format!("{error}{cause}")),
-            }
-        };
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // The task ends when this function returns, on every path.
-        let mut driver = JoinSet::new();
-        driver.spawn(connection);
+    async fn try_send(&self, body: Bytes) -> Result<Accepted, Failure> {
+        let Parts { endpoint, headers, server } = &*self.0;
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() =
-            self.0.endpoint.path.parse().map_err(|error| Failure::new(Failed::Connection, error))?;
-        *request.headers_mut() = self.0.headers.clone();
-        read_answer(sender.send_request(request).await.map_err(broken)?).await
+            endpoint.path.parse().map_err(|error| Failure::new(Failed::Connection, error))?;
+        *request.headers_mut() = headers.clone();
+        let answer = server.ask(request, MAX_ANSWER).await;
+        read_answer(answer.map_err(|failure| Failure::unanswered(&failure, &endpoint.host))?)
     }
 }
 
 /// Reads an answer.
-async fn read_answer(answer: Response<Incoming>) -> Result<Accepted, Failure> {
+fn read_answer(answer: Answer) -> Result<Accepted, Failure> {
     let (head, body) = answer.into_parts();
     let content_type =
         head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default().to_owned();
-    let read = Limited::new(body, MAX_ANSWER).collect().await;
     if !head.status.is_success() {
-        let message = read.map(|body| refusal_message(&content_type, &body.to_bytes())).unwrap_or_default();
+        let message = body.map(|body| refusal_message(&content_type, &body)).unwrap_or_default();
         return Err(refusal(head.status, &head.headers, &message));
     }
     // A receiver that answers with success has the metrics, so they are not sent again.
@@ -216,13 +172,10 @@ async fn read_answer(answer: Response<Incoming>) -> Result<Accepted, Failure> {
             format!("it answered {}, but {reason}; is this the URL of an OTLP receiver?", head.status);
         Failure { may_retry: false, ..Failure::new(Failed::Answer, reason) }
     };
-    let body = match read {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-            return Err(garbage(format!("with more than {} KiB", MAX_ANSWER >> 10)));
-        }
-        Err(error) => return Err(garbage(format!("the answer broke off ({error})"))),
-    };
+    let body = body.map_err(|reason| match reason {
+        NoBody::TooLong => garbage(format!("with more than {} KiB", MAX_ANSWER >> 10)),
+        NoBody::BrokenOff(reason) => garbage(format!("the answer broke off ({reason})")),
+    })?;
     // Some receivers always answer in JSON.
     if content_type.starts_with(b"application/json") {
         return Ok(Accepted::default());

@@ -1,0 +1,152 @@
+//! Requests to HTTP servers.
+//!
+//! Each request has a connection of its own, so that a server may move, restart or be one of several behind a name.
+
+use std::{error::Error, io, iter, sync::Arc, time::Duration};
+
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Collected, Full, LengthLimitError, Limited};
+use hyper::{body::Bytes, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use rustls::{
+    ClientConfig,
+    pki_types::{InvalidDnsNameError, ServerName},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    task::JoinSet,
+    time::{Instant, timeout_at},
+};
+use tokio_rustls::TlsConnector;
+
+use crate::trust;
+
+/// The longest that a request may take, from the lookup of the host to the end of the answer. It is the default of
+/// OpenTelemetry, too.
+const TIME_OUT: Duration = Duration::from_secs(10);
+
+/// A server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    host: String,
+    port: u16,
+    tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+}
+
+/// An answer. A server may send its head and then fail with the body.
+pub(crate) type Answer = Response<Result<Bytes, NoBody>>;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// There is no connection.
+    Connection(io::Error),
+    /// There is no connection yet.
+    LateConnection,
+    /// There is no secure connection.
+    Tls(io::Error),
+    /// The server did not answer, or not by HTTP.
+    Exchange(hyper::Error),
+    /// There is no answer yet.
+    Late,
+}
+
+/// Why there is no body.
+#[derive(Debug)]
+pub(crate) enum NoBody {
+    /// It is longer than the caller wants.
+    TooLong,
+    /// The reason, in words.
+    BrokenOff(String),
+}
+
+impl Server {
+    /// Makes a server to ask by TLS, if there is a configuration for it.
+    ///
+    /// # Errors
+    /// If the host cannot be that of a certificate.
+    pub(crate) fn new(
+        host: String,
+        port: u16,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> Result<Self, InvalidDnsNameError> {
+        let name = |config| Ok((config, ServerName::try_from(host.clone())?));
+        Ok(Self { tls: tls.map(name).transpose()?, host, port })
+    }
+
+    /// The host, without brackets, and the port.
+    pub(crate) fn address(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// Sends a request, and reads an answer of at most `longest` bytes.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub(crate) async fn ask(&self, request: Request<Full<Bytes>>, longest: usize) -> Result<Answer, Failure> {
+        let deadline = Instant::now() + TIME_OUT;
+        let connection = timeout_at(deadline, TcpStream::connect(self.address())).await;
+        let stream = connection.map_err(|_| Failure::LateConnection)?.map_err(Failure::Connection)?;
+        let answer = async {
+            let Some((config, name)) = &self.tls else {
+                return exchange(stream, request, longest).await;
+            };
+            let stream = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await;
+            exchange(stream.map_err(Failure::Tls)?, request, longest).await
+        };
+        timeout_at(deadline, answer).await.unwrap_or(Err(Failure::Late))
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    longest: usize,
+) -> Result<Answer, Failure> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Failure::Exchange)?;
+    // Dropping the set ends the task, however this function returns.
+    let mut driver = JoinSet::new();
+    driver.spawn(connection);
+    let (head, body) = match sender.send_request(request).await {
+        Ok(answer) => answer.into_parts(),
+        // The connection's error says more than the request's.
+        Err(error) => match driver.join_next().await {
+            Some(Ok(Err(end))) => return Err(Failure::Exchange(end)),
+            _ => return Err(Failure::Exchange(error)),
+        },
+    };
+    let body = Limited::new(body, longest).collect().await.map_err(|error| {
+        if error.is::<LengthLimitError>() { NoBody::TooLong } else { NoBody::BrokenOff(error.to_string()) }
+    });
+    Ok(Response::from_parts(head, body.map(Collected::to_bytes)))
+}
+
+impl Failure {
+    /// Says why there is no answer. `option` names the file of authorities to trust.
+    pub(crate) fn in_words(&self, option: &str) -> String {
+        match self {
+            Self::Connection(error) => error.to_string(),
+            Self::Tls(error) => trust::reason(error, option).unwrap_or_else(|| with_causes(error)),
+            // A server refuses a client's certificate only after the handshake.
+            Self::Exchange(error) => trust::reason(error, option).unwrap_or_else(|| with_causes(error)),
+            Self::LateConnection | Self::Late => format!("no answer within {} s", TIME_OUT.as_secs()),
+        }
+    }
+
+    /// Whether certificates, or what else belongs to TLS, are at fault.
+    #[cfg(feature = "otlp")]
+    pub(crate) fn is_of_tls(&self) -> bool {
+        match self {
+            Self::Tls(_) => true,
+            Self::Exchange(error) => trust::reason(error, "").is_some(),
+            Self::Connection(_) | Self::LateConnection | Self::Late => false,
+        }
+    }
+}
+
+/// Formats an error with its causes, because the outermost one may say nothing by itself.
+fn with_causes(error: &dyn Error) -> String {
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
