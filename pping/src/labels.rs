@@ -1,11 +1,47 @@
-//! The names of reasons in records and labels of metrics, and how methods and directions are written.
+//! The names of protocols, events and reasons in records and labels of metrics, and how methods and directions are written.
 
 use pping_common::{
+    abi::{FlowEventKind, TriggeredBy},
     flow::Reason,
     method::Method,
-    parse::{Direction, Untracked},
+    parse::{Direction, Protocol, Untracked},
 };
 use serde::Serializer;
+
+/// The protocol of samples of DNS in records. They have no flow.
+pub(crate) const DNS: &str = "DNS";
+
+/// The reason in the summary of a flow that has not ended.
+pub(crate) const END_OF_OBSERVATION: &str = "end of observation";
+
+/// The name of a protocol in records; `None` if it has no flows.
+pub(crate) fn protocol_name(protocol: Protocol) -> Option<&'static str> {
+    match protocol {
+        Protocol::Tcp => Some("TCP"),
+        Protocol::Icmp => Some("ICMP"),
+        Protocol::Icmpv6 => Some("ICMPv6"),
+        // QUIC flows are the only ones over UDP.
+        Protocol::Udp => Some("QUIC"),
+        Protocol::NonIp | Protocol::Other => None,
+    }
+}
+
+/// The name of a change in the life of a flow direction, in records.
+pub(crate) fn flow_event_name(event: FlowEventKind) -> &'static str {
+    match event {
+        FlowEventKind::Opening => "opening",
+        FlowEventKind::Closing => "closing",
+    }
+}
+
+/// The name of who caused such a change, in records.
+pub(crate) fn triggered_by_name(cause: TriggeredBy) -> &'static str {
+    match cause {
+        TriggeredBy::Source => "src",
+        TriggeredBy::Destination => "dest",
+        TriggeredBy::GarbageCollection => "garbage collection",
+    }
+}
 
 /// The name of a reason in records.
 pub(crate) fn reason_name(reason: Reason) -> &'static str {
@@ -55,29 +91,4 @@ pub(crate) fn serialize_is_egress<S: Serializer>(
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 pub(crate) fn serialize_method<S: Serializer>(method: &Method, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(method.name())
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    #[test]
-    fn schemas_list_all_methods() {
-        let listed = |schema: &str, at: &str| {
-            let schema: Value = serde_json::from_str(schema).unwrap();
-            let listed = schema.pointer(at).unwrap().as_array().unwrap().clone();
-            let mut names: Vec<_> = listed.iter().map(|name| name.as_str().unwrap().to_owned()).collect();
-            names.sort_unstable();
-            names
-        };
-        let mut names = Method::ALL.map(Method::name);
-        names.sort_unstable();
-        assert_eq!(listed(include_str!("../../docs/schema/record.json"), "/$defs/method/enum"), names);
-        assert_eq!(
-            listed(include_str!("../../docs/schema/api.json"), "/components/schemas/Method/enum"),
-            names
-        );
-    }
 }

@@ -54,6 +54,8 @@ pub mod recent;
 pub mod records;
 pub mod replay;
 pub mod residence;
+#[cfg(test)]
+mod schemas;
 #[cfg(feature = "live")]
 mod service;
 #[cfg(feature = "live")]

@@ -34,12 +34,14 @@ impl From<&Endpoints> for Key {
     }
 }
 
-/// A summary of the samples of a flow direction, ns; percentiles are within half a bin, 4.4 %.
+/// Number of RTT samples and their distribution, ns. Percentiles are accurate to within 4.4 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rtts {
-    /// The number of samples.
+    /// Number of samples.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub samples: u64,
-    /// The shortest RTT.
+    /// The lowest.
     pub min: u64,
     /// The mean.
     pub mean: u64,
@@ -49,7 +51,7 @@ pub struct Rtts {
     pub p90: u64,
     /// The 99th percentile.
     pub p99: u64,
-    /// The longest RTT.
+    /// The highest.
     pub max: u64,
 }
 

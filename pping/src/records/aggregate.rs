@@ -1,10 +1,18 @@
 //! The record of a group in an interval.
 
+#[cfg(test)]
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+#[cfg(test)]
+use pping_common::hist::BINS;
 use pping_common::{method::Method, parse::Direction};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
+#[cfg(test)]
+use super::schema;
+#[cfg(test)]
+use crate::schemas;
 use crate::{
     aggregate::Distribution,
     groups::{Columns, SeriesName},
@@ -12,85 +20,104 @@ use crate::{
     quality::Scores,
 };
 
-/// The RTTs of a group in an interval, by one method and in one direction. Without samples the record has no RTTs.
+/// RTTs and traffic of a group in an interval (`--aggregate`), for one interface, one method and one direction in which echoes
+/// passed. Timed hosts are the hosts whose packets are timed, like `dest_ip` in an RTT record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE), transform = schema::with_values::<Quantiles>))]
 pub struct AggregateRecord {
-    /// The end of the interval, ns since the Unix epoch.
+    /// When the interval ended, ns since the Unix epoch.
     pub timestamp: u64,
-    /// Its length, ns.
+    /// Length of the interval, ns. The first and the last interval are shorter than `--aggregate` says.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub interval: u64,
-    /// The interface, if it has a name.
+    /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
     pub interface: Option<Arc<str>>,
-    /// The label of the group.
+    /// Label of the group: `all` without groups, `other` for groups beyond --max-groups, `unlisted` for hosts that the groups
+    /// file does not list.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub group: Arc<str>,
-    /// The prefix of the group, if it has one.
+    /// Prefix of the group; absent if it has none. Two prefixes are joined by `+`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(pattern("^[0-9a-f.:]+/[0-9]+([+][0-9a-f.:]+/[0-9]+)?$")))]
     pub prefix: Option<Arc<str>>,
-    /// The differentiated services codepoint, if it separates groups.
+    /// Differentiated services codepoint of the group; only with --group-by dscp.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(max = 63)))]
     pub dscp: Option<u8>,
-    /// The other columns of the groups file.
+    /// Values of the other columns of the groups file, by column; absent if there are none.
     #[serde(serialize_with = "serialize_columns", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, schemas::Text>", extend("minProperties" = 1)))]
     pub labels: Columns,
-    /// The method that measured the RTTs.
+    /// Method that measured the RTTs (docs/methods.md).
     #[serde(serialize_with = "serialize_method")]
+    #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
     pub method: Method,
-    /// The direction in which echoes passed the interface, if known.
+    /// Direction in which echoes passed the interface: true for egress. Absent if the capture has no directions.
     #[serde(
         rename = "match_on_egress",
         serialize_with = "serialize_is_egress",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
-    /// The number of samples.
+    /// Number of samples. If it is 0, the fields from `min` to `max` are absent.
     pub count: u64,
-    /// The RTTs, if there are samples.
+    /// The RTTs; absent without samples.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub rtts: Option<Quantiles>,
-    /// For each bin that has samples: its upper bound, ns, and the number of its samples.
+    /// Bins that have samples, in ascending order.
+    #[cfg_attr(test, schemars(with = "Vec<schemas::Bin>", length(max = BINS)))]
     pub histogram: Vec<(u64, u64)>,
-    /// Packets sent by the hosts whose packets are timed.
+    /// Packets that timed hosts sent in flows of the group.
     pub sent_packets: u64,
-    /// Bytes of payload that they sent.
+    /// Bytes of payload that timed hosts sent.
     pub sent_bytes: u64,
-    /// Packets that they received.
+    /// Packets that timed hosts received.
     pub rec_packets: u64,
-    /// Bytes of payload that they received.
+    /// Bytes of payload that timed hosts received.
     pub rec_bytes: u64,
-    /// TCP segments that they retransmitted.
+    /// TCP segments that timed hosts retransmitted.
     pub sent_retransmissions: u64,
-    /// TCP segments retransmitted to them.
+    /// TCP segments that were retransmitted to timed hosts.
     pub rec_retransmissions: u64,
-    /// Packets that they sent, with the ECN mark CE.
+    /// Packets with the ECN mark CE, congestion experienced (RFC 3168), that timed hosts sent.
     pub sent_ce_packets: u64,
-    /// Packets that they received, with the ECN mark CE.
+    /// Packets with the ECN mark CE that timed hosts received.
     pub rec_ce_packets: u64,
-    /// The score by each profile, from 0 to 100; `None` is unknown.
+    /// Score for each profile (docs/groups.md), from 0 (unacceptable) to 100 (optimal); null if it is unknown. Absent without
+    /// profiles.
     #[serde(skip_serializing_if = "Scores::is_empty")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, Option<schemas::Score>>", extend("minProperties" = 1)))]
     pub quality: Scores,
 }
 
-/// RTTs, ns; percentiles are within half a bin, 4.4 %.
+/// RTTs, ns. Percentiles are accurate to within 4.4 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Quantiles {
-    /// The shortest.
+    /// The lowest RTT, ns.
     pub min: u64,
-    /// The mean.
+    /// The mean, ns.
     pub mean: u64,
-    /// The median.
+    /// The median, ns. Percentiles are accurate to within 4.4 %.
     pub p50: u64,
-    /// The 90th percentile.
+    /// The 90th percentile, ns.
     pub p90: u64,
-    /// The 95th percentile.
+    /// The 95th percentile, ns.
     pub p95: u64,
-    /// The 99th percentile.
+    /// The 99th percentile, ns.
     pub p99: u64,
-    /// The longest.
+    /// The highest RTT, ns.
     pub max: u64,
 }
 
 impl AggregateRecord {
+    /// The value of `type` in JSON.
+    pub(super) const TYPE: &str = "aggregate";
+
     /// The record of a series for the interval of `interval` ns that ended at `timestamp`.
     pub fn new(
         name: &SeriesName,

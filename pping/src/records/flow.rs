@@ -8,61 +8,76 @@ use pping_common::{
 };
 use serde::Serialize;
 
+#[cfg(test)]
+use super::schema;
 use super::tuple::Tuple;
-use crate::aggregate::Rtts;
-use crate::labels::reason_name;
+#[cfg(test)]
+use crate::schemas;
+use crate::{
+    aggregate::Rtts,
+    labels::{END_OF_OBSERVATION, flow_event_name, reason_name, triggered_by_name},
+};
 
-/// A flow direction opened or closed.
+/// The value of `flow_event` in a summary.
+const SUMMARY: &str = "summary";
+
+/// The flow direction from `dest_ip` to `src_ip` opened or closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE), transform = schema::by_reason))]
 pub struct FlowRecord {
-    /// When, ns since the Unix epoch.
+    /// When it opened or closed, ns since the Unix epoch.
     pub timestamp: u64,
-    /// The flow direction: from `dest_ip` to `src_ip`.
+    /// The flow direction.
     #[serde(flatten)]
     pub tuple: Tuple,
-    /// `opening` or `closing`.
+    /// Whether it opened or closed.
+    #[cfg_attr(test, schemars(with = "schemas::FlowEventName"))]
     pub flow_event: &'static str,
-    /// The reason why it opened or closed.
+    /// What opened or closed it.
+    #[cfg_attr(test, schemars(with = "schemas::ReasonName"))]
     pub reason: &'static str,
-    /// `src`, `dest` or `garbage collection`.
+    /// Who opened or closed it.
+    #[cfg_attr(test, schemars(with = "schemas::TriggeredByName"))]
     pub triggered_by: &'static str,
-    /// The interface, if it has a name.
+    /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
     pub interface: Option<Arc<str>>,
 }
 
 impl FlowRecord {
+    /// The value of `type` in JSON.
+    pub(super) const TYPE: &str = "flow";
+
     /// The record of an event; `None` for an event that pping's programs do not send.
     pub fn new(event: &FlowEvent, interface: Option<Arc<str>>, timestamp: u64) -> Option<Self> {
         Some(Self {
             timestamp,
             tuple: Tuple::new(&event.endpoints)?,
-            flow_event: match FlowEventKind::from_number(event.event)? {
-                FlowEventKind::Opening => "opening",
-                FlowEventKind::Closing => "closing",
-            },
+            flow_event: flow_event_name(FlowEventKind::from_number(event.event)?),
             reason: reason_name(Reason::from_number(event.reason)?),
-            triggered_by: match TriggeredBy::from_number(event.triggered_by)? {
-                TriggeredBy::Source => "src",
-                TriggeredBy::Destination => "dest",
-                TriggeredBy::GarbageCollection => "garbage collection",
-            },
+            triggered_by: triggered_by_name(TriggeredBy::from_number(event.triggered_by)?),
             interface,
         })
     }
 }
 
-/// A flow at its end. `dest_ip` began it, if its beginning was seen.
+/// A flow that has ended (`--flow-summary`). `dest_ip` opened it, if pping saw it open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE)))]
 pub struct FlowSummaryRecord {
-    /// When it ended, ns since the Unix epoch.
+    /// The same as `end`.
     pub timestamp: u64,
     /// The flow.
     #[serde(flatten)]
     pub tuple: Tuple,
-    /// `summary`.
+    /// Always `summary`.
+    #[cfg_attr(test, schemars(extend("const" = SUMMARY)))]
     pub flow_event: &'static str,
-    /// The reason why it ended.
+    /// Why it ended; `end of observation` if the capture or pping ended before the flow.
+    #[cfg_attr(test, schemars(with = "schemas::EndReason"))]
     pub reason: &'static str,
     /// When its first packet was seen, ns since the Unix epoch.
     pub start: u64,
@@ -78,28 +93,32 @@ pub struct FlowSummaryRecord {
     pub rec_bytes: u64,
     /// TCP segments that `dest_ip` retransmitted.
     pub sent_retransmissions: u32,
-    /// TCP segments retransmitted to `dest_ip`.
+    /// TCP segments that were retransmitted to `dest_ip`.
     pub rec_retransmissions: u32,
-    /// TCP segments from `dest_ip` that were reordered, as far as timestamps show.
+    /// TCP segments from `dest_ip` that were reordered in the network. Only TCP timestamps can tell them from retransmissions.
     pub sent_out_of_order: u32,
-    /// TCP segments to `dest_ip` that were reordered.
+    /// TCP segments to `dest_ip` that were reordered in the network.
     pub rec_out_of_order: u32,
-    /// Packets from `dest_ip` with the ECN mark CE.
+    /// Packets from `dest_ip` with the ECN mark CE, congestion experienced (RFC 3168).
     pub sent_ce_packets: u32,
     /// Packets to `dest_ip` with the ECN mark CE.
     pub rec_ce_packets: u32,
-    /// RTTs between here and `src_ip`, if there was a sample.
+    /// RTTs between the capture point and `src_ip`; absent without samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub src_rtt: Option<Rtts>,
-    /// RTTs between here and `dest_ip`, if there was a sample.
+    /// RTTs between the capture point and `dest_ip`; absent without samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dest_rtt: Option<Rtts>,
-    /// The interface, if it has a name.
+    /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
     pub interface: Option<Arc<str>>,
 }
 
 impl FlowSummaryRecord {
+    /// The value of `type` in JSON.
+    pub(super) const TYPE: &str = FlowRecord::TYPE;
+
     /// The record of an event, with the RTTs to source and destination; `None` for an event that pping's programs do not send.
     /// `epoch` converts a time of the event to ns since the Unix epoch.
     pub fn new(
@@ -113,9 +132,9 @@ impl FlowSummaryRecord {
         Some(Self {
             timestamp: end,
             tuple: Tuple::new(&event.endpoints)?,
-            flow_event: "summary",
+            flow_event: SUMMARY,
             reason: match event.reason {
-                EndEvent::STILL_OPEN => "end of observation",
+                EndEvent::STILL_OPEN => END_OF_OBSERVATION,
                 reason => reason_name(Reason::from_number(reason)?),
             },
             start: epoch(event.began),

@@ -11,6 +11,8 @@ mod record;
 mod reporter;
 mod residence;
 mod rtt;
+#[cfg(test)]
+mod schema;
 mod tuple;
 mod worst;
 

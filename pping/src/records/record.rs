@@ -10,9 +10,12 @@ use super::{
     worst::{WorstFlowRecord, WorstGroupRecord},
 };
 
-/// One record of the output.
+/// One line of `pping --format jsonl`, or one element of the array of `--format json`. Times are integer nanoseconds; a timestamp
+/// counts from the Unix epoch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(title = "pping record"))]
 pub enum Record {
     /// A sample.
     Rtt(RttRecord),
@@ -34,11 +37,13 @@ impl Record {
     /// Its kind: the value of `type` in JSON.
     pub(super) fn type_name(&self) -> &'static str {
         match self {
-            Self::Rtt(_) => "rtt",
-            Self::Flow(_) | Self::FlowSummary(_) => "flow",
-            Self::Aggregate(_) => "aggregate",
-            Self::WorstFlow(_) | Self::WorstGroup(_) => "worst",
-            Self::Residence(_) => "residence",
+            Self::Rtt(_) => RttRecord::TYPE,
+            Self::Flow(_) => FlowRecord::TYPE,
+            Self::FlowSummary(_) => FlowSummaryRecord::TYPE,
+            Self::Aggregate(_) => AggregateRecord::TYPE,
+            Self::WorstFlow(_) => WorstFlowRecord::TYPE,
+            Self::WorstGroup(_) => WorstGroupRecord::TYPE,
+            Self::Residence(_) => ResidenceRecord::TYPE,
         }
     }
 

@@ -3,71 +3,91 @@
 use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
+#[cfg(test)]
+use pping_common::hist::BINS;
 use pping_common::{
     abi::{Part, Residence},
     series::SeriesCounts,
 };
 use serde::Serialize;
 
+#[cfg(test)]
+use super::schema;
+#[cfg(test)]
+use crate::schemas;
 use crate::{
     aggregate::Distribution,
     groups::QueueName,
     residence::{self, InterfaceTimes, part_name},
 };
 
-/// The times of one part at one interface in an interval, of all packets or of a group. Without times the record has no quantiles.
+/// Time that packets spent in this host in an interval (`--aggregate` with `--residence`). There is one record for each interface
+/// and part, and for the queue also one for each group; none if no packet was measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE), transform = schema::with_values::<TimeQuantiles>))]
+#[cfg_attr(test, schemars(transform = schema::by_group::<FollowedPackets>))]
 pub struct ResidenceRecord {
-    /// The end of the interval, ns since the Unix epoch.
+    /// When the interval ended, ns since the Unix epoch.
     pub timestamp: u64,
-    /// The length of the interval, ns.
+    /// Length of the interval, ns.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub window: u64,
-    /// The interface by which the packets left.
+    /// Interface by which the packets left.
+    #[cfg_attr(test, schemars(with = "schemas::InterfaceName"))]
     pub interface: Arc<str>,
-    /// The label of the group, if the record is that of a group.
+    /// Label of the group whose packets the record covers. The record of the interface covers them too; it has no label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<Arc<str>>,
-    /// `forwarding` or `queue`.
+    /// `forwarding`: from another watched interface to this one; `queue`: in the queue of the root qdisc.
+    #[cfg_attr(test, schemars(with = "schemas::PartName"))]
     pub residence: &'static str,
-    /// The number of times.
+    /// Number of measured times. If it is 0, the mean and the percentiles are absent.
     pub count: u64,
-    /// The times, if there are any.
+    /// The times; absent if there are none.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub times: Option<TimeQuantiles>,
-    /// For each bin that has times: its upper bound, ns, and the number of its times.
+    /// Bins that have times, in ascending order.
+    #[cfg_attr(test, schemars(with = "Vec<schemas::Bin>", length(max = BINS)))]
     pub histogram: Vec<(u64, u64)>,
-    /// The fate of the packets that were followed; unknown for a group.
+    /// The fate of the packets that were followed; absent in the record of a group.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub packets: Option<FollowedPackets>,
 }
 
 /// The fate of the packets that were followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FollowedPackets {
-    /// All packets that were followed.
+    /// Packets that were followed; absent in the record of a group.
     pub followed: u64,
-    /// Followed packets that were dropped in the queue.
+    /// Followed packets that were dropped in the queue; absent in the record of a group.
     pub dropped: u64,
-    /// Followed packets that pping lost track of: another packet took their entry or their memory.
+    /// Followed packets that pping lost track of, because another packet took their entry or their memory; absent in the record
+    /// of a group.
     pub replaced: u64,
 }
 
-/// Times, ns; percentiles are within half a bin, 4.4 %.
+/// Times, ns. Percentiles are accurate to within 4.4 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimeQuantiles {
-    /// The mean.
+    /// The mean, ns.
     pub mean: u64,
-    /// The median.
+    /// The median, ns. Percentiles are accurate to within 4.4 %.
     pub p50: u64,
-    /// The 90th percentile.
+    /// The 90th percentile, ns.
     pub p90: u64,
-    /// The 95th percentile.
+    /// The 95th percentile, ns.
     pub p95: u64,
-    /// The 99th percentile.
+    /// The 99th percentile, ns.
     pub p99: u64,
 }
 
 impl ResidenceRecord {
+    /// The value of `type` in JSON.
+    pub(super) const TYPE: &str = "residence";
+
     /// The records of an interface for the interval of `window` ns that ended at `timestamp`. A part without packets has none.
     pub fn of(times: &InterfaceTimes, timestamp: u64, window: u64) -> impl Iterator<Item = Self> + use<'_> {
         let parts = Part::ALL.map(|part| (part, times.times.part(part)));

@@ -5,18 +5,25 @@ use std::sync::Arc;
 use pping_common::{abi::RttEvent, method::Method, parse::Direction};
 use serde::Serialize;
 
+#[cfg(test)]
+use super::schema;
 use super::tuple::Tuple;
-use crate::labels::{serialize_is_egress, serialize_method};
+use crate::labels::{DNS, serialize_is_egress, serialize_method};
+#[cfg(test)]
+use crate::schemas;
 
-/// A sample.
+/// A round-trip time between the capture point and `src_ip`, the host that replied; with the method `quic-spin`, between
+/// `dest_ip` and `src_ip`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE), transform = schema::by_method))]
 pub struct RttRecord {
     /// When the echo passed, ns since the Unix epoch.
     pub timestamp: u64,
     /// The flow.
     #[serde(flatten)]
     pub tuple: Tuple,
-    /// Round-trip time between here and `src_ip`, ns; by the QUIC spin bit, between `dest_ip` and `src_ip`.
+    /// The round-trip time, ns.
     pub rtt: u64,
     /// Lowest RTT so far in this flow direction, ns.
     pub min_rtt: u64,
@@ -28,39 +35,50 @@ pub struct RttRecord {
     pub rec_packets: u64,
     /// Bytes of payload that `dest_ip` received.
     pub rec_bytes: u64,
-    /// The direction in which the echo passed the interface, if known.
+    /// Direction in which the echo passed the interface: true for egress. Absent if the capture has no directions.
     #[serde(
         rename = "match_on_egress",
         serialize_with = "serialize_is_egress",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
-    /// The method that measured it.
+    /// Method that measured it (docs/methods.md).
     #[serde(serialize_with = "serialize_method")]
+    #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
     pub method: Method,
-    /// The interface, if it has a name.
+    /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
     pub interface: Option<Arc<str>>,
-    /// Smoothed RTT of this flow direction, ns.
+    /// Smoothed RTT of this flow direction (RFC 6298), ns.
     pub smoothed_rtt: u64,
-    /// The ID of the query, for DNS.
+    /// ID of the DNS query (RFC 1035, section 4.1.1); only with the method `dns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dns_id: Option<u16>,
-    /// The part of `rtt` between here and `src_ip`, ns, if the method measures it.
+    /// Part of `rtt` between the capture point and `src_ip`, ns; only with the method `quic-spin`, and absent if this part was
+    /// not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub side_rtt: Option<u64>,
-    /// VLAN identifiers of the echo, outermost first.
+    /// VLAN identifiers of the echo, outermost first; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(length(min = 1, max = 4), inner(range(max = 4095))))]
     pub vlan: Vec<u16>,
-    /// Differentiated services codepoint of the echo; 0 is the default.
+    /// Differentiated services codepoint of the echo; absent if it is 0, the default.
     #[serde(skip_serializing_if = "is_default_dscp")]
+    #[cfg_attr(test, schemars(range(min = 1, max = 63)))]
     pub dscp: u8,
-    /// The label of the group of the host that replied, if it is in one.
+    /// Label of the group; absent without groups, or if the host is in none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub group: Option<Arc<str>>,
 }
 
 impl RttRecord {
+    /// The value of `type` in JSON.
+    pub(super) const TYPE: &str = "rtt";
+
     /// The record of an event; `None` for an event that pping's programs do not send.
     pub fn new(
         event: &RttEvent,
@@ -71,7 +89,7 @@ impl RttRecord {
         let method = Method::from_number(event.method)?;
         let mut tuple = Tuple::new(&event.endpoints)?;
         if method == Method::Dns {
-            tuple.protocol = "DNS";
+            tuple.protocol = DNS;
         }
         Some(Self {
             timestamp,

@@ -5,18 +5,26 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use pping_common::{abi::Endpoints, parse::Protocol};
 use serde::Serialize;
 
+use crate::labels::protocol_name;
+#[cfg(test)]
+use crate::schemas;
+
 /// The two ends of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tuple {
     /// The host that replied.
+    #[cfg_attr(test, schemars(with = "schemas::Address"))]
     pub src_ip: IpAddr,
-    /// Its port, or the ICMP echo identifier.
+    /// Its port, or the identifier of an ICMP echo.
     pub src_port: u16,
     /// The host whose packets are timed.
+    #[cfg_attr(test, schemars(with = "schemas::Address"))]
     pub dest_ip: IpAddr,
-    /// Its port, or the ICMP echo identifier.
+    /// Its port, or the identifier of an ICMP echo.
     pub dest_port: u16,
-    /// `TCP`, `QUIC`, `DNS`, `ICMP` or `ICMPv6`.
+    /// Protocol of the flow; `DNS` for samples of DNS.
+    #[cfg_attr(test, schemars(with = "schemas::SampleProtocol"))]
     pub protocol: &'static str,
 }
 
@@ -29,14 +37,7 @@ impl Tuple {
             src_port: endpoints.source_port,
             dest_ip: address(endpoints.destination),
             dest_port: endpoints.destination_port,
-            protocol: match Protocol::from_number(endpoints.protocol)? {
-                Protocol::Tcp => "TCP",
-                Protocol::Icmp => "ICMP",
-                Protocol::Icmpv6 => "ICMPv6",
-                // QUIC flows are the only ones over UDP.
-                Protocol::Udp => "QUIC",
-                Protocol::NonIp | Protocol::Other => return None,
-            },
+            protocol: protocol_name(Protocol::from_number(endpoints.protocol)?)?,
         })
     }
 

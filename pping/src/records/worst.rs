@@ -5,7 +5,11 @@ use std::sync::Arc;
 use pping_common::{abi::Figure, method::Method, parse::Direction};
 use serde::Serialize;
 
+#[cfg(test)]
+use super::schema;
 use super::tuple::Tuple;
+#[cfg(test)]
+use crate::schemas;
 use crate::{
     labels::{serialize_is_egress, serialize_method},
     worst::{By, WorstFlow},
@@ -13,19 +17,26 @@ use crate::{
 
 /// The rank of a record among the worst of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rank {
-    /// The end of the interval, ns since the Unix epoch.
+    /// When the interval ended, ns since the Unix epoch.
     pub timestamp: u64,
-    /// The length of the interval, ns.
+    /// Length of the interval, ns.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub window: u64,
-    /// The figure of the ranking.
+    /// Figure that ranks the flows or groups.
     pub worst: By,
-    /// The rank, from 1 for the worst.
+    /// Rank; 1 is the worst. Flows and groups are ranked separately.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub rank: usize,
 }
 
-/// A flow direction among the worst of an interval, at the moment when its ranked figure was highest.
+/// One of the worst flow directions of an interval (`--worst` with `--aggregate`). Its figures are those of the second in which
+/// the figure that ranks it (`worst`) was highest; for a capture, those at the end of the interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE)))]
+#[cfg_attr(test, schemars(extend("dependentRequired" = { "smoothed_rtt": ["min_rtt", "inflation"] })))]
 pub struct WorstFlowRecord {
     /// The rank.
     #[serde(flatten)]
@@ -33,85 +44,112 @@ pub struct WorstFlowRecord {
     /// The flow direction.
     #[serde(flatten)]
     pub tuple: Tuple,
-    /// The smoothed RTT, ns; `None` without samples, and for spin bits.
+    /// Smoothed RTT (RFC 6298), ns; absent without samples, and with the method `quic-spin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smoothed_rtt: Option<u64>,
-    /// The lowest RTT, ns.
+    /// Lowest RTT so far, ns; absent without `smoothed_rtt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_rtt: Option<u64>,
-    /// The difference of the two, ns.
+    /// Excess of `smoothed_rtt` over `min_rtt`, ns; absent without `smoothed_rtt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inflation: Option<u64>,
-    /// The share of its packets that `dest_ip` retransmitted.
+    /// Share of the packets from `dest_ip` that were retransmissions, since the flow began.
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub retransmission_ratio: f64,
     /// Packets that `dest_ip` sent since the flow began.
     pub sent_packets: u64,
-    /// Bytes of payload that it sent in the second before that moment; in a capture, in the interval.
+    /// Bytes of payload that `dest_ip` sent in the second in which the figure that ranks the flow was highest; for a capture, in
+    /// the interval. Only in the ranking by `bytes` is this its busiest second.
     pub bytes: u64,
-    /// The method.
+    /// Method that measured the RTTs (docs/methods.md).
     #[serde(serialize_with = "serialize_method")]
+    #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
     pub method: Method,
-    /// The direction in which echoes pass the interface, if known.
+    /// Direction in which echoes pass the interface: true for egress. Absent if the capture has no directions.
     #[serde(
         rename = "match_on_egress",
         serialize_with = "serialize_is_egress",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
-    /// The interface, if it has a name.
+    /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
     pub interface: Option<Arc<str>>,
-    /// The label of the group, if it is in one.
+    /// Label of the group; absent without groups, or if the flow is in none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub group: Option<Arc<str>>,
 }
 
-/// A group among the worst of an interval, with the series that put it there.
+/// One of the worst groups of an interval (`--worst` with `--aggregate`), with the interface, method and direction in which it is
+/// worst.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE)))]
+#[cfg_attr(test, schemars(extend("dependentRequired" = { "p95": ["ranked_rtt", "baseline", "inflation"] })))]
 pub struct WorstGroupRecord {
     /// The rank.
     #[serde(flatten)]
     pub rank: Rank,
-    /// The label of the group.
+    /// Label of the group.
     pub group: Arc<str>,
-    /// The number of samples.
+    /// Number of samples.
     pub count: u64,
-    /// The estimated number of hosts that replied; `None` without groups or without samples.
+    /// Estimated number of hosts that replied with these samples, at most 266. Absent without samples, and without groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u64>,
-    /// The 95th percentile, ns, if there are enough samples.
+    /// The 95th percentile, ns, accurate to within 4.4 %; absent with fewer samples than `--worst-min-samples`, and with the
+    /// method `quic-spin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p95: Option<u64>,
-    /// The RTT that ranks the group, ns: the percentile, limited to an RTT that enough hosts had.
+    /// RTT that ranks the group, ns: `p95`, limited to an RTT that enough hosts had. Enough is one host in twenty, and at least
+    /// two if the group has two or more. The limit is the end of the highest octave in or above which that many hosts had
+    /// samples. Absent without `p95`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ranked_rtt: Option<u64>,
-    /// The RTT that it is compared with, ns: the expected RTT of the group, or else the lowest of the interval.
+    /// RTT that `ranked_rtt` is compared with, ns: the `expected_rtt` of the group, or else its lowest RTT of the interval.
+    /// Absent without `p95`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline: Option<u64>,
-    /// The excess of the ranked RTT over the baseline, ns.
+    /// Excess of `ranked_rtt` over `baseline`, ns; 0 if it is lower. Absent without `p95`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inflation: Option<u64>,
-    /// The share of packets of both sides that were retransmitted; `None` with too few packets.
+    /// Share of the packets in both flow directions that were retransmissions; absent with fewer packets than
+    /// `--worst-min-samples`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub retransmission_ratio: Option<f64>,
-    /// Bytes of payload of both sides.
+    /// Bytes of payload in both flow directions.
     pub bytes: u64,
-    /// The method.
+    /// Method that measured the RTTs (docs/methods.md).
     #[serde(serialize_with = "serialize_method")]
+    #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
     pub method: Method,
-    /// The direction in which echoes passed the interface, if known.
+    /// Direction in which echoes passed the interface: true for egress. Absent if the capture has no directions.
     #[serde(
         rename = "match_on_egress",
         serialize_with = "serialize_is_egress",
         skip_serializing_if = "Option::is_none"
     )]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
-    /// The interface, if it has a name.
+    /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
     pub interface: Option<Arc<str>>,
 }
 
+impl WorstGroupRecord {
+    /// The value of `type` in JSON.
+    pub(super) const TYPE: &str = WorstFlowRecord::TYPE;
+}
+
 impl WorstFlowRecord {
+    /// The value of `type` in JSON.
+    pub(super) const TYPE: &str = "worst";
+
     /// The record of a flow direction; `None` for one that pping's programs do not report.
     pub(super) fn new(flow: &WorstFlow, rank: Rank) -> Option<Self> {
         let candidate = &flow.candidate;

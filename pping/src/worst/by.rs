@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 /// A figure that ranks the worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum By {
-    /// The smoothed RTT of a flow, the 95th percentile of a group.
+    /// The smoothed RTT of a flow, or `ranked_rtt` of a group.
     #[default]
     Rtt,
-    /// How far that RTT is above the lowest, or above the expected RTT of a group.
+    /// The excess of that RTT over the lowest RTT of the flow, or over `baseline` of the group.
     Inflation,
-    /// The share of packets that were retransmitted.
+    /// The share of packets that were retransmissions.
     Retransmissions,
-    /// Bytes.
+    /// Bytes of payload.
     Bytes,
 }
 

@@ -48,6 +48,14 @@ fn object(record: &Record, out: &mut Vec<u8>) -> bool {
     out.len() > start
 }
 
+/// The version that records begin with.
+#[cfg(test)]
+pub(in crate::records) fn schema_version() -> u64 {
+    let beginning = [BEGINNING, b"\"}"].concat();
+    let beginning: serde_json::Value = serde_json::from_slice(&beginning).unwrap();
+    beginning["schema_version"].as_u64().unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,8 @@ mod ppviz;
 mod standard;
 
 pub use self::encoder::Encoder;
+#[cfg(test)]
+pub(super) use self::jsonl::schema_version;
 use super::Record;
 use crate::config::Format;
 
