@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::report::Check;
+use super::{name::Name, report::Check};
 use crate::{config::Arms, kernel::inspect::links::Interface};
 
 /// The settings that make a host a router, for each address family.
@@ -15,13 +15,13 @@ pub(super) fn arms(interface: &Interface, all: &[Interface], arms: Arms) -> Opti
     let why = if is_router { one_arm(interface, all)? } else { return None };
     Some(match arms {
         Arms::Two => Check::degraded(
-            "arms",
+            Name::Arms,
             format!("{why}, but --arms two was given"),
             "use --arms auto or one: of flows that are forwarded from this interface to itself, handshakes are not \
              measured, and nothing is before a copy of both hosts was seen",
         ),
         Arms::Auto | Arms::One => Check::ok(
-            "arms",
+            Name::Arms,
             format!("{why}: what is forwarded passes it twice, and counts once for its flow"),
         ),
     })

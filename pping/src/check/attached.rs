@@ -5,7 +5,7 @@ use std::{fmt, io};
 use caps::Capability;
 use pping_common::parse::Direction;
 
-use super::{privileges, report::Check};
+use super::{name::Name, privileges, report::Check};
 use crate::{
     config::Ingress,
     kernel::{
@@ -67,13 +67,13 @@ impl Attached {
             return occupied(&found, ingress);
         }
         if !own.is_empty() {
-            return Check::ok("xdp", format!("{kind}; a pping measures there: {}", list(&own)));
+            return Check::ok(Name::Xdp, format!("{kind}; a pping measures there: {}", list(&own)));
         }
         match (native, ingress) {
             (Native::No, Ingress::Xdp) => {
-                Check::degraded("xdp", kind, "--ingress tc sees the same packets and costs less")
+                Check::degraded(Name::Xdp, kind, "--ingress tc sees the same packets and costs less")
             }
-            _ => Check::ok("xdp", format!("{kind}; no other program is attached")),
+            _ => Check::ok(Name::Xdp, format!("{kind}; no other program is attached")),
         }
     }
 
@@ -89,7 +89,7 @@ impl Attached {
     pub(super) fn tc(&self, interface: &Interface) -> Check {
         match at_tc(interface.link.ifindex) {
             Ok(at) => self.check(&at),
-            Err(error) => Check::unknown("tc", error.to_string()),
+            Err(error) => Check::unknown(Name::Tc, error.to_string()),
         }
     }
 
@@ -98,7 +98,7 @@ impl Attached {
             let found = "an ingress qdisc is there instead of clsact";
             let remedy =
                 "replace it with clsact, which also has ingress: otherwise pping cannot see outgoing packets";
-            return Check::missing("tc", found, remedy);
+            return Check::missing(Name::Tc, found, remedy);
         }
         let attach_point = match self.has_tcx {
             Some(true) => "TCX",
@@ -117,13 +117,13 @@ impl Attached {
                 "restart pping, which attaches in front of the others, or use --ingress xdp for incoming packets"
             };
             let remedy = format!("pping does not see packets that these drop, redirect or accept; {remedy}");
-            return Check::degraded("tc", found, remedy);
+            return Check::degraded(Name::Tc, found, remedy);
         }
         match &at.tcx_error {
             Some(error) => {
-                Check::unknown("tc", format!("{found}; the programs at TCX are not known: {error}"))
+                Check::unknown(Name::Tc, format!("{found}; the programs at TCX are not known: {error}"))
             }
-            None => Check::ok("tc", found),
+            None => Check::ok(Name::Tc, found),
         }
     }
 
@@ -234,15 +234,15 @@ impl fmt::Display for Order {
 fn occupied(found: &str, ingress: Ingress) -> Check {
     match ingress {
         Ingress::Xdp => {
-            Check::missing("xdp", found, "use --ingress tc: pping does not replace other programs")
+            Check::missing(Name::Xdp, found, "use --ingress tc: pping does not replace other programs")
         }
         Ingress::Auto => Check::degraded(
-            "xdp",
+            Name::Xdp,
             found,
             "pping uses tc, and does not see packets that this program drops or redirects (see bpftool prog)",
         ),
         Ingress::Tc => Check::degraded(
-            "xdp",
+            Name::Xdp,
             found,
             "pping does not see packets that this program drops or redirects (see bpftool prog)",
         ),

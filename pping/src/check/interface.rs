@@ -2,7 +2,7 @@
 
 use pping_common::parse::LinkType;
 
-use super::{report::Check, shell::quoted};
+use super::{name::Name, report::Check, shell::quoted};
 use crate::{
     config::Live,
     kernel::{
@@ -25,7 +25,7 @@ pub(super) fn select(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
         let is_meant = |it: &Interface| it.is_up && it.link.name != LOOPBACK;
         let chosen: Vec<Interface> = all.into_iter().filter(is_meant).collect();
         let none = chosen.is_empty().then(|| {
-            Check::degraded("interfaces", "only loopback is up", "bring one up, or name one with -i")
+            Check::degraded(Name::Interfaces, "only loopback is up", "bring one up, or name one with -i")
         });
         return Ok((chosen, none.into_iter().collect()));
     }
@@ -38,7 +38,7 @@ pub(super) fn select(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
         if !links.iter().any(|link| alone.includes(link)) {
             let remedy =
                 "nothing to do if they appear later: pping waits for interfaces that match a pattern";
-            absent.push(Check::degraded("interface", "no interface matches now", remedy).of(pattern));
+            absent.push(Check::degraded(Name::Interface, "no interface matches now", remedy).of(pattern));
         }
     }
     Ok((all.into_iter().filter(|it| selection.includes(&it.link)).collect(), absent))
@@ -47,14 +47,14 @@ pub(super) fn select(live: &Live, all: Vec<Interface>) -> Result<(Vec<Interface>
 fn missing(name: &str, links: &[Link], wait: bool) -> Check {
     if wait {
         let remedy = "nothing to do if it appears later: pping waits for it";
-        return Check::degraded("interface", "there is no such interface now", remedy);
+        return Check::degraded(Name::Interface, "there is no such interface now", remedy);
     }
     let hint = match Selection::unknown(name, links) {
         Error::UnknownInterface { hint, .. } => hint,
         error => error.to_string(),
     };
     Check::missing(
-        "interface",
+        Name::Interface,
         "there is no such interface here",
         format!("{hint} (--wait waits for an interface that appears later)"),
     )
@@ -69,19 +69,19 @@ pub(super) fn interface(interface: &Interface) -> Check {
         Err(_) => {
             let found = format!("its link type {} is not supported", link.hardware_type);
             let remedy = "watch an interface that carries Ethernet or IP alone; the numbers are ARPHRD_* of linux/if_arp.h";
-            return Check::missing("interface", found, remedy);
+            return Check::missing(Name::Interface, found, remedy);
         }
     };
     let driver = ethtool::driver(&link.name).map(|driver| format!(", driver {driver}")).unwrap_or_default();
     match (is_up, has_carrier) {
-        (true, true) => Check::ok("interface", format!("up, {frames}{driver}")),
+        (true, true) => Check::ok(Name::Interface, format!("up, {frames}{driver}")),
         (true, false) => Check::degraded(
-            "interface",
+            Name::Interface,
             format!("up without a carrier, {frames}{driver}"),
             "plug in the cable: no packets pass until then",
         ),
         (false, _) => Check::degraded(
-            "interface",
+            Name::Interface,
             format!("down, {frames}{driver}"),
             format!("ip link set dev {} up: no packets pass until then", quoted(&link.name)),
         ),

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::report::Check;
+use super::{name::Name, report::Check};
 
 /// The oldest kernel that runs the programs.
 const OLDEST: Version = Version(5, 10);
@@ -28,13 +28,13 @@ pub(super) fn release() -> Check {
     let release = system.release().to_string_lossy();
     let found = format!("Linux {release}, {}", system.machine().to_string_lossy());
     match Version::of(&release) {
-        None => Check::unknown("kernel", format!("{found}: this release has no version number")),
+        None => Check::unknown(Name::Kernel, format!("{found}: this release has no version number")),
         Some(version) if version < OLDEST => Check::missing(
-            "kernel",
+            Name::Kernel,
             found,
             format!("boot Linux {}.{} or newer: this kernel cannot load the programs", OLDEST.0, OLDEST.1),
         ),
-        Some(_) => Check::ok("kernel", found),
+        Some(_) => Check::ok(Name::Kernel, found),
     }
 }
 
@@ -47,12 +47,12 @@ pub(super) fn has_memlock() -> bool {
 pub(super) fn statistics() -> Check {
     match fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled") {
         Ok(text) if text.trim() != "0" => Check::degraded(
-            "statistics",
+            Name::Statistics,
             "on: the kernel measures the time of each run of each program",
             "sysctl kernel.bpf_stats_enabled=0 saves two clock readings per packet, and ends the pping_bpf_* metrics",
         ),
-        Ok(_) => Check::ok("statistics", "off: runs of programs are not measured"),
-        Err(error) => Check::unknown("statistics", format!("kernel.bpf_stats_enabled: {error}")),
+        Ok(_) => Check::ok(Name::Statistics, "off: runs of programs are not measured"),
+        Err(error) => Check::unknown(Name::Statistics, format!("kernel.bpf_stats_enabled: {error}")),
     }
 }
 
@@ -61,14 +61,14 @@ pub(super) fn clock() -> Check {
     let sources = "/sys/devices/system/clocksource/clocksource0";
     let source = match fs::read_to_string(format!("{sources}/current_clocksource")) {
         Ok(source) => source.trim().to_owned(),
-        Err(error) => return Check::unknown("clock", format!("{sources}: {error}")),
+        Err(error) => return Check::unknown(Name::Clock, format!("{sources}: {error}")),
     };
     let cost = match source.as_str() {
         "hpet" | "acpi_pm" | "hyperv_clocksource_msr" => "each reading costs a microsecond or more",
         "jiffies" | "refined-jiffies" => {
             "it advances only a few hundred times a second, so RTTs are that coarse"
         }
-        _ => return Check::ok("clock", source),
+        _ => return Check::ok(Name::Clock, source),
     };
     let available = fs::read_to_string(format!("{sources}/available_clocksource")).unwrap_or_default();
     let better = ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
@@ -77,7 +77,7 @@ pub(super) fn clock() -> Check {
         || "the kernel has no better clock here, usually because it found the TSC unstable: see dmesg".to_owned(),
         |name| format!("echo {name} >{sources}/current_clocksource, unless dmesg says that the kernel does not trust it"),
     );
-    Check::degraded("clock", format!("{source}: {cost}"), remedy)
+    Check::degraded(Name::Clock, format!("{source}: {cost}"), remedy)
 }
 
 #[cfg(test)]

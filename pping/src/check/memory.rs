@@ -10,7 +10,7 @@ use pping_common::limits::RING_BYTES;
 use procfs::{Current as _, Meminfo};
 use rustix::process::{Resource, getrlimit};
 
-use super::{kernel, privileges, report::Check};
+use super::{kernel, name::Name, privileges, report::Check};
 use crate::kernel::inspect::maps::Size;
 
 const MEBIBYTE: u64 = 1 << 20;
@@ -18,12 +18,12 @@ const MEBIBYTE: u64 = 1 << 20;
 /// Compares the memory that the maps need for `flows` flows of each address family with the available memory.
 pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
     let Some(Size { taken: needed, .. }) = maps else {
-        return Check::unknown("memory", "the size of the maps is not known");
+        return Check::unknown(Name::Memory, "the size of the maps is not known");
     };
     let (available, source) = available();
     let Some(available) = available else {
         return Check::unknown(
-            "memory",
+            Name::Memory,
             format!("the maps take {} MiB; the available memory is not known", needed / MEBIBYTE),
         );
     };
@@ -34,11 +34,11 @@ pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
     );
     let remedy = "lower --max-flows: flows beyond it are counted, not measured";
     if needed > available {
-        Check::missing("memory", found, remedy)
+        Check::missing(Name::Memory, found, remedy)
     } else if needed > available / 2 {
-        Check::degraded("memory", found, remedy)
+        Check::degraded(Name::Memory, found, remedy)
     } else {
-        Check::ok("memory", found)
+        Check::ok(Name::Memory, found)
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn memlock(maps: Option<Size>) -> Option<Check> {
     let limit =
         getrlimit(Resource::Memlock).maximum.filter(|_| !privileges::has(Capability::CAP_SYS_RESOURCE));
     Some(limit.map_or_else(
-        || Check::ok("memlock", "no limit, or one that pping can raise"),
+        || Check::ok(Name::Memlock, "no limit, or one that pping can raise"),
         |limit| limited(limit, maps.map(|maps| maps.charged)),
     ))
 }
@@ -60,15 +60,15 @@ fn limited(limit: u64, needed: Option<u64>) -> Check {
     let found = format!("{} KiB, which limits maps before Linux 5.11", limit / 1024);
     let is_enough = needed.map(|needed| needed <= limit);
     match is_enough {
-        Some(true) => Check::ok("memlock", found),
+        Some(true) => Check::ok(Name::Memlock, found),
         // The event ring alone takes this much.
         None if limit >= u64::from(RING_BYTES) => {
-            Check::unknown("memlock", format!("{found}; the size of the maps is not known"))
+            Check::unknown(Name::Memlock, format!("{found}; the size of the maps is not known"))
         }
         _ => {
             let remedy =
                 "ulimit -l unlimited as root, or LimitMEMLOCK=infinity in the unit: pping does not start";
-            Check::missing("memlock", found, remedy)
+            Check::missing(Name::Memlock, found, remedy)
         }
     }
 }

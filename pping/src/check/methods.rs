@@ -2,7 +2,7 @@
 
 use pping_common::method::{Method, Methods};
 
-use super::report::Check;
+use super::{name::Name, report::Check};
 
 /// Names the methods that are on, and those that are off. Both are as configured, so the status is always ok.
 pub(super) fn methods(methods: Methods) -> Check {
@@ -17,7 +17,7 @@ pub(super) fn methods(methods: Methods) -> Check {
         found.push_str("; not measured: ");
         found.push_str(&names(off));
     }
-    Check::ok("methods", found)
+    Check::ok(Name::Methods, found)
 }
 
 #[cfg(test)]

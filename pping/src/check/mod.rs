@@ -6,6 +6,7 @@ mod interface;
 mod kernel;
 mod memory;
 mod methods;
+mod name;
 mod offloads;
 #[cfg(feature = "otlp")]
 mod otlp;
@@ -14,6 +15,8 @@ mod privileges;
 mod programs;
 mod report;
 mod residence;
+#[cfg(test)]
+mod schema;
 mod shell;
 mod table;
 
@@ -21,7 +24,10 @@ use std::io::{self, IsTerminal as _};
 
 use anstream::{AutoStream, ColorChoice};
 
-use self::report::{Check, Report, Status};
+use self::{
+    name::Name,
+    report::{Check, Report, Status},
+};
 use crate::{
     Error,
     cli::CheckArguments,
@@ -87,7 +93,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     checks.extend(live.pin.as_deref().map(|directory| pins::pins(directory, found)));
     if let Err(missing) = features::check(live) {
         checks.push(Check::missing(
-            "otlp",
+            Name::Otlp,
             missing.to_string(),
             "leave --otlp out: pping does not start with it",
         ));
@@ -124,11 +130,11 @@ fn configuration(loader: &Loader, typed: Arguments) -> Result<(Config, Check), c
                 || "no file is read".to_owned(),
                 |file| format!("{} has no errors", file.display()),
             );
-            Ok((config, Check::ok("configuration", found)))
+            Ok((config, Check::ok(Name::Configuration, found)))
         }
         Err(error @ (config::Error::Invalid(_) | config::Error::Open { .. })) => {
             let remedy = "correct it (pping config check says the same): pping does not start with it";
-            Ok((Config::try_from(typed)?, Check::missing("configuration", error.to_string(), remedy)))
+            Ok((Config::try_from(typed)?, Check::missing(Name::Configuration, error.to_string(), remedy)))
         }
         Err(error) => Err(error),
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{report::Check, shell::quoted};
+use super::{name::Name, report::Check, shell::quoted};
 use crate::{config::Ingress, kernel::inspect::ethtool};
 
 /// The names of GRO in the kernel (`netdev_features_strings` in `net/ethtool/common.c`).
@@ -21,16 +21,16 @@ pub(super) fn offloads(interface: &str, ingress: Ingress) -> Vec<Check> {
             segmentation(&active),
             vlan(interface, &active, ingress),
         ],
-        Err(error) => vec![Check::unknown("offloads", format!("ethtool: {error}"))],
+        Err(error) => vec![Check::unknown(Name::Offloads, format!("ethtool: {error}"))],
     }
 }
 
 fn lro(interface: &str, active: &BTreeSet<String>) -> Check {
     if !active.contains("rx-lro") {
-        return Check::ok("lro", "off");
+        return Check::ok(Name::Lro, "off");
     }
     Check::degraded(
-        "lro",
+        Name::Lro,
         "on: the card may merge segments with different timestamps, and then only one of these is seen",
         format!(
             "ethtool -K {} lro off: until then samples are missing, and some drivers refuse XDP",
@@ -43,10 +43,10 @@ fn lro(interface: &str, active: &BTreeSet<String>) -> Check {
 fn gro(active: &BTreeSet<String>) -> Check {
     let on = active_of(&GRO, active);
     if on.is_empty() {
-        return Check::ok("gro", "off");
+        return Check::ok(Name::Gro, "off");
     }
     Check::ok(
-        "gro",
+        Name::Gro,
         format!("on ({on}): segments with the same timestamps count as one packet; no RTT is lost"),
     )
 }
@@ -54,18 +54,18 @@ fn gro(active: &BTreeSet<String>) -> Check {
 fn segmentation(active: &BTreeSet<String>) -> Check {
     let on = active_of(&SEGMENTATION, active);
     if on.is_empty() {
-        return Check::ok("segmentation", "off");
+        return Check::ok(Name::Segmentation, "off");
     }
     let found = "on: packets that this host sends are counted before segmentation, and timed when TCP hands them over";
-    Check::ok("segmentation", found)
+    Check::ok(Name::Segmentation, found)
 }
 
 fn vlan(interface: &str, active: &BTreeSet<String>, ingress: Ingress) -> Check {
     match (active.contains("rx-vlan-hw-parse"), ingress) {
-        (false, _) => Check::ok("vlan", "tags stay in the packets"),
-        (true, Ingress::Tc) => Check::ok("vlan", "the card strips outer tags; tc sees them all the same"),
+        (false, _) => Check::ok(Name::Vlan, "tags stay in the packets"),
+        (true, Ingress::Tc) => Check::ok(Name::Vlan, "the card strips outer tags; tc sees them all the same"),
         (true, _) => Check::degraded(
-            "vlan",
+            Name::Vlan,
             "the card strips outer tags, and XDP does not see them",
             format!(
                 "use --ingress tc, or ethtool -K {} rxvlan off: until then records lack vlan",

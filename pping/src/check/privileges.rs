@@ -2,7 +2,7 @@
 
 use caps::{CapSet, Capability};
 
-use super::report::Check;
+use super::{name::Name, report::Check};
 use crate::capabilities::{self, Missing};
 
 /// The needed capabilities, and `CAP_SYS_ADMIN`, which includes two of them.
@@ -14,10 +14,10 @@ pub(super) fn capabilities() -> Check {
     match capabilities::check() {
         Ok(()) => {
             let names = RELEVANT.into_iter().filter(|&it| has(it)).map(|it| it.to_string());
-            Check::ok("capabilities", names.collect::<Vec<_>>().join(", "))
+            Check::ok(Name::Capabilities, names.collect::<Vec<_>>().join(", "))
         }
         Err(Missing { missing, program }) => Check::missing(
-            "capabilities",
+            Name::Capabilities,
             format!("missing {missing}"),
             format!(
                 "run as root, or grant the capabilities:\n\

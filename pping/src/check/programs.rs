@@ -2,7 +2,7 @@
 
 use aya::{maps::MapType, programs::ProgramInfo, sys::is_map_supported};
 
-use super::report::Check;
+use super::{name::Name, report::Check};
 use crate::{
     agent::load_options,
     config::{Config, Ingress},
@@ -28,32 +28,32 @@ const NOT_WITHOUT: &str = "cannot be checked without these capabilities";
 /// Checks the BPF features of the kernel.
 pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
     if !may_load {
-        let names = Feature::ALL.map(Feature::name).into_iter().chain(["ring-buffer"]);
+        let names = Feature::ALL.map(Name::from).into_iter().chain([Name::RingBuffer]);
         return (names.map(|name| Check::unknown(name, NOT_WITHOUT)).collect(), None);
     }
     let (mut checks, features) =
         match DisabledFeatures::from_environment().and_then(|it| Ok(Features::probe(it)?)) {
             Ok(features) => (Feature::ALL.map(|it| feature(it, features)).to_vec(), Some(features)),
             Err(error) => {
-                let unknown = |feature: Feature| Check::unknown(feature.name(), error.to_string());
+                let unknown = |feature: Feature| Check::unknown(feature.into(), error.to_string());
                 (Feature::ALL.map(unknown).to_vec(), None)
             }
         };
     checks.push(match is_map_supported(MapType::RingBuf) {
-        Ok(true) => Check::ok("ring-buffer", "in this kernel"),
+        Ok(true) => Check::ok(Name::RingBuffer, "in this kernel"),
         Ok(false) => Check::missing(
-            "ring-buffer",
+            Name::RingBuffer,
             "not in this kernel (Linux 5.8)",
             "boot a newer kernel: pping needs the ring buffer to receive samples",
         ),
-        Err(error) => Check::unknown("ring-buffer", error.to_string()),
+        Err(error) => Check::unknown(Name::RingBuffer, error.to_string()),
     });
     (checks, features)
 }
 
 fn feature(feature: Feature, features: Features) -> Check {
     if features.has(feature) {
-        return Check::ok(feature.name(), "in this kernel");
+        return Check::ok(feature.into(), "in this kernel");
     }
     let remedy = match feature {
         Feature::Btf => {
@@ -61,7 +61,7 @@ fn feature(feature: Feature, features: Features) -> Check {
         }
         _ => format!("{} has it; until then {}", feature.since(), feature.instead()),
     };
-    Check::degraded(feature.name(), "not in this kernel", remedy)
+    Check::degraded(feature.into(), "not in this kernel", remedy)
 }
 
 /// The result of loading the programs.
@@ -75,13 +75,14 @@ pub(super) struct Loaded {
 /// Loads the programs and unloads them again.
 pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
     if !may_load {
-        let checks = ["programs", "jit"].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
+        let checks = [Name::Programs, Name::Jit].map(|name| Check::unknown(name, NOT_WITHOUT)).to_vec();
         return Loaded { checks, memory: None };
     }
     let real = match load_options(config) {
         Ok(options) => options,
         Err(error) => {
-            let checks = ["programs", "jit"].map(|name| Check::unknown(name, error.to_string())).to_vec();
+            let checks =
+                [Name::Programs, Name::Jit].map(|name| Check::unknown(name, error.to_string())).to_vec();
             return Loaded { checks, memory: None };
         }
     };
@@ -94,7 +95,7 @@ pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
             Loaded { checks: vec![verified(&infos), jit(&infos)], memory }
         }
         Err(error) => {
-            let checks = vec![refused(&error), Check::unknown("jit", "no program could be loaded")];
+            let checks = vec![refused(&error), Check::unknown(Name::Jit, "no program could be loaded")];
             Loaded { checks, memory: None }
         }
     }
@@ -120,18 +121,18 @@ fn verified(infos: &[(String, ProgramInfo)]) -> Check {
             None => format!("{name} ?"),
         })
         .collect();
-    Check::ok("programs", format!("load; instructions verified: {}", each.join(", ")))
+    Check::ok(Name::Programs, format!("load; instructions verified: {}", each.join(", ")))
 }
 
 fn jit(infos: &[(String, ProgramInfo)]) -> Check {
     if infos.is_empty() {
-        return Check::unknown("jit", "the kernel reports nothing about the programs");
+        return Check::unknown(Name::Jit, "the kernel reports nothing about the programs");
     }
     if infos.iter().all(|(_, info)| info.size_jitted() > 0) {
-        return Check::ok("jit", "the programs run as machine code");
+        return Check::ok(Name::Jit, "the programs run as machine code");
     }
     Check::degraded(
-        "jit",
+        Name::Jit,
         "off: the kernel interprets the programs",
         "set sysctl net.core.bpf_jit_enable=1, which makes them several times as fast",
     )
@@ -146,5 +147,5 @@ fn refused(error: &Error) -> Check {
         "this may be a bug of pping or of the kernel: report it with the output of pping -vv -i"
     };
     // The verifier's log goes on for pages.
-    Check::missing("programs", reason.lines().next().unwrap_or_default(), remedy)
+    Check::missing(Name::Programs, reason.lines().next().unwrap_or_default(), remedy)
 }

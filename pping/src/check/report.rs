@@ -2,17 +2,22 @@
 
 use serde::Serialize;
 
+use super::name::Name;
+#[cfg(test)]
+use super::schema;
+
 /// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub(super) enum Status {
     /// All is well.
     Ok,
-    /// pping runs, but measures less, or at a higher cost.
+    /// pping runs, but measures less or costs more.
     Degraded,
-    /// pping does not run.
+    /// pping cannot run.
     Missing,
-    /// It could not be checked.
+    /// pping could not find out, and `found` says why.
     Unknown,
 }
 
@@ -28,36 +33,41 @@ impl Status {
     }
 }
 
-/// A check.
+/// One result.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = schema::by_status))]
 pub(super) struct Check {
-    /// The name of the check.
-    pub(super) name: &'static str,
-    /// The interface that was checked; `None` for the whole machine.
+    /// Name of the check.
+    pub(super) name: Name,
+    /// The interface, or the pattern that no interface matches; null for the whole machine.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub(super) subject: Option<String>,
     /// The result.
     pub(super) status: Status,
-    /// The finding.
+    /// Human-readable result.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub(super) found: String,
-    /// The remedy, and the consequence of leaving it.
+    /// Human-readable advice: what to do, and the effect of leaving it as it is. Present only if `status` is `degraded` or
+    /// `missing`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub(super) remedy: Option<String>,
 }
 
 impl Check {
-    pub(super) fn ok(name: &'static str, found: impl Into<String>) -> Self {
+    pub(super) fn ok(name: Name, found: impl Into<String>) -> Self {
         Self { name, subject: None, status: Status::Ok, found: found.into(), remedy: None }
     }
 
-    pub(super) fn degraded(name: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn degraded(name: Name, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { status: Status::Degraded, remedy: Some(remedy.into()), ..Self::ok(name, found) }
     }
 
-    pub(super) fn missing(name: &'static str, found: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(super) fn missing(name: Name, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { status: Status::Missing, remedy: Some(remedy.into()), ..Self::ok(name, found) }
     }
 
-    pub(super) fn unknown(name: &'static str, found: impl Into<String>) -> Self {
+    pub(super) fn unknown(name: Name, found: impl Into<String>) -> Self {
         Self { status: Status::Unknown, ..Self::ok(name, found) }
     }
 
@@ -68,17 +78,20 @@ impl Check {
 
     /// The name of the interface, if any, and the name of the check.
     pub(super) fn title(&self) -> String {
-        let name = self.name;
+        let name = self.name.text();
         self.subject.as_ref().map_or_else(|| name.to_owned(), |subject| format!("{subject} {name}"))
     }
 }
 
-/// The result of all checks.
+/// The output of `pping check --json`: whether pping can run on this machine, and what limits its accuracy.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(title = "pping check", transform = schema::by_result))]
 pub(super) struct Report {
-    /// Whether pping can run.
+    /// True if pping can run: no check is `missing`. The exit code is then 0, otherwise 1.
     pub(super) ok: bool,
-    /// The checks: first of the whole machine, then of each interface.
+    /// The results, first for the machine, then for each interface.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub(super) checks: Vec<Check>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::report::Check;
+use super::{name::Name, report::Check};
 use crate::kernel::residence::{TRACEPOINTS, offsets};
 
 /// The file that says what the kernel forbids even root (`kernel_lockdown(7)`). It exists only where lockdown does, and a container
@@ -33,7 +33,7 @@ fn lockdown_mode(text: &str) -> Option<&str> {
 
 /// `found` says why packets cannot be followed, if so.
 fn check_of(found: Result<(), String>, every: Option<u32>) -> Check {
-    const NAME: &str = "residence";
+    const NAME: Name = Name::Residence;
     match (found, every) {
         (Ok(()), _) => {
             let names = TRACEPOINTS.map(|it| it.name).join(", ");

@@ -20,7 +20,7 @@ pub(super) fn table(report: &Report, columns: Option<usize>, is_coloured: bool) 
     let width =
         |texts: &mut dyn Iterator<Item = &str>| texts.map(|text| text.chars().count()).max().unwrap_or(0);
     let status_width = width(&mut report.checks.iter().map(|check| check.status.name()));
-    let name_width = width(&mut report.checks.iter().map(|check| check.name));
+    let name_width = width(&mut report.checks.iter().map(|check| check.name.text()));
     let margin = status_width + 2 + name_width + 2;
     let room = columns.unwrap_or(COLUMNS).min(COLUMNS).saturating_sub(margin).max(MIN_COLUMNS);
     let mut text = String::new();
@@ -36,7 +36,7 @@ pub(super) fn table(report: &Report, columns: Option<usize>, is_coloured: bool) 
         let colour = style(colour(check.status), is_coloured);
         let status = check.status.name();
         write!(text, "{colour}{status}{colour:#}{:1$}", "", status_width - status.len() + 2).ok();
-        write!(text, "{:name_width$}  ", check.name).ok();
+        write!(text, "{:name_width$}  ", check.name.text()).ok();
         for (index, line) in lines(check, room).iter().enumerate() {
             let margin = if index == 0 { 0 } else { margin };
             writeln!(text, "{:margin$}{line}", "").ok();
@@ -111,13 +111,17 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::name::Name, *};
 
     fn report() -> Report {
         Report::new(vec![
-            Check::ok("kernel", "Linux 6.18.0, x86_64"),
-            Check::degraded("tcx", "not in this kernel", "use a newer one, since this one has none of it"),
-            Check::missing("interface", "none of\x1b[2J that name", "make one").of("eth0\x07"),
+            Check::ok(Name::Kernel, "Linux 6.18.0, x86_64"),
+            Check::degraded(
+                Name::Tcx,
+                "not in this kernel",
+                "use a newer one, since this one has none of it",
+            ),
+            Check::missing(Name::Interface, "none of\x1b[2J that name", "make one").of("eth0\x07"),
         ])
     }
 
