@@ -1,128 +1,146 @@
-//! The answers of the recent history, as they go out in JSON. docs/schema/api.json describes them too. Times are in ns of the
-//! wall clock since 1970; rates are per second.
+//! The answers of the recent history, as they go out in JSON. docs/schema/api.json is made of what is written here.
+//! Times are in ns of the wall clock since 1970; rates are per second.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+#[cfg(test)]
+use super::order::PREFIXES;
 use super::residence::{ResidenceAnswer, TimesAnswer};
+#[cfg(test)]
+use crate::schemas;
 use crate::{groups::LongestMatch, quality::Scores};
 
-/// Everything at a glance.
+/// Interfaces, losses and the cost of pping.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Summary {
     /// The version of pping.
     pub version: Cow<'static, str>,
-    /// Goes up with each change. A client that finds the same sequence again has missed nothing.
+    /// Goes up with each change. A client that finds the same number again has missed nothing.
     pub sequence: u64,
-    /// The time of the latest change.
+    /// Time of the latest change, ns since the Unix epoch.
     pub time: u64,
     /// The watched interfaces.
     pub interfaces: Vec<Interface>,
-    /// The number of known groups.
+    /// Number of known groups.
     pub groups: usize,
-    /// What went unmeasured since the start, and why.
+    /// What was lost or not measured since the start.
     pub losses: Losses,
     /// The cost of pping.
     pub cost: Cost,
 }
 
-/// The cost of pping, as shares of a core in the last second.
+/// The cost of pping in the last second. A share of 1 is a whole core.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cost {
-    /// The share of the process. The kernel counts its time in hundredths of a second.
+    /// CPU time of the process, as a share of a core. The kernel counts it in hundredths of a second.
     pub cpu: f64,
     /// Resident memory of the process, bytes.
     pub memory: u64,
-    /// The share of the kernel programs: the recent mean time of timed packets, one in 65,536, times the rate of all
-    /// packets. Null while too few were timed, and for a capture.
+    /// CPU time of the kernel programs, as a share of a core: the recent mean time of timed packets, one in 65,536, times
+    /// the rate of all packets. Null while too few packets have been timed, and for a capture.
     pub programs: Option<f64>,
 }
 
 /// A watched interface.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Interface {
     /// Its name.
     pub interface: Arc<str>,
-    /// Whether it exists at present.
+    /// Whether the interface exists now.
     pub is_up: bool,
-    /// The attach points of the programs, present or last.
+    /// Attach points of the programs; the last ones if the interface is gone.
     pub attach_points: Vec<Cow<'static, str>>,
     /// The rates of the last second.
     #[serde(flatten)]
     pub rates: InterfaceRates,
-    /// The residence times of packets that left by it, in the last minute; absent unless they are measured.
+    /// Residence times of packets that left by it, in the last minute; null without --residence.
     #[serde(default)]
     pub residence: Option<ResidenceAnswer>,
-    /// The measurements of the last minute, by method and by the direction in which echoes passed.
+    /// Measurements of the last minute, by method and by the direction in which echoes passed.
     pub series: Vec<SeriesAnswer>,
 }
 
-/// The rates of an interface.
+/// The rates of an interface in the last second.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InterfaceRates {
-    /// Coming in.
+    /// Traffic that comes in.
     pub ingress: Rate,
-    /// Going out.
+    /// Traffic that goes out.
     pub egress: Rate,
-    /// Samples of all methods.
+    /// Samples per second.
     pub samples: f64,
 }
 
-/// The rates of a direction.
+/// The rates of a direction in the last second.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rate {
-    /// Packets.
+    /// Packets per second.
     pub packets: f64,
-    /// Bits of whole packets.
+    /// Bits per second, including link-layer headers.
     pub bits: f64,
-    /// Retransmitted TCP segments.
+    /// Retransmitted TCP segments per second.
     pub retransmissions: f64,
 }
 
-/// What went unmeasured since the start.
+/// What was lost or not measured since the start.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Losses {
-    /// Packets that were not tracked, by reason.
+    /// Packets that were not tracked, by reason. Reasons without packets are absent.
+    #[cfg_attr(test, schemars(with = "BTreeMap<schemas::UntrackedName, u64>"))]
     pub untracked: BTreeMap<Cow<'static, str>, u64>,
-    /// Packets that were not recorded because another CPU had their flow, all slots were taken, or the pool was empty.
+    /// Packets that were not recorded, because another CPU had locked their flow or because there was no room for another
+    /// pending timestamp.
     pub recordings_skipped: u64,
-    /// Samples that are in no histogram.
+    /// Samples that are in no histogram, because there was no room for their series.
     pub unaggregated: u64,
-    /// Events that did not reach the agent, and lines that it could not write.
+    /// Events that did not reach the agent, and records, or lines of --hdr-log, that it could not write.
     pub events_lost: u64,
 }
 
-/// The measurements of a series.
+/// Measurements of a series in the last minute: by one method, with echoes in one direction.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Series"))]
 pub struct SeriesAnswer {
-    /// The interface, if it has a name.
+    /// Name of the interface; null if it has none.
     pub interface: Option<Arc<str>>,
-    /// The method.
+    /// Method that measured the RTTs.
+    #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
     pub method: Cow<'static, str>,
-    /// The direction in which echoes passed: `ingress` or `egress`.
+    /// Direction in which echoes passed the interface; null if the capture has no directions.
+    #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<Cow<'static, str>>,
-    /// The RTTs; absent without samples.
+    /// Distribution of RTTs; null without samples.
     pub rtt: Option<RttAnswer>,
-    /// The traffic of the hosts whose packets are timed.
+    /// Traffic of the hosts whose packets are timed.
     pub sent: TrafficAnswer,
-    /// The traffic to them from the hosts that reply.
+    /// Traffic to them from the hosts that reply.
     pub received: TrafficAnswer,
-    /// The score by each profile, from 0 to 100; `None` if it is unknown.
+    /// Score for each profile, in the order of the file of profiles (docs/groups.md), from 0 (unacceptable) to 100 (optimal);
+    /// null if it is unknown.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, Option<schemas::Score>>"))]
     pub quality: Scores,
 }
 
-/// A distribution of RTTs, ns.
+/// A distribution of RTTs, ns. Percentiles are accurate to within 4.4 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Rtt"))]
 pub struct RttAnswer {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
     /// The lowest.
     pub min: u64,
     /// The mean.
     pub mean: u64,
-    /// The median, within 4.4 %, like the other percentiles.
+    /// The median.
     pub p50: u64,
     /// The 90th percentile.
     pub p90: u64,
@@ -134,23 +152,25 @@ pub struct RttAnswer {
     pub max: u64,
 }
 
-/// Traffic of one side.
+/// Traffic of one flow direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Traffic"))]
 pub struct TrafficAnswer {
     /// Packets.
     pub packets: u64,
-    /// Bytes above the transport header.
+    /// Bytes of payload above the transport header.
     pub bytes: u64,
     /// Retransmitted TCP segments.
     pub retransmissions: u64,
 }
 
-/// The recent past of an interface or a group.
+/// The last 15 minutes.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "History"))]
 pub struct HistoryAnswer {
-    /// As in [`Summary`].
+    /// Goes up with each change. A client that finds the same number again has missed nothing.
     pub sequence: u64,
-    /// The time of the latest change.
+    /// Time of the latest change, ns since the Unix epoch.
     pub time: u64,
     /// The length of a cell, ns.
     pub cell: u64,
@@ -160,59 +180,68 @@ pub struct HistoryAnswer {
 
 /// The cells of a series.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SeriesHistory {
-    /// The interface, if it has a name.
+    /// Name of the interface; null if it has none.
     pub interface: Option<Arc<str>>,
-    /// The method.
+    /// Method that measured the RTTs.
+    #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
     pub method: Cow<'static, str>,
-    /// The direction in which echoes passed.
+    /// Direction in which echoes passed the interface; null if the capture has no directions.
+    #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<Cow<'static, str>>,
-    /// The cells in which packets passed, the oldest first.
+    /// Cells in which packets passed, the oldest first.
     pub cells: Vec<CellAnswer>,
 }
 
-/// The measurements of a series in a cell.
+/// Measurements of a series in a cell.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Cell"))]
 pub struct CellAnswer {
-    /// The start of the cell.
+    /// Start of the cell, ns since the Unix epoch.
     pub time: u64,
-    /// The RTTs; absent without samples.
+    /// Distribution of RTTs; null without samples.
     pub rtt: Option<RttAnswer>,
-    /// The highest RTT of each bin with samples, ns, and their number.
+    /// Bins that have samples.
+    #[cfg_attr(test, schemars(with = "Vec<schemas::Bin>"))]
     pub histogram: Vec<(u64, u32)>,
-    /// The traffic of the hosts whose packets are timed.
+    /// Traffic of the hosts whose packets are timed.
     pub sent: TrafficAnswer,
-    /// The traffic to them from the hosts that reply.
+    /// Traffic to them from the hosts that reply.
     pub received: TrafficAnswer,
 }
 
-/// Groups, in the order and the number that were asked for.
+/// Groups, filtered, sorted and limited as requested.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Groups"))]
 pub struct GroupsAnswer {
-    /// As in [`Summary`].
+    /// Goes up with each change. A client that finds the same number again has missed nothing.
     pub sequence: u64,
-    /// The time of the latest change.
+    /// Time of the latest change, ns since the Unix epoch.
     pub time: u64,
-    /// How many groups are known.
+    /// Number of known groups.
     pub known: usize,
-    /// How many of them match the filter.
+    /// Number of groups that match the filter.
     pub found: usize,
-    /// The group that the addresses of the filter belong to, whether or not it is known.
+    /// Group that the addresses of `filter` belong to by the groups file, whether or not it had traffic; null if `filter` is no
+    /// address or prefix, and without a groups file.
     #[serde(default)]
     pub longest_match: Option<LongestMatchAnswer>,
-    /// Why an address found no group.
+    /// Why `filter` found no group, in words: the group of the address had no traffic, or the address is mistyped. Null if
+    /// groups were found, and for other texts.
     #[serde(default)]
     pub note: Option<String>,
     /// The groups that were asked for.
     pub groups: Vec<GroupAnswer>,
 }
 
-/// The group of an address, by the groups file.
+/// The longest prefix of the groups file that contains an address or a prefix.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "LongestMatch"))]
 pub struct LongestMatchAnswer {
-    /// The label.
+    /// Label of the group; `unlisted` if no prefix contains it.
     pub group: Arc<str>,
-    /// The prefix; none if the groups file does not list the address.
+    /// The prefix; null if none contains it.
     pub prefix: Option<String>,
 }
 
@@ -222,45 +251,54 @@ impl From<LongestMatch> for LongestMatchAnswer {
     }
 }
 
-/// A group in the last minute.
+/// Measurements of a group in the last minute.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Group"))]
 pub struct GroupAnswer {
-    /// The id in `/api/v1/groups/{id}`, the same in every run.
+    /// Identifier of the group, the same in every run.
+    #[cfg_attr(test, schemars(pattern("^[0-9a-f]{32}$")))]
     pub id: String,
-    /// The label.
+    /// Label of the group.
     pub group: Arc<str>,
-    /// The first of the prefixes, in the order of addresses. A group of two ends may have two, joined by `+`.
+    /// First of the group's prefixes, in the order of addresses; null if it has none. If both ends of a flow make the group, the
+    /// first of each, joined by `+`: that of the host that replied comes first.
     pub prefix: Option<Arc<str>>,
-    /// The prefixes: that of a group by prefix, or those that the groups file lists. A few of many; all but those beyond
-    /// a thousand if the answer is about this group alone.
+    /// Prefixes of the group, of the current groups file or of --group-by; those of the host that replied come first. If there
+    /// are more, the first 16, or the first 1,000 in a response about this group alone.
     #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = PREFIXES)))]
     pub prefixes: Vec<String>,
-    /// How many prefixes the group has.
+    /// Number of prefixes of the group, those that are not listed here included.
     #[serde(default)]
     pub prefix_count: usize,
-    /// The differentiated services codepoint, if groups are separated by it.
+    /// Differentiated services codepoint of the group; null if groups are not separated by it.
+    #[cfg_attr(test, schemars(range(max = 63)))]
     pub dscp: Option<u8>,
-    /// The other columns of the groups file.
+    /// Values of the other columns of the groups file, by column.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// The measurements of the group, by interface, method and direction.
+    /// Measurements of the group, by interface, method and direction.
     pub series: Vec<SeriesAnswer>,
-    /// The times that packets of its round trips spent in queues of this host, by interface; empty unless they are measured.
+    /// Time that packets which begin round trips of the group spent in queues of this host in the last minute, for each interface
+    /// by which they left; empty without --residence.
     #[serde(default)]
     pub queues: Vec<GroupQueue>,
 }
 
-/// The times in the queue of an interface.
+/// Times in the queue of an interface, ns. Percentiles are accurate to within 4.4 %.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GroupQueue {
-    /// The interface by which the packets left, if it has a name.
+    /// Name of the interface by which the packets left; null if it has none.
     pub interface: Option<Arc<str>>,
     /// The times of followed packets.
     #[serde(flatten)]
     pub times: TimesAnswer,
 }
 
-/// A group, with its recent past.
+/// A group with its last 15 minutes.
 #[derive(Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = super::schema::all_prefixes))]
 pub struct GroupDetail {
     /// The last minute.
     #[serde(flatten)]

@@ -12,6 +12,8 @@ mod model;
 mod order;
 mod rates;
 mod residence;
+#[cfg(test)]
+mod schema;
 mod worst;
 
 use std::sync::{

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// The highest number of a group's prefixes in the answer about one group.
-const PREFIXES_OF_ONE: usize = 1_000;
+pub(super) const PREFIXES_OF_ONE: usize = 1_000;
 
 /// The key of a series within its group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

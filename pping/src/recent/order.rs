@@ -5,6 +5,8 @@ use serde::{Deserialize as _, Deserializer, de::Error as _};
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
 use crate::groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras};
+#[cfg(test)]
+use crate::schemas;
 
 /// The highest number of groups that a client may ask for at once. The server keeps an answer until the client has read
 /// it.
@@ -13,13 +15,14 @@ const MAX_LIMIT: usize = 1_000;
 /// The highest number of a group's prefixes in an answer with many groups.
 pub(super) const PREFIXES: usize = 16;
 
-/// The column that groups are sorted by. A group has the RTTs of its worst series, and the traffic of all its series.
+/// The column that groups are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum Column {
     /// The label.
     Group,
-    /// Samples.
+    /// Number of samples.
     Count,
     /// The lowest RTT.
     Min,
@@ -32,19 +35,20 @@ pub enum Column {
     P95,
     /// The 99th percentile.
     P99,
-    /// Packets of both sides.
+    /// Packets of both flow directions.
     Packets,
-    /// Bytes of both sides.
+    /// Bytes of both flow directions.
     Bytes,
-    /// The share of packets that were retransmitted.
+    /// The share of retransmissions among its packets.
     Retransmissions,
-    /// The lowest score by the first profile.
+    /// The lowest score for the first profile.
     Quality,
 }
 
-/// The direction of the order.
+/// Sort order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 pub enum Order {
     /// The lowest first, labels by the alphabet.
     Asc,
@@ -56,40 +60,50 @@ pub enum Order {
 /// Which series.
 #[derive(Clone, Debug, Default, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SeriesQuery {
-    /// Only those of this interface.
+    /// Only series of this interface.
     pub interface: Option<String>,
-    /// Only those of this method.
+    /// Only series of this method.
     #[serde(deserialize_with = "method")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::MethodName>"))]
     pub method: Option<String>,
-    /// Only those that matched in this direction.
+    /// Only series whose echoes passed in this direction.
     #[serde(deserialize_with = "matched")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<String>,
 }
 
 /// Which groups, how many of them, and in what order.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Query {
-    /// The column.
+    /// Column to sort by. RTTs are those of the group's worst series; packets and bytes are the sums of all its series. Groups
+    /// without a value come last.
     pub sort: Column,
-    /// The direction.
+    /// Sort order.
     pub order: Order,
-    /// An address or a prefix: the groups that it belongs to. Or part of a label, a prefix or a value of another column,
-    /// in upper or lower case.
+    /// An address: only the groups that it belongs to, by longest match. A prefix such as `10.1.0.0/16`: only the group that
+    /// contains it, and those with prefixes inside it. Any other text: only groups that have it in the label, in one of the
+    /// first 16 prefixes or in another column of the groups file; not case-sensitive. Labels and columns are searched for
+    /// addresses too, except labels that are prefixes.
     pub filter: String,
     /// Only series of this interface.
     pub interface: Option<String>,
     /// Only series of this method.
     #[serde(deserialize_with = "method")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::MethodName>"))]
     pub method: Option<String>,
-    /// Only series that matched in this direction.
+    /// Only series whose echoes passed in this direction.
     #[serde(deserialize_with = "matched")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<String>,
-    /// The highest number of groups; a client may ask for a thousand.
+    /// Highest number of groups in the response. `offset` asks for the groups after those.
     #[serde(deserialize_with = "limit")]
+    #[cfg_attr(test, schemars(range(max = MAX_LIMIT)))]
     pub limit: usize,
-    /// How many groups to skip at the beginning.
+    /// Number of groups to skip at the beginning.
     pub offset: usize,
 }
 

@@ -14,32 +14,35 @@ use crate::residence::{self, InterfaceTimes};
 /// The number of cells before the present one whose start is kept: a minute.
 const CELLS: usize = 6;
 
-/// The residence times of packets that left by an interface, in the last minute.
+/// Time that packets spent in this host before they left by an interface, in the last minute; only with --residence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Residence"))]
 pub struct ResidenceAnswer {
-    /// From another watched interface to this one; absent where nothing was forwarded.
+    /// From ingress at another watched interface to egress at this one; null if nothing was forwarded.
     pub forwarding: Option<TimesAnswer>,
-    /// In the queue of the root qdisc; absent where nothing was queued.
+    /// From the enqueue to the dequeue of the root qdisc; null if nothing was queued.
     pub queue: Option<TimesAnswer>,
     /// Packets that were followed into the queue.
     pub followed: u64,
-    /// Followed packets that were dropped there.
+    /// Followed packets that were dropped in the queue.
     pub dropped: u64,
     /// Followed packets that pping lost track of.
     pub replaced: u64,
-    /// The queue's part in the inflation of round trips beyond the interface; absent without RTTs that show queues, and
-    /// until a packet was followed through the queue.
+    /// The queue's part in the inflation of RTTs beyond the interface; null without RTTs that show queues, and until a packet
+    /// was followed through the queue.
     pub beyond: Option<OwnQueue>,
 }
 
-/// A distribution of times, ns.
+/// A distribution of times, ns. Percentiles are accurate to within 4.4 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Times"))]
 pub struct TimesAnswer {
-    /// Times.
+    /// Number of measured times.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub count: u64,
     /// The mean.
     pub mean: u64,
-    /// The median, within 4.4 %, like the other percentiles.
+    /// The median.
     pub p50: u64,
     /// The 95th percentile.
     pub p95: u64,
@@ -47,14 +50,16 @@ pub struct TimesAnswer {
     pub p99: u64,
 }
 
-/// How much of the inflation of round trips is the queue of this host, ns.
+/// How much of the inflation of RTTs beyond an interface the queue of this host causes.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OwnQueue {
-    /// The median round trip of the last minute, less the lowest of the last 15.
+    /// The median RTT of the last minute minus the lowest RTT of the last 15 minutes, ns.
     pub inflation: u64,
-    /// The median wait of all packets in the queue, including those that met no queue.
+    /// The median wait of all packets in the queue, ns. A packet that met no queue counts as 0.
     pub queue: u64,
-    /// The queue as a share of the inflation, from 0 to 1; absent without inflation.
+    /// The queue as a share of the inflation; null if the inflation is 0.
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub share: Option<f64>,
 }
 

@@ -6,6 +6,8 @@ use pping_common::{abi::Figure, method::Method, parse::Direction};
 use serde::{Deserialize, Serialize};
 
 use super::answers::SeriesAnswer;
+#[cfg(test)]
+use crate::schemas;
 use crate::{
     records::Tuple,
     worst::{By, MAX_SHOWN, Ranking, WorstFlow},
@@ -14,10 +16,11 @@ use crate::{
 /// How the worst are ranked, and how many are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WorstQuery {
-    /// The figure that ranks.
+    /// Figure that ranks them.
     pub by: By,
-    /// The highest number of flows, and of groups; no more than a hundred.
+    /// Highest number of flows, and of groups, in the response; 100 at most.
     pub limit: usize,
 }
 
@@ -29,76 +32,93 @@ impl Default for WorstQuery {
 
 /// The worst flows and groups, the worst first.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Worst"))]
 pub struct WorstAnswer {
-    /// As in [`Summary`](super::Summary).
+    /// Goes up with each change. A client that finds the same number again has missed nothing.
     pub sequence: u64,
-    /// The time of the latest change.
+    /// Time of the latest change, ns since the Unix epoch.
     pub time: u64,
-    /// The figure that ranks them.
+    /// Figure that ranks them.
     pub by: By,
-    /// The packets that both ends of a flow must have sent, or the samples or packets that a group must have.
+    /// Packets that each end of a flow must have sent to be ranked, or samples or packets that a group must have
+    /// (--worst-min-samples).
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub min_samples: u64,
-    /// Flow directions of the last 10 to 20 seconds.
+    /// Flow directions of the last 10 to 20 seconds; empty for a capture.
     pub flows: Vec<WorstFlowAnswer>,
     /// Groups in the last minute, each with its worst series.
     pub groups: Vec<WorstGroupAnswer>,
 }
 
-/// A flow direction among the worst, as it was when it was the worst.
+/// One of the worst flow directions. Its figures are those of the second in which the figure that ranks it (`by`) was highest.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "WorstFlow"))]
 pub struct WorstFlowAnswer {
     /// The host that replies.
+    #[cfg_attr(test, schemars(with = "schemas::Address"))]
     pub src_ip: IpAddr,
-    /// Its port, or the ICMP echo identifier.
+    /// Its port, or the identifier of an ICMP echo.
     pub src_port: u16,
     /// The host whose packets are timed.
+    #[cfg_attr(test, schemars(with = "schemas::Address"))]
     pub dest_ip: IpAddr,
-    /// Its port, or the ICMP echo identifier.
+    /// Its port, or the identifier of an ICMP echo.
     pub dest_port: u16,
-    /// `TCP`, `QUIC`, `ICMP` or `ICMPv6`.
+    /// Protocol of the flow.
+    #[cfg_attr(test, schemars(with = "schemas::FlowProtocol"))]
     pub protocol: Cow<'static, str>,
-    /// The interface, if it has a name.
+    /// Name of the interface; null if it has none.
     pub interface: Option<Arc<str>>,
-    /// The label of the group, if it is in one.
+    /// Label of the group; null if the flow is in none.
     pub group: Option<Arc<str>>,
-    /// The method.
+    /// Method that measured the RTTs.
+    #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
     pub method: Cow<'static, str>,
-    /// The direction in which echoes pass.
+    /// Direction in which echoes pass the interface; null if the capture has no directions.
+    #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<Cow<'static, str>>,
-    /// The smoothed RTT, ns; null without one.
+    /// Smoothed RTT (RFC 6298), ns; null without samples, and with the method `quic-spin`.
     pub smoothed_rtt: Option<u64>,
-    /// The lowest RTT, ns.
+    /// Lowest RTT so far, ns; null if `smoothed_rtt` is null.
     pub min_rtt: Option<u64>,
-    /// The difference of the two, ns.
+    /// `smoothed_rtt` minus `min_rtt`, ns; null if `smoothed_rtt` is null.
     pub inflation: Option<u64>,
-    /// The share of packets that `dest` retransmitted.
+    /// Share of the packets from `dest_ip` that were retransmissions, since the flow began.
     pub retransmissions: f64,
-    /// Packets that `dest` sent since the flow began.
+    /// Packets that `dest_ip` sent since the flow began.
     pub packets: u64,
-    /// Bytes that `dest` sent in the second in which the figure that ranks the flow was highest.
+    /// Bytes of payload that `dest_ip` sent in the second in which the figure that ranks the flow was highest. Only in the
+    /// ranking by `bytes` is this its busiest second.
     pub bytes: u64,
 }
 
-/// A group among the worst.
+/// One of the worst groups, with the series that ranks it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "WorstGroup"))]
 pub struct WorstGroupAnswer {
-    /// As in [`GroupAnswer`](super::GroupAnswer).
+    /// Identifier of the group, the same in every run.
+    #[cfg_attr(test, schemars(pattern("^[0-9a-f]{32}$")))]
     pub id: String,
-    /// The label.
+    /// Label of the group.
     pub group: Arc<str>,
-    /// As in [`GroupAnswer`](super::GroupAnswer).
+    /// First of the group's prefixes, in the order of addresses; null if it has none. If both ends of a flow make the group, the
+    /// first of each, joined by `+`: that of the host that replied comes first.
     pub prefix: Option<Arc<str>>,
-    /// The other columns of the groups file.
+    /// Values of the other columns of the groups file, by column.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// The number of hosts that replied in the last minute or two, about; null without samples, or without groups.
+    /// Estimated number of hosts that replied in the last minute or two, at most 266. Null without samples, and without groups.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub hosts: Option<u64>,
-    /// The RTT that ranks the group, ns: as much of the 95th percentile as enough hosts support.
+    /// RTT that ranks the group, ns: the 95th percentile, limited to an RTT that enough hosts had. Enough is one host in twenty,
+    /// and at least two if the group has two or more. The limit is the end of the highest octave in or above which that many
+    /// hosts had samples. Null with fewer samples than `min_samples`, and with the method `quic-spin`.
     pub ranked_rtt: Option<u64>,
-    /// The RTT to compare with, ns: the expected RTT of the group, or the lowest of the last 15 minutes.
+    /// RTT that `ranked_rtt` is compared with, ns: the `expected_rtt` of the group in the groups file, or else its lowest RTT of
+    /// the last 15 minutes. Null if `ranked_rtt` is null.
     pub baseline: Option<u64>,
-    /// The difference of the two, ns.
+    /// Excess of `ranked_rtt` over `baseline`, ns; 0 if it is lower. Null if `ranked_rtt` is null.
     pub inflation: Option<u64>,
-    /// The share of packets that were retransmitted; null with too few packets.
+    /// Share of the packets in both flow directions that were retransmissions; null with fewer packets than `min_samples`.
     pub retransmissions: Option<f64>,
     /// The series that ranks the group.
     pub series: SeriesAnswer,
