@@ -1,13 +1,17 @@
 //! A packet and its answer, for each method.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 use pping_bench_programs::exchange::{Exchange, Field, PacketTemplate, TEMPLATE_LEN, Traffic};
 use pping_common::method::Method;
 
 use crate::frames;
 
-/// The offsets in a frame of the addresses, the ports, and what follows: TCP's numbers, an echo's identifier and
+/// The offsets in a frame of the identification, the addresses, the ports, and what follows: TCP's numbers, an echo's identifier and
 /// number, UDP's payload.
+const IDENTIFICATION: usize = 18;
 const SOURCE: u32 = 26;
+const SOURCE_V6: u32 = 22;
 const DESTINATION: u32 = 30;
 const PORTS: u32 = 34;
 const SEQUENCE: u32 = 38;
@@ -104,28 +108,65 @@ pub(crate) fn crowd(half: u32) -> Crowd {
     }
 }
 
-/// The addresses of a client and a server in the network with this number.
-pub(crate) fn hosts(network: u8) -> [[u8; 4]; 2] {
-    [[10, 77, network, 1], [10, 77, network, 2]]
+/// What many connections through a router have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Connections {
+    /// How many there are, a power of two.
+    pub(crate) flows: u32,
+    pub(crate) is_v6: bool,
+    /// Whether timestamps follow the clock, or the number of packets.
+    pub(crate) is_by_clock: bool,
 }
 
-/// Connections between these hosts through a router with this MAC address, by these interfaces.
+/// The addresses of the first client and of the server in the network with this number.
+pub(crate) fn hosts_v4(network: u8) -> [Ipv4Addr; 2] {
+    [1, 2].map(|host| Ipv4Addr::new(10, 77, network, host))
+}
+
+/// The same for IPv6.
+pub(crate) fn hosts_v6(network: u8) -> [Ipv6Addr; 2] {
+    [1, 2].map(|host| Ipv6Addr::new(0xfd77, network.into(), 0, 0, 0, 0, 0, host))
+}
+
+/// Connections between hosts of the network with this number through a router with this MAC address, by these interfaces.
 pub(crate) fn traffic(
-    flows: u32,
+    connections: Connections,
     interfaces: [u32; 2],
     router: [u8; 6],
-    [client, server]: [[u8; 4]; 2],
+    network: u8,
 ) -> Traffic {
-    let segment = (frames::tcp(1, 7, 100), client, server);
-    let answer = (frames::tcp_answer(true, ACK), server, client);
-    let packets = [segment, answer].map(|(mut frame, source, destination)| {
+    let Connections { flows, is_v6, is_by_clock } = connections;
+    let (mut packets, hosts) = if is_v6 {
+        (
+            [frames::tcp_v6(1, 7, 100), frames::tcp_answer_v6()],
+            hosts_v6(network).map(|host| host.octets().to_vec()),
+        )
+    } else {
+        (
+            [frames::tcp(1, 7, 100), frames::tcp_answer(true, ACK)],
+            hosts_v4(network).map(|host| host.octets().to_vec()),
+        )
+    };
+    let [client, server] = &hosts;
+    for (frame, addresses) in packets.iter_mut().zip([[client, server], [server, client]]) {
         frame[..router.len()].copy_from_slice(&router);
-        frame[SOURCE as usize..][..4].copy_from_slice(&source);
-        frame[DESTINATION as usize..][..4].copy_from_slice(&destination);
-        frames::fill_in_checksum(&mut frame);
-        template(&frame, &[]).start
-    });
-    Traffic { packets, interfaces, flows, reserved: 0 }
+        let (sources, addresses) =
+            (if is_v6 { SOURCE_V6 } else { SOURCE } as usize, addresses.map(Vec::as_slice).concat());
+        frame[sources..][..addresses.len()].copy_from_slice(&addresses);
+        if !is_v6 {
+            frame[IDENTIFICATION..][..2].copy_from_slice(&Traffic::IDENTIFICATION.to_be_bytes());
+            frames::fill_in_checksum(frame);
+        }
+    }
+    let end: [u8; 2] = std::array::from_fn(|at| client[client.len() - 2 + at]);
+    Traffic {
+        packets: packets.map(|frame| template(&frame, &[]).start),
+        interfaces,
+        flows,
+        clients: u16::from_be_bytes(end),
+        is_v6: is_v6.into(),
+        is_by_clock: is_by_clock.into(),
+    }
 }
 
 /// Two packets, each with its first bytes and the numbers that change.

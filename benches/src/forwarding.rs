@@ -4,7 +4,13 @@
 //! From there they take the path of all packets: a cable, tc ingress, the routing table, tc egress, another cable,
 //! and a host that drops them.
 
-use std::{ffi::CString, fs, io, net::Ipv4Addr, process::Command, thread};
+use std::{
+    ffi::CString,
+    fs, io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    process::Command,
+    thread,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use aya::{
@@ -17,27 +23,36 @@ use pping_lab::{
     veth::{End, Offloads, connect},
 };
 
+use pping_bench_programs::exchange::Traffic;
+
 use crate::{
-    exchanges, kernel,
+    exchanges::{self, Connections},
+    kernel,
     measure::Figure,
     report::Report,
     watcher::{self, Watcher},
 };
 
-/// Concurrent connections.
-const FLOWS: [u32; 4] = [1, 8, 128, 1024];
+/// Concurrent connections. More than 65,536 have several addresses.
+const FLOWS: [u32; 7] = [1, 128, 1_024, 8_192, 32_768, 65_536, 262_144];
 
-/// How often each path is measured.
-const ROUNDS: u32 = 41;
+/// Connections for which the default limit of flows is enough.
+const FLOWS_BY_DEFAULT: u32 = 65_536;
 
-/// Packets in each measurement, which take some 20 ms.
+/// How often each path is measured with few connections, and with many.
+const ROUNDS: [u32; 2] = [41, 9];
+
+/// Packets in each measurement, which take some 20 ms, unless connections are many.
 const ROUND: u32 = 20_000;
+
+/// Packets in each measurement for a connection: enough for both ends to send.
+const PER_FLOW: u32 = 4;
 
 /// The kernel's batch size for a network card.
 const BATCH: u32 = 64;
 
-/// The length of a frame.
-const FRAME: usize = 14 + 20 + 32 + 100;
+/// The length of a frame, by IPv4 and by IPv6.
+const FRAMES: [usize; 2] = [14 + 20 + 32 + 100, 14 + 40 + 32 + 100];
 
 /// The MAC address of all interfaces of the router.
 const ROUTER_MAC: [u8; 6] = [2, 0, 0, 0, 0, 3];
@@ -69,62 +84,69 @@ impl Route {
     }
 }
 
-/// Measures pping in two configurations, and `beside`, a foreign command that watches [`WATCHED`].
-pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
+/// Measures pping in some configurations, and `beside`, a foreign command that watches [`WATCHED`]. `flows` replaces
+/// [`FLOWS`], unless it is empty.
+pub(crate) fn measure(beside: Option<&str>, flows: &[u32], report: &mut Report) -> Result<()> {
     let cpus = thread::available_parallelism()?.get();
     ensure!(cpus > 1, "one core routes and another one watches: this machine has one");
-    let fixed = format!("{} -v -i {WATCHED} --format none", watcher::pping()?.display());
+    let flows = if flows.is_empty() { &FLOWS } else { flows };
+    let mut router = Router::new()?;
+    println!(
+        "\na router's one core forwards packets of so many flows by an interface that is watched, and by one that is not,\n\
+         in turn; ns per packet\n"
+    );
+    for (what, is_v6, is_by_clock) in [
+        ("IPv4, a tick of the timestamps' clock for each 1,024 packets", false, false),
+        ("IPv4, a tick for each millisecond", false, true),
+        ("IPv6, a tick for each 1,024 packets", true, false),
+    ] {
+        println!("{what}");
+        println!(
+            "{:<34} {:>7} {:>8} {:>8} {:>24} {:>10}",
+            "", "flows", "alone", "watched", "more (min..max)", "throughput"
+        );
+        for &flows in flows {
+            let connections = Connections { flows, is_v6, is_by_clock };
+            for (name, watcher) in watchers(flows, beside)? {
+                let compared = router.compare(&watcher, connections, cpus - 1)?;
+                let more = Figure::of(compared.iter().map(|(alone, watched)| watched - alone))?;
+                let throughput = Figure::of(compared.iter().map(|(alone, watched)| 100.0 * alone / watched))?;
+                let alone = Figure::of(compared.iter().map(|(alone, _)| *alone))?;
+                let watched = Figure::of(compared.iter().map(|(_, watched)| *watched))?;
+                println!(
+                    "{name:<34} {flows:>7} {:>8.0} {:>8.0} {:>24} {:>8.1} %",
+                    alone.median,
+                    watched.median,
+                    format!("{:.0} ({:.0}..{:.0})", more.median, more.min, more.max),
+                    throughput.median,
+                );
+                let of = |figure| format!("{what}: {flows} flows, {name} watches: {figure}");
+                report.take(of("the way alone"), "ns", &alone);
+                report.take(of("the way that is watched"), "ns", &watched);
+                report.take(of("more"), "ns", &more);
+                report.take(of("throughput"), "%", &throughput);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What watches this many flows, with names.
+fn watchers(flows: u32, beside: Option<&str>) -> Result<Vec<(&str, Watcher)>> {
     // On another core than the one that forwards.
     let command = |command: &str| Watcher::Command(format!("taskset --cpu-list 0 {command}"));
+    let fixed = format!("{} -v -i {WATCHED} --format none", watcher::pping()?.display());
+    let fixed = if flows > FLOWS_BY_DEFAULT { format!("{fixed} --max-flows {}", 2 * flows) } else { fixed };
     let mut watchers = vec![
         ("nobody", Watcher::Nobody),
         ("an empty program", Watcher::Program("baseline_empty")),
         ("parsing, and reading the clock", Watcher::Program("baseline_parse")),
         ("pping", command(&fixed)),
+        ("pping --rate-limit 10s", command(&format!("{fixed} --rate-limit 10s"))),
         ("pping --rate-limit 0", command(&format!("{fixed} --rate-limit 0"))),
     ];
     watchers.extend(beside.map(|beside| (beside, command(beside))));
-    let mut router = Router::new()?;
-    println!(
-        "\na router's one core forwards packets of so many flows by an interface that is watched, and by one that is not,\n\
-         in turn, {ROUNDS} times each; ns per packet\n"
-    );
-    println!(
-        "{:<34} {:>6} {:>8} {:>8} {:>24} {:>10}",
-        "", "flows", "alone", "watched", "more (min..max)", "throughput"
-    );
-    for (name, watcher) in watchers {
-        let watching = watcher.watch(&router.namespace, WATCHED, &mut router.traffic)?;
-        for flows in FLOWS {
-            let mut rounds = Vec::new();
-            for round in 0..=ROUNDS {
-                let alone = router.forward(Route::Unwatched, flows, cpus - 1)?;
-                let watched = router.forward(Route::Watched, flows, cpus - 1)?;
-                // The first round opens the flows, and warms up.
-                if round > 0 {
-                    rounds.push((alone, watched));
-                }
-            }
-            let alone = Figure::of(rounds.iter().map(|(alone, _)| *alone))?;
-            let watched = Figure::of(rounds.iter().map(|(_, watched)| *watched))?;
-            let more = Figure::of(rounds.iter().map(|(alone, watched)| watched - alone))?;
-            let throughput = Figure::of(rounds.iter().map(|(alone, watched)| 100.0 * alone / watched))?;
-            println!(
-                "{name:<34} {flows:>6} {:>8.0} {:>8.0} {:>24} {:>8.1} %",
-                alone.median,
-                watched.median,
-                format!("{:.0} ({:.0}..{:.0})", more.median, more.min, more.max),
-                throughput.median,
-            );
-            let of = |what| format!("{flows} flows, {name} watches: {what}");
-            report.take(of("the way alone"), "ns", &alone);
-            report.take(of("the way that is watched"), "ns", &watched);
-            report.take(of("more"), "ns", &more);
-            report.take(of("throughput"), "%", &throughput);
-        }
-        watching.stop(&router.namespace)?;
-    }
-    Ok(())
+    Ok(watchers)
 }
 
 /// A router between clients and servers, which are all the same host.
@@ -144,14 +166,18 @@ impl Router {
             run(Command::new("ip").args(["-n", namespace.name()]).args(arguments.split_whitespace()))
         };
         for route in Route::ALL {
-            let addresses = exchanges::hosts(route as u8).map(Ipv4Addr::from);
-            for ((interface, end), address) in route.interfaces().iter().zip(route.ends()).zip(addresses) {
+            let ends = route.interfaces().into_iter().zip(route.ends());
+            for ((interface, end), addresses) in ends.zip(addresses(route as u8)) {
+                let interface = &interface;
                 connect(End::new(&namespace, interface), End::new(&hosts, &end), Offloads::On)?;
                 ip(&format!("link set dev {interface} address {mac}"))?;
-                ip(&format!("route add {address} dev {interface}"))?;
-                // Not the MAC address of the host, which therefore drops the packets at once.
-                let neighbour = format!("neighbour replace {address} lladdr {NOBODY_MAC} dev {interface}");
-                ip(&format!("{neighbour} nud permanent"))?;
+                for address in addresses {
+                    ip(&format!("route add {address} dev {interface}"))?;
+                    // Not the MAC address of the host, which therefore drops the packets at once.
+                    let neighbour =
+                        format!("neighbour replace {address} lladdr {NOBODY_MAC} dev {interface}");
+                    ip(&format!("{neighbour} nud permanent"))?;
+                }
                 // Without GRO a veth takes no frames from a program.
                 run(namespace.command("ethtool").args(["-K", interface, "gro", "on"]))?;
             }
@@ -159,21 +185,45 @@ impl Router {
         Ok(Self { namespace, hosts, traffic: kernel::baseline()? })
     }
 
-    /// Forwards [`ROUND`] packets on one core, and returns the ns per packet.
-    pub(crate) fn forward(&mut self, route: Route, flows: u32, cpu: usize) -> Result<f64> {
+    /// Forwards packets by an interface that something watches and by one that nothing watches, in turn. Returns the ns per
+    /// packet of each round, first those of the unwatched one.
+    fn compare(
+        &mut self,
+        watcher: &Watcher,
+        connections: Connections,
+        cpu: usize,
+    ) -> Result<Vec<(f64, f64)>> {
+        let watching = watcher.watch(&self.namespace, WATCHED, &mut self.traffic)?;
+        let rounds = ROUNDS[usize::from(round(connections.flows) > ROUND)];
+        let mut compared = Vec::new();
+        for round in 0..=rounds {
+            let alone = self.forward(Route::Unwatched, connections, cpu)?;
+            let watched = self.forward(Route::Watched, connections, cpu)?;
+            // The first round opens the flows, and warms up.
+            if round > 0 {
+                compared.push((alone, watched));
+            }
+        }
+        watching.stop(&self.namespace)?;
+        Ok(compared)
+    }
+
+    /// Forwards packets on one core, and returns the ns per packet.
+    pub(crate) fn forward(&mut self, route: Route, connections: Connections, cpu: usize) -> Result<f64> {
         let Self { namespace, hosts, traffic } = self;
+        let repeat = round(connections.flows);
         let before = namespace.enter(|| sent(route))??;
         let took = hosts.enter(|| {
             stay_on(cpu)?;
             let [client, server] = route.ends();
             let interfaces = [ifindex(&client)?, ifindex(&server)?];
-            let packets = exchanges::traffic(flows, interfaces, ROUTER_MAC, exchanges::hosts(route as u8));
+            let packets = exchanges::traffic(connections, interfaces, ROUTER_MAC, route as u8);
             let map = traffic.map_mut("TRAFFIC").context("there is no map of the traffic")?;
             Array::try_from(map)?.set(0, packets, 0)?;
             let program: &Xdp = traffic.program("traffic").context("there is no traffic")?.try_into()?;
             let result = program.test_run(TestRunOptions {
-                data_in: Some(&[0; FRAME]),
-                repeat: ROUND,
+                data_in: Some(&vec![0; FRAMES[usize::from(connections.is_v6)]]),
+                repeat,
                 attrs: TestRunAttrs::new().xdp_live_frames(BATCH),
                 ..TestRunOptions::default()
             })?;
@@ -181,11 +231,29 @@ impl Router {
         })??;
         let forwarded = namespace.enter(|| sent(route))?? - before;
         ensure!(
-            forwarded * 100 >= u64::from(ROUND) * 99,
-            "{forwarded} of {ROUND} packets were forwarded: the figure is of something else"
+            forwarded * 100 >= u64::from(repeat) * 99,
+            "{forwarded} of {repeat} packets were forwarded: the figure is of something else"
         );
         Ok(took)
     }
+}
+
+/// Packets in a measurement.
+fn round(flows: u32) -> u32 {
+    ROUND.max(PER_FLOW * flows)
+}
+
+/// The addresses of clients and of servers in the network with this number.
+fn addresses(network: u8) -> [Vec<IpAddr>; 2] {
+    let ([client, server], [client_v6, server_v6]) =
+        (exchanges::hosts_v4(network), exchanges::hosts_v6(network));
+    let further = (0..Traffic::MAX_FLOWS / Traffic::FLOWS_PER_ADDRESS)
+        .map(|number| number as u16 * Traffic::ADDRESS_STEP);
+    let clients = further.flat_map(|further| {
+        let (v4, v6) = (u32::from(client) + u32::from(further), u128::from(client_v6) + u128::from(further));
+        [Ipv4Addr::from(v4).into(), Ipv6Addr::from(v6).into()]
+    });
+    [clients.collect(), vec![server.into(), server_v6.into()]]
 }
 
 /// The number of an interface in this thread's namespace.

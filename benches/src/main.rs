@@ -43,6 +43,9 @@ struct Arguments {
     /// Also measure this command, in turn with pping, on the router: it must watch `wan1` until interrupted
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
+    /// Forward packets of so many flows, powers of two, instead of 1 to 262,144
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    flows: Vec<u32>,
     /// Rounds in the kernel, of which the median is reported
     #[arg(long, default_value_t = 21)]
     rounds: u32,
@@ -97,7 +100,8 @@ enum Part {
 }
 
 fn main() -> Result<()> {
-    let Arguments { only, beside, rounds, repeat, packets, json, serve, groups, step } = Arguments::parse();
+    let Arguments { only, beside, flows, rounds, repeat, packets, json, serve, groups, step } =
+        Arguments::parse();
     if let Some(address) = serve {
         return serve::serve(address, groups, step);
     }
@@ -113,7 +117,7 @@ fn main() -> Result<()> {
             Part::Kernel => kernel::measure(Rounds { rounds, repeat }, &mut report)?,
             Part::Sweep => sweep::measure(&mut report)?,
             Part::Stalls => stalls::measure(&mut report)?,
-            Part::Forwarding => forwarding::measure(beside.as_deref(), &mut report)?,
+            Part::Forwarding => forwarding::measure(beside.as_deref(), &flows, &mut report)?,
             Part::Residence => residence::measure(&mut report)?,
             Part::Iperf => iperf::measure(beside.as_deref(), &mut report)?,
             Part::Pipeline => pipeline::measure(&mut report)?,

@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use pping_lab::run;
 
 use crate::{
+    exchanges::Connections,
     forwarding::{Route, Router, WATCHED},
     measure::Figure,
     report::Report,
@@ -24,6 +25,7 @@ const ROUNDS: u32 = 15;
 
 /// Concurrent connections.
 const FLOWS: u32 = 8;
+const CONNECTIONS: Connections = Connections { flows: FLOWS, is_v6: false, is_by_clock: false };
 
 /// Measures pping with and without `--residence`.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
@@ -42,8 +44,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         let command = Watcher::Command(format!("{fixed}{options}"));
         let watching = command.watch(&router.namespace, WATCHED, &mut router.traffic)?;
         // The first round opens the flows, and warms up.
-        router.forward(Route::Watched, FLOWS, cpus - 1)?;
-        let rounds = (0..ROUNDS).map(|_| router.forward(Route::Watched, FLOWS, cpus - 1));
+        router.forward(Route::Watched, CONNECTIONS, cpus - 1)?;
+        let rounds = (0..ROUNDS).map(|_| router.forward(Route::Watched, CONNECTIONS, cpus - 1));
         let rounds = rounds.collect::<Result<Vec<_>>>()?;
         watching.stop(&router.namespace)?;
         anyhow::Ok(Figure::of(rounds)?.median)

@@ -57,16 +57,30 @@ pub struct Traffic {
     pub interfaces: [u32; 2],
     /// The number of connections, a power of two.
     pub flows: u32,
-    /// Pads to a multiple of 8.
-    pub reserved: u32,
+    /// The last two bytes of the first client's address, as a number.
+    pub clients: u16,
+    /// 1 for IPv6.
+    pub is_v6: u8,
+    /// 1 if timestamps follow the clock, 0 if they follow the number of packets.
+    pub is_by_clock: u8,
 }
 
 impl Traffic {
     /// The highest number of connections.
-    pub const MAX_FLOWS: u32 = 1024;
+    pub const MAX_FLOWS: u32 = 1 << 18;
+
+    /// Connections of an address, which has as many ports.
+    pub const FLOWS_PER_ADDRESS: u32 = 1 << 16;
+
+    /// How far the addresses of clients are apart.
+    pub const ADDRESS_STEP: u16 = 16;
 
     /// The number of packets in a tick of the timestamps' clock: about a millisecond on a fast machine.
     pub const TICK: u32 = 1024;
+
+    /// The identification of all IPv4 packets to and from the first address (RFC 791). That of others is less by as much as
+    /// their address is more, so that the checksum is the same.
+    pub const IDENTIFICATION: u16 = 0x8000;
 }
 
 // SAFETY: `repr(C)`, `Copy`, no padding, and every bit pattern of its integers is valid.

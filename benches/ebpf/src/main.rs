@@ -24,8 +24,6 @@ use pping_ebpf::Linear;
 
 /// The offsets of the addresses and ports in the bench's segment, and of its timestamps.
 const ADDRESSES_AND_PORTS: usize = 14 + 12;
-const SOURCE_PORT: usize = 14 + 20;
-const DESTINATION_PORT: usize = SOURCE_PORT + 2;
 const TIMESTAMPS: usize = 14 + 20 + 20 + 4;
 
 /// The exchange that [`bench_exchange`] generates.
@@ -156,21 +154,38 @@ fn next(ctx: &XdpContext) -> Option<u32> {
     let is_answer = number % 3 == 2;
     let flow = if is_answer { number / 3 } else { number - number / 3 } & (traffic.flows - 1);
     let tsval = TSVALS.get_ptr_mut(flow)?;
-    let (which, port, timestamps) = if is_answer {
+    let (which, timestamps) = if is_answer {
         // SAFETY: a valid pointer into the map, and one run of the bench at a time.
-        (1, DESTINATION_PORT, [CONSTANT, unsafe { *tsval }])
+        (1, [CONSTANT, unsafe { *tsval }])
     } else {
-        let now = number / Traffic::TICK + 1;
+        let now = if traffic.is_by_clock == 0 { number / Traffic::TICK } else { milliseconds() } + 1;
         // SAFETY: a valid pointer into the map, and one run of the bench at a time.
         unsafe { *tsval = now };
-        (0, SOURCE_PORT, [now, CONSTANT])
+        (0, [now, CONSTANT])
     };
+    let [sources, address_length, transport] = if traffic.is_v6 == 0 { [26, 4, 34] } else { [22, 16, 54] };
     store(ctx, 0, &traffic.packets[which]);
-    store(ctx, port, &(PORT + flow as u16).to_be_bytes());
-    store(ctx, TIMESTAMPS, &timestamps[0].to_be_bytes());
-    store(ctx, TIMESTAMPS + 4, &timestamps[1].to_be_bytes());
+    store(ctx, transport + 2 * which, &(PORT.wrapping_add(flow as u16)).to_be_bytes());
+    // Timestamps come after the header and the two bytes that align them.
+    store(ctx, transport + 24, &timestamps[0].to_be_bytes());
+    store(ctx, transport + 28, &timestamps[1].to_be_bytes());
+    let further = (flow / Traffic::FLOWS_PER_ADDRESS) as u16 * Traffic::ADDRESS_STEP;
+    if further != 0 {
+        let address = sources + address_length * which + address_length - 2;
+        store(ctx, address, &(traffic.clients + further).to_be_bytes());
+        if traffic.is_v6 == 0 {
+            store(ctx, 18, &(Traffic::IDENTIFICATION - further).to_be_bytes());
+        }
+    }
     // SAFETY: this helper takes plain numbers.
     Some(unsafe { bpf_redirect(traffic.interfaces[which], 0) } as u32)
+}
+
+/// The time in units of about a millisecond.
+#[inline(always)]
+fn milliseconds() -> u32 {
+    // SAFETY: this helper only reads a clock.
+    (unsafe { bpf_ktime_get_ns() } >> 20) as u32
 }
 
 #[inline(always)]
