@@ -14,7 +14,9 @@ use schemars::{
 };
 use serde_json::Value;
 
-pub(crate) use self::{names::*, rules::without_null};
+pub(crate) use self::names::*;
+#[cfg(feature = "live")]
+pub(crate) use self::rules::without_null;
 
 /// A generator for the JSON that pping writes or reads. `definitions` is where types are defined in the document.
 pub(crate) fn generator(definitions: &'static str, contract: Contract) -> SchemaGenerator {

@@ -2,19 +2,20 @@
 
 use std::borrow::Cow;
 
+#[cfg(feature = "live")]
+use pping_common::parse::{Direction, Untracked};
 use pping_common::{
     abi::{FlowEventKind, Part, TriggeredBy},
     flow::Reason,
     method::Method,
-    parse::{Direction, Protocol, Untracked},
+    parse::Protocol,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+#[cfg(feature = "live")]
+use crate::labels::untracked_name;
 use crate::{
-    labels::{
-        DNS, END_OF_OBSERVATION, flow_event_name, protocol_name, reason_name, triggered_by_name,
-        untracked_name,
-    },
+    labels::{DNS, END_OF_OBSERVATION, flow_event_name, protocol_name, reason_name, triggered_by_name},
     residence::part_name,
 };
 
@@ -56,12 +57,8 @@ fn one_of(texts: impl IntoIterator<Item = &'static str>) -> Schema {
 schemas! {
     /// Method that measured the RTTs (docs/methods.md).
     MethodName, "Method", one_of(Method::ALL.map(Method::name));
-    /// Direction in which echoes passed the interface.
-    DirectionName, "", one_of(Direction::ALL.map(Direction::name));
     /// Protocol of a sample: that of its flow, or `DNS`.
     SampleProtocol, "", one_of(Protocol::ALL.into_iter().filter_map(protocol_name).chain([DNS]));
-    /// Protocol of a flow.
-    FlowProtocol, "", one_of(Protocol::ALL.into_iter().filter_map(protocol_name));
     /// What happened to a flow direction.
     FlowEventName, "", one_of(FlowEventKind::ALL.map(flow_event_name));
     /// Reason why a flow direction opened or closed.
@@ -70,8 +67,6 @@ schemas! {
     EndReason, "", one_of(closing_reasons().map(reason_name).chain([END_OF_OBSERVATION]));
     /// Who opened or closed a flow direction.
     TriggeredByName, "", one_of(TriggeredBy::ALL.map(triggered_by_name));
-    /// Reason why packets were not tracked.
-    UntrackedName, "", one_of(Untracked::ALL.map(untracked_name));
     /// Part of the time in this host.
     PartName, "", one_of(Part::ALL.map(part_name));
     /// Name of the interface. For a pcapng file: its name in the file, or else its number there. For a Linux cooked capture
@@ -91,6 +86,17 @@ schemas! {
     Score, "", json_schema!({ "type": "integer", "minimum": 0, "maximum": 100 });
     /// A text that is not empty.
     Text, "", json_schema!({ "type": "string", "minLength": 1 });
+}
+
+// Of the API alone.
+#[cfg(feature = "live")]
+schemas! {
+    /// Direction in which echoes passed the interface.
+    DirectionName, "", one_of(Direction::ALL.map(Direction::name));
+    /// Protocol of a flow.
+    FlowProtocol, "", one_of(Protocol::ALL.into_iter().filter_map(protocol_name));
+    /// Reason why packets were not tracked.
+    UntrackedName, "", one_of(Untracked::ALL.map(untracked_name));
 }
 
 /// The reasons for which a flow direction closes.

@@ -36,7 +36,7 @@ fn enumerated(schema: &mut Schema) {
     let Some(texts) = alternatives.iter().map(text).collect::<Option<Vec<_>>>() else { return };
     let mut description = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
     for (text, meaning) in &texts {
-        description += &format!(" `{text}`: {meaning}");
+        description.extend([" `", text, "`: ", meaning]);
     }
     let names: Vec<_> = texts.into_iter().map(|(text, _)| text).collect();
     schema.remove("oneOf");
