@@ -1,10 +1,10 @@
 //! A table of flows. One array has buckets: it says in which slots a key can be. The other has the flows themselves. Data
 //! that not every packet needs is in further arrays, by the same numbers.
 //!
-//! A bucket is a cache line with the tags of [`WAYS`] slots. A key can be in either of two buckets and goes to the
-//! emptier one. That keeps buckets even enough for nearly all `max_flows` flows to find a slot (Azar, Broder, Karlin and
-//! Upfal, "Balanced allocations", SIAM Journal on Computing 29(1), 1999). A slot has the number of an entry of the other
-//! array. Entry numbers are handed out in a row, and the one freed last is used first. So few flows are in few pages of
+//! A bucket is a cache line with the tags of [`WAYS`] slots. A key can be in either of two buckets. It goes to the first, unless
+//! that is fuller than most and than the other. So a packet of most flows looks at one bucket, and buckets are even enough for
+//! nearly all `max_flows` flows to find a slot (Azar, Broder, Karlin and Upfal, "Balanced allocations", SIAM Journal on Computing
+//! 29(1), 1999). A slot has the number of an entry of the other array. Entry numbers are handed out in a row, and the one freed last is used first. So few flows are in few pages of
 //! memory, whose addresses fit into the processor's TLB.
 
 use crate::{flow::FlowKey, hash::TableKeys, layout::layout, parse::Address};
@@ -16,6 +16,9 @@ pub const WAYS: usize = 6;
 /// refused when 88 to 100 % of `max_flows` are in the table; with 5, at 70 to 84 % (131,072 of them;
 /// docs/lab/performance.md).
 const FLOWS_PER_BUCKET: u32 = 4;
+
+/// Flows that a bucket gets without a look at the other one. With 4, the first flow would be refused earlier.
+const FILLED_FIRST: u32 = 3;
 
 /// Buckets in addition: without them small tables would fill unevenly.
 const SPARE_BUCKETS: u32 = 8;
@@ -114,6 +117,12 @@ pub fn find_way(mut tags: impl Iterator<Item = u32>, tag: u32) -> Option<usize> 
 #[inline(always)]
 pub fn occupied(tags: impl Iterator<Item = u32>) -> u32 {
     tags.map(|tag| tag & 1).sum()
+}
+
+/// Whether a key goes to the second of its buckets, if so many slots of each are occupied.
+#[inline(always)]
+pub fn prefers_second(first: u32, second: u32) -> bool {
+    first >= FILLED_FIRST && second < first
 }
 
 /// Returns the number of sweeps since a flow's last packet, by its [`Bucket::seen`]. If `seen` is ahead of `sweep`,

@@ -107,12 +107,12 @@ pub(crate) fn insert<A: Flows>(
     if !sync::lock_briefly(first_busy) {
         return Inserted::Contended;
     }
-    // A bucket has each tag once, so another key with the same tag leaves only the other bucket. Else the emptier one is taken.
+    // A bucket has each tag once, so another key with the same tag leaves only the other bucket.
     let has_tag = |bucket| table::find_way(tags(bucket), candidates.tag).is_some();
     let (first_has, second_has) = (has_tag(first), has_tag(second));
-    let is_emptier = table::occupied(tags(second)) < table::occupied(tags(first));
+    let is_better = table::prefers_second(table::occupied(tags(first)), table::occupied(tags(second)));
     // As a number: the compiler would keep half of a pointer for it, which the verifier refuses.
-    let is_second = barrier_index(usize::from(!second_has && (first_has || is_emptier))) != 0;
+    let is_second = barrier_index(usize::from(!second_has && (first_has || is_better))) != 0;
     let made = if let Some(flow) = lookup(key, candidates, slot, occupant) {
         Inserted::Existing(flow)
     } else if first_has && second_has {
