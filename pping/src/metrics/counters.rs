@@ -293,7 +293,7 @@ static TABLE: [(Metric, Read); 35] = [
             "{run}",
             "Runs of kernel programs while kernel.bpf_stats_enabled is set",
         ),
-        All(|latest| latest.programs.iter().map(|it| (program(it), it.runs)).collect()),
+        IfAny(|latest| latest.programs.iter().map(|it| (program(it), it.runs)).collect()),
     ),
     (
         Metric::gauge(
