@@ -166,7 +166,8 @@ impl Metrics {
         }
         // Pinned counters include earlier runs; others began with this process.
         let exports = if self.0.is_persistent.load(Ordering::Relaxed) {
-            let counters = counters::families(&latest).chain(packet_cost::counters(&latest.snapshot));
+            let counters = counters::families(&latest).chain(counters::run_times(&latest));
+            let counters = counters.chain(packet_cost::counters(&latest.snapshot));
             ExportState::new(SystemTime::now(), &counters.collect::<Vec<_>>())
         } else {
             ExportState::new(self.0.began, &[])
