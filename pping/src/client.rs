@@ -11,7 +11,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{
     HeaderValue, Request, StatusCode, Uri,
     header::{AUTHORIZATION, HOST},
-    uri::Scheme,
+    uri::{Authority, Scheme},
 };
 use http_body_util::Full;
 use rustls::ClientConfig;
@@ -136,7 +136,7 @@ impl Client {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
             _ => return Err(wrong("it has to begin with http:// or https://")),
         };
-        if uri.path() != "/" || uri.query().is_some() {
+        if uri.path() != "/" || uri.query().is_some() || source.url.contains('#') {
             return Err(wrong("it has a path; leave that out, pping top adds it"));
         }
         let authority = uri.authority().ok_or_else(|| wrong("there is no host in it"))?;
@@ -154,7 +154,8 @@ impl Client {
             )));
         }
         let tls = is_tls.then(|| tls(source)).transpose()?;
-        let port = authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let port =
+            port(authority, is_tls).ok_or_else(|| wrong("the port is not a number from 1 to 65535"))?;
         let authorization = source.user.as_ref().map(|user| {
             HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
                 .map_err(|_| wrong("--user has characters that cannot be sent"))
@@ -209,6 +210,14 @@ impl Client {
     }
 }
 
+/// The port in a URL, or that of its scheme if it has none. `None` if it is no port.
+fn port(authority: &Authority, is_tls: bool) -> Option<u16> {
+    match authority.as_str().strip_prefix(authority.host()) {
+        Some("") => Some(if is_tls { 443 } else { 80 }),
+        _ => authority.port_u16().filter(|&port| port != 0),
+    }
+}
+
 /// The IPv6 address without brackets that a URL has in place of a host and a port, if it has one.
 fn bare_ipv6(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
@@ -253,6 +262,11 @@ mod tests {
             ("gopher://gateway", "http://"),
             ("http://gateway:9464/metrics", "path"),
             ("http://me:secret@gateway", "--user"),
+            ("http://gateway/#metrics", "path"),
+            ("http://gateway:99999", "65535"),
+            ("http://gateway:0", "65535"),
+            ("http://gateway:", "65535"),
+            ("http://[::1]:99999", "65535"),
             ("http://", "URL"),
             ("http://::1", "write [::1]"),
             ("https://2001:db8::1:9464/", "write [2001:db8::1:9464]"),
