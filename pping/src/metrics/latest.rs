@@ -1,6 +1,9 @@
 //! The latest values of what is not counted by group.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    ops::AddAssign,
+    sync::{Arc, Mutex},
+};
 
 use crate::{
     residence::InterfaceTimes,
@@ -49,6 +52,15 @@ pub struct Pushes {
     pub failed: [u64; Failed::COUNT],
     /// Data points that the receiver rejected of requests that it accepted.
     pub rejected_points: u64,
+}
+
+impl AddAssign for Pushes {
+    fn add_assign(&mut self, more: Self) {
+        self.accepted += more.accepted;
+        self.dropped.iter_mut().zip(more.dropped).for_each(|(sum, more)| *sum += more);
+        self.failed.iter_mut().zip(more.failed).for_each(|(sum, more)| *sum += more);
+        self.rejected_points += more.rejected_points;
+    }
 }
 
 /// Why a request was given up.

@@ -156,13 +156,13 @@ impl Metrics {
         self.changed();
     }
 
-    /// Starts to count for an exporter, or continues if it already does. Returns the counts of the previous exporter.
-    pub fn begin_exports(&self) -> Pushes {
+    /// Starts to count for an exporter, or continues if it already does.
+    pub fn begin_exports(&self) {
         let mut pages = self.0.pages.lock();
         let mut latest = lock(&self.0.latest);
-        let pushes = *latest.pushes.get_or_insert_default();
+        latest.pushes.get_or_insert_default();
         if pages.groups.exports.is_some() {
-            return pushes;
+            return;
         }
         // Pinned counters include earlier runs; others began with this process.
         let exports = if self.0.is_persistent.load(Ordering::Relaxed) {
@@ -174,7 +174,6 @@ impl Metrics {
         };
         drop(latest);
         pages.groups.begin_exports(exports);
-        pushes
     }
 
     /// Returns all metrics as values. With many groups this takes some hundredths of a second.
@@ -195,11 +194,9 @@ impl Metrics {
         Export { at, temporality, families }
     }
 
-    /// Replaces the counts of the exporter.
-    pub fn set_push_counts(&self, pushes: Pushes) {
-        if let Some(latest) = &mut lock(&self.0.latest).pushes {
-            *latest = pushes;
-        }
+    /// Adds what an exporter counted since it last did this. While one ends, there may be another one already.
+    pub fn add_push_counts(&self, more: Pushes) {
+        *lock(&self.0.latest).pushes.get_or_insert_default() += more;
         self.changed();
     }
 

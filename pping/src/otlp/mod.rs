@@ -38,8 +38,8 @@ impl Exporter {
     /// If the thread cannot be started.
     pub fn start(settings: &Otlp, receiver: Receiver, metrics: Metrics) -> Result<Self, Error> {
         warn_if_exposed(settings);
-        let counts = metrics.begin_exports();
-        let pusher = Pusher::new(settings, receiver, metrics, counts);
+        metrics.begin_exports();
+        let pusher = Pusher::new(settings, receiver, metrics);
         let service = Service::start(THREADS, || Ok::<_, Error>(()), |(), inbox| pusher.run(inbox))?;
         Ok(Self(service))
     }

@@ -44,7 +44,10 @@ pub(super) struct Pusher {
     metrics: Metrics,
     resource: Resource,
     queue: Queue,
+    /// What is not on pages yet.
     counts: Pushes,
+    /// The number of requests dropped so far.
+    dropped: u64,
     /// The number of failed attempts since the last success, and when the next attempt may begin.
     failures: u32,
     next: Instant,
@@ -56,15 +59,16 @@ pub(super) struct Pusher {
 type Outcome = Result<Accepted, Failure>;
 
 impl Pusher {
-    /// Creates a pusher that continues the counts of the previous one.
-    pub(super) fn new(settings: &Otlp, receiver: Receiver, metrics: Metrics, counts: Pushes) -> Self {
+    /// Creates a pusher.
+    pub(super) fn new(settings: &Otlp, receiver: Receiver, metrics: Metrics) -> Self {
         Self {
             settings: settings.clone(),
             receiver,
             metrics,
             resource: message::resource(instance()),
             queue: Queue::default(),
-            counts,
+            counts: Pushes::default(),
+            dropped: 0,
             failures: 0,
             next: Instant::now(),
             failing: None,
@@ -83,6 +87,12 @@ impl Pusher {
                     Some(Command::Reload(settings, receiver)) => {
                         if settings.interval != self.settings.interval {
                             ticks = self::ticks(&settings);
+                        }
+                        if receiver.endpoint() != self.receiver.endpoint() && !attempt.is_empty() {
+                            // The new receiver does not wait for the old one.
+                            attempt = JoinSet::new();
+                            let request = std::mem::take(&mut sending);
+                            self.drop_requests(Dropped::QueueFull, |queue| queue.put_back(request));
                         }
                         self.reload(settings, receiver);
                     }
@@ -113,11 +123,19 @@ impl Pusher {
         for request in message::requests(export, &self.resource) {
             self.drop_requests(Dropped::QueueFull, |queue| queue.push(request));
         }
-        self.metrics.set_push_counts(self.counts);
+        self.publish();
     }
 
-    /// Changes the settings. Queued requests go to the new receiver.
+    /// Adds what was counted to pages.
+    fn publish(&mut self) {
+        self.metrics.add_push_counts(std::mem::take(&mut self.counts));
+    }
+
+    /// Changes the settings. Queued requests go to the new receiver, about which nothing is known yet.
     fn reload(&mut self, settings: Otlp, receiver: Receiver) {
+        if receiver.endpoint() != self.receiver.endpoint() {
+            (self.failing, self.is_rejection_logged) = (None, false);
+        }
         (self.settings, self.receiver) = (settings, receiver);
         // A failing receiver may be the reason for the reload.
         (self.failures, self.next) = (0, Instant::now());
@@ -137,7 +155,7 @@ impl Pusher {
                          metrics again",
                         failure.reason
                     );
-                    self.failing = Some((Instant::now(), self.dropped()));
+                    self.failing = Some((Instant::now(), self.dropped));
                 } else {
                     tracing::debug!("--otlp {url}: {}", failure.reason);
                 }
@@ -150,7 +168,7 @@ impl Pusher {
                 }
             }
         }
-        self.metrics.set_push_counts(self.counts);
+        self.publish();
     }
 
     fn accept(&mut self, Accepted { rejected, message }: &Accepted) {
@@ -162,7 +180,7 @@ impl Pusher {
             tracing::warn!(
                 "--otlp {url}: it accepts metrics again, after {} s; {} requests were dropped meanwhile",
                 since.elapsed().as_secs(),
-                self.dropped() - dropped
+                self.dropped - dropped
             );
         }
         if (*rejected > 0 || !message.is_empty()) && !self.is_rejection_logged {
@@ -174,20 +192,19 @@ impl Pusher {
         }
     }
 
-    /// Counts the requests that an operation drops.
-    fn drop_requests(&mut self, why: Dropped, operation: impl FnOnce(&mut Queue) -> u64) {
-        self.counts.dropped[why as usize] += operation(&mut self.queue);
-    }
-
-    fn dropped(&self) -> u64 {
-        self.counts.dropped.iter().sum()
+    /// Counts the requests that an operation drops, and returns their number.
+    fn drop_requests(&mut self, why: Dropped, operation: impl FnOnce(&mut Queue) -> u64) -> u64 {
+        let dropped = operation(&mut self.queue);
+        self.counts.dropped[why as usize] += dropped;
+        self.dropped += dropped;
+        dropped
     }
 
     /// Sends the remaining requests, as far as the receiver accepts them before the deadline.
     async fn finish(mut self, mut attempt: JoinSet<Outcome>, sending: Bytes) {
         let deadline = Instant::now() + FINAL_PUSH_TIMEOUT;
         self.take();
-        let mut is_fine = true;
+        let (mut is_fine, mut lost) = (true, 0);
         match timeout_at(deadline, attempt.join_next()).await {
             Ok(Some(Ok(outcome))) => {
                 is_fine = outcome.is_ok();
@@ -196,7 +213,7 @@ impl Pusher {
             Ok(None) => {}
             Ok(Some(Err(_))) | Err(_) => {
                 is_fine = false;
-                self.drop_requests(Dropped::Stopped, |_| 1);
+                lost += self.drop_requests(Dropped::Stopped, |_| 1);
             }
         }
         while is_fine && let Some(request) = self.queue.pop() {
@@ -204,11 +221,11 @@ impl Pusher {
             is_fine = matches!(outcome, Ok(Ok(_)));
             match outcome {
                 Ok(outcome) => self.handle_outcome(request, outcome),
-                Err(_) => self.drop_requests(Dropped::Stopped, |_| 1),
+                Err(_) => lost += self.drop_requests(Dropped::Stopped, |_| 1),
             }
         }
-        self.drop_requests(Dropped::Stopped, |queue| queue.len() as u64);
-        let lost = self.counts.dropped[Dropped::Stopped as usize];
+        lost += self.drop_requests(Dropped::Stopped, |queue| queue.len() as u64);
+        self.publish();
         if lost > 0 {
             let url = self.receiver.endpoint();
             tracing::warn!("--otlp {url}: {lost} requests with the last metrics were not accepted in time");

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, Permissions},
+    net::TcpListener,
     os::unix::fs::PermissionsExt as _,
     path::Path,
     thread,
@@ -189,4 +190,28 @@ fn otlp_reload_changes_receiver_and_headers() {
             .all(|request| request["headers"]["content-type"] == "application/x-protobuf"
                 && request["headers"]["content-encoding"] == "gzip")
     );
+}
+
+#[test]
+fn otlp_reload_leaves_a_silent_receiver_at_once() {
+    let host = Host::new();
+    let receiver = Receiver::start(&host.namespace);
+    let silent = ok(host.namespace.enter(|| TcpListener::bind("127.0.0.1:5000"))).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pping.toml");
+    let configure = |port: u16| {
+        let otlp = format!("otlp-interval = \"1s\"\notlp = \"http://127.0.0.1:{port}\"\n");
+        fs::write(&file, format!("format = \"none\"\n{otlp}")).unwrap();
+    };
+    configure(5000);
+    let mut pping = watch(&host.namespace, Host::ETH, &format!("--config {}", file.display()));
+    // It accepts the connection, and never answers.
+    let connection = silent.accept().unwrap();
+    configure(4318);
+    ok(pping.signal(Signal::SIGHUP));
+    wait_until("requests at the new receiver", || !receiver.requests().is_empty());
+    let log = ok(pping.stderr());
+    assert!(!log.contains("no answer"), "{log}");
+    drop(connection);
+    interrupt(pping);
 }
