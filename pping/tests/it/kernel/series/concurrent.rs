@@ -97,6 +97,7 @@ fn millions_of_samples_over_hundreds_of_intervals_add_up() {
 
 fn assert_millions_add_up(object: &[u8], settings: LoadOptions, most_unaggregated: u64) {
     const INTERVALS: u32 = 250;
+    const MILLION: u64 = 1_000_000;
     let mut kernel =
         load::open(object, &LoadOptions { emit: Emit::NOTHING, ..by_timestamps(settings) }).unwrap();
     let interface_id = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
@@ -106,14 +107,13 @@ fn assert_millions_add_up(object: &[u8], settings: LoadOptions, most_unaggregate
         sums.rotate(kernel);
         intervals += 1;
         with_samples += u32::from(sums.total() > before);
-        with_samples >= INTERVALS
+        with_samples >= INTERVALS && sums.total() > MILLION
     });
     let counted = counters(&kernel, interface_id);
     let samples: u64 = counted.samples.iter().flatten().sum();
     // The first TSval of each flow is not recorded: it may not be the first of its tick.
     assert_eq!(samples, runs.iter().map(|runs| runs - 1).sum::<u64>());
     assert_eq!(sums.total() + counted.unaggregated, samples, "in {intervals} intervals");
-    assert!(samples > 1_000_000, "{samples} in {intervals} intervals");
     assert!(counted.unaggregated <= most_unaggregated, "{} unaggregated", counted.unaggregated);
     assert_eq!(counted.contended, 0);
     let mut events = 0;
