@@ -29,6 +29,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use measure::Rounds;
+use pping_bench_programs::exchange::Traffic;
 use report::Report;
 use serde::Serialize;
 
@@ -43,8 +44,8 @@ struct Arguments {
     /// Also measure this command, in turn with pping, on the router: it must watch `wan1` until interrupted
     #[arg(long, value_name = "COMMAND")]
     beside: Option<String>,
-    /// Forward packets of so many flows, powers of two, instead of 1 to 262,144
-    #[arg(long, value_name = "COUNTS", value_delimiter = ',')]
+    /// Forward packets of so many flows, powers of two up to 262,144, instead of seven counts
+    #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = flows)]
     flows: Vec<u32>,
     /// Rounds in the kernel, of which the median is reported
     #[arg(long, default_value_t = 21)]
@@ -97,6 +98,13 @@ enum Part {
     Scrape,
     /// What is kept for people to look at
     Recent,
+}
+
+/// Parses a number of connections.
+fn flows(text: &str) -> Result<u32, String> {
+    let flows =
+        text.parse().ok().filter(|flows: &u32| flows.is_power_of_two() && *flows <= Traffic::MAX_FLOWS);
+    flows.ok_or_else(|| format!("give a power of two up to {}", Traffic::MAX_FLOWS))
 }
 
 fn main() -> Result<()> {

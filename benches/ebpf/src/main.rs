@@ -148,6 +148,8 @@ fn next(ctx: &XdpContext) -> Option<u32> {
     /// The first client port, and a timestamp that never changes.
     const PORT: u16 = 40_000;
     const CONSTANT: u32 = 7;
+    /// The offset of the IP header. The addresses, the transport header and IPv4's identification have theirs in it.
+    const IP: usize = 14;
     let (number, traffic) = (NUMBER.get_ptr_mut(0)?, TRAFFIC.get(0)?);
     // SAFETY: a valid pointer into the map, and one run of the bench at a time.
     let number = unsafe { core::ptr::replace(number, (*number).wrapping_add(1)) };
@@ -163,7 +165,8 @@ fn next(ctx: &XdpContext) -> Option<u32> {
         unsafe { *tsval = now };
         (0, [now, CONSTANT])
     };
-    let [sources, address_length, transport] = if traffic.is_v6 == 0 { [26, 4, 34] } else { [22, 16, 54] };
+    let [sources, address_length, transport] =
+        if traffic.is_v6 == 0 { [IP + 12, 4, IP + 20] } else { [IP + 8, 16, IP + 40] };
     store(ctx, 0, &traffic.packets[which]);
     store(ctx, transport + 2 * which, &(PORT.wrapping_add(flow as u16)).to_be_bytes());
     // Timestamps come after the header and the two bytes that align them.
@@ -174,7 +177,7 @@ fn next(ctx: &XdpContext) -> Option<u32> {
         let address = sources + address_length * which + address_length - 2;
         store(ctx, address, &(traffic.clients + further).to_be_bytes());
         if traffic.is_v6 == 0 {
-            store(ctx, 18, &(Traffic::IDENTIFICATION - further).to_be_bytes());
+            store(ctx, IP + 4, &(Traffic::IDENTIFICATION - further).to_be_bytes());
         }
     }
     // SAFETY: this helper takes plain numbers.
