@@ -11,13 +11,14 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{
     HeaderValue, Request, StatusCode, Uri,
     header::{AUTHORIZATION, HOST},
-    uri::{Authority, Scheme},
+    uri::Scheme,
 };
 use http_body_util::Full;
 use rustls::ClientConfig;
 use serde::de::DeserializeOwned;
 
 use crate::{
+    config,
     http_client::{Failure, NoBody, Server},
     trust::{self, Identity, TlsError, Trusted},
 };
@@ -154,8 +155,8 @@ impl Client {
             )));
         }
         let tls = is_tls.then(|| tls(source)).transpose()?;
-        let port =
-            port(authority, is_tls).ok_or_else(|| wrong("the port is not a number from 1 to 65535"))?;
+        let port = config::port(authority, is_tls).filter(|&port| port != 0);
+        let port = port.ok_or_else(|| wrong("the port is not a number from 1 to 65535"))?;
         let authorization = source.user.as_ref().map(|user| {
             HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(user)))
                 .map_err(|_| wrong("--user has characters that cannot be sent"))
@@ -207,14 +208,6 @@ impl Client {
 
     fn failed(&self, reason: String) -> Error {
         Error::NoAnswer { url: self.url.clone(), reason }
-    }
-}
-
-/// The port in a URL, or that of its scheme if it has none. `None` if it is no port.
-fn port(authority: &Authority, is_tls: bool) -> Option<u16> {
-    match authority.as_str().strip_prefix(authority.host()) {
-        Some("") => Some(if is_tls { 443 } else { 80 }),
-        _ => authority.port_u16().filter(|&port| port != 0),
     }
 }
 

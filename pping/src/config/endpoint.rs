@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::{
     Uri,
-    uri::{PathAndQuery, Scheme},
+    uri::{Authority, PathAndQuery, Scheme},
 };
 
 /// The path of metrics, for a URL that has none (OTLP 1.9, "OTLP/HTTP Request").
@@ -27,6 +27,12 @@ pub struct Endpoint {
 
 /// The advice at the end of messages about a URL.
 const EXAMPLE: &str = "give a URL like http://collector.example:4318";
+
+/// Returns the port in a URL, or that of its scheme if it has none. `None` if it has something else there.
+pub(crate) fn port(authority: &Authority, is_tls: bool) -> Option<u16> {
+    let has_none = authority.as_str().ends_with(authority.host());
+    if has_none { Some(if is_tls { 443 } else { 80 }) } else { authority.port_u16() }
+}
 
 /// Parses a URL.
 pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
@@ -52,20 +58,10 @@ pub(super) fn endpoint(text: &str) -> Result<Endpoint, String> {
                     authorization header into the file of --otlp-headers instead"
             .to_owned());
     }
-    let port = match (authority.port_u16(), authority.as_str().rsplit_once(':')) {
-        (Some(0), _) => return refused("there is no port 0"),
-        (Some(port), _) => port,
-        // With a bracket after it, the colon is part of an IPv6 address.
-        (None, Some((_, after))) if !after.contains(']') => {
-            return refused("the port is not a number from 1 to 65535");
-        }
-        (None, _) => {
-            if is_tls {
-                443
-            } else {
-                80
-            }
-        }
+    let port = match port(authority, is_tls) {
+        Some(0) => return refused("there is no port 0"),
+        Some(port) => port,
+        None => return refused("the port is not a number from 1 to 65535"),
     };
     let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     Ok(Endpoint {

@@ -26,6 +26,8 @@ mod show;
 mod tests;
 mod values;
 
+#[cfg(feature = "top")]
+pub(crate) use self::endpoint::port;
 pub(crate) use self::values::{interface, leading_zero, network, without_host_bits};
 pub use self::{
     check::check,
