@@ -88,13 +88,12 @@ impl Pusher {
                         if settings.interval != self.settings.interval {
                             ticks = self::ticks(&settings);
                         }
-                        if receiver.endpoint() != self.receiver.endpoint() && !attempt.is_empty() {
-                            // The new receiver does not wait for the old one.
+                        // The new receiver does not wait for the old one.
+                        if self.reload(settings, receiver) && !attempt.is_empty() {
                             attempt = JoinSet::new();
                             let request = std::mem::take(&mut sending);
                             self.drop_requests(Dropped::QueueFull, |queue| queue.put_back(request));
                         }
-                        self.reload(settings, receiver);
                     }
                     Some(Command::Stop) | None => break,
                 },
@@ -131,14 +130,17 @@ impl Pusher {
         self.metrics.add_push_counts(std::mem::take(&mut self.counts));
     }
 
-    /// Changes the settings. Queued requests go to the new receiver, about which nothing is known yet.
-    fn reload(&mut self, settings: Otlp, receiver: Receiver) {
-        if receiver.endpoint() != self.receiver.endpoint() {
+    /// Changes the settings. Queued requests go to the new receiver. Returns whether it has another URL: then nothing is known
+    /// of it yet.
+    fn reload(&mut self, settings: Otlp, receiver: Receiver) -> bool {
+        let is_another = receiver.endpoint() != self.receiver.endpoint();
+        if is_another {
             (self.failing, self.is_rejection_logged) = (None, false);
         }
         (self.settings, self.receiver) = (settings, receiver);
         // A failing receiver may be the reason for the reload.
         (self.failures, self.next) = (0, Instant::now());
+        is_another
     }
 
     /// Counts the outcome of a request. Warns once when failures begin, and once when they end.

@@ -12,9 +12,10 @@ use std::{
 use pping_lab::{Process, Signal};
 use serde_json::Value;
 
-use super::{RECEIVING, Receiver, url};
+use super::{RECEIVING, Receiver, counted, url, warnings};
 use crate::agent::{
     host::Host,
+    http::PORT,
     monitor::{attachments, interrupt, ok, pping, wait_until, watch},
 };
 
@@ -193,25 +194,43 @@ fn otlp_reload_changes_receiver_and_headers() {
 }
 
 #[test]
-fn otlp_reload_leaves_a_silent_receiver_at_once() {
+fn otlp_reload_leaves_a_failing_receiver_at_once() {
     let host = Host::new();
     let receiver = Receiver::start(&host.namespace);
     let silent = ok(host.namespace.enter(|| TcpListener::bind("127.0.0.1:5000"))).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pping.toml");
-    let configure = |port: u16| {
-        let otlp = format!("otlp-interval = \"1s\"\notlp = \"http://127.0.0.1:{port}\"\n");
-        fs::write(&file, format!("format = \"none\"\n{otlp}")).unwrap();
+    let url = |port: u16| format!("http://127.0.0.1:{port}/v1/metrics");
+    let configure = |otlp: &str| {
+        let fixed = format!("format = \"none\"\nlisten = \"127.0.0.1:{PORT}\"\n");
+        fs::write(&file, fixed + otlp).unwrap();
     };
-    configure(5000);
+    let push_to = |port| configure(&format!("otlp-interval = \"1s\"\notlp = \"{}\"\n", url(port)));
+    let reload = |pping: &mut Process| ok(pping.signal(Signal::SIGHUP));
+    // Nobody listens at the first two.
+    push_to(5998);
     let mut pping = watch(&host.namespace, Host::ETH, &format!("--config {}", file.display()));
-    // It accepts the connection, and never answers.
+    wait_until("the first failure", || warnings(&pping, &url(5998)) == 1);
+    push_to(5999);
+    reload(&mut pping);
+    wait_until("the failure of the second", || warnings(&pping, &url(5999)) == 1);
+    // The third accepts the connection, and never answers.
+    push_to(5000);
+    reload(&mut pping);
     let connection = silent.accept().unwrap();
-    configure(4318);
-    ok(pping.signal(Signal::SIGHUP));
-    wait_until("requests at the new receiver", || !receiver.requests().is_empty());
-    let log = ok(pping.stderr());
-    assert!(!log.contains("no answer"), "{log}");
+    push_to(4318);
+    reload(&mut pping);
+    wait_until("requests at the last", || !receiver.requests().is_empty());
+    assert_eq!(warnings(&pping, "no answer"), 0, "{}", ok(pping.stderr()));
+    // What a receiver does not accept before the exporter stops is counted.
+    receiver.set("hang");
+    let before = receiver.requests().len();
+    wait_until("a request without an answer", || receiver.requests().len() > before);
+    configure("");
+    reload(&mut pping);
+    wait_until("dropped requests", || {
+        counted(&host.namespace, "pping_otlp_requests_dropped_total", "stopped") > 0.5
+    });
     drop(connection);
     interrupt(pping);
 }
