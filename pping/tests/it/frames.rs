@@ -113,6 +113,9 @@ impl Extension {
     }
 }
 
+/// The flow label of every IPv6 packet made here: Linux draws others for its own.
+pub(crate) const FLOW_LABEL: u32 = 0x000c_afed;
+
 /// An IP header of either version.
 #[derive(Clone, Debug)]
 pub(crate) struct Ip {
@@ -210,7 +213,7 @@ impl Ip {
         let version = u32::from(self.version.unwrap_or(6));
         let mut numbers = self.extensions.iter().map(|Extension(number, _)| *number).chain([protocol]);
         let mut header =
-            Vec::from((version << 28 | u32::from(self.traffic_class) << 20 | 0x000c_afed).to_be_bytes());
+            Vec::from((version << 28 | u32::from(self.traffic_class) << 20 | FLOW_LABEL).to_be_bytes());
         header.extend(len.to_be_bytes());
         header.extend([numbers.next().unwrap_or(protocol), 64]);
         header.extend(source.octets());

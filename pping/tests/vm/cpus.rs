@@ -92,7 +92,7 @@ fn everything_at_once(ingress: &str, length: Duration, fewest_fills: usize) {
     let began = Instant::now();
     let mut pping = watch_with(pping(&cable.near, &arguments), NEAR);
     println!("pping watches after {:.1} s", began.elapsed().as_secs_f64());
-    let capture = ok(Capture::start(&cable.near, NEAR, &directory.path().join("reference.pcap")));
+    let capture = ok(Capture::start(&cable.near, NEAR, &directory.path().join("reference.pcap"), ""));
     let before = Counted::once_quiet(&cable, None);
     let _steering = cable.steer(cpus, ingress);
     let servers = [&cable.near, &cable.far].map(|host| ok(Server::start(host, 0, Behaviour::Echo)));

@@ -27,12 +27,13 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Starts tcpdump. Packets sent after this returns are in the capture.
-    pub(super) fn start(namespace: &Namespace, interface: &str, file: &Path) -> Result<Self> {
+    /// Starts tcpdump. Packets sent after this returns are in the capture, if the filter accepts them: the empty one
+    /// accepts all.
+    pub(super) fn start(namespace: &Namespace, interface: &str, file: &Path, filter: &str) -> Result<Self> {
         let mut command = namespace.command("tcpdump");
         command.args(["-i", interface, "-n", "--time-stamp-precision=nano"]);
         // Without `-Z root` tcpdump gives up root first, and may then be unable to write the file.
-        command.args(["-s", SNAP_LENGTH, "-B", BUFFER_KIB, "-Z", "root", "-w"]).arg(file);
+        command.args(["-s", SNAP_LENGTH, "-B", BUFFER_KIB, "-Z", "root", "-w"]).arg(file).arg(filter);
         let mut tcpdump = Process::spawn(command)?;
         tcpdump.wait_for_output("listening on", PATIENCE)?;
         Ok(Self { tcpdump, file: file.to_owned() })

@@ -3,9 +3,11 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     net::{IpAddr, SocketAddr},
+    path::Path,
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use pping_lab::{
@@ -15,21 +17,23 @@ use pping_lab::{
 };
 use serde_json::Value;
 
-use super::{Family, HOLD, ROUND_TRIP, ok, topology};
-use crate::frames::{ACK, Ip, PSH, RST, SYN, TCP, Tcp, echo, timestamps};
+use super::{Family, HOLD, ROUND_TRIP, capture::Capture, ok, records::Records, topology, watch};
+use crate::frames::{ACK, FLOW_LABEL, Ip, PSH, RST, SYN, TCP, Tcp, echo, timestamps};
 
 const CONNECTIONS: usize = 10;
 const CHUNKS: u32 = 100;
 const PACE: Pace = Pace { chunks: CHUNKS, bytes: 200, pause: Duration::from_millis(15) };
-/// The percentage of chunks that must be timed. A host that waits for its CPU sends two at once.
-const TIMED: usize = 90;
-/// The most segments of a connection that a host that waits for its CPU may send again.
-const MAY_BE_SENT_AGAIN: u64 = 10;
+/// The percentage of the segments of samples that must have a time in this host.
+const FORWARDED: f64 = 90.0;
+/// How many segments of all connections may seem to be sent again because CPUs changed their order.
+const REORDERED: u64 = 10;
 /// Longer than any honest sample.
 const LONG: Duration = Duration::from_millis(900);
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_mins(1);
 const METRICS: &str = "http://127.0.0.1:9464/metrics";
+/// The interfaces that pping watches.
+const INTERFACES: [&str; 2] = [Topology::LAN, Topology::WAN];
 /// The interface of the attacker, and the router's towards him.
 const SIDE: &str = "side0";
 /// Half of all numbers away from what it is added to.
@@ -120,6 +124,7 @@ fn numbers(socket: &mut PacketSocket, count: usize) -> BTreeMap<u16, Numbers> {
 struct Seen {
     records: Vec<Value>,
     metrics: String,
+    summary: String,
 }
 
 impl Seen {
@@ -142,6 +147,75 @@ impl Seen {
         self.sum("pping_untracked_packets_total", &format!("reason=\"{reason}\"")) as u64
     }
 
+    /// When a connection closed at an interface, in ns since the epoch. `port` is the client's.
+    fn closed_at(&self, interface: &str, port: u16) -> u64 {
+        let closings = self.records.iter().filter(|record| {
+            record["flow_event"] == "closing"
+                && record["interface"] == interface
+                && (record["src_port"] == port || record["dest_port"] == port)
+        });
+        closings.map(|record| record["timestamp"].as_u64().unwrap()).max().unwrap()
+    }
+
+    /// Asserts that the samples of these connections at an interface are those of a capture without the lies.
+    #[track_caller]
+    fn assert_agreement(&self, interface: &str, ports: impl Iterator<Item = u16>, honest: &Path) {
+        let closed: BTreeMap<_, _> =
+            ports.map(|port| (u64::from(port), self.closed_at(interface, port))).collect();
+        // Once a connection is closed, a forged SYN and SYN-ACK are another one.
+        let is_forged = |sample: &Value| {
+            let ports = [&sample["src_port"], &sample["dest_port"]].map(|port| port.as_u64().unwrap());
+            let closed_at = ports.iter().find_map(|port| closed.get(port)).unwrap();
+            sample["method"] == "tcp-handshake" && sample["timestamp"].as_u64().unwrap() > *closed_at
+        };
+        let samples = self
+            .records
+            .iter()
+            .filter(|record| record["type"] == "rtt" && record["interface"] == interface)
+            .filter(|sample| !is_forged(sample));
+        let lines: Vec<_> = samples.map(Value::to_string).collect();
+        watch::Seen::new(Records::parse(&lines.join("\n")), honest, "", &self.summary).assert_agreement();
+    }
+
+    /// Asserts that a connection was measured as if nobody had lied about it. `port` is the client's. Returns how many of its
+    /// segments seemed to be sent again at each of [`INTERFACES`].
+    #[track_caller]
+    fn assert_connection(&self, port: u16) -> [u64; 2] {
+        let replies: Vec<_> = self.samples(Topology::WAN, FAMILY.server(), port).collect();
+        assert!(!replies.is_empty(), "{port}");
+        for rtt in replies {
+            assert!(rtt >= ROUND_TRIP && rtt < LONG, "{rtt:?} of {port}");
+        }
+        // The client is near the router. It may delay its ACKs.
+        for rtt in self.samples(Topology::LAN, FAMILY.client(), port) {
+            assert!(rtt < LONG, "{rtt:?} of {port}");
+        }
+        let of_flow = |record: &&Value| {
+            record["type"] == "flow" && (record["src_port"] == port || record["dest_port"] == port)
+        };
+        let events: Vec<&Value> = self.records.iter().filter(of_flow).collect();
+        assert!(events.iter().all(|event| event["reason"] != "RST"), "{events:#?}");
+        INTERFACES.map(|interface| {
+            let events = events.iter().filter(|event| event["interface"] == interface);
+            let (summaries, events): (Vec<&Value>, Vec<&Value>) =
+                events.partition(|event| event["flow_event"] == "summary");
+            assert_eq!(summaries.len(), 1, "{port} at {interface}: {summaries:#?}");
+            // Each direction opens once and closes once. After that, a forged SYN may seem to begin another one, and a FIN that is
+            // sent again to end it.
+            let mut kinds = events.iter().map(|event| event["flow_event"].as_str().unwrap()).peekable();
+            let mut count = |kind| std::iter::from_fn(|| kinds.next_if_eq(&kind)).count();
+            assert_eq!((count("opening"), count("closing")), (2, 2), "{port}: {events:#?}");
+            let of_ways = ["sent", "rec"].map(|way| {
+                let again = summaries[0][format!("{way}_retransmissions")].as_u64().unwrap();
+                let bytes = summaries[0][format!("{way}_bytes")].as_u64().unwrap();
+                let most = u64::from(CHUNKS) * PACE.bytes as u64 + 1500 * again;
+                assert!(bytes <= most, "{}", summaries[0]);
+                again
+            });
+            of_ways.iter().sum()
+        })
+    }
+
     /// The sum of the series of a metric with this label.
     fn sum(&self, metric: &str, label: &str) -> f64 {
         let is_it = |line: &&str| {
@@ -150,6 +224,11 @@ impl Seen {
         let values = self.metrics.lines().filter(is_it).map(|line| line.rsplit_once(' ').unwrap().1);
         values.map(|value| value.parse::<f64>().unwrap()).sum()
     }
+}
+
+/// The time in ns since the epoch.
+fn now() -> u64 {
+    UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64
 }
 
 fn watch(network: &Network, arguments: &str, meanwhile: impl FnOnce()) -> Seen {
@@ -168,7 +247,16 @@ fn watch(network: &Network, arguments: &str, meanwhile: impl FnOnce()) -> Seen {
     let metrics = ok(pping_lab::run(curl.args(["-s", METRICS])));
     ok(pping.stop(Signal::SIGINT, PATIENCE));
     let records = ok(pping.stdout()).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    Seen { records, metrics }
+    Seen { records, metrics, summary: ok(pping.stderr()) }
+}
+
+/// How many segments a host has sent again, and took for lost.
+fn sent_again(host: &Namespace) -> u64 {
+    let counters = ok(host.enter(|| fs::read_to_string("/proc/thread-self/net/snmp"))).unwrap();
+    let mut lines = counters.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let [names, values] = [(); 2].map(|()| lines.next().unwrap());
+    let at = names.split(' ').position(|name| name == "RetransSegs").unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
 /// Lets hosts talk while `lies` are sent in the names of both, and asserts that they are measured as if they were not.
@@ -182,9 +270,16 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
     let server = ok(Server::start(network.topology.server(), 0, Behaviour::Echo));
     let address = SocketAddr::new(FAMILY.server(), server.port());
     let places = network.places();
+    let directory = tempfile::tempdir().unwrap();
+    let honest = INTERFACES.map(|interface| (interface, directory.path().join(interface)));
+    let filter = format!("ip6[0:4] & 0xfffff != {FLOW_LABEL}");
     let mut known = BTreeMap::new();
-    let mut sent = 0;
+    // When each lie about a connection was sent.
+    let mut told: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
     let seen = watch(&network, "--residence --residence-every 0", || {
+        let captures = honest
+            .each_ref()
+            .map(|(interface, file)| ok(Capture::start(network.topology.router(), interface, file, &filter)));
         let mut at_server =
             ok(network.topology.server().enter(|| PacketSocket::open(Topology::ETH))).unwrap();
         thread::scope(|scope| {
@@ -201,8 +296,8 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
                             let frame = forged(is_client, port, server.port(), &lie);
                             for place in &places {
                                 send(place, &frame);
+                                told.entry(port).or_default().push(now());
                             }
-                            sent += places.len() as u64;
                         }
                     }
                 }
@@ -210,52 +305,42 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
                 thread::sleep(BETWEEN_ROUNDS);
             }
         });
+        for capture in captures {
+            ok(capture.finish());
+        }
     });
 
-    for &port in known.keys() {
-        let replies: Vec<_> = seen.samples(Topology::WAN, FAMILY.server(), port).collect();
-        assert!(replies.len() * 100 >= CHUNKS as usize * TIMED, "{} samples of {port}", replies.len());
-        for rtt in replies {
-            assert!(rtt >= ROUND_TRIP && rtt < LONG, "{rtt:?} of {port}");
-        }
-        // The client is near the router. It may delay its ACKs.
-        for rtt in seen.samples(Topology::LAN, FAMILY.client(), port) {
-            assert!(rtt < LONG, "{rtt:?} of {port}");
-        }
-        let of_flow = |record: &&Value| {
-            record["type"] == "flow" && (record["src_port"] == port || record["dest_port"] == port)
-        };
-        let events: Vec<&Value> = seen.records.iter().filter(of_flow).collect();
-        let summaries: Vec<&&Value> =
-            events.iter().filter(|event| event["flow_event"] == "summary").collect();
-        assert_eq!(summaries.len(), 2, "one of each interface: {events:#?}");
-        for summary in summaries {
-            for way in ["sent", "rec"] {
-                let again = summary[format!("{way}_retransmissions")].as_u64().unwrap();
-                assert!(again <= MAY_BE_SENT_AGAIN, "{summary}");
-                let bytes = summary[format!("{way}_bytes")].as_u64().unwrap();
-                let most = u64::from(CHUNKS) * PACE.bytes as u64 + 1500 * again;
-                assert!(bytes <= most, "{summary}");
-            }
-        }
-        // At each interface each direction opens once and closes once. After that, a forged SYN may seem to begin another one,
-        // and a FIN that is sent again to end it.
-        for interface in [Topology::LAN, Topology::WAN] {
-            let kinds = events.iter().filter(|event| event["interface"] == interface);
-            let mut kinds = kinds.map(|event| event["flow_event"].as_str().unwrap()).peekable();
-            let mut count = |kind| std::iter::from_fn(|| kinds.next_if_eq(&kind)).count();
-            assert_eq!((count("opening"), count("closing")), (2, 2), "{port}: {events:#?}");
-        }
-        assert!(events.iter().all(|event| event["reason"] != "RST"), "{events:#?}");
+    for (interface, file) in &honest {
+        seen.assert_agreement(interface, known.keys().copied(), file);
     }
-    // Only what is recorded has a time in this host. Both ends send a segment for each chunk.
+    let retransmissions = sent_again(client) + sent_again(network.topology.server());
+    let mut again_at = INTERFACES.map(|interface| (interface, 0));
+    for &port in known.keys() {
+        for ((_, all), again) in again_at.iter_mut().zip(seen.assert_connection(port)) {
+            *all += again;
+        }
+    }
+    for (interface, again) in again_at {
+        // Forged SYNs to a connection that is closed are those of another one.
+        let late = told.iter().map(|(&port, lies)| {
+            let closed_at = seen.closed_at(interface, port);
+            lies.iter().filter(|&&at| at > closed_at).count() as u64
+        });
+        let most = retransmissions + late.sum::<u64>() + REORDERED;
+        assert!(again <= most, "{again} sent again at {interface}, {retransmissions} by the hosts");
+    }
+    // Only what is recorded has a time in this host: what leaves towards the host that answers.
+    let far = [(Topology::WAN, FAMILY.server()), (Topology::LAN, FAMILY.client())];
+    let of_far = far.map(|(interface, replier)| seen.samples(interface, replier, server.port()).count());
+    let timed = of_far.iter().sum::<usize>() as f64;
     let segments = 2.0 * f64::from(CHUNKS) * CONNECTIONS as f64;
     let (forwarded, seconds) =
         (seen.sum("pping_forwarding_seconds_count", ""), seen.sum("pping_forwarding_seconds_sum", ""));
     assert!(forwarded <= segments * 1.1, "{forwarded} of {segments} segments");
-    assert_eq!(has_timestamps, forwarded * 100.0 >= segments * TIMED as f64, "{forwarded} of {segments}");
+    assert_eq!(has_timestamps, forwarded * 100.0 >= timed * FORWARDED, "{forwarded} of {timed}");
     assert!(seconds <= forwarded * LONG.as_secs_f64(), "{seconds} s");
     let counted = seen.untracked("out_of_window") + seen.untracked("other_hook");
+    let sent = told.values().map(Vec::len).sum::<usize>() as u64;
     assert!(counted >= sent, "{counted} of {sent}");
 }
 

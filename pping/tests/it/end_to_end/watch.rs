@@ -1,6 +1,6 @@
 //! pping and tcpdump on the same interface.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use pping_lab::{Namespace, Process, Signal};
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ impl Watch {
         ok(pping.wait_for_output(&format!("watching {interface}"), PATIENCE));
         ok(pping.wait_for_output("measuring round-trip times", PATIENCE));
         let directory = tempfile::tempdir().unwrap();
-        let capture = ok(Capture::start(host, interface, &directory.path().join("reference.pcap")));
+        let capture = ok(Capture::start(host, interface, &directory.path().join("reference.pcap"), ""));
         let decap = arguments.split_once("--decap ").and_then(|(_, rest)| rest.split_whitespace().next());
         Self { pping, capture, directory, decap: decap.unwrap_or_default().to_owned() }
     }
@@ -63,14 +63,21 @@ impl Watch {
         ok(self.pping.stop(Signal::SIGINT, PATIENCE));
         let summary = ok(self.pping.stderr());
         assert!(summary.contains("lost: 0 events, 0 lines"), "{summary}");
-        let seen = Seen {
-            records: Records::parse(&ok(self.pping.stdout())),
-            expected: reference::expected_samples(&file, PENDING, &self.decap),
-            justified: reference::expected_samples(&file, UNLIMITED, &self.decap),
-            excused: not_matched(&summary) * INVALIDATED,
-        };
+        let seen = Seen::new(Records::parse(&ok(self.pping.stdout())), &file, &self.decap, &summary);
         drop(self.directory);
         seen
+    }
+}
+
+impl Seen {
+    /// What pping wrote, and said at its end, beside a capture of the same interface.
+    pub(super) fn new(records: Records, capture: &Path, decap: &str, summary: &str) -> Self {
+        Self {
+            records,
+            expected: reference::expected_samples(capture, PENDING, decap),
+            justified: reference::expected_samples(capture, UNLIMITED, decap),
+            excused: not_matched(summary) * INVALIDATED,
+        }
     }
 }
 
