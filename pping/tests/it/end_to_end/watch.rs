@@ -83,11 +83,10 @@ impl Seen {
 
 /// Returns how many packets pping skipped, which is rare.
 fn not_matched(summary: &str) -> usize {
-    let figure = |before: &str, after: &str| -> Option<usize> {
-        summary.lines().find_map(|line| line.split_once(before)?.1.split_once(after)?.0.parse().ok())
-    };
-    let packets = figure(" s, ", " packets").unwrap();
-    let not_matched = figure("not matched: ", " packets").unwrap_or(0);
+    let number = |words: &str| words.split(' ').next()?.parse::<usize>().ok();
+    let packets = summary.lines().find_map(|line| number(line.split_once(" s, ")?.1)).unwrap();
+    let line = summary.lines().find_map(|line| line.strip_prefix("not matched: "));
+    let not_matched = line.map_or(0, |line| number(line).unwrap());
     assert!(not_matched <= 2 + packets / 100, "{summary}");
     not_matched
 }
