@@ -4,8 +4,8 @@
 //! A bucket is a cache line with the tags of [`WAYS`] slots. A key can be in either of two buckets. It goes to the first, unless
 //! that is fuller than most and than the other. So a packet of most flows looks at one bucket, and buckets are even enough for
 //! nearly all `max_flows` flows to find a slot (Azar, Broder, Karlin and Upfal, "Balanced allocations", SIAM Journal on Computing
-//! 29(1), 1999). A slot has the number of an entry of the other array. Entry numbers are handed out in a row, and the one freed last is used first. So few flows are in few pages of
-//! memory, whose addresses fit into the processor's TLB.
+//! 29(1), 1999). A slot has the number of an entry of the other array. Entry numbers are handed out in a row, and the one freed
+//! last is used first. So few flows are in few pages of memory, whose addresses fit into the processor's TLB.
 
 use crate::{flow::FlowKey, hash::TableKeys, layout::layout, parse::Address};
 
