@@ -61,7 +61,7 @@ fn here() -> [Command; 6] {
             .arg(flag("release", "Optimised, as it is meant to run")),
         Command::new("run")
             .about("Set up, build and start pping: `cargo xtask run -- -i eth0 --rate-limit 100ms`")
-            .arg(flag("debug", "Start an unoptimised build"))
+            .arg(flag("release", "Optimised, as it is meant to run for long"))
             .arg(passed_on("PPING ARGUMENTS", "Arguments for pping")),
         Command::new("test")
             .about("Set up, build and run all tests (as root: they make network namespaces)")
@@ -111,7 +111,10 @@ fn perform(given: &ArgMatches) -> Result<()> {
             setup::run(Scope { tests: given.get_flag("tests"), lints: given.get_flag("lints") }, Report::All)
         }
         Some(("build", given)) => build::run(Profile::from_release(given.get_flag("release"))).map(drop),
-        Some(("run", given)) => run::run(Profile::from_release(!given.get_flag("debug")), &passed_on(given)),
+        Some(("run", given)) => {
+            let profile = if given.get_flag("release") { Profile::Release } else { Profile::Quick };
+            run::run(profile, &passed_on(given))
+        }
         Some(("test", given)) => {
             let filter = given.get_one::<OsString>("filter").map(OsString::as_os_str);
             test::run(filter, &passed_on(given), test::Extent::Ci)

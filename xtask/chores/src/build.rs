@@ -19,6 +19,8 @@ pub const TESTED: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
 pub enum Profile {
     /// For tests.
     Debug,
+    /// Hardly, to be soon done.
+    Quick,
     /// As it is meant to run.
     Release,
 }
@@ -67,13 +69,12 @@ fn compile_with(profile: Profile, variants: &[Variant]) -> Result<PathBuf> {
         cargo.env(ONLY, only.feature);
     }
     cargo.args(["build", "--package", "pping"]);
-    let directory = match profile {
-        Profile::Debug => "debug",
-        Profile::Release => {
-            cargo.arg("--release");
-            "release"
-        }
+    let (name, directory) = match profile {
+        Profile::Debug => ("dev", "debug"),
+        Profile::Quick => ("quick", "quick"),
+        Profile::Release => ("release", "release"),
     };
+    cargo.args(["--profile", name]);
     thread::scope(|scope| {
         // Side by side with the rest: pping's build script would begin only when nearly all else is compiled. It also says
         // what is wrong, if something is.

@@ -59,7 +59,7 @@ enum Chore {
 fn main() -> ExitCode {
     chore::main(|Chore::Demo| {
         setup::run(Scope { tests: true, ..Scope::default() }, Report::Changes)?;
-        run(&build::run(Profile::Release)?)
+        run(&build::run(Profile::Quick)?)
     })
 }
 
