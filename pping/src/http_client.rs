@@ -2,7 +2,14 @@
 //!
 //! Each request has a connection of its own, so that a server may move, restart or be one of several behind a name.
 
-use std::{error::Error, io, iter, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    io::{self, ErrorKind},
+    iter,
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Collected, Full, LengthLimitError, Limited};
@@ -14,7 +21,7 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
+    net::{TcpStream, lookup_host},
     task::JoinSet,
     time::{Instant, timeout_at},
 };
@@ -86,8 +93,9 @@ impl Server {
     /// If there is no answer.
     pub(crate) async fn ask(&self, request: Request<Full<Bytes>>, longest: usize) -> Result<Answer, Failure> {
         let deadline = Instant::now() + TIME_OUT;
-        let connection = timeout_at(deadline, TcpStream::connect(self.address())).await;
-        let stream = connection.map_err(|_| Failure::LateConnection)?.map_err(Failure::Connection)?;
+        let addresses = timeout_at(deadline, lookup_host(self.address())).await;
+        let addresses = addresses.map_err(|_| Failure::LateConnection)?.map_err(Failure::Connection)?;
+        let stream = connect(&addresses.collect::<Vec<_>>(), deadline).await?;
         let answer = async {
             let Some((config, name)) = &self.tls else {
                 return exchange(stream, request, longest).await;
@@ -97,6 +105,22 @@ impl Server {
         };
         timeout_at(deadline, answer).await.unwrap_or(Err(Failure::Late))
     }
+}
+
+/// Connects to the first address that accepts. The time until the deadline is divided among the addresses, so that a silent
+/// one does not keep the next from being tried.
+async fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, Failure> {
+    let mut failure = Failure::Connection(io::Error::new(ErrorKind::NotFound, "the name has no address"));
+    for (left, address) in (1..=addresses.len() as u32).rev().zip(addresses) {
+        let now = Instant::now();
+        let end = now + deadline.saturating_duration_since(now) / left;
+        failure = match timeout_at(end, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => Failure::Connection(error),
+            Err(_) => Failure::LateConnection,
+        };
+    }
+    Err(failure)
 }
 
 async fn exchange(
@@ -149,4 +173,40 @@ impl Failure {
 fn with_causes(error: &dyn Error) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        net::{Ipv4Addr, SocketAddrV4, TcpListener},
+        os::fd::AsRawFd as _,
+    };
+
+    use nix::sys::socket::{
+        AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_silent_address_leaves_time_for_the_next() {
+        let silent = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
+        bind(silent.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))).unwrap();
+        listen(&silent, Backlog::new(0).unwrap()).unwrap();
+        let name: SockaddrIn = getsockname(silent.as_raw_fd()).unwrap();
+        let silent_address = SocketAddr::from((Ipv4Addr::LOCALHOST, name.port()));
+        // The one connection that has room. A SYN after it gets no answer.
+        let _first = TcpStream::connect(silent_address).await.unwrap();
+        // The listener is gone at once.
+        let refuses = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let accepts = listener.local_addr().unwrap();
+
+        let deadline = Instant::now() + Duration::from_secs(3);
+        let stream = connect(&[silent_address, refuses, accepts], deadline).await.unwrap();
+        assert_eq!(stream.peer_addr().unwrap(), accepts);
+        let soon = Instant::now() + Duration::from_millis(100);
+        assert!(matches!(connect(&[silent_address], soon).await, Err(Failure::LateConnection)));
+        assert!(matches!(connect(&[], deadline).await, Err(Failure::Connection(_))));
+    }
 }
