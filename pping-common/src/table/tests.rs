@@ -107,7 +107,7 @@ fn keys_in_a_row_fill_the_table_evenly_whatever_the_secrets() {
 
 /// A packet of a flow in its second bucket waits for a cache line more.
 #[test]
-fn most_flows_of_a_table_that_is_half_full_are_in_their_first_bucket() {
+fn most_flows_of_a_half_full_table_are_in_first_buckets() {
     let half = &keys::<Ipv4>([0, 0xffff_0a00_0000])[..FLOWS as usize / 2];
     let Filled { in_first, .. } = fill(half, 1, FLOWS);
     assert!(in_first * 100 > half.len() * 88, "{in_first} of {}", half.len());

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_groups_get_labels_and_busier_ones_take_them_after_the_period() {
+    fn busier_groups_take_labels_after_the_period() {
         let (start, groups) = (Instant::now(), names(4));
         let mut all = LabelledGroups::new(2, start);
         for (group, samples) in groups.iter().zip([0, 100, 100, 124]) {

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn times_add_up_by_interface_and_label_as_long_as_there_is_a_label() {
+    fn times_add_up_by_interface_and_label() {
         let (mut queues, began) = (Queues::default(), SystemTime::now());
         assert!(!page(&queues, true).contains(QUEUE.name));
         for label in ["a", "a", "b"] {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exporter_gets_what_came_since_it_began_and_deltas_begin_again() {
+    fn deltas_begin_again_with_an_exporter() {
         let (mut queues, began) = (Queues::default(), SystemTime::now() - Duration::from_secs(5));
         let exported = |family: Family| match family.points {
             Points::Distributions(points) => {

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn each_architecture_has_its_program_and_what_the_containerfile_says() {
+    fn each_architecture_has_what_the_containerfile_says() {
         let (directory, _) = packed(0o755);
         let unpacked = directory.path().join("unpacked");
         fs::create_dir(&unpacked).unwrap();

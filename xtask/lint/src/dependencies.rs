@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_licence_is_met_by_one_of_several_and_by_all_that_are_required() {
+    fn one_of_several_licences_suffices_and_all_required_do() {
         for (license, is_fine) in [
             ("MIT", true),
             ("GPL-3.0", false),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_version_needs_an_exception_and_an_exception_a_second_version() {
+    fn second_versions_and_exceptions_need_each_other() {
         let twice = [package("a", "1.0.0", "MIT"), package("a", "2.0.0", "MIT")];
         assert_eq!(wrong(&allowed(&[]), &twice), ["a is used in several versions: 1.0.0, 2.0.0"]);
         assert_eq!(wrong(&allowed(&["a@1.0.0"]), &twice), [""; 0]);

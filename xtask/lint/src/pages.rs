@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_there_from_the_root_from_beside_or_by_the_end_of_its_path() {
+    fn a_file_is_found_from_root_or_neighbour_or_by_its_end() {
         let known = BTreeSet::from(["docs/methods.md", "pping-common/src/parse/mod.rs"]);
         for (cited, is_known) in [
             ("docs/methods.md", true),

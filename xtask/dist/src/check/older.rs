@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_without_a_commit_is_not_released_and_says_whether_maps_are_replaced() {
+    fn a_version_without_a_commit_is_not_released() {
         let old = || release([0, 9, 0], Some("aa"), "1");
         let last_of = |releases| last(releases).unwrap();
         let named = |maps| ("0.9.0".to_owned(), "aa".to_owned(), maps);
