@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     config,
-    http_client::{Failure, NoBody, Server},
+    http_client::{Failure, NoBody, Server, fit_for_a_line},
     trust::{self, Identity, TlsError, Trusted},
 };
 
@@ -186,7 +186,10 @@ impl Client {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED => return Err(Error::Password(self.url.clone())),
             StatusCode::NOT_FOUND => return Err(Error::TooOld(self.url.clone())),
-            status => return Err(self.failed(format!("it answered {status}"))),
+            status => {
+                let words = answer.into_body().unwrap_or_default();
+                return Err(self.failed(refusal(status, &String::from_utf8_lossy(&words))));
+            }
         }
         let body = answer.into_body().map_err(|reason| match reason {
             NoBody::TooLong => self.failed(format!("its answer has more than {} MiB", MAX_ANSWER >> 20)),
@@ -209,6 +212,14 @@ impl Client {
     fn failed(&self, reason: String) -> Error {
         Error::NoAnswer { url: self.url.clone(), reason }
     }
+}
+
+/// Says which status a server answered with, and its words if they are a line. More is a page for a browser.
+fn refusal(status: StatusCode, words: &str) -> String {
+    let words = words.trim();
+    let is_line = !words.is_empty() && !words.contains(['\n', '<']);
+    let words = if is_line { format!(": {}", fit_for_a_line(words)) } else { String::new() };
+    format!("it answered {status}{words}")
 }
 
 /// The IPv6 address without brackets that a URL has in place of a host and a port, if it has one.
@@ -246,6 +257,15 @@ mod tests {
 
     fn client(url: &str) -> Result<Client, Error> {
         Client::new(&Source { url: url.to_owned(), ..Source::default() })
+    }
+
+    #[test]
+    fn a_server_that_refuses_is_quoted_if_it_says_a_line() {
+        let status = StatusCode::MISDIRECTED_REQUEST;
+        assert_eq!(refusal(status, "no such host\n"), "it answered 421 Misdirected Request: no such host");
+        for page in ["", "<html>no</html>", "one\ntwo"] {
+            assert_eq!(refusal(status, page), "it answered 421 Misdirected Request");
+        }
     }
 
     #[test]

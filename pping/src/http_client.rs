@@ -33,6 +33,9 @@ use crate::trust;
 /// OpenTelemetry, too.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
+/// The most characters of a server's words that are shown.
+const MAX_WORDS: usize = 200;
+
 /// A server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -169,6 +172,12 @@ impl Failure {
     }
 }
 
+/// Makes a server's words fit for a line of the log or of an error.
+pub(crate) fn fit_for_a_line(text: &str) -> String {
+    let text = text.chars().take(MAX_WORDS);
+    text.flat_map(|it| if it.is_control() { it.escape_default().collect() } else { vec![it] }).collect()
+}
+
 /// Formats an error with its causes, because the outermost one may say nothing by itself.
 fn with_causes(error: &dyn Error) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
@@ -187,6 +196,12 @@ mod tests {
     };
 
     use super::*;
+
+    #[test]
+    fn words_of_a_server_are_a_short_line() {
+        assert_eq!(fit_for_a_line("no\nway\u{1b}[2J"), "no\\nway\\u{1b}[2J");
+        assert_eq!(fit_for_a_line(&"a".repeat(5_000)).len(), MAX_WORDS);
+    }
 
     #[tokio::test]
     async fn a_silent_address_leaves_time_for_the_next() {

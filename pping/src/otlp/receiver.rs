@@ -14,20 +14,18 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResponse;
 use prost::Message as _;
+use serde_json::Value;
 
 use super::{Error, headers, message};
 use crate::{
     config::{Endpoint, Otlp},
-    http_client::{self, Answer, NoBody, Server},
+    http_client::{self, Answer, NoBody, Server, fit_for_a_line},
     metrics::Failed,
     trust::{self, Trusted},
 };
 
 /// The longest answer that is read, bytes.
 const MAX_ANSWER: usize = 64 << 10;
-
-/// The longest part of a receiver's message that is shown, characters.
-const MAX_MESSAGE: usize = 200;
 
 /// The port of receivers by gRPC (OTLP 1.9, "OTLP/gRPC Default Port"), and what to use instead.
 const GRPC_PORT: u16 = 4317;
@@ -178,15 +176,27 @@ fn read_answer(answer: Answer) -> Result<Accepted, Failure> {
     })?;
     // Some receivers always answer in JSON.
     if content_type.starts_with(b"application/json") {
-        return Ok(Accepted::default());
+        return Ok(accepted_in_json(&body));
     }
     let answer = ExportMetricsServiceResponse::decode(body)
         .map_err(|error| garbage(format!("not in protobuf ({error})")))?;
     let partial = answer.partial_success.unwrap_or_default();
     Ok(Accepted {
         rejected: partial.rejected_data_points.try_into().unwrap_or(0),
-        message: fit_for_log(&partial.error_message),
+        message: fit_for_a_line(&partial.error_message),
     })
+}
+
+/// Reads the JSON encoding of an `ExportMetricsServiceResponse` (OTLP, "JSON Protobuf Encoding": a 64-bit number is a string).
+/// Other JSON says nothing.
+fn accepted_in_json(body: &[u8]) -> Accepted {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    let partial = &answer["partialSuccess"];
+    let rejected = &partial["rejectedDataPoints"];
+    Accepted {
+        rejected: rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0),
+        message: fit_for_a_line(partial["errorMessage"].as_str().unwrap_or_default()),
+    }
 }
 
 /// Returns the failure for a status other than success.
@@ -216,15 +226,11 @@ fn after(value: &str) -> Option<Duration> {
 /// Returns the message in the body of a refusal.
 fn refusal_message(content_type: &[u8], body: &Bytes) -> String {
     if content_type.starts_with(b"application/x-protobuf") {
-        return Status::decode(body.clone()).map(|status| fit_for_log(&status.message)).unwrap_or_default();
+        return Status::decode(body.clone())
+            .map(|status| fit_for_a_line(&status.message))
+            .unwrap_or_default();
     }
-    fit_for_log(String::from_utf8_lossy(body).trim())
-}
-
-/// Makes a receiver's text fit for the log.
-fn fit_for_log(text: &str) -> String {
-    let text = text.chars().take(MAX_MESSAGE);
-    text.flat_map(|it| if it.is_control() { it.escape_default().collect() } else { vec![it] }).collect()
+    fit_for_a_line(String::from_utf8_lossy(body).trim())
 }
 
 #[cfg(test)]
@@ -260,6 +266,20 @@ mod tests {
             assert_eq!(refusal_message(content_type, &body.into()), "no\\nway\\u{1b}[2J");
         }
         assert_eq!(refusal_message(b"application/x-protobuf", &Bytes::from_static(b"\xff")), "");
-        assert_eq!(fit_for_log(&"a".repeat(5_000)).len(), MAX_MESSAGE);
+    }
+
+    #[test]
+    fn refused_data_points_are_read_from_json() {
+        for (json, rejected, message) in [
+            (r#"{"partialSuccess":{"rejectedDataPoints":"3","errorMessage":"too\nold"}}"#, 3, "too\\nold"),
+            (r#"{"partialSuccess":{"rejectedDataPoints":3}}"#, 3, ""),
+            (r#"{"partialSuccess":{}}"#, 0, ""),
+            ("{}", 0, ""),
+            ("[1]", 0, ""),
+            ("no", 0, ""),
+        ] {
+            let accepted = accepted_in_json(json.as_bytes());
+            assert_eq!((accepted.rejected, accepted.message.as_str()), (rejected, message), "{json}");
+        }
     }
 }
