@@ -65,11 +65,11 @@ fn what_packets_take_is_shown_once_enough_were_timed() {
 const TOLERANCE: f64 = 0.35;
 
 /// The machine has other work, and few packets are timed.
-const ATTEMPTS: usize = 8;
+const ATTEMPTS: usize = 16;
 
 /// Packets of an attempt. This must not be a multiple of `TIMED_EVERY`: then the first packet of the next attempt would
 /// be timed, and the first packet after a pause takes as long as forty others.
-const COMPARED: u64 = 40 * TIMED_EVERY + 12_345;
+const COMPARED: u64 = 16 * TIMED_EVERY + 12_345;
 
 /// Returns what the metrics say of the ingress program: runs and their time by the kernel's statistics, then timed
 /// packets and their time by the program itself.
