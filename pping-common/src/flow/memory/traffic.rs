@@ -39,8 +39,8 @@ impl Sent {
         Self { packets: since >> PACKETS_SHIFT, bytes: since & ((1 << PACKETS_SHIFT) - 1) }
     }
 
-    /// Returns all that was sent: these totals, and what was sent since. If they are newer than `traffic`, what they
-    /// have more is taken off.
+    /// Returns all that was sent: these totals, and what was sent since. If the totals are newer than `traffic`, returns what
+    /// was sent until then.
     #[inline(always)]
     #[must_use]
     pub fn with(self, traffic: u64) -> Self {
