@@ -73,13 +73,18 @@ pub(super) fn parse(
     }
     let (transport, header_len) = network.transport(bytes)?;
     let mut header_end = network.start + header_len;
-    let payload = network.end.checked_sub(header_end)? as u32;
+    let mut payload = network.end.checked_sub(header_end)? as u32;
+    // Anybody can claim a length: of a datagram no more counts than the frame has.
+    let present = captured.frame_len.saturating_sub(header_end) as u32;
     if let Transport::Dns { .. } = transport {
         // The parser needs only these four bytes. The frame must have the whole header, even if it was not captured.
         header_end += 4;
         if payload < 12 {
             return None;
         }
+    }
+    if !matches!(transport, Transport::Tcp { .. }) {
+        payload = payload.min(present);
     }
     let found = Found {
         addresses: network.addresses,
