@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     config,
-    http_client::{Failure, NoBody, Server, fit_for_a_line},
+    http_client::{Failure, NoBody, Server, escaped},
     trust::{self, Identity, TlsError, Trusted},
 };
 
@@ -218,7 +218,7 @@ impl Client {
 fn refusal(status: StatusCode, words: &str) -> String {
     let words = words.trim();
     let is_line = !words.is_empty() && !words.contains(['\n', '<']);
-    let words = if is_line { format!(": {}", fit_for_a_line(words)) } else { String::new() };
+    let words = if is_line { format!(": {}", escaped(words)) } else { String::new() };
     format!("it answered {status}{words}")
 }
 

@@ -33,8 +33,8 @@ use crate::trust;
 /// OpenTelemetry, too.
 const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// The most characters of a server's words that are shown.
-const MAX_WORDS: usize = 200;
+/// The longest message of a server that is shown, characters.
+const MAX_MESSAGE: usize = 200;
 
 /// A server.
 #[derive(Debug)]
@@ -172,9 +172,10 @@ impl Failure {
     }
 }
 
-/// Makes a server's words fit for a line of the log or of an error.
-pub(crate) fn fit_for_a_line(text: &str) -> String {
-    let text = text.chars().take(MAX_WORDS);
+/// Escapes control characters in a server's message, and cuts it to [`MAX_MESSAGE`]: it is part of a line of the log or of an
+/// error.
+pub(crate) fn escaped(text: &str) -> String {
+    let text = text.chars().take(MAX_MESSAGE);
     text.flat_map(|it| if it.is_control() { it.escape_default().collect() } else { vec![it] }).collect()
 }
 
@@ -198,9 +199,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_server_are_a_short_line() {
-        assert_eq!(fit_for_a_line("no\nway\u{1b}[2J"), "no\\nway\\u{1b}[2J");
-        assert_eq!(fit_for_a_line(&"a".repeat(5_000)).len(), MAX_WORDS);
+    fn messages_of_a_server_are_escaped_and_cut() {
+        assert_eq!(escaped("no\nway\u{1b}[2J"), "no\\nway\\u{1b}[2J");
+        assert_eq!(escaped(&"a".repeat(5_000)).len(), MAX_MESSAGE);
     }
 
     #[tokio::test]

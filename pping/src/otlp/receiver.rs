@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::{Error, headers, message};
 use crate::{
     config::{Endpoint, Otlp},
-    http_client::{self, Answer, NoBody, Server, fit_for_a_line},
+    http_client::{self, Answer, NoBody, Server, escaped},
     metrics::Failed,
     trust::{self, Trusted},
 };
@@ -183,7 +183,7 @@ fn read_answer(answer: Answer) -> Result<Accepted, Failure> {
     let partial = answer.partial_success.unwrap_or_default();
     Ok(Accepted {
         rejected: partial.rejected_data_points.try_into().unwrap_or(0),
-        message: fit_for_a_line(&partial.error_message),
+        message: escaped(&partial.error_message),
     })
 }
 
@@ -195,7 +195,7 @@ fn accepted_in_json(body: &[u8]) -> Accepted {
     let rejected = &partial["rejectedDataPoints"];
     Accepted {
         rejected: rejected.as_u64().or_else(|| rejected.as_str()?.parse().ok()).unwrap_or(0),
-        message: fit_for_a_line(partial["errorMessage"].as_str().unwrap_or_default()),
+        message: escaped(partial["errorMessage"].as_str().unwrap_or_default()),
     }
 }
 
@@ -226,11 +226,9 @@ fn after(value: &str) -> Option<Duration> {
 /// Returns the message in the body of a refusal.
 fn refusal_message(content_type: &[u8], body: &Bytes) -> String {
     if content_type.starts_with(b"application/x-protobuf") {
-        return Status::decode(body.clone())
-            .map(|status| fit_for_a_line(&status.message))
-            .unwrap_or_default();
+        return Status::decode(body.clone()).map(|status| escaped(&status.message)).unwrap_or_default();
     }
-    fit_for_a_line(String::from_utf8_lossy(body).trim())
+    escaped(String::from_utf8_lossy(body).trim())
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub const TESTED: [&str; 3] = ["--workspace", "--exclude", "pping-ebpf"];
 pub enum Profile {
     /// For tests.
     Debug,
-    /// Hardly, to be soon done.
+    /// Hardly, for a short build.
     Quick,
     /// As it is meant to run.
     Release,

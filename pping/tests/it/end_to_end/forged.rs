@@ -157,7 +157,7 @@ impl Seen {
         closings.map(|record| record["timestamp"].as_u64().unwrap()).max().unwrap()
     }
 
-    /// Asserts that the samples of these connections at an interface are those of a capture without the lies.
+    /// Asserts that the samples of these connections at an interface are those of a capture without forged segments.
     #[track_caller]
     fn assert_agreement(&self, interface: &str, ports: impl Iterator<Item = u16>, honest: &Path) {
         let closed: BTreeMap<_, _> =
@@ -177,7 +177,7 @@ impl Seen {
         watch::Seen::new(Records::parse(&lines.join("\n")), honest, "", &self.summary).assert_agreement();
     }
 
-    /// Asserts that a connection was measured as if nobody had lied about it. `port` is the client's. Returns how many of its
+    /// Asserts that a connection was measured as without forged segments. `port` is the client's. Returns how many of its
     /// segments seemed to be sent again at each of [`INTERFACES`].
     #[track_caller]
     fn assert_connection(&self, port: u16) -> [u64; 2] {
@@ -274,8 +274,8 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
     let honest = INTERFACES.map(|interface| (interface, directory.path().join(interface)));
     let filter = format!("ip6[0:4] & 0xfffff != {FLOW_LABEL}");
     let mut known = BTreeMap::new();
-    // When each lie about a connection was sent.
-    let mut told: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+    // When each forged segment of a connection was sent, by the client's port, in ns since the epoch.
+    let mut forged_at: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
     let seen = watch(&network, "--residence --residence-every 0", || {
         let captures = honest
             .each_ref()
@@ -296,7 +296,7 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
                             let frame = forged(is_client, port, server.port(), &lie);
                             for place in &places {
                                 send(place, &frame);
-                                told.entry(port).or_default().push(now());
+                                forged_at.entry(port).or_default().push(now());
                             }
                         }
                     }
@@ -322,9 +322,9 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
     }
     for (interface, again) in again_at {
         // Forged SYNs to a connection that is closed are those of another one.
-        let late = told.iter().map(|(&port, lies)| {
+        let late = forged_at.iter().map(|(&port, times)| {
             let closed_at = seen.closed_at(interface, port);
-            lies.iter().filter(|&&at| at > closed_at).count() as u64
+            times.iter().filter(|&&at| at > closed_at).count() as u64
         });
         let most = retransmissions + late.sum::<u64>() + REORDERED;
         assert!(again <= most, "{again} sent again at {interface}, {retransmissions} by the hosts");
@@ -340,7 +340,7 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
     assert_eq!(has_timestamps, forwarded * 100.0 >= timed * FORWARDED, "{forwarded} of {timed}");
     assert!(seconds <= forwarded * LONG.as_secs_f64(), "{seconds} s");
     let counted = seen.untracked("out_of_window") + seen.untracked("other_hook");
-    let sent = told.values().map(Vec::len).sum::<usize>() as u64;
+    let sent = forged_at.values().map(Vec::len).sum::<usize>() as u64;
     assert!(counted >= sent, "{counted} of {sent}");
 }
 

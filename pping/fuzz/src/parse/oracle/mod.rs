@@ -74,7 +74,7 @@ pub(super) fn parse(
     let (transport, header_len) = network.transport(bytes)?;
     let mut header_end = network.start + header_len;
     let mut payload = network.end.checked_sub(header_end)? as u32;
-    // Anybody can claim a length: of a datagram no more counts than the frame has.
+    // The length in a header may be forged: no more of a datagram counts than the frame has.
     let present = captured.frame_len.saturating_sub(header_end) as u32;
     if let Transport::Dns { .. } = transport {
         // The parser needs only these four bytes. The frame must have the whole header, even if it was not captured.

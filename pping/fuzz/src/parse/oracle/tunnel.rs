@@ -20,7 +20,7 @@ pub(super) fn inside(bytes: &[u8], network: &Network, decap: Decap) -> Option<In
     let inside = match network.next_header {
         4 | 41 if decap.has(Decap::IPIP) => Some(Inside::Ip(start)),
         47 if decap.has(Decap::GRE) => gre(bytes, start),
-        // The port of a service answers: somebody had it send to the port of a tunnel.
+        // A port below 1024 is that of a service, which an attacker may have made answer to the port of a tunnel.
         17 if number(bytes, start)? < 1024 => return None,
         17 => match number(bytes, start + 2)? {
             4789 | 8472 if decap.has(Decap::VXLAN) => vxlan(bytes, start + 8),
