@@ -12,7 +12,7 @@ use pping_common::{
 use crate::{
     barrier::barrier_var,
     bins, config,
-    maps::{self, Target},
+    maps::{self, SeriesTarget},
     shared::prelude::*,
     sync,
 };
@@ -23,7 +23,7 @@ pub(crate) fn sample(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
     rtt: u64,
 ) {
     match series_of_flow(reference, selector, counters, target) {
@@ -37,7 +37,7 @@ pub(crate) fn sample(
 pub(crate) fn sample_without_flow(
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
     rtt: u64,
 ) {
     match series_without_flow(selector, counters, target) {
@@ -50,7 +50,7 @@ pub(crate) fn sample_without_flow(
 /// samples, or had some recently, have such a series, so that packets to unknown hosts take no room. All others share
 /// the series of the group of others.
 #[inline(always)]
-pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option<(u32, u32)> {
+pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut SeriesTarget) -> Option<(u32, u32)> {
     let (control, ..) = control()?;
     let secret = control.at(field!(Control, secret)).load();
     write_key(control, selector, target);
@@ -69,7 +69,7 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut Target) -> Option
 
 /// Adds a time to the series of a queued packet, if the reference to it is still valid.
 #[inline(always)]
-pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &mut Target, time: u64) {
+pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &mut SeriesTarget, time: u64) {
     let Some(control) = maps::control() else { return };
     // The buffer is read before the generation, as for samples: a series is freed only two rotations after its generation ended.
     let buffer = control.at(field!(Control, rotations)).read();
@@ -97,7 +97,7 @@ fn add_sample(
     series: Shared<Series>,
     buffer: u32,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
     value: u64,
     hosts: u64,
 ) {
@@ -126,7 +126,7 @@ pub(crate) fn traffic(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
     (sent, received): (&Traffic, &Traffic),
 ) {
     let Some((series, _)) = series_of_flow(reference, selector, counters, target) else { return };
@@ -149,7 +149,7 @@ fn series_of_flow(
     reference: Shared<SeriesRef>,
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
 ) -> Option<(Shared<Series>, u32)> {
     let (control, buffer, epoch) = control()?;
     // The same as `SeriesSelector::purpose`. If that is called instead, Linux 6.18 verifies a third more instructions.
@@ -172,7 +172,7 @@ fn series_of_flow(
 fn series_without_flow(
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
 ) -> Option<(Shared<Series>, u32)> {
     let (control, buffer, _) = control()?;
     Some((find(control, selector, counters, target)?, buffer))
@@ -196,7 +196,7 @@ fn find(
     control: Shared<Control>,
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
 ) -> Option<Shared<Series>> {
     target.index = find_series(control, selector, counters, target)?;
     barrier_var(target);
@@ -209,7 +209,7 @@ fn find_series(
     control: Shared<Control>,
     selector: &SeriesSelector,
     counters: Shared<Counters>,
-    target: &mut Target,
+    target: &mut SeriesTarget,
 ) -> Option<u32> {
     let secret = control.at(field!(Control, secret)).load();
     write_key(control, selector, target);
@@ -239,7 +239,7 @@ fn find_series(
 
 /// Writes the key of a series. The current labels decide on its group.
 #[inline(always)]
-fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut Target) {
+fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut SeriesTarget) {
     let generation = control.at(field!(Control, generation)).read();
     selector.write_key(&mut target.key, config::grouping(), |address| maps::label(generation, address));
     barrier_var(target);
@@ -264,7 +264,7 @@ fn is_admitted(group: &GroupKey, is_proved: bool) -> bool {
 /// Gives a new series an index, and inserts it. The maps read key and index from `target`. On the stack, these would
 /// make the verifier tell states apart by what was there before.
 #[inline(always)]
-fn insert_series(control: Shared<Control>, target: &mut Target, secret: SipKey) -> Option<u32> {
+fn insert_series(control: Shared<Control>, target: &mut SeriesTarget, secret: SipKey) -> Option<u32> {
     target.index = match maps::take_free_series() {
         Some(index) => index,
         None => take_unused_index(control)?,

@@ -7,7 +7,7 @@ use pping_common::{
 
 use crate::{
     barrier::barrier_var,
-    maps::{self, Target},
+    maps::{self, SeriesTarget},
     shared::prelude::*,
     sync,
 };
@@ -15,7 +15,11 @@ use crate::{
 /// Returns the block with the bin in `target`, of a series in one buffer. If the series has no such block yet, takes one
 /// from the pool; `None` if the pool is used up.
 #[inline(always)]
-pub(crate) fn block(series: Shared<Series>, buffer: u32, target: &mut Target) -> Option<Shared<BinBlock>> {
+pub(crate) fn block(
+    series: Shared<Series>,
+    buffer: u32,
+    target: &mut SeriesTarget,
+) -> Option<Shared<BinBlock>> {
     let number = target.bin / BINS_PER_BLOCK as u32;
     let tag = BinTag::new(target.index, number, buffer);
     let chain = series.at(field!(Series, chains)).element(buffer as usize).element(number as usize);

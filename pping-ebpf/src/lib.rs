@@ -36,7 +36,7 @@ mod residence;
 mod rings;
 mod shared;
 mod stages;
-mod sweep;
+pub mod sweep;
 mod sync;
 mod table;
 mod track;
@@ -44,7 +44,6 @@ mod track;
 pub use bytes::Linear;
 pub use residence::queue::{dequeued, enqueued, freed};
 pub use stages::{parse, report_v4, report_v6, slow, step_v4, step_v6, watch};
-pub use sweep::{sweep, sweep_one};
 
 /// Defines the stages of one kind of program, by its context and the verdict that they return. A stage never returns to
 /// its caller. A binary defines them for each kind of program that it has.

@@ -46,14 +46,14 @@ pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_slow
 /// softirqs enabled: packets on the same CPU do not wait for the sweep, unless ksoftirqd has them.
 #[raw_tracepoint]
 pub fn pping_sweep(ctx: RawTracePointContext) -> i32 {
-    pping_ebpf::sweep(&ctx);
+    pping_ebpf::sweep::run(&ctx);
     0
 }
 
 /// The same for kernels that cannot walk through a map. The agent runs it once for each flow and each query.
 #[raw_tracepoint]
 pub fn pping_sweep_one(ctx: RawTracePointContext) -> i32 {
-    pping_ebpf::sweep_one(&ctx);
+    pping_ebpf::sweep::run_one(&ctx);
     0
 }
 

@@ -26,7 +26,7 @@ pub use interface::{Interface, InterfaceName, entry};
 pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
 pub use persistent::{BUCKETS, LABEL_BYTES, PersistentEntry, PersistentKey, PersistentTotals};
 pub use report::{FlowReporter, FlowState};
-pub use residence::{Followed, Offsets, Owner, Part, Passing, Residence};
+pub use residence::{Followed, Offsets, Part, Passing, Residence, ResidenceOwner};
 pub use selector::SeriesSelector;
 pub use stage::Stage;
 pub use sweep::SweepRequest;

@@ -54,16 +54,16 @@ pub struct Followed {
     pub skb: u64,
     /// A hash of the content that the queue does not change.
     pub content: u64,
-    /// The interface and series that the time belongs to: an [`Owner`].
+    /// The interface and series that the time belongs to: an [`ResidenceOwner`].
     pub owner: u64,
 }
 
 /// The interface and the series that a packet's time in the queue is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Owner(pub u64);
+pub struct ResidenceOwner(pub u64);
 
-impl Owner {
+impl ResidenceOwner {
     const HAS_SERIES: u64 = 1 << 16;
     const SERIES_SHIFT: u32 = 17;
 
@@ -151,13 +151,13 @@ mod tests {
 
     #[test]
     fn an_owner_has_its_interface_and_the_series_that_it_was_given() {
-        let interface = Owner::of_interface(u16::MAX);
+        let interface = ResidenceOwner::of_interface(u16::MAX);
         assert_eq!((interface.interface_id(), interface.has_series()), (u16::MAX, false));
         let owner = interface.with_series(SeriesRef::MAX_SERIES - 1, u32::MAX);
         let series = owner.series();
         assert_eq!((owner.interface_id(), owner.has_series()), (u16::MAX, true));
         assert_eq!(series.index(), SeriesRef::MAX_SERIES - 1);
         assert!(series.is_alive(u32::MAX) && !series.is_alive(0));
-        assert!(Owner::of_interface(3).with_series(0, 0).has_series());
+        assert!(ResidenceOwner::of_interface(3).with_series(0, 0).has_series());
     }
 }

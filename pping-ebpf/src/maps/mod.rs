@@ -14,10 +14,12 @@ pub(crate) use residence::{followed, passing, queue_target, residence, until_fol
 pub(crate) use rings::{Newcomers, Ring, ring};
 pub(crate) use scratch::{Copies, Scratch, began, scratch};
 pub(crate) use series::{
-    Target, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series,
+    SeriesTarget, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series,
     insert_unproved_group, label, prove_group, series, series_index, take_free_series,
 };
-pub(crate) use sweep::{DUE, Sweep, SweepScratch, candidate, request, sweep, sweep_key, sweep_scratch};
+pub(crate) use sweep::{
+    DUE, SweepRun, SweepScratch, candidate, request, sweep_key, sweep_run, sweep_scratch,
+};
 
 use aya_ebpf::{macros::map, maps::RingBuf};
 use pping_common::limits::RING_BYTES;

@@ -6,7 +6,7 @@ use aya_ebpf::{
 };
 use pping_common::abi::{Followed, Passing, Residence};
 
-use super::series::Target;
+use super::series::SeriesTarget;
 use crate::shared::prelude::*;
 
 /// The times, by [`pping_common::abi::Part::index`].
@@ -27,7 +27,7 @@ static UNTIL_FOLLOWED: PerCpuArray<u32> = PerCpuArray::with_max_entries(1, 0);
 
 /// The series of a packet that enters or leaves a queue. The one in a packet's own scratch space may be in use when a queue is run.
 #[map]
-static QUEUE_TARGET: PerCpuArray<Target> = PerCpuArray::with_max_entries(1, 0);
+static QUEUE_TARGET: PerCpuArray<SeriesTarget> = PerCpuArray::with_max_entries(1, 0);
 
 /// The times at an index.
 #[inline(always)]
@@ -58,7 +58,7 @@ pub(crate) fn until_followed() -> Option<Shared<u32>> {
 /// # Safety
 /// No other reference to it may be used for as long as this one.
 #[inline(always)]
-pub(crate) unsafe fn queue_target() -> Option<&'static mut Target> {
+pub(crate) unsafe fn queue_target() -> Option<&'static mut SeriesTarget> {
     // SAFETY: this CPU's own, and queues are filled and emptied one packet at a time there: neither interrupts the other, so
     // there is one user: the caller.
     QUEUE_TARGET.get_ptr_mut(0).map(|target| unsafe { &mut *target })

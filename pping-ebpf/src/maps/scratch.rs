@@ -12,7 +12,7 @@ use pping_common::{
 
 use super::{
     flows::{Occupant, RecentFlow},
-    series::Target,
+    series::SeriesTarget,
 };
 use crate::shared::prelude::*;
 
@@ -65,7 +65,7 @@ pub(crate) struct Scratch {
     /// The state of the flow for the event.
     pub(crate) state: FlowState,
     /// The series of the sample.
-    pub(crate) target: Target,
+    pub(crate) target: SeriesTarget,
     /// The endpoint that sent the packet.
     pub(crate) from: Endpoint,
     /// The slot of the flow.

@@ -58,7 +58,7 @@ static UNPROVED: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
 static LABELS: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_LABELLED_PREFIXES, 0);
 
 /// The series to add to, in [`super::Scratch`].
-pub(crate) struct Target {
+pub(crate) struct SeriesTarget {
     /// The series.
     pub(crate) key: SeriesKey,
     /// Its index, or [`pping_common::abi::RttEvent::NO_SERIES`].

@@ -12,7 +12,7 @@ use pping_common::{
     series::Traffic,
 };
 
-use super::series::Target;
+use super::series::SeriesTarget;
 use crate::shared::prelude::*;
 
 /// The scratch space of the sweep. Packets have their own, because a packet may interrupt the sweep.
@@ -34,16 +34,16 @@ pub(crate) struct SweepScratch {
     /// The series selector of one flow direction.
     pub(crate) selector: SeriesSelector,
     /// The series that it selects.
-    pub(crate) target: Target,
+    pub(crate) target: SeriesTarget,
 }
 
 /// The key of the flow or query that the sweep visits, as words.
 #[map]
 static SWEEP_KEY: PerCpuArray<[u64; 5]> = PerCpuArray::with_max_entries(1, 0);
 
-/// The present sweep.
+/// The present run.
 #[map]
-static SWEEP: Array<Sweep> = Array::with_max_entries(1, 0);
+static SWEEP_RUN: Array<SweepRun> = Array::with_max_entries(1, 0);
 
 /// The agent's request for the next run of the sweep.
 #[map]
@@ -57,10 +57,11 @@ pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPA
 #[map]
 static CANDIDATES: Array<Candidate> = Array::with_max_entries(2 * MAX_DUE, BPF_F_MMAPABLE);
 
-/// The sweep's values for its callbacks. They are not on the stack, where the verifier would carry what it knows of a
+/// A run of the sweep: its values for the callbacks. They are not on the stack, where the verifier would carry what it knows of a
 /// value from one callback to the next, and verify that one once more.
 #[repr(C)]
-pub(crate) struct Sweep {
+pub(crate) struct SweepRun {
+    /// The number of the sweep.
     pub(crate) number: u32,
     pub(crate) cut_off: u32,
     pub(crate) now: u64,
@@ -92,10 +93,10 @@ pub(crate) unsafe fn sweep_key<K>() -> Option<&'static mut K> {
     SWEEP_KEY.get_ptr_mut(0).map(|key| unsafe { &mut *key.cast::<K>() })
 }
 
-/// The present sweep.
+/// The present run.
 #[inline(always)]
-pub(crate) fn sweep() -> Option<Shared<Sweep>> {
-    SWEEP.shared(0)
+pub(crate) fn sweep_run() -> Option<Shared<SweepRun>> {
+    SWEEP_RUN.shared(0)
 }
 
 /// The entry for a candidate.

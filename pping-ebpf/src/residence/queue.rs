@@ -14,7 +14,7 @@ use aya_ebpf::{
     programs::RawTracePointContext,
 };
 use pping_common::{
-    abi::{Followed, Interface, Owner, Part, Residence, SeriesSelector},
+    abi::{Followed, Interface, Part, Residence, ResidenceOwner, SeriesSelector},
     hash::GOLDEN_RATIO,
     limits::{FOLLOWED_PAIRS, MAX_BULK, SECOND},
     parse::PacketId,
@@ -61,8 +61,8 @@ pub fn enqueued(ctx: &RawTracePointContext) {
 
 /// Returns what the time of a packet is added to: the interface, and the series of the packet's group if there are groups.
 #[inline(always)]
-fn owner(interface_id: u16, id: &PacketId) -> Owner {
-    let owner = Owner::of_interface(interface_id);
+fn owner(interface_id: u16, id: &PacketId) -> ResidenceOwner {
+    let owner = ResidenceOwner::of_interface(interface_id);
     if !config::grouping().is_on() {
         return owner;
     }
@@ -232,7 +232,7 @@ struct Packet {
     /// Its address.
     skb: u64,
     content: u64,
-    owner: Owner,
+    owner: ResidenceOwner,
 }
 
 impl Packet {
@@ -306,7 +306,7 @@ impl Entry {
 
     /// Writes a packet into the entry.
     #[inline(always)]
-    fn follow(self, skb: u64, content: u64, Owner(owner): Owner, now: u64) {
+    fn follow(self, skb: u64, content: u64, ResidenceOwner(owner): ResidenceOwner, now: u64) {
         let Self(entry) = self;
         entry.at(field!(Followed, skb)).write(0);
         entry.at(field!(Followed, time)).write(now);
@@ -333,7 +333,7 @@ impl Entry {
         let Self(entry) = self;
         let time = entry.at(field!(Followed, time)).read();
         let content = entry.at(field!(Followed, content)).read() ^ time;
-        let owner = Owner(entry.at(field!(Followed, owner)).read() ^ time);
+        let owner = ResidenceOwner(entry.at(field!(Followed, owner)).read() ^ time);
         let skb = entry.at(field!(Followed, skb)).read() ^ time;
         Packet { time, skb, content, owner }
     }

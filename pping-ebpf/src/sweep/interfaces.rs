@@ -12,7 +12,7 @@ use pping_common::{
 
 use super::walk::{CONTINUE, END, walk};
 use crate::{
-    maps::{self, DUE, Sweep},
+    maps::{self, DUE, SweepRun},
     shared::prelude::*,
 };
 
@@ -53,7 +53,7 @@ pub(super) fn update_all() {
 /// The number of entries that [`DUE`] lists.
 #[inline(always)]
 fn watched() -> u32 {
-    maps::sweep().map_or(0, |sweep| sweep.at(field!(Sweep, due)).read())
+    maps::sweep_run().map_or(0, |run| run.at(field!(SweepRun, due)).read())
 }
 
 #[inline(always)]

@@ -21,7 +21,7 @@ use pping_common::{
 
 use self::{
     reports::Ending,
-    walk::{CONTINUE, END, Visit, walk},
+    walk::{CONTINUE, Callback, END, walk},
 };
 use crate::{
     aggregate,
@@ -29,7 +29,7 @@ use crate::{
     config,
     flow::{self, FlowRef},
     lease,
-    maps::{self, DUE, Flows, Occupant, Sweep},
+    maps::{self, DUE, Flows, Occupant, SweepRun, SweepScratch},
     shared::prelude::*,
     table,
 };
@@ -53,13 +53,13 @@ fn begin_or_continue(ctx: &impl EbpfContext) -> Option<u32> {
         sweep.write(sweep.read().wrapping_add(1));
     }
     let number = sweep.read();
-    let present = maps::sweep()?;
-    present.at(field!(Sweep, number)).write(number);
-    present.at(field!(Sweep, cut_off)).write(cut_off);
+    let run = maps::sweep_run()?;
+    run.at(field!(SweepRun, number)).write(number);
+    run.at(field!(SweepRun, cut_off)).write(cut_off);
     // SAFETY: this helper only reads a clock.
-    present.at(field!(Sweep, now)).write(unsafe { bpf_ktime_get_ns() });
-    present.at(field!(Sweep, due)).write(due);
-    present.at(field!(Sweep, needs_second_walk)).write(0);
+    run.at(field!(SweepRun, now)).write(unsafe { bpf_ktime_get_ns() });
+    run.at(field!(SweepRun, due)).write(due);
+    run.at(field!(SweepRun, needs_second_walk)).write(0);
     request.at(field!(SweepRequest, sweep)).write(number);
     if begins {
         debug!(ctx, "sweep {} begins", number);
@@ -71,7 +71,7 @@ fn begin_or_continue(ctx: &impl EbpfContext) -> Option<u32> {
 /// flows, and removes queries that have waited too long. The kernel walks through the map (Linux 5.13), so that a million
 /// flows cost few system calls. One run visits only a share of the flows, because this CPU does nothing else meanwhile.
 #[inline(always)]
-pub fn sweep(ctx: &impl EbpfContext) {
+pub fn run(ctx: &impl EbpfContext) {
     let Some(kind) = begin_or_continue(ctx) else { return };
     let has_dns = config::rules().methods.has(Method::Dns);
     match kind {
@@ -86,35 +86,35 @@ pub fn sweep(ctx: &impl EbpfContext) {
 
 #[inline(never)]
 fn visit_v4() {
-    visit(fold_v4, end_v4);
+    visit(flush_v4, finish_v4);
 }
 
 #[inline(never)]
 fn visit_v6() {
-    visit(fold_v6, end_v6);
+    visit(flush_v6, finish_v6);
 }
 
 /// Flushes the flows that are due, and finishes them in a second walk. In a single walk the verifier would follow each
 /// path through `finish` once for each path through `flush`.
 #[inline(always)]
-fn visit(flush: Visit<u32, u64>, end: Visit<u32, u64>) {
+fn visit(flush: Callback<u32, u64>, finish: Callback<u32, u64>) {
     let due = (&raw const DUE).cast();
     // SAFETY: callbacks of this type are for the keys and values of the map.
     unsafe { walk(due, flush) };
-    if maps::sweep().is_some_and(|sweep| sweep.at(field!(Sweep, needs_second_walk)).read() != 0) {
+    if maps::sweep_run().is_some_and(|run| run.at(field!(SweepRun, needs_second_walk)).read() != 0) {
         // SAFETY: callbacks of this type are for the keys and values of the map.
-        unsafe { walk(due, end) };
+        unsafe { walk(due, finish) };
     }
 }
 
 /// Does the same for a single flow or query.
 #[inline(always)]
-pub fn sweep_one(ctx: &impl EbpfContext) {
-    let (Some(kind), Some(request), Some(sweep)) = (begin_or_continue(ctx), maps::request(), maps::sweep())
+pub fn run_one(ctx: &impl EbpfContext) {
+    let (Some(kind), Some(request), Some(run)) = (begin_or_continue(ctx), maps::request(), maps::sweep_run())
     else {
         return;
     };
-    let slot = Slot(sweep.at(field!(Sweep, due)).read());
+    let slot = Slot(run.at(field!(SweepRun, due)).read());
     match kind {
         SweepRequest::BEGIN | SweepRequest::RENEW => interfaces::update_all(),
         SweepRequest::V4 => visit_one::<Ipv4>(slot),
@@ -132,8 +132,8 @@ fn visit_one<A: Flows>(slot: Slot) {
 }
 
 /// # Safety
-/// As of [`due_slot`].
-unsafe extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+/// The arguments are those of [`due_slot`].
+unsafe extern "C" fn flush_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: the kernel calls it with an element of the map.
     unsafe { due_slot(index, slot) }.map_or(END, |slot| {
         flush::<Ipv4>(slot);
@@ -142,8 +142,8 @@ unsafe extern "C" fn fold_v4(_: *mut c_void, index: *const u32, slot: *mut u64, 
 }
 
 /// # Safety
-/// As of [`due_slot`].
-unsafe extern "C" fn fold_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+/// The arguments are those of [`due_slot`].
+unsafe extern "C" fn flush_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: the kernel calls it with an element of the map.
     unsafe { due_slot(index, slot) }.map_or(END, |slot| {
         flush::<Ipv6>(slot);
@@ -152,15 +152,15 @@ unsafe extern "C" fn fold_v6(_: *mut c_void, index: *const u32, slot: *mut u64, 
 }
 
 /// # Safety
-/// As of [`due_slot`].
-unsafe extern "C" fn end_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+/// The arguments are those of [`due_slot`].
+unsafe extern "C" fn finish_v4(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: the kernel calls it with an element of the map.
     unsafe { due_slot(index, slot) }.map_or(END, finish::<Ipv4>)
 }
 
 /// # Safety
-/// As of [`due_slot`].
-unsafe extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
+/// The arguments are those of [`due_slot`].
+unsafe extern "C" fn finish_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _: *mut c_void) -> i64 {
     // SAFETY: the kernel calls it with an element of the map.
     unsafe { due_slot(index, slot) }.map_or(END, finish::<Ipv6>)
 }
@@ -171,7 +171,7 @@ unsafe extern "C" fn end_v6(_: *mut c_void, index: *const u32, slot: *mut u64, _
 /// Both are an element of the map.
 #[inline(always)]
 unsafe fn due_slot(index: *const u32, slot: *const u64) -> Option<Slot> {
-    let due = maps::sweep()?.at(field!(Sweep, due)).read();
+    let due = maps::sweep_run()?.at(field!(SweepRun, due)).read();
     // SAFETY: an element, as this function requires.
     let (index, slot) = unsafe { (*index, *slot) };
     (index < due).then_some(Slot(slot as u32))
@@ -180,17 +180,12 @@ unsafe fn due_slot(index: *const u32, slot: *const u64) -> Option<Slot> {
 /// Adds up what a flow sent, and notes if `finish` has to visit it.
 #[inline(always)]
 fn flush<A: Flows>(slot: Slot) {
-    let Some(visit) = Visited::<A>::of(slot) else { return };
-    if (visit.action != Action::Flush || visit.is_reclaimable())
-        && let Some(sweep) = maps::sweep()
-    {
-        sweep.at(field!(Sweep, needs_second_walk)).write(1);
+    let Some(visit) = Visit::<A>::of(slot) else { return };
+    if visit.action != Action::Flush || visit.is_reclaimable() {
+        visit.run.at(field!(SweepRun, needs_second_walk)).write(1);
     }
-    // SAFETY: the only reference to it in this visit.
-    let Some(key) = (unsafe { maps::sweep_key::<FlowKey<A>>() }) else { return };
-    visit.flow.key_to(key);
-    if let Some(counters) = counters(key) {
-        add_up(key, visit.flow, counters);
+    if let Some(counters) = visit.counters() {
+        add_up(visit.key, visit.flow, counters, visit.scratch);
     }
 }
 
@@ -198,22 +193,15 @@ fn flush<A: Flows>(slot: Slot) {
 /// [`CONTINUE`] or [`END`].
 #[inline(always)]
 fn finish<A: Flows>(slot: Slot) -> i64 {
-    let Some(visit) = Visited::<A>::of(slot) else { return CONTINUE };
+    let Some(visit) = Visit::<A>::of(slot) else { return CONTINUE };
     if visit.action == Action::Flush {
         if visit.is_reclaimable() {
-            reclaim(slot, &visit);
+            reclaim(slot, visit);
         }
         return CONTINUE;
     }
-    let Visited { action, occupant, flow, idle } = visit;
-    // SAFETY: the only reference to it in this visit.
-    let Some(key) = (unsafe { maps::sweep_key::<FlowKey<A>>() }) else { return CONTINUE };
-    flow.key_to(key);
-    let (Some(counters), Some(sweep), Some(cold)) = (counters(key), maps::sweep(), flow.cold()) else {
-        return CONTINUE;
-    };
-    // SAFETY: the only reference to it in this visit.
-    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return CONTINUE };
+    let (Some(counters), Some(cold)) = (visit.counters(), visit.flow.cold()) else { return CONTINUE };
+    let Visit { run, action, occupant, flow, idle, key, scratch } = visit;
     // If another CPU has the lock, the next sweep tries again.
     let Some(bucket) = table::lock::<A>(slot, occupant) else { return CONTINUE };
     flow.hot().load_to(&mut scratch.hot);
@@ -230,7 +218,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         let recorded_at = FlowRef::<A>::recorded_at(scratch.locked.pending);
         let known = last_known(&scratch.hot, &scratch.locked, key.protocol, recorded_at);
         let idle = u64::from(idle * SWEEP_INTERVAL_SECONDS) * SECOND;
-        last_packet = sweep.at(field!(Sweep, now)).read().saturating_sub(idle).max(known);
+        last_packet = run.at(field!(SweepRun, now)).read().saturating_sub(idle).max(known);
         barrier_var(scratch);
     }
     let ending = Ending {
@@ -239,7 +227,7 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
         locked: &scratch.locked,
         volumes: &scratch.volumes,
         last_packet,
-        sweep,
+        run,
     };
     let is_reported = if action == Action::CutOff {
         ending.cut_off(counters)
@@ -262,12 +250,6 @@ fn finish<A: Flows>(slot: Slot) -> i64 {
     CONTINUE
 }
 
-/// The counters of a flow's interface.
-#[inline(always)]
-fn counters<A>(key: &FlowKey<A>) -> Option<Shared<Counters>> {
-    maps::counters(key.interface)
-}
-
 /// What the sweep does with a flow.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
@@ -279,34 +261,46 @@ enum Action {
     CutOff,
 }
 
-/// A flow that a sweep visits.
-struct Visited<A: Flows> {
+/// A flow that the sweep visits.
+struct Visit<A: Flows> {
+    run: Shared<SweepRun>,
     action: Action,
     occupant: Occupant,
     flow: FlowRef<A>,
     /// The sweeps since its last packet.
     idle: u32,
+    key: &'static mut FlowKey<A>,
+    scratch: &'static mut SweepScratch,
 }
 
-impl<A: Flows> Visited<A> {
-    /// Returns the flow in a slot; `None` if the slot is free.
+impl<A: Flows> Visit<A> {
+    /// Visits the flow in a slot; `None` if the slot is free.
     #[inline(always)]
     fn of(slot: Slot) -> Option<Self> {
-        let sweep = maps::sweep()?;
+        let run = maps::sweep_run()?;
         let (occupant, seen) = table::peek::<A>(slot)?;
         if occupant.tag == 0 {
             return None;
         }
         let flow = FlowRef::<A>::new(occupant.entry)?;
-        let idle = idle_sweeps(sweep.at(field!(Sweep, number)).read(), seen);
-        let action = if sweep.at(field!(Sweep, cut_off)).read() != 0 {
+        let idle = idle_sweeps(run.at(field!(SweepRun, number)).read(), seen);
+        let action = if run.at(field!(SweepRun, cut_off)).read() != 0 {
             Action::CutOff
         } else if flow.is_expired(idle) {
             Action::Expire
         } else {
             Action::Flush
         };
-        Some(Self { action, occupant, flow, idle })
+        // SAFETY: one flow is visited at a time, and only here its visit gets them.
+        let (key, scratch) = unsafe { (maps::sweep_key::<FlowKey<A>>()?, maps::sweep_scratch()?) };
+        flow.key_to(key);
+        Some(Self { run, action, occupant, flow, idle, key, scratch })
+    }
+
+    /// The counters of the flow's interface.
+    #[inline(always)]
+    fn counters(&self) -> Option<Shared<Counters>> {
+        maps::counters(self.key.interface)
     }
 
     /// Whether the flow has an entry of the pool that it may not need.
@@ -318,10 +312,13 @@ impl<A: Flows> Visited<A> {
 
 /// Adds what a flow sent since it was last flushed to its series.
 #[inline(always)]
-fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counters>) {
+fn add_up<A: Flows>(
+    key: &FlowKey<A>,
+    flow: FlowRef<A>,
+    counters: Shared<Counters>,
+    scratch: &mut SweepScratch,
+) {
     let Some(cold) = flow.cold() else { return };
-    // SAFETY: the only reference to it until `add_up_direction`, after which this one is not used.
-    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return };
     let has_segments = key.protocol == Segment::NUMBER;
     scratch.low = flow.flush(cold, Endpoint::Low, has_segments);
     scratch.high = flow.flush(cold, Endpoint::High, has_segments);
@@ -335,10 +332,10 @@ fn add_up<A: Flows>(key: &FlowKey<A>, flow: FlowRef<A>, counters: Shared<Counter
     }
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     Endpoint::each(|timed| {
-        if add_up_direction(key, cold, counters, timed) != 0 {
+        if add_up_direction(key, cold, counters, timed, scratch) != 0 {
             match timed {
-                Endpoint::Low => worst::consider::<A, false>(key, cold),
-                Endpoint::High => worst::consider::<A, true>(key, cold),
+                Endpoint::Low => worst::consider::<A, false>(key, cold, scratch),
+                Endpoint::High => worst::consider::<A, true>(key, cold, scratch),
             };
         }
     });
@@ -352,9 +349,8 @@ fn add_up_direction<A: Flows>(
     cold: Shared<Cold>,
     counters: Shared<Counters>,
     timed: Endpoint,
+    scratch: &mut SweepScratch,
 ) -> u64 {
-    // SAFETY: the caller does not use its own any more. As an argument it would be a pointer of which the verifier knows less.
-    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return 0 };
     let has_reply = flow::packets(cold, timed.other()) != 0;
     let state = (&scratch.hot, &scratch.locked);
     let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
@@ -373,11 +369,10 @@ fn add_up_direction<A: Flows>(
 
 /// Takes the pool entry back from an idle flow, if nothing is pending.
 #[inline(always)]
-fn reclaim<A: Flows>(slot: Slot, visit: &Visited<A>) {
-    // SAFETY: the only reference to it in this visit.
-    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return };
-    let Some(mut guard) = visit.flow.lock_briefly() else { return };
-    if table::is_present::<A>(slot, visit.occupant) {
+fn reclaim<A: Flows>(slot: Slot, visit: Visit<A>) {
+    let Visit { occupant, flow, scratch, .. } = visit;
+    let Some(mut guard) = flow.lock_briefly() else { return };
+    if table::is_present::<A>(slot, occupant) {
         // SAFETY: this helper only reads a clock.
         guard.reclaim_pending(unsafe { bpf_ktime_get_ns() }, scratch);
     }

@@ -10,7 +10,7 @@ use pping_common::{
 
 use super::walk::{CONTINUE, walk};
 use crate::{
-    maps::{self, Flows, QUERIES_V4, QUERIES_V6, Sweep},
+    maps::{self, Flows, QUERIES_V4, QUERIES_V6, SweepRun},
     shared::prelude::*,
 };
 
@@ -65,10 +65,10 @@ unsafe extern "C" fn expire_query_v6(
 /// Removes a query if it has waited too long, or if the agent cuts off all flows.
 #[inline(always)]
 fn expire_query<A: Flows>(key: &QueryKey<A>, pending: Shared<PendingQuery>) {
-    let Some(sweep) = maps::sweep() else { return };
+    let Some(run) = maps::sweep_run() else { return };
     let query = pending.at(field!(PendingQuery, query)).read();
-    let cut_off = sweep.at(field!(Sweep, cut_off)).read();
-    if cut_off == 0 && !is_unanswered(query.since(), sweep.at(field!(Sweep, now)).read()) {
+    let cut_off = run.at(field!(SweepRun, cut_off)).read();
+    if cut_off == 0 && !is_unanswered(query.since(), run.at(field!(SweepRun, now)).read()) {
         return;
     }
     let Some(counters) = maps::counters(key.arm.interface_id()) else { return };

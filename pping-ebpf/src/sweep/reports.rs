@@ -7,7 +7,7 @@ use pping_common::{
 
 use crate::{
     config, emit,
-    maps::{Flows, Sweep},
+    maps::{Flows, SweepRun},
     shared::prelude::*,
 };
 
@@ -21,7 +21,7 @@ pub(super) struct Ending<'a, A: Flows> {
     pub(super) volumes: &'a [Volume; 2],
     /// When its last packet came, ns.
     pub(super) last_packet: u64,
-    pub(super) sweep: Shared<Sweep>,
+    pub(super) run: Shared<SweepRun>,
 }
 
 impl<A: Flows> Ending<'_, A> {
@@ -30,7 +30,7 @@ impl<A: Flows> Ending<'_, A> {
     pub(super) fn expire(&self, counters: Shared<Counters>) {
         let mut ring = Ring { lost: 0 };
         if config::emit().has(Emit::FLOWS) {
-            FlowEvent::timeouts(self.key, self.hot, self.sweep.at(field!(Sweep, now)).read(), &mut ring);
+            FlowEvent::timeouts(self.key, self.hot, self.run.at(field!(SweepRun, now)).read(), &mut ring);
         }
         if config::emit().has(Emit::ENDS) {
             let is_sent = self.report(Reason::Timeout as u8);
@@ -48,7 +48,7 @@ impl<A: Flows> Ending<'_, A> {
     #[inline(always)]
     pub(super) fn cut_off(&self, counters: Shared<Counters>) -> bool {
         if config::emit().has(Emit::ENDS) && !self.report(EndEvent::STILL_OPEN) {
-            if self.sweep.at(field!(Sweep, cut_off)).read() == Control::NO_MORE_PACKETS {
+            if self.run.at(field!(SweepRun, cut_off)).read() == Control::NO_MORE_PACKETS {
                 return false;
             }
             counters.at(field!(Counters, lost)).element(Lost::End as usize).add(1);

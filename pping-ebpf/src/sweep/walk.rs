@@ -9,19 +9,19 @@ pub(super) const CONTINUE: i64 = 0;
 pub(super) const END: i64 = 1;
 
 /// A callback. It gets the map, a key, its value, and the context of the walk, which is null.
-pub(super) type Visit<K, V> = unsafe extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
+pub(super) type Callback<K, V> = unsafe extern "C" fn(*mut c_void, *const K, *mut V, *mut c_void) -> i64;
 
-/// Calls `visit` for each element of a map.
+/// Calls `callback` for each element of a map.
 ///
 /// Only functions that are not inlined may contain walks, and each only walks through one map: LLVM merges the tails of
 /// several loops, and Linux before 6.10 rejects an iteration whose map is not known statically.
 ///
 /// # Safety
-/// `map` is a map with the keys and values of `visit`.
+/// `map` is a map with the keys and values of `callback`.
 #[inline(always)]
-pub(super) unsafe fn walk<K, V>(map: *const c_void, visit: Visit<K, V>) {
+pub(super) unsafe fn walk<K, V>(map: *const c_void, callback: Callback<K, V>) {
     // SAFETY: as this function requires. The verifier checks the callback against the map.
     unsafe {
-        bpf_for_each_map_elem(map.cast_mut(), visit as *mut c_void, ptr::null_mut(), 0);
+        bpf_for_each_map_elem(map.cast_mut(), callback as *mut c_void, ptr::null_mut(), 0);
     }
 }

@@ -10,20 +10,22 @@ use pping_common::{
 
 use crate::{
     flow,
-    maps::{self, Flows},
+    maps::{self, Flows, SweepScratch},
     shared::prelude::*,
 };
 
 /// Reports a flow direction to the agent, if it may be among the worst. `IS_HIGH` says which endpoint sends: an
-/// argument would be spilled to the stack, where the verifier loses its range. The scratch space has what the endpoint
+/// argument would be spilled to the stack, where the verifier loses its range. `scratch` has what the endpoint
 /// sent since the last flush, the series selector, and the RTTs. Not inlined, because its stack would not fit beside its
 /// caller's. Returns 0, because the verifier wants functions to return a number.
 #[inline(never)]
-pub(super) fn consider<A: Flows, const IS_HIGH: bool>(key: &FlowKey<A>, cold: Shared<Cold>) -> u64 {
+pub(super) fn consider<A: Flows, const IS_HIGH: bool>(
+    key: &FlowKey<A>,
+    cold: Shared<Cold>,
+    scratch: &SweepScratch,
+) -> u64 {
     let timed = if IS_HIGH { Endpoint::High } else { Endpoint::Low };
     let Some(request) = maps::request() else { return 0 };
-    // SAFETY: the caller does not use its own any more.
-    let Some(scratch) = (unsafe { maps::sweep_scratch() }) else { return 0 };
     let threshold = request.at(field!(SweepRequest, threshold)).load();
     if threshold.packets == 0 {
         return 0;
