@@ -12,7 +12,7 @@ use crate::{
     capabilities,
     kernel::{
         self,
-        attach::{self, Attachment, Owner},
+        attach::{self, Attachment, FilterOwner},
         attach_point::{AttachPoint, AttachPoints},
         counters::Watched,
         interfaces::Link,
@@ -35,7 +35,7 @@ pub(super) struct Interfaces {
     selection: Selection,
     /// The attach points for ingress, in order of preference.
     ingress: &'static [AttachPoint],
-    owner: Owner,
+    owner: FilterOwner,
     /// Each interface that is watched, or was until it went away.
     pub(super) watched: Vec<Watched>,
     /// Attached interfaces, by ifindex.
@@ -79,7 +79,7 @@ impl Interfaces {
         Self {
             selection,
             ingress,
-            owner: Owner::default(),
+            owner: FilterOwner::default(),
             watched: Vec::new(),
             attached: BTreeMap::new(),
             failed: BTreeSet::new(),

@@ -11,7 +11,7 @@ use clap::{
 };
 
 use super::{
-    facts::{Capture, Facts, Scope},
+    facts::{AllowedIn, Capture, Facts},
     options::{Arguments, FACTS},
 };
 use crate::spelling::similar;
@@ -139,7 +139,7 @@ impl Definition {
 
     /// Whether a configuration file can set the option.
     pub(crate) fn is_for_files(&self) -> bool {
-        matches!(self.facts.scope, Scope::Everywhere)
+        matches!(self.facts.allowed_in, AllowedIn::Everywhere)
     }
 
     /// The effect of a reload, in words.

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use super::{
     definition::{Definition, Kind, nearest},
     error::{Origin, SettingError},
-    facts::Scope,
+    facts::AllowedIn,
     setting::Setting,
 };
 
@@ -43,7 +43,7 @@ impl Environment {
             let assignment = Some((definition.key.clone(), value.to_string_lossy().into_owned()));
             SettingError { origin: Origin::Variable(variable.clone()), assignment, reason }
         };
-        if let Scope::CommandLine(reason) = definition.facts.scope {
+        if let AllowedIn::CommandLine(reason) = definition.facts.allowed_in {
             return Err(error(value, reason.to_owned()));
         }
         let values = match (definition.kind, value.to_str()) {

@@ -6,7 +6,7 @@ use super::reload::Reload;
 #[derive(Debug)]
 pub(super) struct Facts {
     /// Where it can be set.
-    pub(super) scope: Scope,
+    pub(super) allowed_in: AllowedIn,
     /// Its effect on a capture.
     pub(super) capture: Capture,
     /// The effect of a reload that changes it.
@@ -22,7 +22,7 @@ pub(super) const SCREEN: &str = "top";
 
 impl Facts {
     pub(super) const DEFAULT: Self = Self {
-        scope: Scope::Everywhere,
+        allowed_in: AllowedIn::Everywhere,
         capture: Capture::Applies,
         reload: Reload::NEVER,
         example: None,
@@ -32,7 +32,7 @@ impl Facts {
 
 /// Where an option can be set.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Scope {
+pub(super) enum AllowedIn {
     /// On the command line, in the environment and in a file.
     Everywhere,
     /// Not in a file, for this reason.

@@ -10,7 +10,7 @@ use toml::{
 use super::{
     definition::{Definition, Kind, nearest},
     error::{Error, Origin, SettingError},
-    facts::Scope,
+    facts::AllowedIn,
     setting::Setting,
 };
 use crate::text::{self, Position, ReadError};
@@ -100,7 +100,7 @@ impl Reader<'_> {
         let Some(definition) = definitions.iter().find(|definition| definition.key == name) else {
             return refuse(unknown(name, definitions));
         };
-        if let Scope::NotInFiles(reason) | Scope::CommandLine(reason) = definition.facts.scope {
+        if let AllowedIn::NotInFiles(reason) | AllowedIn::CommandLine(reason) = definition.facts.allowed_in {
             return refuse(format!("{name} cannot be in a file: {reason}"));
         }
         let (mut found, mut values) = (Vec::new(), Vec::new());

@@ -12,8 +12,9 @@ use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DNS_PORT};
 use super::{
     endpoint::{Endpoint, endpoint},
     facts::{
+        AllowedIn,
         Capture::{AppliesWithDefault, Ignored, Rejected},
-        Facts, SCREEN, Scope,
+        Facts, SCREEN,
     },
     reload::{Reload, follow, follow_while_set, restart},
     values::{
@@ -33,7 +34,7 @@ macro_rules! options {
     ($(
         $(#[$attribute:meta])*
         $field:ident: $type:ty {
-            $(scope: $scope:expr,)?
+            $(allowed_in: $allowed_in:expr,)?
             $(capture: $capture:expr,)?
             reload: $reload:expr,
             $(example: $example:literal,)?
@@ -51,7 +52,7 @@ macro_rules! options {
 
         /// The facts of each option, by the name of its field.
         pub(super) static FACTS: &[(&str, Facts)] = &[$((stringify!($field), Facts {
-            $(scope: $scope,)?
+            $(allowed_in: $allowed_in,)?
             $(capture: $capture,)?
             reload: $reload,
             $(example: Some($example),)?
@@ -78,7 +79,7 @@ options! {
     /// This takes a pcap or pcapng file, plain or compressed by gzip or zstd, and no privileges.
     #[arg(short, long, value_name = "FILE", help_heading = "Source")]
     read: Option<PathBuf> {
-        scope: Scope::CommandLine("a capture is read once; give it with -r on the command line"),
+        allowed_in: AllowedIn::CommandLine("a capture is read once; give it with -r on the command line"),
         reload: restart!(capture),
     }
 
@@ -428,7 +429,7 @@ options! {
     /// neither -i nor -r is given. SIGHUP reads it again.
     #[arg(long, value_name = "FILE", help_heading = "Service")]
     config: Option<PathBuf> {
-        scope: Scope::NotInFiles("it names the file itself"),
+        allowed_in: AllowedIn::NotInFiles("it names the file itself"),
         // The process keeps the command line and the environment that it was started with.
         reload: Reload::NEVER,
     }

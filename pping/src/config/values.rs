@@ -255,26 +255,15 @@ pub enum MethodName {
     All,
 }
 
-/// The methods, in the order of the help.
-const METHODS: [Method; Method::ALL.len()] = [
-    Method::TcpTs,
-    Method::TcpSeq,
-    Method::TcpHandshake,
-    Method::IcmpEcho,
-    Method::Dns,
-    Method::QuicSpin,
-    Method::QuicHandshake,
-];
-
 impl MethodName {
     /// Each method.
-    pub(super) const EACH: [Self; METHODS.len()] = Self::first();
+    pub(super) const EACH: [Self; Method::ALL.len()] = Self::first();
 
     /// The first values: the methods, then [`MethodName::All`].
     const fn first<const N: usize>() -> [Self; N] {
         let (mut values, mut at) = ([Self::All; N], 0);
-        while at < METHODS.len() {
-            values[at] = Self::One(METHODS[at]);
+        while at < Method::ALL.len() {
+            values[at] = Self::One(Method::ALL[at]);
             at += 1;
         }
         values
@@ -283,7 +272,7 @@ impl MethodName {
 
 impl ValueEnum for MethodName {
     fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [MethodName; METHODS.len() + 1] = MethodName::first();
+        const ALL: [MethodName; Method::ALL.len() + 1] = MethodName::first();
         &ALL
     }
 

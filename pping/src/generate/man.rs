@@ -2,7 +2,7 @@
 
 use roff::{bold, italic};
 
-use super::page::{Page, sentence, typed, written};
+use super::page::{ManPage, sentence, typed, written};
 use crate::{
     cli::{self, EXAMPLES},
     config::definition::Definition,
@@ -11,7 +11,7 @@ use crate::{
 /// pping(1).
 pub(super) fn program() -> String {
     let commands = commands(&cli::command());
-    let mut page = Page::new("PPING", "1", "User Commands");
+    let mut page = ManPage::new("PPING", "1", "User Commands");
     page.prose(include_str!("pping.1.txt"), |page, part| match part {
         "options" => page.options(Definition::all(), typed, |option| {
             match (option.value_name(), option.default().unwrap_or_default().first()) {
@@ -36,7 +36,7 @@ pub(super) fn program() -> String {
 
 /// pping.toml(5).
 pub(super) fn configuration() -> String {
-    let mut page = Page::new("PPING.TOML", "5", "File Formats");
+    let mut page = ManPage::new("PPING.TOML", "5", "File Formats");
     page.prose(include_str!("pping.toml.5.txt"), |page, _| {
         page.options(Definition::all().into_iter().filter(Definition::is_for_files), written, more);
     });

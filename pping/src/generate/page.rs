@@ -7,11 +7,11 @@ use roff::{Inline, Roff, bold, italic, roman};
 use crate::config::definition::{Definition, Kind};
 
 /// A page being written.
-pub(super) struct Page {
+pub(super) struct ManPage {
     roff: Roff,
 }
 
-impl Page {
+impl ManPage {
     pub(super) fn new(name: &str, section: &str, manual: &str) -> Self {
         let mut roff = Roff::new();
         // Without a date, so that the output is reproducible.

@@ -39,14 +39,14 @@ pub struct InterfaceIds {
     taken: BTreeSet<u32>,
     names: Array<MapData, InterfaceName>,
     /// By id.
-    owners: Vec<Option<Owner>>,
+    owners: Vec<Option<IdOwner>>,
     /// The names whose ids other interfaces got since [`InterfaceIds::take_replaced`].
     replaced: Vec<Arc<str>>,
     /// The numbers of buckets of the flow tables, by address family.
     buckets: [u32; 2],
 }
 
-struct Owner {
+struct IdOwner {
     name: Arc<str>,
     /// When it went away; `None` while it exists.
     gone: Option<Instant>,
@@ -75,9 +75,9 @@ impl InterfaceIds {
         let now = Instant::now();
         let owners = names
             .iter()
-            .map(
-                |encoded| Ok(decode_name(&encoded?).map(|name| Owner { name: name.into(), gone: Some(now) })),
-            )
+            .map(|encoded| {
+                Ok(decode_name(&encoded?).map(|name| IdOwner { name: name.into(), gone: Some(now) }))
+            })
             .collect::<Result<_, MapError>>()?;
         let table = Elements::new(table, INTERFACE_TABLE as usize)?;
         let buckets = [v4.buckets, v6.buckets];
@@ -93,7 +93,7 @@ impl InterfaceIds {
 
     /// The id of an interface by its name, if it has or had one.
     pub fn of(&self, name: &str) -> Option<u16> {
-        let of_name = |owner: &Option<Owner>| owner.as_ref().is_some_and(|owner| *owner.name == *name);
+        let of_name = |owner: &Option<IdOwner>| owner.as_ref().is_some_and(|owner| *owner.name == *name);
         self.owners.iter().position(of_name).map(|id| id as u16)
     }
 
@@ -135,7 +135,7 @@ impl InterfaceIds {
         self.names.set(u32::from(interface.id), encode_name(name), 0)?;
         self.write(entry, interface);
         self.taken.insert(entry);
-        let owner = self.owners[usize::from(interface.id)].replace(Owner { name: name.into(), gone: None });
+        let owner = self.owners[usize::from(interface.id)].replace(IdOwner { name: name.into(), gone: None });
         self.replaced.extend(owner.map(|owner| owner.name).filter(|replaced| **replaced != *name));
         Ok(true)
     }

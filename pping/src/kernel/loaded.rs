@@ -18,7 +18,7 @@ use super::{
     persistent::PersistentMap,
     residence::ResidenceMap,
     series::SeriesTable,
-    sweep::{Scope, Sweeper},
+    sweep::{SweepScope, Sweeper},
 };
 use crate::{residence::InterfaceTimes, snapshot::ProgramRuns};
 
@@ -92,7 +92,7 @@ impl Kernel {
     /// # Errors
     /// If the kernel does not run it.
     pub fn sweep(&mut self) -> Result<(), Error> {
-        self.sweep_scope(Scope::Due)
+        self.sweep_scope(SweepScope::Due)
     }
 
     /// Like [`Kernel::sweep`], but visits all flows that sent something, because no other sweep will follow.
@@ -100,10 +100,10 @@ impl Kernel {
     /// # Errors
     /// Like [`Kernel::sweep`].
     pub fn sweep_all(&mut self) -> Result<(), Error> {
-        self.sweep_scope(Scope::AllDue)
+        self.sweep_scope(SweepScope::AllDue)
     }
 
-    fn sweep_scope(&mut self, scope: Scope) -> Result<(), Error> {
+    fn sweep_scope(&mut self, scope: SweepScope) -> Result<(), Error> {
         self.run_sweeper(scope)?;
         if !self.series.has_lapsed() {
             return Ok(());
@@ -115,7 +115,7 @@ impl Kernel {
         self.start_over()
     }
 
-    fn run_sweeper(&mut self, scope: Scope) -> Result<(), Error> {
+    fn run_sweeper(&mut self, scope: SweepScope) -> Result<(), Error> {
         let Self { programs, sweeper, series, interface_ids, .. } = self;
         sweeper.sweep(programs, series, interface_ids, scope)
     }
@@ -126,7 +126,7 @@ impl Kernel {
     /// Like [`Kernel::sweep`].
     pub fn pause(&mut self) -> Result<(), Error> {
         self.sweeper.end_lease(&self.series);
-        self.run_sweeper(Scope::Due)
+        self.run_sweeper(SweepScope::Due)
     }
 
     /// Reports and deletes all flows, whose pending timestamps may have been echoed unseen. Then the programs go on, with
@@ -136,9 +136,9 @@ impl Kernel {
     /// Like [`Kernel::sweep`].
     pub fn start_over(&mut self) -> Result<(), Error> {
         self.series.set_cut_off(Control::PACKETS_MISSED);
-        self.run_sweeper(Scope::All)?;
+        self.run_sweeper(SweepScope::All)?;
         self.series.set_cut_off(0);
         self.sweeper.begin_lease(&self.series);
-        self.run_sweeper(Scope::Due)
+        self.run_sweeper(SweepScope::Due)
     }
 }

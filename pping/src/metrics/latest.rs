@@ -99,4 +99,4 @@ impl Failed {
     pub(super) const NAMES: [&str; Self::COUNT] = ["connection", "tls", "timeout", "status", "answer"];
 }
 
-pub(super) type State = Arc<Mutex<Latest>>;
+pub(super) type LatestStore = Arc<Mutex<Latest>>;

@@ -62,7 +62,7 @@ pub struct Metrics(Arc<Inner>);
 
 struct Inner {
     began: SystemTime,
-    latest: latest::State,
+    latest: latest::LatestStore,
     /// Whether the counters of groups outlive this process.
     is_persistent: AtomicBool,
     /// Changes wait while a page is being written.
@@ -85,7 +85,7 @@ impl Metrics {
         let groups = Groups::new(groups, baseline, Instant::now());
         Self(Arc::new(Inner {
             began: SystemTime::now(),
-            latest: latest::State::default(),
+            latest: latest::LatestStore::default(),
             is_persistent: AtomicBool::new(false),
             pages: Deferred::new(Pages { groups, last: Default::default() }),
             generation: AtomicU64::new(1),

@@ -11,7 +11,7 @@ use pping_common::{
 
 use crate::{
     aggregate::{Range, add_bins, join, rtt_at},
-    quality::{self, Measured},
+    quality::{self, ScoreInput},
 };
 
 /// The length of a part.
@@ -104,7 +104,7 @@ impl Recent {
         let throughput = quality::throughput(busiest, SECOND);
         let bins = self.bins();
         let measured =
-            Measured { method, bins: || bins.iter().copied(), range: self.range(), traffic, throughput };
+            ScoreInput { method, bins: || bins.iter().copied(), range: self.range(), traffic, throughput };
         quality::scores(profiles, &measured)
     }
 

@@ -16,7 +16,7 @@ use pping_common::limits::SECOND;
 pub use self::{
     file::load,
     profile::{Latency, Profile, Profiles, Threshold},
-    score::Measured,
+    score::ScoreInput,
 };
 
 /// The score by each profile, from 0 to 100; `None` is unknown.
@@ -30,7 +30,7 @@ pub fn throughput(bytes: u64, time: u64) -> f64 {
 /// Scores a measurement by each profile.
 pub fn scores<B: Iterator<Item = (usize, u64)>>(
     profiles: &[Profile],
-    measured: &Measured<impl Fn() -> B>,
+    measured: &ScoreInput<impl Fn() -> B>,
 ) -> Scores {
     profiles.iter().map(|profile| (Arc::clone(&profile.name), profile.score(measured))).collect()
 }

@@ -7,7 +7,7 @@ use crate::aggregate::Range;
 
 /// The measurement of a series over some time. `B` iterates over the bins with samples, in order, by [`hist::bin`].
 #[derive(Debug)]
-pub struct Measured<B> {
+pub struct ScoreInput<B> {
     /// The method.
     pub method: Method,
     /// The bins.
@@ -24,7 +24,7 @@ impl Profile {
     /// The score, from 0 to 100; `None` is unknown.
     pub(super) fn score<B: Iterator<Item = (usize, u64)>>(
         &self,
-        measured: &Measured<impl Fn() -> B>,
+        measured: &ScoreInput<impl Fn() -> B>,
     ) -> Option<u8> {
         // The pauses of an application lengthen the RTTs of spin bits, whatever the network does.
         if measured.method == Method::QuicSpin {
@@ -45,7 +45,7 @@ impl Profile {
     }
 }
 
-impl<B: Iterator<Item = (usize, u64)>, F: Fn() -> B> Measured<F> {
+impl<B: Iterator<Item = (usize, u64)>, F: Fn() -> B> ScoreInput<F> {
     /// The RTT of a percentile: the upper bound of its bin, so that the score is never too good.
     fn rtt(&self, latency: &Latency, count: u64, (min, max): (u64, u64)) -> u64 {
         let rank = latency.rank(count);
@@ -115,7 +115,7 @@ mod tests {
         let bins = || rtts.iter().map(|&(count, rtt)| (hist::bin(ns(rtt)), count));
         let range = rtts.first().zip(rtts.last()).map(|(low, high)| (ns(low.1), ns(high.1)));
         let traffic = |retransmissions| Traffic { packets: 1000, retransmissions, ..Traffic::default() };
-        profile.score(&Measured { method, bins, range, traffic: [traffic(lost), traffic(0)], throughput })
+        profile.score(&ScoreInput { method, bins, range, traffic: [traffic(lost), traffic(0)], throughput })
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
     fn a_series_without_packets_is_scored_by_latency_alone() {
         let bins = || std::iter::once((hist::bin(1_000_000), 1000_u64));
         for method in [Method::Dns, Method::TcpHandshake, Method::QuicHandshake] {
-            let measured = Measured {
+            let measured = ScoreInput {
                 method,
                 bins,
                 range: Some((1_000_000, 1_000_000)),

@@ -10,7 +10,7 @@ use prost::encoding::{decode_varint, encode_varint};
 
 use crate::{
     aggregate::{Range, add_bins, join, rtt_at},
-    quality::{self, Measured},
+    quality::{self, ScoreInput},
 };
 
 /// The length of a cell, ns.
@@ -101,7 +101,7 @@ impl Cell {
     pub(super) fn scores(&self, profiles: &[quality::Profile], method: Method) -> quality::Scores {
         let bins = || self.bins.iter().map(|&(bin, count)| (usize::from(bin), u64::from(count)));
         let throughput = quality::throughput(self.max_bytes_per_second, SECOND);
-        let measured = Measured { method, bins, range: self.range, traffic: self.traffic, throughput };
+        let measured = ScoreInput { method, bins, range: self.range, traffic: self.traffic, throughput };
         quality::scores(profiles, &measured)
     }
 

@@ -9,7 +9,7 @@ use super::{
     record::Record,
     worst::{Rank, WorstFlowRecord, WorstGroupRecord},
 };
-use crate::worst::{By, Hosts, Measured, Ranked, Ranking, WorstFlow, expected_rtt, from_millionths};
+use crate::worst::{By, Hosts, MeasuredGroup, Ranked, Ranking, WorstFlow, expected_rtt, from_millionths};
 
 /// A series of a group, with the figures that rank it.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ impl<'a> RankedSeries<'a> {
         let rtts = record.rtts.as_ref();
         let lowest = rtts.map_or(0, |rtts| rtts.min);
         let baseline = expected_rtt(&record.labels).unwrap_or(lowest);
-        let measured = Measured {
+        let measured = MeasuredGroup {
             method: record.method,
             count: record.count,
             p95: rtts.map_or(0, |rtts| rtts.p95),

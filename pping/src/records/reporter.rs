@@ -24,7 +24,7 @@ use crate::{
     event::Event,
     groups::{QueueName, SeriesName},
     output::Error,
-    quality::{self, Measured, Profiles, Scores},
+    quality::{self, Profiles, ScoreInput, Scores},
     residence::InterfaceTimes,
     worst::{Hosts, WorstFlow},
 };
@@ -312,7 +312,7 @@ impl Reporter {
         // The time that the traffic of counts covers. The sweep counts traffic at full seconds, even if intervals are
         // shorter.
         let length = if self.is_live { SECOND } else { interval };
-        let measured = Measured {
+        let measured = ScoreInput {
             method,
             bins: || bins.iter().copied().enumerate(),
             range: *range,

@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
 
-use super::watched::Target;
+use super::watched::WatchTarget;
 use crate::{
     Error,
     cli::{NOT_FOR_TOP, TopArguments},
@@ -14,12 +14,12 @@ use crate::{
 ///
 /// # Errors
 /// If there is an error in the options.
-pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<Target, Error> {
+pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<WatchTarget, Error> {
     let TopArguments { connect, user, cacert, insecure, cert, key, arguments, .. } = asked;
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
     refuse(typed, is_service)?;
     if is_service {
-        return Ok(Target::Service(Source {
+        return Ok(WatchTarget::Service(Source {
             url: connect,
             user: user.map(with_password).transpose()?,
             authorities: cacert,
@@ -31,8 +31,8 @@ pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -
     let loader = loader.clone().for_viewing();
     let config = Box::new(loader.load()?.config.for_viewing());
     Ok(match config.capture.clone() {
-        Some(path) => Target::Capture(config, path),
-        None => Target::Interfaces(config, loader),
+        Some(path) => WatchTarget::Capture(config, path),
+        None => WatchTarget::Interfaces(config, loader),
     })
 }
 

@@ -27,7 +27,7 @@ use std::io::{self, IsTerminal as _};
 use clap::ArgMatches;
 use colors::Colors;
 use state::State;
-use watched::{Target, Watched};
+use watched::{WatchTarget, Watched};
 
 use crate::{Error, cli::TopArguments, config::Loader, output};
 
@@ -41,7 +41,7 @@ pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> 
     let target = command::target(typed, loader, asked)?;
     let has_terminal =
         io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
-    let is_service = matches!(target, Target::Service(_));
+    let is_service = matches!(target, WatchTarget::Service(_));
     if !is_once && !is_service && !has_terminal {
         return Err(Error::NoTerminal);
     }

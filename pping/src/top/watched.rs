@@ -20,7 +20,7 @@ use crate::{
 
 /// What to watch.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum WatchTarget {
     /// Another pping.
     Service(Source),
     /// Interfaces, which are watched as long as the screen exists.
@@ -61,9 +61,9 @@ impl Watched {
     ///
     /// # Errors
     /// If the interfaces, the capture or the options for another pping cannot be used.
-    pub(super) fn begin(target: Target, is_once: bool) -> Result<Self, crate::Error> {
+    pub(super) fn begin(target: WatchTarget, is_once: bool) -> Result<Self, crate::Error> {
         let (name, recent) = match &target {
-            Target::Service(source) => {
+            WatchTarget::Service(source) => {
                 let backend = Backend::Service(Arc::new(Client::new(source)?));
                 let mut name = source.url.clone();
                 if source.is_insecure {
@@ -75,22 +75,22 @@ impl Watched {
                 }
                 return Ok(Self { name, backend, agent: None, player: None, held: None });
             }
-            Target::Interfaces(config, _) => {
+            WatchTarget::Interfaces(config, _) => {
                 (config.live.interfaces.join(" "), RecentHistory::new(config.live.history_memory))
             }
-            Target::Capture(config, path) => {
+            WatchTarget::Capture(config, path) => {
                 (path.display().to_string(), RecentHistory::new(config.live.history_memory))
             }
         };
         let (mut agent, mut player) = (None, None);
         match target {
-            Target::Interfaces(config, loader) => {
+            WatchTarget::Interfaces(config, loader) => {
                 agent = Some(Agent::start(*config, loader, recent.clone())?);
             }
-            Target::Capture(config, path) => {
+            WatchTarget::Capture(config, path) => {
                 player = Some(Player::start(*config, path, recent.clone(), is_once)?);
             }
-            Target::Service(_) => {}
+            WatchTarget::Service(_) => {}
         }
         Ok(Self { name, backend: Backend::Recent(recent), agent, player, held: None })
     }

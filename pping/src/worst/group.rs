@@ -14,7 +14,7 @@ pub const EXPECTED_RTT: &str = "expected_rtt";
 
 /// The measurement of a group by one method and in one direction.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured<'a> {
+pub struct MeasuredGroup<'a> {
     /// The method.
     pub method: Method,
     /// Samples.
@@ -33,7 +33,7 @@ pub struct Measured<'a> {
     pub bytes: u64,
 }
 
-impl Measured<'_> {
+impl MeasuredGroup<'_> {
     /// The value of each [`Figure`]; 0 if there is none, or fewer samples or packets than this.
     pub fn figures(&self, min_samples: u64) -> [u64; Figure::COUNT] {
         let has_rtt = self.count >= min_samples.max(1) && Candidate::has_rtts(self.method as u8);
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    const MEASURED: Measured<'_> = Measured {
+    const MEASURED: MeasuredGroup<'_> = MeasuredGroup {
         method: Method::TcpTs,
         count: 20,
         p95: 50,
@@ -80,9 +80,9 @@ mod tests {
         assert_eq!(MEASURED.figures(20), [50, 20, 3_000, 70]);
         assert_eq!(MEASURED.figures(21), [0, 0, 3_000, 70]);
         assert_eq!(MEASURED.figures(1001), [0; 4]);
-        assert_eq!(Measured { baseline: 60, ..MEASURED }.figures(20), [50, 0, 3_000, 70]);
-        assert_eq!(Measured { method: Method::QuicSpin, ..MEASURED }.figures(20), [0, 0, 3_000, 70]);
-        assert_eq!(Measured { packets: 0, count: 0, ..MEASURED }.figures(0), [0; 4]);
+        assert_eq!(MeasuredGroup { baseline: 60, ..MEASURED }.figures(20), [50, 0, 3_000, 70]);
+        assert_eq!(MeasuredGroup { method: Method::QuicSpin, ..MEASURED }.figures(20), [0, 0, 3_000, 70]);
+        assert_eq!(MeasuredGroup { packets: 0, count: 0, ..MEASURED }.figures(0), [0; 4]);
     }
 
     #[test]
@@ -91,7 +91,7 @@ mod tests {
         counts.sample(70_000_000, 1);
         (0..10).for_each(|number| counts.sample(15_000, 1 << number));
         hosts.add(&counts);
-        let measured = Measured { p95: 70_000_000, baseline: 13_000, hosts: &hosts, ..MEASURED };
+        let measured = MeasuredGroup { p95: 70_000_000, baseline: 13_000, hosts: &hosts, ..MEASURED };
         let [rtt, inflation, again, bytes] = measured.figures(20);
         assert!((15_000..30_000).contains(&rtt), "{rtt}");
         assert_eq!((inflation, again, bytes), (rtt - 13_000, 3_000, 70));

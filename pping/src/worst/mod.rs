@@ -9,7 +9,7 @@ mod ranking;
 pub use self::{
     by::By,
     flow::{FlowRtts, WorstFlow, from_millionths},
-    group::{EXPECTED_RTT, Measured, expected_rtt},
+    group::{EXPECTED_RTT, MeasuredGroup, expected_rtt},
     hosts::Hosts,
     ranking::{Ranked, Ranking},
 };

@@ -13,7 +13,7 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoints,
-    clsact::{self, FilterPlace, run::Owner},
+    clsact::{self, FilterPlace, run::FilterOwner},
     pinned,
 };
 use crate::kernel::{
@@ -26,11 +26,11 @@ use crate::kernel::{
 };
 
 /// The target of attaching.
-pub(super) struct Target<'a> {
+pub(super) struct AttachTarget<'a> {
     pub(super) link: &'a Link,
     /// The directory for pinned links, if they are pinned.
     pub(super) pins: Option<&'a Pins>,
-    pub(super) owner: &'a mut Owner,
+    pub(super) owner: &'a mut FilterOwner,
     /// Whether an earlier run left a clsact qdisc, which this run must remove at its end.
     pub(super) has_qdisc: bool,
 }

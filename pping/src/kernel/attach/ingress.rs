@@ -5,7 +5,7 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoint,
-    attachment::{AttachedLink, Target},
+    attachment::{AttachTarget, AttachedLink},
     pinned::adopt,
     tc::{adopt_tc, attach_tc},
     xdp::{Refused, attach_xdp, describe_occupant, describe_refusal, is_busy},
@@ -16,10 +16,10 @@ use crate::kernel::{Error, loaded::Kernel, object};
 /// removed, because packets would be counted twice.
 pub(super) fn adopt_ingress(
     kernel: &mut Kernel,
-    target: &mut Target<'_>,
+    target: &mut AttachTarget<'_>,
     attach_points: &[AttachPoint],
 ) -> Result<Option<(AttachPoint, AttachedLink)>, Error> {
-    let Target { link, pins: Some(pins), .. } = target else { return Ok(None) };
+    let AttachTarget { link, pins: Some(pins), .. } = target else { return Ok(None) };
     let path = |direction, attach_point| pins.link(link.ifindex, direction, attach_point);
     let found = attach_points.iter().copied().find(|&it| path(Direction::Ingress, it).exists());
     let mut kept = vec![path(Direction::Egress, AttachPoint::Tcx)];
@@ -42,7 +42,7 @@ pub(super) fn adopt_ingress(
 /// Attaches at the first of these attach points that the kernel accepts.
 pub(super) fn attach_ingress(
     kernel: &mut Kernel,
-    target: &mut Target<'_>,
+    target: &mut AttachTarget<'_>,
     attach_points: &[AttachPoint],
 ) -> Result<(AttachPoint, AttachedLink), Error> {
     let (first, others) = match attach_points {

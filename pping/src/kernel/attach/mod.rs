@@ -10,14 +10,14 @@ mod xdp;
 
 use pping_common::parse::Direction;
 
-use self::attachment::Target;
+use self::attachment::AttachTarget;
 pub use self::{
     attachment::Attachment,
     clsact::{
         FilterPlace,
         leftovers::{self, Removed},
         lost,
-        run::Owner,
+        run::FilterOwner,
     },
 };
 use super::{
@@ -40,9 +40,9 @@ pub fn attach(
     link: &Link,
     ingress: &[AttachPoint],
     pins: Option<&Pins>,
-    owner: &mut Owner,
+    owner: &mut FilterOwner,
 ) -> Result<Attachment, Error> {
-    let target = &mut Target { link, pins, owner, has_qdisc: tidy(link) };
+    let target = &mut AttachTarget { link, pins, owner, has_qdisc: tidy(link) };
     // Without TCX, an ingress qdisc of others refuses the filter at egress. Then this filter comes first, since attaching and
     // detaching XDP makes some drivers reset their queues.
     let is_refusable = !kernel.features.has(Feature::Tcx);

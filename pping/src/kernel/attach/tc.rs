@@ -11,7 +11,7 @@ use pping_common::{abi::PacketProgram, parse::Direction};
 
 use super::{
     AttachPoint,
-    attachment::{AttachedLink, Target, refused_at_tc},
+    attachment::{AttachTarget, AttachedLink, refused_at_tc},
     clsact,
     pinned::{adopt, pin_descriptor},
 };
@@ -19,7 +19,7 @@ use crate::kernel::{Error, bpf, features::Feature, loaded::Kernel, object};
 
 pub(super) fn attach_tc(
     kernel: &mut Kernel,
-    target: &mut Target<'_>,
+    target: &mut AttachTarget<'_>,
     direction: Direction,
 ) -> Result<(AttachPoint, AttachedLink), Error> {
     let has_tcx = kernel.features.has(Feature::Tcx);
@@ -27,7 +27,7 @@ pub(super) fn attach_tc(
     if has_tcx {
         attach_tcx(program, target, direction).map(|held| (AttachPoint::Tcx, held))
     } else {
-        let Target { link, owner, has_qdisc, .. } = target;
+        let AttachTarget { link, owner, has_qdisc, .. } = target;
         clsact::Filter::attach(program, link, direction, owner, *has_qdisc)
             .map(|filter| (AttachPoint::Clsact, AttachedLink::Clsact(filter)))
             .map_err(|error| refused_at_tc(link, &error))
@@ -36,10 +36,10 @@ pub(super) fn attach_tc(
 
 fn attach_tcx(
     program: &mut SchedClassifier,
-    target: &Target<'_>,
+    target: &AttachTarget<'_>,
     direction: Direction,
 ) -> Result<AttachedLink, Error> {
-    let Target { link, pins, .. } = target;
+    let AttachTarget { link, pins, .. } = target;
     let path = pins.map(|pins| pins.link(link.ifindex, direction, AttachPoint::Tcx));
     if let Some(path) = &path
         && adopt_tc(program, path)

@@ -6,7 +6,7 @@ use pping_common::parse::Direction;
 
 use super::{
     AttachPoint,
-    attachment::{AttachedLink, Target},
+    attachment::{AttachTarget, AttachedLink},
     pinned::pin_descriptor,
 };
 use crate::kernel::{
@@ -49,11 +49,11 @@ impl From<Error> for Refused {
 
 pub(super) fn attach_xdp(
     kernel: &mut Kernel,
-    target: &Target<'_>,
+    target: &AttachTarget<'_>,
     attach_point: AttachPoint,
 ) -> Result<(AttachPoint, AttachedLink), Refused> {
     let program = object::xdp(&mut kernel.programs)?;
-    let Target { link, pins, .. } = target;
+    let AttachTarget { link, pins, .. } = target;
     let program = program.fd().map_err(io::Error::other)?;
     let attached = bpf::attach_xdp(program.as_fd(), link.ifindex, attach_point == AttachPoint::XdpNative)?;
     let Some(pins) = pins else { return Ok((attach_point, AttachedLink::Xdp(attached))) };

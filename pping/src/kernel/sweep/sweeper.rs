@@ -43,7 +43,7 @@ const BUCKETS: usize = (1 << 20) / size_of::<Bucket>();
 
 /// The flows and queries to visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::kernel) enum Scope {
+pub(in crate::kernel) enum SweepScope {
     /// Flows that sent something, up to [`MAX_FLUSHED`] of them, flows that may have been idle too long, and queries
     /// that have waited too long.
     Due,
@@ -166,9 +166,9 @@ impl Sweeper {
         programs: &Ebpf,
         series: &SeriesTable,
         interfaces: &InterfaceIds,
-        scope: Scope,
+        scope: SweepScope,
     ) -> Result<(), Error> {
-        let scope = if series.is_cutting_off() { Scope::All } else { scope };
+        let scope = if series.is_cutting_off() { SweepScope::All } else { scope };
         if let Some((ranking, _)) = &mut self.ranking {
             ranking.clear();
         }
@@ -176,7 +176,7 @@ impl Sweeper {
         let mut requests = shared.lock();
         requests.set_watched(interfaces.entries());
         requests.begin()?;
-        if scope != Scope::All && series.has_lapsed() {
+        if scope != SweepScope::All && series.has_lapsed() {
             // The lease had already run out, so the program began no sweep.
             return Ok(());
         }
@@ -202,16 +202,22 @@ impl Sweeper {
 
     /// Runs the sweep program for the flows of one table that are due, judged by when each was last seen. Returns the
     /// progress.
-    fn visit(&mut self, requests: &Requests, table: usize, sweep: u32, scope: Scope) -> Result<Scan, Error> {
+    fn visit(
+        &mut self,
+        requests: &Requests,
+        table: usize,
+        sweep: u32,
+        scope: SweepScope,
+    ) -> Result<Scan, Error> {
         let Table { kind, mut scan, .. } = self.tables[table];
         let buckets_in_all = self.tables[table].index.len();
         let max_idle = scan.max_idle(sweep);
-        let mut flush_budget = if scope == Scope::Due { MAX_FLUSHED } else { usize::MAX };
+        let mut flush_budget = if scope == SweepScope::Due { MAX_FLUSHED } else { usize::MAX };
         let (first, mut next, mut listed) = (scan.next, scan.next, 0);
         for start in (0..buckets_in_all).step_by(BUCKETS) {
             let buckets = self.tables[table].index.part(start..start + BUCKETS)?;
             for (number, bucket) in (start..).zip(buckets.iter()) {
-                let may_flush = number >= first && flush_budget > 0 || scope != Scope::Due;
+                let may_flush = number >= first && flush_budget > 0 || scope != SweepScope::Due;
                 if may_flush {
                     next = number + 1;
                 }
@@ -219,7 +225,7 @@ impl Sweeper {
                 for (way, (tag, seen)) in tags.into_iter().zip(seen).enumerate() {
                     let idle = idle_sweeps(sweep, seen);
                     let is_fresh = may_flush && idle <= max_idle;
-                    if tag == 0 || !is_fresh && !may_have_timed_out(idle) && scope != Scope::All {
+                    if tag == 0 || !is_fresh && !may_have_timed_out(idle) && scope != SweepScope::All {
                         continue;
                     }
                     flush_budget = flush_budget.saturating_sub(usize::from(is_fresh));
@@ -262,7 +268,7 @@ impl Sweeper {
 }
 
 /// Returns the keys of the queries that have waited too long, or of all.
-fn overdue<A>(programs: &Ebpf, map: &str, scope: Scope) -> Result<Vec<QueryKey<A>>, Error>
+fn overdue<A>(programs: &Ebpf, map: &str, scope: SweepScope) -> Result<Vec<QueryKey<A>>, Error>
 where
     QueryKey<A>: Pod,
 {
@@ -272,7 +278,8 @@ where
     // Answers remove queries all the time. If the query under the iterator is removed, the kernel starts over from the
     // first one, so the iteration might never end.
     let queries = queries.iter().take(MAX_QUERIES as usize).filter_map(Result::ok);
-    let is_due = |pending: &PendingQuery| scope == Scope::All || is_unanswered(pending.query.since(), now);
+    let is_due =
+        |pending: &PendingQuery| scope == SweepScope::All || is_unanswered(pending.query.since(), now);
     Ok(queries.filter(|(_, pending)| is_due(pending)).map(|(key, _)| key).collect())
 }
 

@@ -10,7 +10,7 @@ use super::{
     },
     Group, Key, Model,
 };
-use crate::worst::{MAX_SHOWN, Measured, Ranked, Ranking, expected_rtt, from_millionths};
+use crate::worst::{MAX_SHOWN, MeasuredGroup, Ranked, Ranking, expected_rtt, from_millionths};
 
 /// A series of a group, as it is ranked.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ impl Model {
         let baseline = expected.or_else(|| history.lowest()).unwrap_or(0);
         let rtts = recent.rtts();
         let [sent, received] = recent.traffic;
-        let measured = Measured {
+        let measured = MeasuredGroup {
             method: key.method,
             count: rtts.map_or(0, |rtts| rtts.count),
             p95: rtts.map_or(0, |rtts| rtts.percentiles[2]),

@@ -22,7 +22,7 @@ use pping_common::parse::Direction;
 use self::{
     lock::FilterLock,
     name::Name,
-    run::{Owner, RunSocket},
+    run::{FilterOwner, RunSocket},
 };
 use crate::kernel::{
     error::innermost,
@@ -53,7 +53,7 @@ impl Filter {
         program: &SchedClassifier,
         link: &Link,
         direction: Direction,
-        owner: &mut Owner,
+        owner: &mut FilterOwner,
         has_qdisc: bool,
     ) -> io::Result<Self> {
         let socket = owner.socket()?;

@@ -65,9 +65,9 @@ impl RunSocket {
 
 /// The owner of filters: it opens its [`RunSocket`] with the first one.
 #[derive(Debug, Default)]
-pub struct Owner(Option<Arc<RunSocket>>);
+pub struct FilterOwner(Option<Arc<RunSocket>>);
 
-impl Owner {
+impl FilterOwner {
     /// Returns the socket, which the first call opens.
     ///
     /// # Errors
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_run_is_alive_until_its_socket_is_closed() {
-        let mut owner = Owner::default();
+        let mut owner = FilterOwner::default();
         let socket = owner.socket().unwrap();
         let run = socket.run;
         assert_eq!(owner.socket().unwrap().run, run);
