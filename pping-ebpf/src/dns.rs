@@ -31,7 +31,7 @@ pub(crate) fn message<A: Flows>(
     counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) -> Result<(), Untracked> {
-    let frame = &scratch.frame;
+    let frame = &scratch.packet.frame;
     if config::excludes() && (maps::is_excluded(frame.source) || maps::is_excluded(frame.destination)) {
         return Err(Untracked::Excluded);
     }
@@ -40,11 +40,12 @@ pub(crate) fn message<A: Flows>(
     let now = unsafe { bpf_ktime_get_ns() };
     if frame.transport.datagram.dns.is_response {
         // Queries that wait while an interface shows how many arms it has are under the key of before.
-        let query = take_query(counters, &key, now)
-            .or_else(|| take_query(counters, &QueryKey::<A>::new(scratch.former_arm(), &scratch.frame), now));
+        let query = take_query(counters, &key, now).or_else(|| {
+            take_query(counters, &QueryKey::<A>::new(scratch.former_arm(), &scratch.packet.frame), now)
+        });
         if let Some(query) = query {
             report::<A>(direction, interface_id, counters, scratch, query, now);
-        } else if scratch.has_two_arms != 0 && pending(&key.opposite()).is_some() {
+        } else if scratch.packet.has_two_arms != 0 && pending(&key.opposite()).is_some() {
             return Err(Untracked::SameHook);
         }
     } else {
@@ -73,18 +74,20 @@ fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch
         counters.at(field!(Counters, dns_unanswered)).count(u64::from(is_removed));
     }
     let given_up = counters.at(field!(Counters, dns_given_up));
-    let Some(ring) = SourceRing::of::<A>(Newcomers::Queries, &scratch.frame, scratch.arm()) else { return };
+    let Some(ring) = SourceRing::of::<A>(Newcomers::Queries, &scratch.packet.frame, scratch.arm()) else {
+        return;
+    };
     let Some(place) = ring.take() else {
         given_up.count(1);
         return;
     };
-    scratch.place = place;
+    scratch.newcomer.place = place;
     barrier_var(scratch);
     if !make_room(ring, key, scratch) {
         given_up.count(1);
     }
     barrier_var(scratch);
-    let pending = PendingQuery::sent(now, scratch.place);
+    let pending = PendingQuery::sent(now, scratch.newcomer.place);
     if A::queries().insert(key, &pending, u64::from(BPF_NOEXIST)).is_ok() {
         return;
     }
@@ -102,17 +105,17 @@ fn record_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, scratch
 /// may lose its place, and stays until it has waited too long.
 #[inline(always)]
 fn make_room<A: Flows>(ring: SourceRing, key: &QueryKey<A>, scratch: &mut Scratch) -> bool {
-    let Some(taken) = A::query_key(scratch.place) else { return true };
+    let Some(taken) = A::query_key(scratch.newcomer.place) else { return true };
     // The first key in a place is all zeros, and no query's.
     let old = taken.load();
     taken.store(key);
-    let Some(pending) = pending_at(&old, scratch.place) else { return true };
-    scratch.ahead = ring.ahead_of(scratch.place, |place| {
+    let Some(pending) = pending_at(&old, scratch.newcomer.place) else { return true };
+    scratch.newcomer.ahead = ring.ahead_of(scratch.newcomer.place, |place| {
         A::query_key(place).is_some_and(|other| pending_at::<A>(&other.load(), place).is_none())
     });
     barrier_var(scratch);
-    if scratch.ahead != 0
-        && let Some(place) = ring.take_ahead(scratch.ahead)
+    if scratch.newcomer.ahead != 0
+        && let Some(place) = ring.take_ahead(scratch.newcomer.ahead)
         && let Some(free) = A::query_key(place)
     {
         free.store(&old);
@@ -164,19 +167,20 @@ fn report<A: Flows>(
     query: Query,
     now: u64,
 ) {
-    let dns = scratch.frame.transport.datagram.dns;
+    let dns = scratch.packet.frame.transport.datagram.dns;
     counters.at(field!(Counters, dns_responses)).element(usize::from(dns.rcode)).count(1);
     let Some(rtt) = query.rtt(now) else { return };
     let samples = counters.at(field!(Counters, samples)).element(direction as usize);
     samples.element(Method::Dns as usize).count(1);
-    scratch.measured.sample = Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
-    scratch.state = FlowState::without_flow(rtt);
+    scratch.outcome.measured.sample =
+        Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
+    scratch.flow.state = FlowState::without_flow(rtt);
     barrier_var(scratch);
     let selector =
-        SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.frame, true);
-    aggregate::sample_without_flow(&selector, counters, &mut scratch.target, rtt);
+        SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.packet.frame, true);
+    aggregate::sample_without_flow(&selector, counters, &mut scratch.outcome.target, rtt);
     barrier_var(scratch);
-    let context = Context { direction, interface_id, frame: &scratch.frame };
-    let sample = &scratch.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.state, now, scratch.target.index);
+    let context = Context { direction, interface_id, frame: &scratch.packet.frame };
+    let sample = &scratch.outcome.measured.sample;
+    emit::rtt::<A>(&context, counters, sample, &scratch.flow.state, now, scratch.outcome.target.index);
 }

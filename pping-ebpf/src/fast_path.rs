@@ -149,12 +149,12 @@ fn count_family<A: Flows>(
     // SAFETY: the caller asks for it only after this.
     let Some(scratch) = (unsafe { maps::scratch() }) else { return Handled::Done };
     // Looks the flow up again, to learn its slot.
-    if table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant).is_none() {
+    if table::lookup(&key, &candidates, &mut scratch.flow.slot, &mut scratch.flow.occupant).is_none() {
         return Handled::Done;
     }
-    scratch.frame.copy_fast(&frame);
-    scratch.progress = progress;
-    scratch.from = from;
+    scratch.packet.frame.copy_fast(&frame);
+    scratch.outcome.progress = progress;
+    scratch.flow.from = from;
     Handled::MatchDue(A::FAMILY)
 }
 

@@ -45,18 +45,19 @@ fn handle(
     }
     // SAFETY: the only reference to it in this stage.
     let Some(scratch) = (unsafe { maps::scratch() }) else { return };
-    scratch.direction = direction;
-    scratch.interface_id = interface.at(field!(Interface, id)).read();
-    scratch.frame.vlan = context.vlan();
+    scratch.packet.direction = direction;
+    scratch.packet.interface_id = interface.at(field!(Interface, id)).read();
+    scratch.packet.frame.vlan = context.vlan();
     match handled {
         Handled::Done => {}
-        Handled::MatchDue(family) => call_step(context, family, scratch.interface_id),
+        Handled::MatchDue(family) => call_step(context, family, scratch.packet.interface_id),
         Handled::No => {
-            scratch.link_type = interface.at(field!(Interface, link_type)).read();
-            scratch.sweep = interface.at(field!(Interface, sweep)).read();
-            scratch.has_two_arms = interface.at(field!(Interface, has_two_arms)).read();
+            scratch.packet.link_type = interface.at(field!(Interface, link_type)).read();
+            scratch.packet.sweep = interface.at(field!(Interface, sweep)).read();
+            scratch.packet.has_two_arms = interface.at(field!(Interface, has_two_arms)).read();
             for family in Family::ALL.map(|family| family as usize) {
-                scratch.buckets[family] = interface.at(field!(Interface, buckets)).element(family).read();
+                scratch.packet.buckets[family] =
+                    interface.at(field!(Interface, buckets)).element(family).read();
             }
             context.call(Stage::Slow);
             fast_path::count_not_loaded(program, direction, interface, &context.linear());
@@ -69,12 +70,12 @@ fn handle(
 pub fn slow(context: &impl PacketContext) {
     // SAFETY: the only reference to it in this stage.
     let Some(scratch) = (unsafe { maps::scratch() }) else { return };
-    let vlan = scratch.frame.vlan;
-    let link = Interface::link_type_of(scratch.link_type);
-    scratch.parsed = parse(&context.bytes(), link, vlan, &mut scratch.frame);
+    let vlan = scratch.packet.frame.vlan;
+    let link = Interface::link_type_of(scratch.packet.link_type);
+    scratch.packet.parsed = parse(&context.bytes(), link, vlan, &mut scratch.packet.frame);
     barrier_var(scratch);
-    let direction = context.direction(scratch.direction);
-    let (program, interface_id) = (context.program(direction), scratch.interface_id);
+    let direction = context.direction(scratch.packet.direction);
+    let (program, interface_id) = (context.program(direction), scratch.packet.interface_id);
     if let Some(family) = count(program, direction, context.linear().frame_len(), scratch) {
         call_step(context, family, interface_id);
     }
@@ -97,8 +98,8 @@ pub fn step_v6(context: &impl PacketContext) {
 fn step<A: Flows>(context: &impl PacketContext) {
     // SAFETY: the only reference to it in this stage.
     let Some(scratch) = (unsafe { maps::scratch() }) else { return };
-    let direction = context.direction(scratch.direction);
-    let interface_id = scratch.interface_id;
+    let direction = context.direction(scratch.packet.direction);
+    let interface_id = scratch.packet.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
     if track::step::<A>(counters, scratch) {
         match A::FAMILY {
@@ -126,8 +127,8 @@ pub fn report_v6(context: &impl PacketContext) {
 fn report<A: Flows>(context: &impl PacketContext) {
     // SAFETY: the only reference to it in this stage.
     let Some(scratch) = (unsafe { maps::scratch() }) else { return };
-    let direction = context.direction(scratch.direction);
-    let interface_id = scratch.interface_id;
+    let direction = context.direction(scratch.packet.direction);
+    let interface_id = scratch.packet.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
     track::report::<A>(direction, interface_id, counters, scratch);
     cost::end(context.program(direction), || interface_id);
@@ -170,12 +171,19 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
 /// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step`] has to follow.
 #[inline(always)]
 fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
-    let interface_id = scratch.interface_id;
+    let interface_id = scratch.packet.interface_id;
     let counters = maps::counters(interface_id)?;
-    count::packet(counters, program, direction, scratch.frame.protocol, len, scratch.frame.traffic_class);
+    count::packet(
+        counters,
+        program,
+        direction,
+        scratch.packet.frame.protocol,
+        len,
+        scratch.packet.frame.traffic_class,
+    );
     barrier_var(scratch);
-    let is_dns = config::rules().methods.has(Method::Dns) && scratch.frame.transport.kind == Kind::Dns;
-    let tracked = match (scratch.parsed, scratch.frame.family) {
+    let is_dns = config::rules().methods.has(Method::Dns) && scratch.packet.frame.transport.kind == Kind::Dns;
+    let tracked = match (scratch.packet.parsed, scratch.packet.frame.family) {
         (Ok(()), Family::V4) if is_dns => {
             dns::message::<Ipv4>(direction, interface_id, counters, scratch).map(|()| None)
         }

@@ -32,10 +32,10 @@ pub(crate) fn track<A: Flows>(
     counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) -> Result<Option<Family>, Untracked> {
-    let (key, from) = FlowKey::<A>::new(interface_id, &scratch.frame);
+    let (key, from) = FlowKey::<A>::new(interface_id, &scratch.packet.frame);
     let family = A::FAMILY as usize;
-    let candidates = Candidates::of(&key, config::table_keys(), scratch.buckets[family]);
-    let flow = match table::lookup(&key, &candidates, &mut scratch.slot, &mut scratch.occupant) {
+    let candidates = Candidates::of(&key, config::table_keys(), scratch.packet.buckets[family]);
+    let flow = match table::lookup(&key, &candidates, &mut scratch.flow.slot, &mut scratch.flow.occupant) {
         Some(flow) => flow,
         None => match insert_flow(counters, &key, &candidates, scratch)? {
             Some(flow) => flow,
@@ -43,42 +43,55 @@ pub(crate) fn track<A: Flows>(
         },
     };
     barrier_var(scratch);
-    table::touch::<A>(scratch.slot, scratch.sweep);
-    scratch.snapshot = flow.snapshot(from);
-    let (snapshot, frame) = (&scratch.snapshot, &scratch.frame);
-    scratch.progress = count(flow, snapshot, from, direction, frame, counters, scratch.has_two_arms, false);
+    table::touch::<A>(scratch.flow.slot, scratch.packet.sweep);
+    scratch.flow.snapshot = flow.snapshot(from);
+    let (snapshot, frame) = (&scratch.flow.snapshot, &scratch.packet.frame);
+    scratch.outcome.progress =
+        count(flow, snapshot, from, direction, frame, counters, scratch.packet.has_two_arms, false);
     barrier_var(scratch);
-    count_unusable(&scratch.snapshot, from, &scratch.frame.transport, scratch.progress, counters);
+    count_unusable(
+        &scratch.flow.snapshot,
+        from,
+        &scratch.packet.frame.transport,
+        scratch.outcome.progress,
+        counters,
+    );
     barrier_var(scratch);
-    scratch.possible_change =
-        possible_change(flow, &scratch.snapshot, from, &scratch.frame.transport, scratch.progress, false);
+    scratch.outcome.possible_change = possible_change(
+        flow,
+        &scratch.flow.snapshot,
+        from,
+        &scratch.packet.frame.transport,
+        scratch.outcome.progress,
+        false,
+    );
     barrier_var(scratch);
     // What changes nothing has no effect, except that the first copy is remembered.
-    if let Some(reason) = scratch.progress.untracked()
-        && scratch.possible_change == PossibleChange::Nothing
+    if let Some(reason) = scratch.outcome.progress.untracked()
+        && scratch.outcome.possible_change == PossibleChange::Nothing
     {
         return Err(reason);
     }
-    let is_present = || table::is_present::<A>(scratch.slot, scratch.occupant);
-    let is_done = scratch.possible_change == PossibleChange::Nothing
+    let is_present = || table::is_present::<A>(scratch.flow.slot, scratch.flow.occupant);
+    let is_done = scratch.outcome.possible_change == PossibleChange::Nothing
         || is_rate_limited(
             flow,
-            &scratch.snapshot,
+            &scratch.flow.snapshot,
             from,
-            scratch.possible_change,
-            &scratch.frame.transport,
+            scratch.outcome.possible_change,
+            &scratch.packet.frame.transport,
             is_present,
         );
     // Segments without timestamps are counted as such, but a RST or FIN among them still closes its flow.
-    if scratch.progress != Progress::Elsewhere
-        && scratch.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp)
+    if scratch.outcome.progress != Progress::Elsewhere
+        && scratch.packet.frame.transport.begins_flow(config::rules().methods) == Err(Untracked::NoTimestamp)
     {
         count::untracked(counters, Untracked::NoTimestamp);
     }
     if is_done {
         return Ok(None);
     }
-    scratch.from = from;
+    scratch.flow.from = from;
     Ok(Some(A::FAMILY))
 }
 
@@ -95,8 +108,14 @@ fn insert_flow<A: Flows>(
     {
         return Err(Untracked::Excluded);
     }
-    scratch.frame.transport.begins_flow(config::rules().methods)?;
-    let flow = match table::insert(key, candidates, &mut scratch.slot, &mut scratch.occupant, scratch.sweep) {
+    scratch.packet.frame.transport.begins_flow(config::rules().methods)?;
+    let flow = match table::insert(
+        key,
+        candidates,
+        &mut scratch.flow.slot,
+        &mut scratch.flow.occupant,
+        scratch.packet.sweep,
+    ) {
         Inserted::New(flow) => flow,
         Inserted::Existing(flow) => return Ok(Some(flow)),
         Inserted::Full => return Err(Untracked::MapFull),
@@ -112,7 +131,7 @@ fn insert_flow<A: Flows>(
     if let Some(cold) = flow.cold() {
         cold.at(field!(Cold, locked.facts)).write(facts);
     }
-    let new = RecentFlow::new(scratch.slot, scratch.occupant.tag);
+    let new = RecentFlow::new(scratch.flow.slot, scratch.flow.occupant.tag);
     Ok(enter_ring::<A>(counters, new, scratch).then_some(flow))
 }
 
@@ -121,29 +140,29 @@ fn insert_flow<A: Flows>(
 #[inline(always)]
 fn enter_ring<A: Flows>(counters: Shared<Counters>, new: RecentFlow, scratch: &mut Scratch) -> bool {
     // What has to go.
-    scratch.recent = new;
-    let ring = SourceRing::of::<A>(Newcomers::Flows, &scratch.frame, scratch.arm());
+    scratch.newcomer.recent = new;
+    let ring = SourceRing::of::<A>(Newcomers::Flows, &scratch.packet.frame, scratch.arm());
     let place = ring.and_then(SourceRing::take);
     if let (Some(ring), Some(place)) = (ring, place) {
         if let Some(recent) = A::recent(place) {
-            scratch.recent = RecentFlow(sync::exchange(recent, new.0));
+            scratch.newcomer.recent = RecentFlow(sync::exchange(recent, new.0));
         }
         barrier_var(scratch);
-        scratch.ahead = 0;
-        if newcomer::<A>(scratch.recent, new).is_some() {
-            scratch.ahead = ring.ahead_of(place, |place| {
+        scratch.newcomer.ahead = 0;
+        if newcomer::<A>(scratch.newcomer.recent, new).is_some() {
+            scratch.newcomer.ahead = ring.ahead_of(place, |place| {
                 A::recent(place).is_some_and(|recent| newcomer::<A>(RecentFlow(recent.read()), new).is_none())
             });
         }
         barrier_var(scratch);
-        if scratch.ahead != 0
-            && let Some(free) = ring.take_ahead(scratch.ahead).and_then(A::recent)
+        if scratch.newcomer.ahead != 0
+            && let Some(free) = ring.take_ahead(scratch.newcomer.ahead).and_then(A::recent)
         {
-            scratch.recent = RecentFlow(sync::exchange(free, scratch.recent.0));
+            scratch.newcomer.recent = RecentFlow(sync::exchange(free, scratch.newcomer.recent.0));
         }
     }
     barrier_var(scratch);
-    let old = scratch.recent;
+    let old = scratch.newcomer.recent;
     let is_in_ring = place.is_some();
     let unproved = if is_in_ring { newcomer::<A>(old, new) } else { occupant::<A>(old) };
     if let Some((occupant, flow)) = unproved
@@ -284,20 +303,20 @@ fn advance<A: Flows>(
 /// check it once for each path through this one.
 #[inline(always)]
 pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) -> bool {
-    let from = sender(scratch.from);
-    let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return false };
+    let from = sender(scratch.flow.from);
+    let Some(flow) = FlowRef::<A>::new(scratch.flow.occupant.entry) else { return false };
     let Some(mut guard) = flow.lock() else {
         counters.at(field!(Counters, contended)).count(1);
-        flow.note_contended(from, &scratch.frame.transport);
+        flow.note_contended(from, &scratch.packet.frame.transport);
         return false;
     };
     // Another flow may have taken the slot.
-    if !table::is_present::<A>(scratch.slot, scratch.occupant) {
+    if !table::is_present::<A>(scratch.flow.slot, scratch.flow.occupant) {
         drop(guard);
         counters.at(field!(Counters, contended)).count(1);
         return false;
     }
-    if scratch.progress == Progress::Elsewhere {
+    if scratch.outcome.progress == Progress::Elsewhere {
         // The first copy: it changes nothing else.
         guard.note_forwarded(from);
         drop(guard);
@@ -305,27 +324,32 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
         return false;
     }
     // Reloaded for each use: with the value in a register, the verifier would check all that follows once for each value.
-    scratch.is_udp = u32::from(scratch.frame.transport.number() == Datagram::NUMBER);
+    scratch.flow.is_udp = u32::from(scratch.packet.frame.transport.number() == Datagram::NUMBER);
     barrier_var(scratch);
-    guard.copy_to(&mut scratch.copies, scratch.is_udp != 0);
+    guard.copy_to(&mut scratch.flow.copies, scratch.flow.is_udp != 0);
     barrier_var(scratch);
     // The clock is read after `copy_to` cleared `contended`. A packet that is missed from here on sets it again, and
     // the next CPU with the lock invalidates what this one records.
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
-    scratch.now = now;
-    scratch.outside_end = flow.outside_end(from.other());
+    scratch.packet.now = now;
+    scratch.flow.outside_end = flow.outside_end(from.other());
     barrier_var(scratch);
-    guard.view(&mut scratch.copies).confirm(from, &scratch.frame.transport, scratch.outside_end);
+    guard.view(&mut scratch.flow.copies).confirm(
+        from,
+        &scratch.packet.frame.transport,
+        scratch.flow.outside_end,
+    );
     barrier_var(scratch);
-    guard.view(&mut scratch.copies).invalidate_if_missed(scratch.is_udp != 0);
+    guard.view(&mut scratch.flow.copies).invalidate_if_missed(scratch.flow.is_udp != 0);
     barrier_var(scratch);
-    let (transport, progress) = (&scratch.frame.transport, &mut scratch.progress);
-    guard.view(&mut scratch.copies).settle(from, transport, progress, now);
+    let (transport, progress) = (&scratch.packet.frame.transport, &mut scratch.outcome.progress);
+    guard.view(&mut scratch.flow.copies).settle(from, transport, progress, now);
     barrier_var(scratch);
-    if scratch.progress != Progress::Refused {
-        let transport = &scratch.frame.transport;
-        scratch.changes = guard.view(&mut scratch.copies).update_lifecycle(from, transport, scratch.now);
+    if scratch.outcome.progress != Progress::Refused {
+        let transport = &scratch.packet.frame.transport;
+        scratch.outcome.changes =
+            guard.view(&mut scratch.flow.copies).update_lifecycle(from, transport, scratch.packet.now);
         barrier_var(scratch);
         measure(&mut guard, from, Pass::First, counters, scratch);
         if config::rules().methods.has_both() {
@@ -333,31 +357,31 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
         }
     }
     barrier_var(scratch);
-    guard.copy_from(&scratch.copies, scratch.is_udp != 0);
+    guard.copy_from(&scratch.flow.copies, scratch.flow.is_udp != 0);
     barrier_var(scratch);
     // The flow's state for the event, copied before another CPU can change it.
-    scratch.state = guard.state(from.other());
+    scratch.flow.state = guard.state(from.other());
     // Emitting takes longer than all the rest, so the lock is released first.
     drop(guard);
     barrier_var(scratch);
-    if scratch.progress == Progress::Refused {
+    if scratch.outcome.progress == Progress::Refused {
         count::untracked(counters, Untracked::OutOfWindow);
         return false;
     }
     count_measured(counters, scratch);
     config::has_residence()
-        || scratch.measured.has_sample
-        || config::rules().methods.has_both() && scratch.measured_second.has_sample
-        || scratch.changes.opened
-        || scratch.changes.closed_forward
-        || scratch.changes.closed_reverse
+        || scratch.outcome.measured.has_sample
+        || config::rules().methods.has_both() && scratch.outcome.measured_second.has_sample
+        || scratch.outcome.changes.opened
+        || scratch.outcome.changes.closed_forward
+        || scratch.outcome.changes.closed_reverse
 }
 
 /// Counts what was given up or left out, and the echo requests and replies. Without a branch, so that the verifier follows one
 /// path.
 #[inline(always)]
 fn count_measured(counters: Shared<Counters>, scratch: &Scratch) {
-    let (first, second) = (&scratch.measured, &scratch.measured_second);
+    let (first, second) = (&scratch.outcome.measured, &scratch.outcome.measured_second);
     let (pending_full, gave_way) =
         (counters.at(field!(Counters, pending_full)), counters.at(field!(Counters, gave_way)));
     pending_full.count(u64::from(first.pending_full));
@@ -383,29 +407,37 @@ pub(crate) fn report<A: Flows>(
     counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) {
-    if scratch.changes.opened {
-        let opened = counters.at(field!(Counters, opened)).element(scratch.changes.opened_by as usize);
-        opened.count(u64::from(scratch.changes.opened_first));
-        let context = Context { direction, interface_id, frame: &scratch.frame };
-        emit::opening::<A>(&context, counters, &scratch.changes);
+    if scratch.outcome.changes.opened {
+        let opened =
+            counters.at(field!(Counters, opened)).element(scratch.outcome.changes.opened_by as usize);
+        opened.count(u64::from(scratch.outcome.changes.opened_first));
+        let context = Context { direction, interface_id, frame: &scratch.packet.frame };
+        emit::opening::<A>(&context, counters, &scratch.outcome.changes);
         barrier_var(scratch);
     }
     report_sample::<A>(direction, interface_id, counters, scratch);
     if config::rules().methods.has_both() {
-        scratch.measured = scratch.measured_second;
+        scratch.outcome.measured = scratch.outcome.measured_second;
         barrier_var(scratch);
         report_sample::<A>(direction, interface_id, counters, scratch);
     }
-    if scratch.changes.closed_forward || scratch.changes.closed_reverse {
-        let closed = counters.at(field!(Counters, closed)).element(scratch.changes.closed_by as usize);
-        closed.count(u64::from(scratch.changes.closed_last));
-        let context = Context { direction, interface_id, frame: &scratch.frame };
-        emit::closing::<A>(&context, counters, &scratch.changes, scratch.now);
+    if scratch.outcome.changes.closed_forward || scratch.outcome.changes.closed_reverse {
+        let closed =
+            counters.at(field!(Counters, closed)).element(scratch.outcome.changes.closed_by as usize);
+        closed.count(u64::from(scratch.outcome.changes.closed_last));
+        let context = Context { direction, interface_id, frame: &scratch.packet.frame };
+        emit::closing::<A>(&context, counters, &scratch.outcome.changes, scratch.packet.now);
     }
     if config::has_residence() {
         barrier_var(scratch);
-        let is_recorded = scratch.plan.records();
-        forwarding::pass(direction, interface_id, &scratch.frame.transport, scratch.now, is_recorded);
+        let is_recorded = scratch.outcome.plan.records();
+        forwarding::pass(
+            direction,
+            interface_id,
+            &scratch.packet.frame.transport,
+            scratch.packet.now,
+            is_recorded,
+        );
     }
 }
 
@@ -429,61 +461,104 @@ fn measure<A: Flows>(
     scratch: &mut Scratch,
 ) {
     let rules = config::rules();
-    if pass == Pass::First && scratch.frame.transport.kind == Kind::Tcp {
-        let transport = &scratch.frame.transport;
-        guard.view(&mut scratch.copies).note_segment(from, transport, scratch.progress, scratch.now, rules);
+    if pass == Pass::First && scratch.packet.frame.transport.kind == Kind::Tcp {
+        let transport = &scratch.packet.frame.transport;
+        guard.view(&mut scratch.flow.copies).note_segment(
+            from,
+            transport,
+            scratch.outcome.progress,
+            scratch.packet.now,
+            rules,
+        );
     }
     barrier_var(scratch);
-    let transport = &scratch.frame.transport;
-    guard.view(&mut scratch.copies).plan(
+    let transport = &scratch.packet.frame.transport;
+    guard.view(&mut scratch.flow.copies).plan(
         from,
         transport,
-        scratch.progress,
-        scratch.now,
+        scratch.outcome.progress,
+        scratch.packet.now,
         rules,
         pass,
-        &mut scratch.plan,
+        &mut scratch.outcome.plan,
     );
     barrier_var(scratch);
-    if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
-        guard.view(&mut scratch.copies).free_answered_echo(from, &mut scratch.plan);
+    if pass == Pass::First && scratch.packet.frame.transport.kind == Kind::Echo {
+        guard.view(&mut scratch.flow.copies).free_answered_echo(from, &mut scratch.outcome.plan);
         barrier_var(scratch);
-        guard.view(&mut scratch.copies).limit_echo(from, scratch.now, rules, &mut scratch.plan);
+        guard.view(&mut scratch.flow.copies).limit_echo(
+            from,
+            scratch.packet.now,
+            rules,
+            &mut scratch.outcome.plan,
+        );
         barrier_var(scratch);
     }
-    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
-    guard.view(&mut scratch.copies).find(from, scratch.now, rules, pass, &mut scratch.plan, measured);
+    let measured = if pass == Pass::First {
+        &mut scratch.outcome.measured
+    } else {
+        &mut scratch.outcome.measured_second
+    };
+    guard.view(&mut scratch.flow.copies).find(
+        from,
+        scratch.packet.now,
+        rules,
+        pass,
+        &mut scratch.outcome.plan,
+        measured,
+    );
     barrier_var(scratch);
-    if scratch.plan.records() && !guard.ensure_pending() {
+    if scratch.outcome.plan.records() && !guard.ensure_pending() {
         counters.at(field!(Counters, no_pending)).count(1);
     }
     barrier_var(scratch);
-    if pass == Pass::First && scratch.frame.transport.kind == Kind::Echo {
-        guard.view(&mut scratch.copies).free_repeated_echo(
-            scratch.now,
+    if pass == Pass::First && scratch.packet.frame.transport.kind == Kind::Echo {
+        guard.view(&mut scratch.flow.copies).free_repeated_echo(
+            scratch.packet.now,
             rules,
-            &mut scratch.plan,
-            &mut scratch.measured,
+            &mut scratch.outcome.plan,
+            &mut scratch.outcome.measured,
         );
         barrier_var(scratch);
-        guard.view(&mut scratch.copies).push_echo(scratch.now, &mut scratch.plan, &mut scratch.measured);
+        guard.view(&mut scratch.flow.copies).push_echo(
+            scratch.packet.now,
+            &mut scratch.outcome.plan,
+            &mut scratch.outcome.measured,
+        );
         barrier_var(scratch);
-        guard.view(&mut scratch.copies).keep_echo(
+        guard.view(&mut scratch.flow.copies).keep_echo(
             from,
-            scratch.now,
+            scratch.packet.now,
             rules,
-            &scratch.plan,
-            &mut scratch.measured,
+            &scratch.outcome.plan,
+            &mut scratch.outcome.measured,
         );
         barrier_var(scratch);
-        guard.view(&mut scratch.copies).note_pending_echoes();
+        guard.view(&mut scratch.flow.copies).note_pending_echoes();
         barrier_var(scratch);
         return;
     }
-    guard.view(&mut scratch.copies).void(from, scratch.now, rules, pass, &mut scratch.plan);
+    guard.view(&mut scratch.flow.copies).void(
+        from,
+        scratch.packet.now,
+        rules,
+        pass,
+        &mut scratch.outcome.plan,
+    );
     barrier_var(scratch);
-    let measured = if pass == Pass::First { &mut scratch.measured } else { &mut scratch.measured_second };
-    guard.view(&mut scratch.copies).record(from, scratch.now, rules, pass, &scratch.plan, measured);
+    let measured = if pass == Pass::First {
+        &mut scratch.outcome.measured
+    } else {
+        &mut scratch.outcome.measured_second
+    };
+    guard.view(&mut scratch.flow.copies).record(
+        from,
+        scratch.packet.now,
+        rules,
+        pass,
+        &scratch.outcome.plan,
+        measured,
+    );
     barrier_var(scratch);
 }
 
@@ -495,18 +570,25 @@ fn report_sample<A: Flows>(
     counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) {
-    if !scratch.measured.has_sample {
+    if !scratch.outcome.measured.has_sample {
         return;
     }
-    let from = sender(scratch.from);
-    let Some(flow) = FlowRef::<A>::new(scratch.occupant.entry) else { return };
-    let method = scratch.measured.sample.method as usize;
+    let from = sender(scratch.flow.from);
+    let Some(flow) = FlowRef::<A>::new(scratch.flow.occupant.entry) else { return };
+    let method = scratch.outcome.measured.sample.method as usize;
     counters.at(field!(Counters, samples)).element(direction as usize).element(method).count(1);
     aggregate(direction, interface_id, counters, scratch, flow, from);
     barrier_var(scratch);
-    let context = Context { direction, interface_id, frame: &scratch.frame };
-    let sample = &scratch.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.state, scratch.now, scratch.target.index);
+    let context = Context { direction, interface_id, frame: &scratch.packet.frame };
+    let sample = &scratch.outcome.measured.sample;
+    emit::rtt::<A>(
+        &context,
+        counters,
+        sample,
+        &scratch.flow.state,
+        scratch.packet.now,
+        scratch.outcome.target.index,
+    );
     barrier_var(scratch);
 }
 
@@ -520,11 +602,17 @@ fn aggregate<A: Flows>(
     flow: FlowRef<A>,
     from: Endpoint,
 ) {
-    let method = scratch.measured.sample.method;
+    let method = scratch.outcome.measured.sample.method;
     let is_proved = flow.is_proved();
     let selector =
-        SeriesSelector::of_sample(interface_id, method, direction as u8, &scratch.frame, is_proved);
-    let rtt = scratch.measured.sample.rtt;
+        SeriesSelector::of_sample(interface_id, method, direction as u8, &scratch.packet.frame, is_proved);
+    let rtt = scratch.outcome.measured.sample.rtt;
     let Some(cold) = flow.cold() else { return };
-    aggregate::sample(flow::series(cold, from.other()), &selector, counters, &mut scratch.target, rtt);
+    aggregate::sample(
+        flow::series(cold, from.other()),
+        &selector,
+        counters,
+        &mut scratch.outcome.target,
+        rtt,
+    );
 }

@@ -22,9 +22,21 @@ static SCRATCH: PerCpuArray<Scratch> = PerCpuArray::with_max_entries(1, 0);
 /// The packet that a CPU is busy with. Each stage leaves it here for the next. It is in a map for the verifier's sake,
 /// too: see [`mod@crate::barrier`].
 pub(crate) struct Scratch {
+    /// The packet.
+    pub(crate) packet: Packet,
+    /// The flow that it belongs to.
+    pub(crate) flow: PacketFlow,
+    /// What it does to that flow.
+    pub(crate) outcome: Outcome,
+    /// The flow or query that takes a place in the rings of newcomers.
+    pub(crate) newcomer: Newcomer,
+}
+
+/// A packet, and the interface that it passes.
+pub(crate) struct Packet {
     /// Whether it comes in or goes out.
     pub(crate) direction: Direction,
-    /// The time at which the packet began, ns, if it is timed. See [`crate::cost`].
+    /// The time at which it began, ns, if it is timed. See [`crate::cost`].
     pub(crate) began: u64,
     /// The id of the interface.
     pub(crate) interface_id: u16,
@@ -34,62 +46,74 @@ pub(crate) struct Scratch {
     pub(crate) sweep: u32,
     /// How many buckets each flow table has, by family.
     pub(crate) buckets: [u32; 2],
+    /// [`Interface::has_two_arms`](pping_common::abi::Interface).
+    pub(crate) has_two_arms: u32,
     /// The parsed packet.
     pub(crate) frame: Frame,
     /// The outcome of parsing.
     pub(crate) parsed: Result<(), Untracked>,
-    /// The time of the packet, ns, once its flow is locked.
+    /// Its time, ns, once its flow is locked.
     pub(crate) now: u64,
-    /// What the packet opened or closed.
-    pub(crate) changes: Changes,
-    /// What the packet found in its flow.
+}
+
+/// The flow of a packet.
+pub(crate) struct PacketFlow {
+    /// The endpoint that sent the packet.
+    pub(crate) from: Endpoint,
+    /// The slot of the flow.
+    pub(crate) slot: Slot,
+    /// The occupant of that slot.
+    pub(crate) occupant: Occupant,
+    /// What the packet found in the flow.
     pub(crate) snapshot: FlowSnapshot,
-    /// How the packet advanced its direction.
-    pub(crate) progress: Progress,
-    /// The packet's possible effect on its flow.
-    pub(crate) possible_change: PossibleChange,
-    /// The packet's plan: what to match, what to record.
-    pub(crate) plan: MatchPlan,
-    /// The outcome of the first pass.
-    pub(crate) measured: Measured,
-    /// The outcome of the second pass, by sequence numbers.
-    pub(crate) measured_second: Measured,
     /// Not 0 if the flow is of UDP.
     pub(crate) is_udp: u32,
-    /// [`Interface::has_two_arms`](pping_common::abi::Interface).
-    pub(crate) has_two_arms: u32,
     /// Where the latest segment of the other direction ended that lies outside of its window.
     pub(crate) outside_end: u32,
     /// Copies of the flow's words while it is locked.
     pub(crate) copies: Copies,
     /// The state of the flow for the event.
     pub(crate) state: FlowState,
+}
+
+/// What a packet does to its flow.
+pub(crate) struct Outcome {
+    /// How it advanced its direction.
+    pub(crate) progress: Progress,
+    /// What it may change.
+    pub(crate) possible_change: PossibleChange,
+    /// What it opened or closed.
+    pub(crate) changes: Changes,
+    /// What to match and what to record.
+    pub(crate) plan: MatchPlan,
+    /// What the first pass measured.
+    pub(crate) measured: Measured,
+    /// What the second pass, by sequence numbers, measured.
+    pub(crate) measured_second: Measured,
     /// The series of the sample.
     pub(crate) target: SeriesTarget,
-    /// The endpoint that sent the packet.
-    pub(crate) from: Endpoint,
-    /// The slot of the flow.
-    pub(crate) slot: Slot,
+}
+
+/// A place in the rings of newcomers.
+pub(crate) struct Newcomer {
     /// The flow that has to leave a ring.
     pub(crate) recent: RecentFlow,
-    /// The place of a DNS query in the rings.
+    /// The place of a DNS query.
     pub(crate) place: u32,
     /// How many places ahead in a ring the first free one is; 0 if none is near.
     pub(crate) ahead: u32,
-    /// The occupant of that slot.
-    pub(crate) occupant: Occupant,
 }
 
 impl Scratch {
     /// The arm from which the packet comes.
     #[inline(always)]
     pub(crate) fn arm(&self) -> Arm {
-        Arm::new(self.interface_id, self.direction as u8, self.has_two_arms != 0)
+        Arm::new(self.packet.interface_id, self.packet.direction as u8, self.packet.has_two_arms != 0)
     }
 
     /// The arm from which the packet would come if the interface had not shown meanwhile how many it has.
     pub(crate) fn former_arm(&self) -> Arm {
-        Arm::new(self.interface_id, self.direction as u8, self.has_two_arms == 0)
+        Arm::new(self.packet.interface_id, self.packet.direction as u8, self.packet.has_two_arms == 0)
     }
 }
 
@@ -103,10 +127,10 @@ pub(crate) struct Copies {
     pub(crate) spin: [SpinTimes; 2],
 }
 
-/// When the packet began that is timed on this CPU: [`Scratch::began`].
+/// When the packet began that is timed on this CPU: [`Packet::began`].
 #[inline(always)]
 pub(crate) fn began() -> Option<Shared<u64>> {
-    Some(SCRATCH.shared(0)?.at(field!(Scratch, began)))
+    Some(SCRATCH.shared(0)?.at(field!(Scratch, packet.began)))
 }
 
 /// The scratch space of this CPU. Each stage asks for it once, and passes it on.
