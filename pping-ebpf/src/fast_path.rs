@@ -26,7 +26,7 @@ use crate::{
 pub(crate) enum Handled {
     /// It did nothing: the packet takes the slow path.
     No,
-    /// It counted the packet, and [`track::step`] has to follow.
+    /// It counted the packet, and [`step`](crate::step::step) has to follow.
     MatchDue(Family),
     /// It counted the packet, and nothing is left to do.
     Done,

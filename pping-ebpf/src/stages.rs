@@ -15,7 +15,8 @@ use crate::{
     maps::{self, Flows, Scratch},
     packet_context::PacketContext,
     shared::prelude::*,
-    track::{self, track},
+    step,
+    track::track,
 };
 
 /// Watches a packet: counts it if it is a common one, and calls the stage that any other packet needs.
@@ -101,7 +102,7 @@ fn step<A: Flows>(context: &impl PacketContext) {
     let direction = context.direction(scratch.packet.direction);
     let interface_id = scratch.packet.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
-    if track::step::<A>(counters, scratch) {
+    if step::step::<A>(counters, scratch) {
         match A::FAMILY {
             Family::V4 => context.call(Stage::ReportV4),
             Family::V6 => context.call(Stage::ReportV6),
@@ -130,7 +131,7 @@ fn report<A: Flows>(context: &impl PacketContext) {
     let direction = context.direction(scratch.packet.direction);
     let interface_id = scratch.packet.interface_id;
     let Some(counters) = maps::counters(interface_id) else { return };
-    track::report::<A>(direction, interface_id, counters, scratch);
+    step::report::<A>(direction, interface_id, counters, scratch);
     cost::end(context.program(direction), || interface_id);
 }
 

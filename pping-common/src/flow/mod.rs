@@ -11,10 +11,12 @@ pub use key::{Endpoint, FlowKey};
 pub use memory::cold::{
     Cold, Events, Facts, Locked, LockedDirection, PendingNumber, SpinTimes, Totals, flush,
 };
-pub use memory::hot::{DirectionState, FlowSnapshot, Hot, HotDirection, HotEntry, ProtocolState, is_proved};
+pub use memory::direction_state::DirectionState;
+pub use memory::hot::{FlowSnapshot, Hot, HotDirection, HotEntry, is_proved};
 pub use memory::latest::Latest;
 pub use memory::lifecycle::{Changes, Lifecycle, Reason};
 pub use memory::locked::{LockedFlow, PendingLookup};
+pub use memory::protocol_state::ProtocolState;
 pub use memory::traffic::Sent;
 pub use packet::count::{Behind, DirectionCounts, count};
 pub use packet::step::Outcome;

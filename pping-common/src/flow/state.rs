@@ -5,7 +5,8 @@ use crate::{
         key::Endpoint,
         memory::{
             cold::{Events, Facts, Locked, SpinTimes, Totals, flush},
-            hot::{DirectionState, Hot},
+            direction_state::DirectionState,
+            hot::Hot,
             latest::Latest,
             locked::{LockedFlow, quic_recorded_at},
             traffic::Sent,

@@ -4,9 +4,10 @@ use crate::{
     flow::{
         key::Endpoint,
         memory::{
-            hot::{FlowSnapshot, ProtocolState},
+            hot::FlowSnapshot,
             lifecycle::Changes,
             locked::{LockedFlow, PendingLookup},
+            protocol_state::ProtocolState,
         },
         packet::{quic, tcp, transitions, window},
     },

@@ -4,9 +4,11 @@ use crate::{
     flow::{
         key::Endpoint,
         memory::{
-            hot::{DirectionState, HotDirection, ProtocolState},
+            direction_state::DirectionState,
+            hot::HotDirection,
             lifecycle::{Changes, Lifecycle, Reason},
             locked::{LockedFlow, PendingLookup},
+            protocol_state::ProtocolState,
         },
     },
     limits::{

@@ -18,7 +18,8 @@ use crate::{
     flow::{
         key::Endpoint,
         memory::{
-            hot::{DirectionState, FlowSnapshot, Hot, HotDirection},
+            direction_state::DirectionState,
+            hot::{FlowSnapshot, Hot, HotDirection},
             locked::{LockedFlow, PendingLookup},
         },
     },
