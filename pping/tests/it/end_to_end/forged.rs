@@ -1,24 +1,29 @@
 //! Somebody beside the path of honest connections, who knows their addresses and ports but none of their numbers. He sends in
 //! the names of both ends: from behind another interface of the router, and as a neighbour of the client.
 
+mod network;
+mod seen;
+
 use std::{
     collections::BTreeMap,
     fs,
-    net::{IpAddr, SocketAddr},
-    path::Path,
+    net::SocketAddr,
     thread,
-    time::{Duration, Instant, UNIX_EPOCH},
+    time::{Duration, UNIX_EPOCH},
 };
 
 use pping_lab::{
-    Namespace, PacketSocket, Process, Signal, Topology,
+    Namespace, PacketSocket, Topology,
     traffic::{self, Behaviour, Pace, Server},
-    veth::{self, End, Offloads},
 };
 use serde_json::Value;
 
-use super::{Family, HOLD, ROUND_TRIP, capture::Capture, ok, records::Records, topology, watch};
-use crate::frames::{ACK, FLOW_LABEL, Ip, PSH, RST, SYN, TCP, Tcp, echo, timestamps};
+use self::{
+    network::{Network, Numbers, forged, mac, numbers, send},
+    seen::watch,
+};
+use super::{Family, HOLD, ROUND_TRIP, capture::Capture, ok};
+use crate::frames::{ACK, FLOW_LABEL, PSH, RST, SYN, Tcp, echo, timestamps};
 
 const CONNECTIONS: usize = 10;
 const CHUNKS: u32 = 100;
@@ -31,223 +36,15 @@ const REORDERED: u64 = 10;
 const LONG: Duration = Duration::from_millis(900);
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_mins(1);
-const METRICS: &str = "http://127.0.0.1:9464/metrics";
 /// The interfaces that pping watches.
 const INTERFACES: [&str; 2] = [Topology::LAN, Topology::WAN];
-/// The interface of the attacker, and the router's towards him.
-const SIDE: &str = "side0";
 /// Half of all numbers away from what it is added to.
 const FAR: u32 = 1 << 31;
 const FAMILY: Family = Family::Ipv6;
-/// Where the segment begins: behind Ethernet and IPv6 without extension headers.
-const TRANSPORT: usize = 14 + 40;
-
-/// The network of the lab, and somebody in it.
-struct Network {
-    topology: Topology,
-    attacker: Namespace,
-}
-
-/// What an observer knows of a connection, and the attacker does not.
-#[derive(Clone, Copy)]
-struct Numbers {
-    /// The next number of each end, when the connection began: client, server.
-    begin: [u32; 2],
-}
-
-impl Network {
-    fn new() -> Self {
-        let topology = topology();
-        let attacker = ok(Namespace::new("attacker"));
-        let ends = [End::new(&attacker, Topology::ETH), End::new(topology.router(), SIDE)];
-        ok(veth::connect(ends[0], ends[1], Offloads::Off));
-        Self { topology, attacker }
-    }
-
-    /// Where forged packets are sent: a socket, and the address of the router's interface there.
-    fn places(&self) -> [(PacketSocket, [u8; 6]); 2] {
-        let router = self.topology.router();
-        [(&self.attacker, SIDE), (self.topology.client(), Topology::LAN)].map(|(host, opposite)| {
-            (ok(host.enter(|| PacketSocket::sender(Topology::ETH))).unwrap(), mac(router, opposite))
-        })
-    }
-}
-
-fn mac(host: &Namespace, interface: &str) -> [u8; 6] {
-    let mut ip = host.command("ip");
-    let said: Value =
-        serde_json::from_str(&ok(pping_lab::run(ip.args(["-j", "link", "show", interface])))).unwrap();
-    let address = said[0]["address"].as_str().unwrap();
-    let mut bytes = address.split(':').map(|byte| u8::from_str_radix(byte, 16).unwrap());
-    [(); 6].map(|()| bytes.next().unwrap())
-}
-
-/// Sends a frame to this address.
-fn send((socket, router): &(PacketSocket, [u8; 6]), frame: &[u8]) {
-    let mut frame = frame.to_vec();
-    frame[..6].copy_from_slice(router);
-    socket.send(&frame).unwrap();
-}
-
-/// A segment in the name of the client or the server. Its checksum is wrong, so no host takes it.
-fn forged(is_client: bool, port: u16, server: u16, tcp: &Tcp) -> Vec<u8> {
-    let [client, server_ip] = [FAMILY.client(), FAMILY.server()];
-    let (from, to, ports) =
-        if is_client { (client, server_ip, (port, server)) } else { (server_ip, client, (server, port)) };
-    Ip::between(from, to).frame(TCP, &Tcp { ports, ..tcp.clone() }.bytes())
-}
-
-/// Reads the numbers of connections off the segments that reach the server, until each has begun.
-fn numbers(socket: &mut PacketSocket, count: usize) -> BTreeMap<u16, Numbers> {
-    let mut found = BTreeMap::new();
-    let deadline = Instant::now() + PATIENCE;
-    while found.len() < count {
-        assert!(Instant::now() < deadline, "{} of {count} connections have begun", found.len());
-        let Some(received) = socket.receive().unwrap() else {
-            thread::sleep(Duration::from_millis(1));
-            continue;
-        };
-        let frame = received.frame;
-        if frame.len() < TRANSPORT + 20 || frame[14 + 6] != TCP {
-            continue;
-        }
-        let word = |at: usize| u32::from_be_bytes(frame[TRANSPORT + at..][..4].try_into().unwrap());
-        let port = u16::from_be_bytes([frame[TRANSPORT], frame[TRANSPORT + 1]]);
-        if frame[TRANSPORT + 13] & (SYN | RST) == 0 {
-            found.entry(port).or_insert(Numbers { begin: [word(4), word(8)] });
-        }
-    }
-    found
-}
-
-/// What pping wrote.
-struct Seen {
-    records: Vec<Value>,
-    metrics: String,
-    summary: String,
-}
-
-impl Seen {
-    fn samples<'a>(
-        &'a self,
-        interface: &'a str,
-        replier: IpAddr,
-        port: u16,
-    ) -> impl Iterator<Item = Duration> + 'a {
-        self.records.iter().filter_map(move |record| {
-            let is_it = record["type"] == "rtt"
-                && record["interface"] == interface
-                && record["src_ip"] == replier.to_string()
-                && (record["dest_port"] == port || record["src_port"] == port);
-            is_it.then(|| Duration::from_nanos(record["rtt"].as_u64().unwrap()))
-        })
-    }
-
-    fn untracked(&self, reason: &str) -> u64 {
-        self.sum("pping_untracked_packets_total", &format!("reason=\"{reason}\"")) as u64
-    }
-
-    /// When a connection closed at an interface, in ns since the epoch. `port` is the client's.
-    fn closed_at(&self, interface: &str, port: u16) -> u64 {
-        let closings = self.records.iter().filter(|record| {
-            record["flow_event"] == "closing"
-                && record["interface"] == interface
-                && (record["src_port"] == port || record["dest_port"] == port)
-        });
-        closings.map(|record| record["timestamp"].as_u64().unwrap()).max().unwrap()
-    }
-
-    /// Asserts that the samples of these connections at an interface are those of a capture without forged segments.
-    #[track_caller]
-    fn assert_agreement(&self, interface: &str, ports: impl Iterator<Item = u16>, honest: &Path) {
-        let closed: BTreeMap<_, _> =
-            ports.map(|port| (u64::from(port), self.closed_at(interface, port))).collect();
-        // Once a connection is closed, a forged SYN and SYN-ACK are another one.
-        let is_forged = |sample: &Value| {
-            let ports = [&sample["src_port"], &sample["dest_port"]].map(|port| port.as_u64().unwrap());
-            let closed_at = ports.iter().find_map(|port| closed.get(port)).unwrap();
-            sample["method"] == "tcp-handshake" && sample["timestamp"].as_u64().unwrap() > *closed_at
-        };
-        let samples = self
-            .records
-            .iter()
-            .filter(|record| record["type"] == "rtt" && record["interface"] == interface)
-            .filter(|sample| !is_forged(sample));
-        let lines: Vec<_> = samples.map(Value::to_string).collect();
-        watch::Seen::new(Records::parse(&lines.join("\n")), honest, "", &self.summary).assert_agreement();
-    }
-
-    /// Asserts that a connection was measured as without forged segments. `port` is the client's. Returns how many of its
-    /// segments seemed to be sent again at each of [`INTERFACES`].
-    #[track_caller]
-    fn assert_connection(&self, port: u16) -> [u64; 2] {
-        let replies: Vec<_> = self.samples(Topology::WAN, FAMILY.server(), port).collect();
-        assert!(!replies.is_empty(), "{port}");
-        for rtt in replies {
-            assert!(rtt >= ROUND_TRIP && rtt < LONG, "{rtt:?} of {port}");
-        }
-        // The client is near the router. It may delay its ACKs.
-        for rtt in self.samples(Topology::LAN, FAMILY.client(), port) {
-            assert!(rtt < LONG, "{rtt:?} of {port}");
-        }
-        let of_flow = |record: &&Value| {
-            record["type"] == "flow" && (record["src_port"] == port || record["dest_port"] == port)
-        };
-        let events: Vec<&Value> = self.records.iter().filter(of_flow).collect();
-        assert!(events.iter().all(|event| event["reason"] != "RST"), "{events:#?}");
-        INTERFACES.map(|interface| {
-            let events = events.iter().filter(|event| event["interface"] == interface);
-            let (summaries, events): (Vec<&Value>, Vec<&Value>) =
-                events.partition(|event| event["flow_event"] == "summary");
-            assert_eq!(summaries.len(), 1, "{port} at {interface}: {summaries:#?}");
-            // Each direction opens once and closes once. After that, a forged SYN may seem to begin another one, and a FIN that is
-            // sent again to end it.
-            let mut kinds = events.iter().map(|event| event["flow_event"].as_str().unwrap()).peekable();
-            let mut count = |kind| std::iter::from_fn(|| kinds.next_if_eq(&kind)).count();
-            assert_eq!((count("opening"), count("closing")), (2, 2), "{port}: {events:#?}");
-            let of_ways = ["sent", "rec"].map(|way| {
-                let again = summaries[0][format!("{way}_retransmissions")].as_u64().unwrap();
-                let bytes = summaries[0][format!("{way}_bytes")].as_u64().unwrap();
-                let most = u64::from(CHUNKS) * PACE.bytes as u64 + 1500 * again;
-                assert!(bytes <= most, "{}", summaries[0]);
-                again
-            });
-            of_ways.iter().sum()
-        })
-    }
-
-    /// The sum of the series of a metric with this label.
-    fn sum(&self, metric: &str, label: &str) -> f64 {
-        let is_it = |line: &&str| {
-            line.split_once('{').is_some_and(|(name, _)| name == metric) && line.contains(label)
-        };
-        let values = self.metrics.lines().filter(is_it).map(|line| line.rsplit_once(' ').unwrap().1);
-        values.map(|value| value.parse::<f64>().unwrap()).sum()
-    }
-}
 
 /// The time in ns since the epoch.
 fn now() -> u64 {
     UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64
-}
-
-fn watch(network: &Network, arguments: &str, meanwhile: impl FnOnce()) -> Seen {
-    let mut command = network.topology.router().command(env!("CARGO_BIN_EXE_pping"));
-    command.args(["-v", "-i", Topology::LAN, "-i", Topology::WAN, "--rate-limit", "0", "--format", "jsonl"]);
-    command.args(["--flow-summary", "--with-samples", "--listen", "127.0.0.1:9464"]);
-    let mut pping = ok(Process::spawn({
-        command.args(arguments.split_whitespace());
-        command
-    }));
-    ok(pping.wait_for_output("measuring round-trip times", PATIENCE));
-    meanwhile();
-    // Counters are read once a second.
-    thread::sleep(Duration::from_secs(3));
-    let mut curl = network.topology.router().command("curl");
-    let metrics = ok(pping_lab::run(curl.args(["-s", METRICS])));
-    ok(pping.stop(Signal::SIGINT, PATIENCE));
-    let records = ok(pping.stdout()).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    Seen { records, metrics, summary: ok(pping.stderr()) }
 }
 
 /// How many segments a host has sent again, and took for lost.
@@ -259,9 +56,9 @@ fn sent_again(host: &Namespace) -> u64 {
     values.split(' ').nth(at).unwrap().parse().unwrap()
 }
 
-/// Lets hosts talk while `lies` are sent in the names of both, and asserts that they are measured as if they were not.
-/// `lies` returns segments from the next number of their sender and of the other end, and from a number of the round.
-fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>) {
+/// Lets hosts talk while forged segments are sent in the names of both, and asserts that they are measured as if they were
+/// not. `segments` returns them from the next number of their sender and of the other end, and from a number of the round.
+fn assert_unmoved(has_timestamps: bool, segments: impl Fn([u32; 2], u32) -> Vec<Tcp>) {
     let network = Network::new();
     let client = network.topology.client();
     if !has_timestamps {
@@ -292,8 +89,8 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
                     for (is_client, begin) in
                         [(true, [*of_client, *of_server]), (false, [*of_server, *of_client])]
                     {
-                        for lie in lies(begin, round) {
-                            let frame = forged(is_client, port, server.port(), &lie);
+                        for segment in segments(begin, round) {
+                            let frame = forged(is_client, port, server.port(), &segment);
                             for place in &places {
                                 send(place, &frame);
                                 forged_at.entry(port).or_default().push(now());
@@ -344,7 +141,7 @@ fn assert_unmoved(has_timestamps: bool, lies: impl Fn([u32; 2], u32) -> Vec<Tcp>
     assert!(counted >= sent, "{counted} of {sent}");
 }
 
-/// The timestamps of lies, if the connection has any. Those of a clock that nobody can have come first.
+/// The timestamps of forged segments, if the connection has any. Those of a clock that nobody can have come first.
 fn stamps(has_timestamps: bool, tsval: u32) -> Vec<u8> {
     if has_timestamps { [&[1, 1][..], &timestamps(tsval, 0)].concat() } else { Vec::new() }
 }
