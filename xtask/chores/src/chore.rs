@@ -32,14 +32,14 @@ pub const DEMO: Chore = Chore {
 pub const LINT: Chore = Chore {
     name: "lint",
     package: "pping-lint",
-    help: "Check formatting, spelling, links and circles of modules, and run clippy for both sides",
+    help: "Check formatting, spelling, links and cycles of modules, and run clippy for both sides",
 };
 
 /// Draws the graph of modules.
 pub const MODULES: Chore = Chore {
     name: "modules",
     package: "pping-lint",
-    help: "Print which module uses which, and fail if some use each other in a circle",
+    help: "Print which module uses which, and fail if some use each other in a cycle",
 };
 
 /// Takes pictures of pping's screens.

@@ -1,4 +1,4 @@
-//! `cargo xtask lint`: formatting, words and links, dependencies, pointers, circles of modules, and clippy for user space and
+//! `cargo xtask lint`: formatting, words and links, dependencies, pointers, cycles of modules, and clippy for user space and
 //! kernel.
 
 mod dependencies;

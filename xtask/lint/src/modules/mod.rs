@@ -1,7 +1,7 @@
-//! `cargo xtask modules`: prints which module uses which, and fails if some use each other in a circle.
+//! `cargo xtask modules`: prints which module uses which, and fails if some use each other in a cycle.
 
-mod circles;
 mod crate_graph;
+mod cycles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const ROOT: &str = "lib";
 /// The modules by name, each with the modules that it uses.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Prints the graph of each crate, by top-level modules or by files. Fails if files or folders use each other in a circle.
+/// Prints the graph of each crate, by top-level modules or by files. Fails if files or folders use each other in a cycle.
 pub(super) fn run(by_file: bool) -> Result<()> {
     let mut found = Vec::new();
     for name in CRATES {
@@ -33,12 +33,10 @@ pub(super) fn run(by_file: bool) -> Result<()> {
                 if used.is_empty() { "nothing".to_owned() } else { used.join(", ") }
             );
         }
-        found.extend(
-            circles::circles(&files).into_iter().map(|circle| format!("{name}: {}", circle.join(", "))),
-        );
+        found.extend(cycles::cycles(&files).into_iter().map(|cycle| format!("{name}: {}", cycle.join(", "))));
         for (folder, siblings) in folders(&read.paths()) {
-            let circles = circles::circles(&siblings).into_iter();
-            found.extend(circles.map(|circle| format!("{name}, in `{folder}`: {}", circle.join(", "))));
+            let cycles = cycles::cycles(&siblings).into_iter();
+            found.extend(cycles.map(|cycle| format!("{name}, in `{folder}`: {}", cycle.join(", "))));
         }
     }
     ensure!(found.is_empty(), "modules that depend on each other in a cycle:\n  {}", found.join("\n  "));
@@ -53,7 +51,7 @@ fn folders(paths: &Graph) -> BTreeMap<String, Graph> {
         for used in used {
             let to: Vec<&str> = used.split("::").collect();
             let common = from.iter().zip(&to).take_while(|(from, to)| from == to).count();
-            // A folder uses what it contains, and its contents may use what it defines: that is no circle.
+            // A folder uses what it contains, and its contents may use what it defines: that is no cycle.
             let (Some(room), Some(other)) = (from.get(common), to.get(common)) else { continue };
             if *room != ROOT && *other != ROOT {
                 let siblings = folders.entry(from[..common].join("::")).or_default();

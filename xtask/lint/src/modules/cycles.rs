@@ -1,19 +1,19 @@
-//! Finds the circles of a graph: its strongly connected components of more than one module (Tarjan, "Depth-first search
+//! Finds the cycles of a graph: its strongly connected components of more than one module (Tarjan, "Depth-first search
 //! and linear graph algorithms", SIAM Journal on Computing 1(2), 1972).
 
 use std::collections::BTreeMap;
 
 use super::Graph;
 
-/// Returns the modules of each circle, sorted by name.
-pub(super) fn circles(graph: &Graph) -> Vec<Vec<String>> {
-    let mut search = Search { graph, visited: BTreeMap::new(), stack: Vec::new(), circles: Vec::new() };
+/// Returns the modules of each cycle, sorted by name.
+pub(super) fn cycles(graph: &Graph) -> Vec<Vec<String>> {
+    let mut search = Search { graph, visited: BTreeMap::new(), stack: Vec::new(), cycles: Vec::new() };
     for module in graph.keys() {
         if !search.visited.contains_key(module.as_str()) {
             search.visit(module);
         }
     }
-    search.circles
+    search.cycles
 }
 
 struct Search<'a> {
@@ -21,7 +21,7 @@ struct Search<'a> {
     /// When each module was met, and the earliest module that it reaches while both are on the stack.
     visited: BTreeMap<&'a str, (usize, usize)>,
     stack: Vec<&'a str>,
-    circles: Vec<Vec<String>>,
+    cycles: Vec<Vec<String>>,
 }
 
 impl<'a> Search<'a> {
@@ -41,11 +41,11 @@ impl<'a> Search<'a> {
         if lowest == number
             && let Some(start) = self.stack.iter().position(|on_stack| *on_stack == module)
         {
-            let mut circle: Vec<String> =
+            let mut cycle: Vec<String> =
                 self.stack.split_off(start).into_iter().map(ToOwned::to_owned).collect();
-            if circle.len() > 1 {
-                circle.sort();
-                self.circles.push(circle);
+            if cycle.len() > 1 {
+                cycle.sort();
+                self.cycles.push(cycle);
             }
         }
         lowest
@@ -57,14 +57,14 @@ mod tests {
     use super::{super::tests::graph, *};
 
     #[test]
-    fn a_chain_has_no_circle() {
+    fn a_chain_has_no_cycle() {
         let chain = graph(&[("a", &["b", "c"]), ("b", &["c"]), ("c", &[])]);
-        assert_eq!(circles(&chain), Vec::<Vec<String>>::new());
+        assert_eq!(cycles(&chain), Vec::<Vec<String>>::new());
     }
 
     #[test]
     fn finds_indirect_cycles_and_excludes_dependents() {
-        let circle = graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b", "d"]), ("d", &[]), ("e", &["a"])]);
-        assert_eq!(circles(&circle), [["b", "c"]]);
+        let cycle = graph(&[("a", &["b"]), ("b", &["c"]), ("c", &["b", "d"]), ("d", &[]), ("e", &["a"])]);
+        assert_eq!(cycles(&cycle), [["b", "c"]]);
     }
 }
