@@ -20,6 +20,7 @@ use super::{
     grouping, methods,
     model::{Aggregation, Config, Live, Otlp},
     options::Arguments,
+    overwritten::overwritten,
     values::{Format, RttType, Temporality, Tunnel},
 };
 
@@ -95,6 +96,9 @@ impl Config {
         let is_aggregate = aggregate.is_some() || flow_summary;
         found.extend(without_samples(format, is_aggregate && !with_samples));
         found.extend(worst.filter(|_| aggregate.is_none()).map(without_interval));
+        let inputs =
+            [("read", read.as_deref()), ("groups", groups.as_deref()), ("quality", quality.as_deref())];
+        found.extend(overwritten(&inputs, &[("write", output.as_deref()), ("hdr-log", hdr_log.as_deref())]));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
         let otlp = pushing(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
         let otlp = value_or_note(otlp, None, &mut found);

@@ -19,6 +19,7 @@ mod loader;
 mod methods;
 mod model;
 mod options;
+mod overwritten;
 mod reload;
 mod setting;
 mod show;
