@@ -1,9 +1,12 @@
 //! Reads a file or standard input, and can stop while it waits for input.
 
 use std::{
-    fs::File,
-    io::{self, IsTerminal as _, Read},
-    os::fd::{AsFd, OwnedFd},
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, IsTerminal as _, Read},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::OpenOptionsExt as _,
+    },
     path::Path,
     sync::{
         Arc,
@@ -13,6 +16,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
     io::Errno,
 };
 
@@ -47,7 +51,10 @@ impl Input {
             let descriptor: OwnedFd = stdin.as_fd().try_clone_to_owned().map_err(failed)?;
             File::from(descriptor)
         } else {
-            File::open(path).map_err(failed)?
+            // A named pipe opens at once, and is waited for below.
+            let open =
+                OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
+            open.map_err(failed)?
         };
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
@@ -75,8 +82,13 @@ impl Input {
 
 impl Read for Input {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.wait()?;
-        let read = self.file.read(bytes)?;
+        let read = loop {
+            self.wait()?;
+            match self.file.read(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => break read?,
+            }
+        };
         self.read.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }

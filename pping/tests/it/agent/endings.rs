@@ -67,6 +67,21 @@ fn assert_sums_up(stderr: &str) {
 }
 
 #[test]
+fn a_signal_ends_it_while_it_waits_for_the_writer_of_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    ok(run(Command::new("mkfifo").arg(&pipe)));
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let mut command = Command::new(PPING);
+        command.args(["-r".as_ref(), pipe.as_os_str()]);
+        let mut pping = ok(Process::spawn(command));
+        thread::sleep(Duration::from_millis(300));
+        ok(pping.stop(signal, ENDING));
+        assert!(ok(pping.stderr()).contains("0 packets"), "{}", ok(pping.stderr()));
+    }
+}
+
+#[test]
 fn a_signal_ends_it_with_a_summary() {
     let topology = topology();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
