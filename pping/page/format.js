@@ -1,7 +1,7 @@
 // Formats numbers and texts, in the words of `pping top`.
 
 // Characters that control, are invisible, or change the direction of writing.
-const HARMFUL = /[\p{Cc}\u200b-\u200f\u2028-\u202e\u2060-\u206f]/gu;
+const HARMFUL = /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;
 
 /** Makes foreign text fit to be shown: question marks replace characters that control or are invisible. */
 export function sanitized(text) {

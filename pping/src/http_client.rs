@@ -12,7 +12,7 @@ use std::{
 };
 
 use http::{Request, Response};
-use http_body_util::{BodyExt as _, Collected, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::{body::Bytes, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use rustls::{
@@ -27,7 +27,7 @@ use tokio::{
 };
 use tokio_rustls::TlsConnector;
 
-use crate::trust;
+use crate::{foreign_text::is_harmful, trust};
 
 /// The longest that a request may take, from the lookup of the host to the end of the answer. It is the default of
 /// OpenTelemetry, too.
@@ -99,14 +99,12 @@ impl Server {
         let addresses = timeout_at(deadline, lookup_host(self.address())).await;
         let addresses = addresses.map_err(|_| Failure::LateConnection)?.map_err(Failure::Connection)?;
         let stream = connect(&addresses.collect::<Vec<_>>(), deadline).await?;
-        let answer = async {
-            let Some((config, name)) = &self.tls else {
-                return exchange(stream, request, longest).await;
-            };
-            let stream = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream).await;
-            exchange(stream.map_err(Failure::Tls)?, request, longest).await
+        let Some((config, name)) = &self.tls else {
+            return exchange(stream, request, longest, deadline).await;
         };
-        timeout_at(deadline, answer).await.unwrap_or(Err(Failure::Late))
+        let secured = TlsConnector::from(Arc::clone(config)).connect(name.clone(), stream);
+        let stream = timeout_at(deadline, secured).await.map_err(|_| Failure::Late)?.map_err(Failure::Tls)?;
+        exchange(stream, request, longest, deadline).await
     }
 }
 
@@ -126,16 +124,20 @@ async fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStrea
     Err(failure)
 }
 
+/// Sends a request. If the head of the answer comes before the deadline and the body does not, the head counts.
 async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
     longest: usize,
+    deadline: Instant,
 ) -> Result<Answer, Failure> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Failure::Exchange)?;
+    let handshake = timeout_at(deadline, http1::handshake(TokioIo::new(stream))).await;
+    let (mut sender, connection) = handshake.map_err(|_| Failure::Late)?.map_err(Failure::Exchange)?;
     // Dropping the set ends the task, however this function returns.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
-    let (head, body) = match sender.send_request(request).await {
+    let answer = timeout_at(deadline, sender.send_request(request)).await.map_err(|_| Failure::Late)?;
+    let (head, body) = match answer {
         Ok(answer) => answer.into_parts(),
         // The connection's error says more than the request's.
         Err(error) => match driver.join_next().await {
@@ -143,10 +145,13 @@ async fn exchange(
             _ => return Err(Failure::Exchange(error)),
         },
     };
-    let body = Limited::new(body, longest).collect().await.map_err(|error| {
-        if error.is::<LengthLimitError>() { NoBody::TooLong } else { NoBody::BrokenOff(error.to_string()) }
-    });
-    Ok(Response::from_parts(head, body.map(Collected::to_bytes)))
+    let body = match timeout_at(deadline, Limited::new(body, longest).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(NoBody::TooLong),
+        Ok(Err(error)) => Err(NoBody::BrokenOff(error.to_string())),
+        Err(_) => Err(NoBody::BrokenOff(format!("no end within {} s", TIME_OUT.as_secs()))),
+    };
+    Ok(Response::from_parts(head, body))
 }
 
 impl Failure {
@@ -172,11 +177,11 @@ impl Failure {
     }
 }
 
-/// Escapes control characters in a server's message, and cuts it to [`MAX_MESSAGE`]: it is part of a line of the log or of an
+/// Escapes harmful characters in a server's message, and cuts it to [`MAX_MESSAGE`]: it is part of a line of the log or of an
 /// error.
 pub(crate) fn escaped(text: &str) -> String {
     let text = text.chars().take(MAX_MESSAGE);
-    text.flat_map(|it| if it.is_control() { it.escape_default().collect() } else { vec![it] }).collect()
+    text.flat_map(|it| if is_harmful(it) { it.escape_default().collect() } else { vec![it] }).collect()
 }
 
 /// Formats an error with its causes, because the outermost one may say nothing by itself.
@@ -196,11 +201,33 @@ mod tests {
         AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket,
     };
 
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
+
     use super::*;
+
+    #[tokio::test]
+    async fn the_head_of_an_answer_counts_even_if_the_body_never_ends() {
+        const HEAD: &[u8] =
+            b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 100\r\nContent-Length: 10\r\n\r\nand";
+        let (client, mut server) = duplex(4096);
+        let server = tokio::spawn(async move {
+            assert!(server.read(&mut [0; 1024]).await.unwrap() > 0);
+            server.write_all(HEAD).await.unwrap();
+            server
+        });
+        let soon = Instant::now() + Duration::from_millis(300);
+        let answer = exchange(client, Request::new(Full::default()), 100, soon).await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), &answer.headers()["retry-after"]),
+            (429, &"100".parse().unwrap())
+        );
+        assert!(matches!(answer.into_body(), Err(NoBody::BrokenOff(_))));
+        drop(server.await.unwrap());
+    }
 
     #[test]
     fn messages_of_a_server_are_escaped_and_cut() {
-        assert_eq!(escaped("no\nway\u{1b}[2J"), "no\\nway\\u{1b}[2J");
+        assert_eq!(escaped("no\nway\u{1b}[2J\u{202e}"), "no\\nway\\u{1b}[2J\\u{202e}");
         assert_eq!(escaped(&"a".repeat(5_000)).len(), MAX_MESSAGE);
     }
 

@@ -29,6 +29,7 @@ mod error;
 pub mod event;
 pub mod features;
 mod fingerprint;
+mod foreign_text;
 pub mod generate;
 pub mod groups;
 #[cfg(feature = "live")]

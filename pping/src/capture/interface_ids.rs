@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use crate::foreign_text::sanitized;
+
 /// The length at which the name of an interface is cut, bytes.
 const MAX_NAME: usize = 64;
 
@@ -75,10 +77,10 @@ impl InterfaceIds {
     }
 }
 
-/// Cuts a name, and replaces what would control a terminal that prints it.
+/// Cuts a name, and replaces what could harm a terminal that prints it.
 fn harmless(name: &str) -> Arc<str> {
     let name = name.get(..name.floor_char_boundary(MAX_NAME)).unwrap_or_default();
-    name.replace(char::is_control, "?").into()
+    sanitized(name).into()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use clap::builder::styling::{AnsiColor, Style};
 
 use super::report::{Check, Report, Status};
+use crate::foreign_text::is_harmful;
 
 /// The most columns, and the number without a terminal: long lines are hard to read.
 const COLUMNS: usize = 100;
@@ -83,9 +84,9 @@ fn style(style: Style, is_coloured: bool) -> Style {
     if is_coloured { style } else { Style::new() }
 }
 
-/// Replaces control characters: a user who may create interfaces in a container can put them into interface names.
+/// Replaces harmful characters: a user who may create interfaces in a container can put them into interface names.
 fn printable(text: &str) -> String {
-    let visible = |letter: char| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter };
+    let visible = |letter: char| if is_harmful(letter) && letter != '\n' { '\u{fffd}' } else { letter };
     text.chars().map(visible).collect()
 }
 

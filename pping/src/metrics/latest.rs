@@ -59,7 +59,7 @@ impl AddAssign for Pushes {
         self.accepted += more.accepted;
         self.dropped.iter_mut().zip(more.dropped).for_each(|(sum, more)| *sum += more);
         self.failed.iter_mut().zip(more.failed).for_each(|(sum, more)| *sum += more);
-        self.rejected_points += more.rejected_points;
+        self.rejected_points = self.rejected_points.saturating_add(more.rejected_points);
     }
 }
 

@@ -175,7 +175,7 @@ impl Pusher {
 
     fn accept(&mut self, Accepted { rejected, message }: &Accepted) {
         self.counts.accepted += 1;
-        self.counts.rejected_points += rejected;
+        self.counts.rejected_points = self.counts.rejected_points.saturating_add(*rejected);
         self.failures = 0;
         let url = self.receiver.endpoint();
         if let Some((since, dropped)) = self.failing.take() {

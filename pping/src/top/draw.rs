@@ -16,6 +16,7 @@ use super::{
     state::State,
     text,
 };
+use crate::foreign_text::sanitized;
 
 /// The smallest screen that has room for anything.
 const LEAST: (u16, u16) = (20, 3);
@@ -84,13 +85,13 @@ fn fitting(hints: &[String], room: usize) -> String {
 fn first_line(state: &State, status: &Status<'_>) -> Line<'static> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let reversed = Style::new().add_modifier(Modifier::REVERSED);
-    let version = |latest: &Latest| text::sanitized(&latest.summary.version);
+    let version = |latest: &Latest| sanitized(&latest.summary.version);
     let version = state.shown().latest.as_ref().map(version).unwrap_or_default();
     let mut spans =
-        vec![Span::styled(format!("pping {version} "), bold), Span::raw(text::sanitized(status.source))];
+        vec![Span::styled(format!("pping {version} "), bold), Span::raw(sanitized(status.source))];
     if let Some((since, reason)) = &state.failure {
         let seconds = status.now.saturating_duration_since(*since).as_secs();
-        let text = format!(" no answer for {seconds} s: {} ", text::sanitized(reason));
+        let text = format!(" no answer for {seconds} s: {} ", sanitized(reason));
         spans.extend([Span::raw(" "), Span::styled(text, reversed)]);
     } else if state.is_frozen {
         spans.extend([Span::raw("  "), Span::styled(" frozen ", reversed)]);

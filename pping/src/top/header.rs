@@ -1,7 +1,8 @@
 //! The lines above every pane: each interface with its rates and its round-trip times on either side, the cost of
 //! pping, and what was lost.
 
-use super::text::{amount, bytes, counted, padded, percent, right, sanitized, side, time, width};
+use super::text::{amount, bytes, counted, padded, percent, right, side, time, width};
+use crate::foreign_text::sanitized;
 use crate::recent::{Cost, Interface, Losses, OwnQueue, ResidenceAnswer, SeriesAnswer, Summary};
 
 /// The longest name of an interface in Linux. Names are aligned up to this width.

@@ -4,8 +4,9 @@ use std::{fmt::Write as _, sync::Arc};
 
 use super::{
     header,
-    text::{padded, percent, sanitized, side, time, width},
+    text::{padded, percent, side, time, width},
 };
+use crate::foreign_text::sanitized;
 use crate::recent::{Column, GroupAnswer, GroupsAnswer, RttAnswer, SeriesAnswer, Summary};
 
 /// The columns of a row: the title, the width in text, and what it sorts by.

@@ -12,11 +12,12 @@ use ratatui::{
 
 use super::PaneData;
 use crate::{
+    foreign_text::sanitized,
     recent::{GroupDetail, GroupQueue, SeriesHistory},
     top::{
         plot::{self, Plot},
         table::Row,
-        text::{sanitized, side, time, width},
+        text::{side, time, width},
     },
 };
 

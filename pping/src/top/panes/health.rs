@@ -13,9 +13,10 @@ use ratatui::{
 
 use super::{Latest, PaneData};
 use crate::{
+    foreign_text::sanitized,
     reasons::{LOSSES, Reason, UNTRACKED},
     recent::{Cost, Interface, Rate},
-    top::text::{self, amount, bytes, padded, percent, right, sanitized, wrapped},
+    top::text::{self, amount, bytes, padded, percent, right, wrapped},
 };
 
 /// The width of the name of a reason, and of a number after it.

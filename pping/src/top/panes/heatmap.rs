@@ -11,11 +11,12 @@ use ratatui::{
 
 use super::{Effect, PaneData, scrolled};
 use crate::{
+    foreign_text::sanitized,
     recent::{HistoryAnswer, SeriesAnswer, SeriesQuery},
     top::{
         plot::{self, Plot},
         table::{self, SeriesKey},
-        text::{padded, right, sanitized, side, time, width},
+        text::{padded, right, side, time, width},
     },
 };
 

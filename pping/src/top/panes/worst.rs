@@ -13,8 +13,9 @@ use ratatui::{
 
 use super::{Effect, PaneData};
 use crate::{
+    foreign_text::sanitized,
     recent::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
-    top::text::{self, amount, padded, percent, right, sanitized, side, time},
+    top::text::{self, amount, padded, percent, right, side, time},
     worst::By,
 };
 

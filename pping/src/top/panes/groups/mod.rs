@@ -14,10 +14,11 @@ use ratatui::{
 use self::columns::Columns;
 use super::{Effect, PaneData, detail::Detail, scrolled};
 use crate::{
+    foreign_text::sanitized,
     recent::{Column, GroupDetail, GroupsAnswer, Order, Query},
     top::{
         table::{self, COLUMNS, Row},
-        text::{self, sanitized},
+        text,
     },
 };
 
