@@ -60,6 +60,7 @@ pub fn decompress<'a>(mut source: impl Read + Send + 'a) -> Result<Box<dyn Read 
 pub(super) fn error(error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Error::CompressedTruncated,
+        _ if error.to_string().contains("too much memory") => Error::CompressedTooWide,
         // Read errors have a number of the operating system, decoder errors do not.
         _ if error.raw_os_error().is_none() => Error::CompressedDamaged(error),
         _ => Error::Io(error),

@@ -23,8 +23,14 @@ pub enum Error {
     #[error("truncated: the capture ends in the middle of a packet or block")]
     Truncated,
     /// The compressed data end early.
-    #[error("truncated: the compressed data end before their end mark")]
+    #[error("truncated: the compressed data end before their end mark, or other data follow it")]
     CompressedTruncated,
+    /// Decompressing takes more memory than allowed.
+    #[error(
+        "decompressing takes more than 128 MiB of memory: decompress it by itself, as in \
+         `zstd -dc --long=31 FILE | pping -r -`"
+    )]
+    CompressedTooWide,
     /// The compressed data are invalid.
     #[error("corrupt compressed data: {0}")]
     CompressedDamaged(io::Error),

@@ -230,7 +230,7 @@ impl Pcapng {
             Err(number) => return Block::Skipped(Skip::LinkType(number)),
         };
         let Some(id) = interface.id else { return Block::Skipped(Skip::Interfaces) };
-        let time = interface.clock.nanoseconds(time);
+        let Some(time) = interface.clock.nanoseconds(time) else { return Block::Skipped(Skip::Timeless) };
         let block = header + captured;
         Block::Packet(Found { time, interface: id, link, direction, header, captured, block, frame_len })
     }

@@ -27,9 +27,9 @@ impl Clock {
         Self { offset: i128::from(seconds) * i128::from(SECOND), ..self }
     }
 
-    /// Converts a timestamp to ns since 1970, rounded down and clamped to 0..=[`LATEST`].
+    /// Converts a timestamp to ns since 1970, rounded down; `None` if it is earlier, or later than [`LATEST`].
     #[inline]
-    pub(super) fn nanoseconds(self, units: u64) -> u64 {
+    pub(super) fn nanoseconds(self, units: u64) -> Option<u64> {
         let nanoseconds = match self.resolution {
             decimal @ 0..=9 => units.saturating_mul(10_u64.pow(DECIMALS_OF_NANOSECOND - u32::from(decimal))),
             decimal @ 10..=127 => 10_u64
@@ -40,10 +40,11 @@ impl Clock {
                 u64::try_from(nanoseconds).unwrap_or(u64::MAX)
             }
         };
-        if self.offset == 0 {
-            return nanoseconds.min(LATEST);
-        }
-        (i128::from(nanoseconds) + self.offset).clamp(0, i128::from(LATEST)) as u64
+        let nanoseconds = match self.offset {
+            0 => nanoseconds,
+            offset => u64::try_from(i128::from(nanoseconds) + offset).ok()?,
+        };
+        (nanoseconds <= LATEST).then_some(nanoseconds)
     }
 }
 
@@ -53,24 +54,27 @@ mod tests {
 
     #[test]
     fn every_resolution_is_exact() {
-        let clock = Clock::MICROSECONDS;
-        let with = |resolution| clock.with_resolution(resolution);
-        assert_eq!(clock.nanoseconds(1_700_000_000_123_456), 1_700_000_000_123_456_000);
-        assert_eq!(with(0).nanoseconds(1_700_000_000), 1_700_000_000 * SECOND);
-        assert_eq!(with(9).nanoseconds(1_700_000_000_123_456_789), 1_700_000_000_123_456_789);
-        assert_eq!(with(12).nanoseconds(1_234_567_890_123), 1_234_567_890);
-        assert_eq!(with(127).nanoseconds(u64::MAX), 0);
-        assert_eq!(with(0x80).nanoseconds(7), 7 * SECOND);
-        assert_eq!(with(0x8a).nanoseconds(1025), SECOND + 976_562);
-        assert_eq!(with(0xff).nanoseconds(u64::MAX), 0);
+        let with = |resolution| Clock::MICROSECONDS.with_resolution(resolution);
+        for (clock, units, nanoseconds) in [
+            (Clock::MICROSECONDS, 1_700_000_000_123_456, 1_700_000_000_123_456_000),
+            (with(0), 1_700_000_000, 1_700_000_000 * SECOND),
+            (with(9), 1_700_000_000_123_456_789, 1_700_000_000_123_456_789),
+            (with(12), 1_234_567_890_123, 1_234_567_890),
+            (with(127), u64::MAX, 0),
+            (with(0x80), 7, 7 * SECOND),
+            (with(0x8a), 1025, SECOND + 976_562),
+            (with(0xff), u64::MAX, 0),
+            (Clock::MICROSECONDS.with_offset(-2), 5_000_001, 3 * SECOND + 1_000),
+        ] {
+            assert_eq!(clock.nanoseconds(units), Some(nanoseconds), "{clock:?} at {units}");
+        }
     }
 
     #[test]
-    fn implausible_times_are_clamped() {
-        assert_eq!(Clock::MICROSECONDS.nanoseconds(u64::MAX), LATEST);
-        assert_eq!(Clock::MICROSECONDS.with_resolution(0x80).nanoseconds(u64::MAX), LATEST);
-        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MIN).nanoseconds(5), 0);
-        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MAX).nanoseconds(5), LATEST);
-        assert_eq!(Clock::MICROSECONDS.with_offset(-2).nanoseconds(5_000_001), 3 * SECOND + 1_000);
+    fn times_before_1970_or_after_2262_are_none() {
+        assert_eq!(Clock::MICROSECONDS.nanoseconds(u64::MAX), None);
+        assert_eq!(Clock::MICROSECONDS.with_resolution(0x80).nanoseconds(u64::MAX), None);
+        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MIN).nanoseconds(5), None);
+        assert_eq!(Clock::MICROSECONDS.with_offset(i64::MAX).nanoseconds(5), None);
     }
 }

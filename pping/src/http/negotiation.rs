@@ -21,12 +21,17 @@ const FORMATS: [(PageFormat, &str, Parameters); 3] = [
 pub(super) fn preferred(accept: &str, accept_encoding: &str) -> (PageFormat, Encoding) {
     let mut best = (0, PageFormat::Classic);
     for (format, name, parameters) in FORMATS {
-        let weight = weight(accept, name, parameters).unwrap_or(0);
+        let weight = match weight(accept, name, parameters) {
+            None if format == PageFormat::Classic => weight(accept, "text/*", &[]),
+            weight => weight,
+        };
+        let weight = weight.unwrap_or(0);
         if weight > best.0 {
             best = (weight, format);
         }
     }
-    let is_gzip = weight(accept_encoding, "gzip", &[]).is_some_and(|weight| weight > 0);
+    let of_encoding = |name| weight(accept_encoding, name, &[]).unwrap_or(0);
+    let is_gzip = of_encoding("gzip") > 0 && of_encoding("gzip") >= of_encoding("identity");
     (best.1, if is_gzip { Encoding::Gzip } else { Encoding::Identity })
 }
 
@@ -95,10 +100,20 @@ mod tests {
                 ),
                 PageFormat::Protobuf,
             ),
+            (format!("text/*;q=0.9,{OPEN};q=0.5"), PageFormat::Classic),
+            (format!("text/*,text/plain;q=0.3,{OPEN};q=0.5"), PageFormat::OpenMetrics),
             ("*/*".to_owned(), PageFormat::Classic),
             (String::new(), PageFormat::Classic),
         ] {
             assert_eq!(preferred(&accept, "").0, expected, "{accept}");
+        }
+        for (accept, expected) in [
+            ("br, gzip", Encoding::Gzip),
+            ("gzip;q=0.5, identity;q=0.5", Encoding::Gzip),
+            ("gzip;q=0.1, identity", Encoding::Identity),
+            ("identity", Encoding::Identity),
+        ] {
+            assert_eq!(preferred("", accept).1, expected, "{accept}");
         }
     }
 }

@@ -69,8 +69,12 @@ async fn exposition(
     Extension(reader): Extension<Reader>,
     headers: HeaderMap,
 ) -> Response {
-    let value = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let (format, encoding) = preferred(value(ACCEPT), value(ACCEPT_ENCODING));
+    // Several headers of a name are one list (RFC 9110, 5.3).
+    let list = |name| {
+        let values: Vec<_> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        values.join(",")
+    };
+    let (format, encoding) = preferred(&list(ACCEPT), &list(ACCEPT_ENCODING));
     // With many groups this takes a while, and must not block other connections.
     let Some(page) = workers.run(move || metrics.page(format, encoding)).await else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

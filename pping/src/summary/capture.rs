@@ -78,7 +78,8 @@ impl Replayed {
             (undescribed, "of interfaces that the file does not describe"),
             (
                 timeless,
-                "without a time (simple packet blocks); write them with a time, as enhanced packet blocks",
+                "without a time (simple packet blocks, or a time before 1970 or after 2262); write them with a time, \
+                 as enhanced packet blocks",
             ),
         ] {
             if packets > 0 {
