@@ -6,8 +6,7 @@ use caps::{CapSet, Capability, CapsHashSet, errors::CapsError};
 #[derive(Debug, thiserror::Error)]
 #[error(
     "missing {missing}: run as root, or grant the capabilities with\n  \
-     sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}\n\
-     (kernels before 5.8 need CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
+     sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}"
 )]
 pub struct Missing {
     /// Their names.
@@ -22,7 +21,7 @@ pub struct Missing {
 /// # Errors
 /// [`Missing`] if some are missing: it names them and how to grant them.
 pub(crate) fn check() -> Result<(), Missing> {
-    // Before Linux 5.8 all of BPF took CAP_SYS_ADMIN, which still implies the newer capabilities.
+    // It implies CAP_BPF and CAP_PERFMON, which are newer.
     if has(Capability::CAP_SYS_ADMIN) {
         return check_for_interfaces();
     }

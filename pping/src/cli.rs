@@ -21,27 +21,27 @@ use crate::{
 /// Examples, and what they do.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
-  pping -i eth0                            samples of all flows, pings and DNS queries that pass eth0
+  pping -i eth0                            samples of flows, pings and DNS queries
   pping -i eth0 --rate-limit 0             every sample there is
   pping -i eth0 --format jsonl | jq 'select(.type == \"rtt\").rtt'
                                            one JSON record a line, and the RTTs among them, in nanoseconds
   pping -i eth0 --methods tcp-handshake,dns
                                            how long handshakes and DNS queries take
   pping -r trace.pcapng                    samples of a capture, without root
-  ssh gw tcpdump -w - | pping -r -         samples of a live capture
+  ssh gw tcpdump -U -w - not port 22 | pping -r -
+                                           samples of a live capture
   pping -i eth0 --aggregate 10s --group-by /24,/48
                                            percentiles of each network every ten seconds
   pping -i eth0 -i eth1 --format none --groups customers.csv --listen 127.0.0.1:9464
                                            only metrics for Prometheus, by customer
-  pping check -i eth0                      check that pping can run here, and list what limits its accuracy
-  pping top                                show what a running pping with --listen measures
+  pping check -i eth0                      check whether and how well pping runs here
+  pping top                                show what a running pping measures
   pping top -i eth0                        show what passes eth0
-  pping config show                        show all values, and where each is set: by an option, a PPING_* variable or
-                                           /etc/pping/pping.toml, which is read without -i and -r";
+  pping config show                        show all values and where each is set";
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "pping", version, long_version = features::VERSION.as_str(), after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(name = "pping", version = features::VERSION, long_version = features::LONG_VERSION.as_str(), after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 #[command(disable_help_subcommand = true)]
 pub struct Cli {
     /// The options.
@@ -76,8 +76,10 @@ pub(crate) const NOT_FOR_TOP: [&str; 17] = [
 
 /// The parser of the command line.
 pub fn command() -> clap::Command {
-    let hide = |top: clap::Command, option| top.mut_arg(option, |option| option.hide(true));
-    Cli::command().mut_subcommand("top", |top| NOT_FOR_TOP.into_iter().fold(top, hide))
+    let hide = |command: clap::Command, option| command.mut_arg(option, |option| option.hide(true));
+    Cli::command()
+        .mut_subcommand("top", |top| NOT_FOR_TOP.into_iter().fold(top, hide))
+        .mut_subcommand("check", |check| hide(check, "read"))
 }
 
 /// Parses the command line of this process.

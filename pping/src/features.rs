@@ -13,15 +13,17 @@ const FEATURES: [(&str, bool); 4] = [
     ("top", cfg!(feature = "top")),
 ];
 
+/// The version, and the commit that it was built from.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("PPING_REVISION"), ")");
+
 /// The answer to `pping --version`: the version, and the features that this build lacks.
-pub(crate) static VERSION: LazyLock<String> = LazyLock::new(|| {
+pub(crate) static LONG_VERSION: LazyLock<String> = LazyLock::new(|| {
     let lacks: Vec<_> =
         FEATURES.into_iter().filter(|(_, is_built)| !is_built).map(|(name, _)| name).collect();
-    let version = env!("CARGO_PKG_VERSION");
     if lacks.is_empty() {
-        version.to_owned()
+        VERSION.to_owned()
     } else {
-        format!("{version}\nbuilt without: {}", lacks.join(", "))
+        format!("{VERSION}\nbuilt without: {}", lacks.join(", "))
     }
 });
 

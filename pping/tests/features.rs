@@ -25,7 +25,7 @@ fn version_names_missing_features() {
         .into_iter()
         .filter_map(|(feature, is_built)| (!is_built).then_some(feature))
         .collect();
-    let version = format!("pping {}\n", env!("CARGO_PKG_VERSION"));
+    let version = format!("pping {} ({})\n", env!("CARGO_PKG_VERSION"), env!("PPING_REVISION"));
     assert_eq!(pping("-V").1, version);
     let expected = match &missing[..] {
         [] => version,

@@ -21,8 +21,7 @@ pub(super) fn capabilities() -> Check {
             format!("missing {missing}"),
             format!(
                 "run as root, or grant the capabilities:\n\
-                 sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}\n\
-                 (kernels before 5.8 need CAP_SYS_ADMIN instead of CAP_BPF and CAP_PERFMON)"
+                 sudo setcap cap_bpf,cap_net_admin,cap_perfmon+ep {program}"
             ),
         ),
     }

@@ -43,7 +43,7 @@ pub(super) fn features(may_load: bool) -> (Vec<Check>, Option<Features>) {
         Ok(true) => Check::ok(Name::RingBuffer, "in this kernel"),
         Ok(false) => Check::missing(
             Name::RingBuffer,
-            "not in this kernel (Linux 5.8)",
+            "not in this kernel",
             "boot a newer kernel: pping needs the ring buffer to receive samples",
         ),
         Err(error) => Check::unknown(Name::RingBuffer, error.to_string()),

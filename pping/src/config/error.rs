@@ -104,7 +104,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
-            Self::Flag => formatter.write_str("flag"),
+            Self::Flag => formatter.write_str("command line"),
             Self::Variable(variable) => formatter.write_str(variable),
             Self::File { path, line, .. } => write!(formatter, "{}:{line}", path.display()),
         }

@@ -98,7 +98,8 @@ impl Reader<'_> {
         let name = key.get_ref().as_ref();
         let refuse = |reason| Err(vec![(key.span().start, None, reason)]);
         let Some(definition) = definitions.iter().find(|definition| definition.key == name) else {
-            return refuse(unknown(name, definitions));
+            let is_section = matches!(value.get_ref(), DeValue::Table(_));
+            return refuse(unknown(name, is_section, definitions));
         };
         if let AllowedIn::NotInFiles(reason) | AllowedIn::CommandLine(reason) = definition.facts.allowed_in {
             return refuse(format!("{name} cannot be in a file: {reason}"));
@@ -121,10 +122,13 @@ impl Reader<'_> {
     }
 }
 
-fn unknown(key: &str, definitions: &[Definition]) -> String {
+fn unknown(key: &str, is_section: bool, definitions: &[Definition]) -> String {
     match nearest(key, definitions) {
         _ if ["help", "version"].contains(&key) => {
             format!("{key} cannot be in a file: it is for the command line alone")
+        }
+        _ if is_section => {
+            format!("`{key}` is a section, but options stand without sections, see pping.toml(5)")
         }
         Some(known) if known.is_for_files() => {
             format!("`{key}` is not known; did you mean {}?", known.key)

@@ -174,7 +174,7 @@ mod tests {
             expected(2_000_000_000, "rate-limit = \"2s\" # PPING_RATE_LIMIT")
         );
         let typed = [&read[..], &["--rate-limit", "100ms"]].concat();
-        assert_eq!(limit(&typed, &[]), expected(100_000_000, "rate-limit = \"100ms\" # flag"));
+        assert_eq!(limit(&typed, &[]), expected(100_000_000, "rate-limit = \"100ms\" # command line"));
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "rate-limit = \"100ms\"\n").unwrap();
         let typed = [&read[..], &["--config", file.path().to_str().unwrap()]].concat();

@@ -108,7 +108,7 @@ options! {
         reload: restart!(max_flows),
     }
 
-    /// Limit the flows per address family that have pending timestamps
+    /// Limit the flows per address family that have pending timestamps, at most --max-flows
     ///
     /// A flow takes one of these when it records something, and gives it back after two seconds without packets if nothing is
     /// pending. What is not recorded for want of one is counted as `pping_recordings_skipped_total{reason="no_pending"}`.
@@ -134,7 +134,7 @@ options! {
         reload: restart!(tcp_method),
     }
 
-    /// Tell whether both hosts of a flow may be on the same side of an interface
+    /// Declare whether both hosts of a flow may be on the same side of an interface
     ///
     /// In the path, a packet and its answer come in by different interfaces. With `two`, what comes in by one interface together
     /// with its answer is taken for forged and gives no sample.

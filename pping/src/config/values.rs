@@ -318,7 +318,7 @@ pub enum Arms {
     Auto,
     /// Both hosts may be on the same side, as at a one-armed router or a mirror port
     One,
-    /// The hosts are on different sides: an answer that comes in where its question did is forged
+    /// The hosts are on different sides: an answer that comes in where its request did is forged
     Two,
 }
 

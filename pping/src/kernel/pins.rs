@@ -103,6 +103,8 @@ impl Pins {
         };
         let table = self.table()?;
         let mut max_pending = options.pending_entries();
+        // Otherwise it follows from `--max-flows`.
+        let has_own_limit = options.max_pending <= options.max_flows;
         for (option, pinned, wanted) in [
             ("--max-flows", table.map(|table| table.entries.max), &mut options.max_flows),
             // The pool is never larger than the flow table.
@@ -112,11 +114,13 @@ impl Pins {
             if let Some(pinned) = pinned
                 && pinned != *wanted
             {
-                tracing::warn!(
-                    "{option} {wanted}: the maps pinned in {} have room for {pinned}, which cannot change; \
-                     to make new ones, stop pping and run `pping unpin {0}`",
-                    self.directory.display()
-                );
+                if has_own_limit || option != "--max-pending" {
+                    tracing::warn!(
+                        "{option} {wanted}: the maps pinned in {} have room for {pinned}, which cannot change; \
+                         to make new ones, stop pping and run `pping unpin {0}`",
+                        self.directory.display()
+                    );
+                }
                 *wanted = pinned;
             }
         }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use pping_common::{abi::Figure, method::Method, parse::Direction};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use super::answers::SeriesAnswer;
 #[cfg(test)]
@@ -20,7 +20,9 @@ use crate::{
 pub struct WorstQuery {
     /// Figure that ranks them.
     pub by: By,
-    /// Highest number of flows, and of groups, in the response; 100 at most.
+    /// Highest number of flows, and of groups, in the response.
+    #[serde(deserialize_with = "limit")]
+    #[cfg_attr(test, schemars(range(max = MAX_SHOWN)))]
     pub limit: usize,
 }
 
@@ -28,6 +30,15 @@ impl Default for WorstQuery {
     fn default() -> Self {
         Self { by: By::default(), limit: 20 }
     }
+}
+
+/// Reads the highest number of flows and groups.
+fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    let limit = usize::deserialize(deserializer)?;
+    if limit > MAX_SHOWN {
+        return Err(D::Error::custom(format_args!("at most {MAX_SHOWN} are ranked")));
+    }
+    Ok(limit)
 }
 
 /// The worst flows and groups, the worst first.

@@ -23,7 +23,7 @@ const LEAST_RETRANSMISSIONS: u64 = 4;
 const RETRANSMISSIONS_SHARE: u64 = 8;
 const SLOTS_FULL: &str = ": the flow had as much pending as it has room for, eight segments of each direction or 16 echo \
                           requests; look for what is not answered: loss, or flows of which only one direction passes here, or \
-                          segments out of window above; if answers just take long, a higher --rate-limit spreads the samples of TCP over more time";
+                          segments out of window; if answers just take long, a higher --rate-limit spreads the samples of TCP over more time";
 const GAVE_WAY: &str = ": given up after 10 s, or after something later was answered; most was never answered: look for \
                         loss, unless it is for hosts that do not answer, such as the hops of mtr";
 

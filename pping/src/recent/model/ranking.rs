@@ -10,7 +10,7 @@ use super::{
     },
     Group, Key, Model,
 };
-use crate::worst::{MAX_SHOWN, MeasuredGroup, Ranked, Ranking, expected_rtt, from_millionths};
+use crate::worst::{MeasuredGroup, Ranked, Ranking, expected_rtt, from_millionths};
 
 /// A series of a group, as it is ranked.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Ranked for Rank<'_> {
 impl Model {
     pub(in crate::recent) fn worst(&self, query: WorstQuery) -> WorstAnswer {
         let by = query.by.figure();
-        let mut ranking = Ranking::new(query.limit.min(MAX_SHOWN));
+        let mut ranking = Ranking::new(query.limit);
         for group in self.groups.values() {
             let expected = expected_rtt(&group.name.columns);
             for (key, history) in &group.series {

@@ -72,7 +72,7 @@ fn shown_option(command: &mut Command, key: &str) -> String {
 }
 
 #[test]
-fn precedence_is_flag_environment_file_default() {
+fn precedence_is_command_line_environment_file_default() {
     let file = File::new("# mine\nrate-limit = \"1s\"\nmax-flows = 20_000\n");
     let at = format!("# {}:2", file.name());
     assert_eq!(
@@ -84,7 +84,7 @@ fn precedence_is_flag_environment_file_default() {
     command.env("PPING_RATE_LIMIT", "2s");
     assert_eq!(shown_option(&mut command, "rate-limit"), "rate-limit = \"2s\" # PPING_RATE_LIMIT");
     command.args(["--rate-limit", "3s"]);
-    assert_eq!(shown_option(&mut command, "rate-limit"), "rate-limit = \"3s\" # flag");
+    assert_eq!(shown_option(&mut command, "rate-limit"), "rate-limit = \"3s\" # command line");
     // Options that the flags leave alone keep their values.
     assert_eq!(shown_option(&mut command, "max-flows"), format!("max-flows = 20000 # {}:3", file.name()));
 }
@@ -120,7 +120,7 @@ fn a_variable_can_switch_off_what_the_file_switches_on() {
     command.env("PPING_WAIT", "false").args(["--exclude", "2001:db8::/32"]);
     assert_eq!(shown_option(&mut command, "wait"), "wait = false # PPING_WAIT");
     // Lists are not merged: the whole list comes from one source.
-    assert_eq!(shown_option(&mut command, "exclude"), "exclude = [\"2001:db8::/32\"] # flag");
+    assert_eq!(shown_option(&mut command, "exclude"), "exclude = [\"2001:db8::/32\"] # command line");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn all_errors_in_a_file_are_reported_with_line_and_column() {
         ":10:11: methods = []: it is empty; give a value, or leave the option out",
         ":11:18: dns-ports = 0: give a port from 1 to 65535",
         ":12:10: string values must be quoted",
-        ":13:2: `aggregation` is not known",
+        ":13:2: `aggregation` is a section, but options stand without sections",
     ];
     assert_eq!(stderr.lines().count(), errors.len(), "{stderr}");
     for (line, error) in stderr.lines().zip(errors) {

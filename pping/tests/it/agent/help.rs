@@ -57,7 +57,8 @@ fn the_short_help_is_short_and_names_every_option_too() {
 }
 
 #[test]
-fn the_version_is_that_of_the_package() {
-    assert_eq!(help("--version"), format!("pping {}\n", env!("CARGO_PKG_VERSION")));
+fn the_version_names_package_and_commit() {
+    let expected = format!("pping {} ({})\n", env!("CARGO_PKG_VERSION"), env!("PPING_REVISION"));
+    assert_eq!(help("--version"), expected);
     assert_eq!(help("-V"), help("--version"));
 }

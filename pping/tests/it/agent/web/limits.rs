@@ -103,6 +103,7 @@ fn web_unknown_parameters_are_refused_by_name() {
         ("groups/0?limit=1", "unknown parameter `limit`"),
         ("history?method=foo", "method: unknown value `foo`"),
         ("history?limit=1", "unknown parameter `limit`"),
+        ("worst?limit=101", "limit: at most 100 are ranked"),
         ("worst?by=size", "by: unknown value `size`"),
         ("events?interval=5", "unknown parameter `interval`"),
         ("openapi.json?version=3", "unknown parameter `version`"),
