@@ -116,6 +116,8 @@ pub(crate) struct Connections {
     pub(crate) is_v6: bool,
     /// Whether timestamps follow the clock, or the number of packets.
     pub(crate) is_by_clock: bool,
+    /// Whether they open.
+    pub(crate) is_opening: bool,
 }
 
 /// The addresses of the first client and of the server in the network with this number.
@@ -135,15 +137,15 @@ pub(crate) fn traffic(
     router: [u8; 6],
     network: u8,
 ) -> Traffic {
-    let Connections { flows, is_v6, is_by_clock } = connections;
+    let Connections { flows, is_v6, is_by_clock, is_opening } = connections;
     let (mut packets, hosts) = if is_v6 {
         (
-            [frames::tcp_v6(1, 7, 100), frames::tcp_answer_v6()],
+            [frames::tcp_v6(1, 7, Traffic::PAYLOAD as usize), frames::tcp_answer_v6()],
             hosts_v6(network).map(|host| host.octets().to_vec()),
         )
     } else {
         (
-            [frames::tcp(1, 7, 100), frames::tcp_answer(true, ACK)],
+            [frames::tcp(1, 7, Traffic::PAYLOAD as usize), frames::tcp_answer(true, ACK)],
             hosts_v4(network).map(|host| host.octets().to_vec()),
         )
     };
@@ -163,9 +165,12 @@ pub(crate) fn traffic(
         packets: packets.map(|frame| template(&frame, &[]).start),
         interfaces,
         flows,
+        first: u32::from(network) * Traffic::MAX_FLOWS,
         clients: u16::from_be_bytes(end),
         is_v6: is_v6.into(),
         is_by_clock: is_by_clock.into(),
+        is_opening: is_opening.into(),
+        reserved: 0,
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) fn measure(beside: Option<&str>, flows: &[u32], report: &mut Report) 
             "", "flows", "alone", "watched", "more (min..max)", "throughput"
         );
         for &flows in flows {
-            let connections = Connections { flows, is_v6, is_by_clock };
+            let connections = Connections { flows, is_v6, is_by_clock, is_opening: false };
             for (name, watcher) in watchers(flows, beside)? {
                 let compared = router.compare(&watcher, connections, cpus - 1)?;
                 let more = Figure::of(compared.iter().map(|(alone, watched)| watched - alone))?;
@@ -197,9 +197,10 @@ impl Router {
         let rounds = ROUNDS[usize::from(round(connections.flows) > ROUND)];
         let mut compared = Vec::new();
         for round in 0..=rounds {
+            // The first round opens the flows, and warms up.
+            let connections = Connections { is_opening: round == 0, ..connections };
             let alone = self.forward(Route::Unwatched, connections, cpu)?;
             let watched = self.forward(Route::Watched, connections, cpu)?;
-            // The first round opens the flows, and warms up.
             if round > 0 {
                 compared.push((alone, watched));
             }

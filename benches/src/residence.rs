@@ -25,7 +25,8 @@ const ROUNDS: u32 = 15;
 
 /// Concurrent connections.
 const FLOWS: u32 = 8;
-const CONNECTIONS: Connections = Connections { flows: FLOWS, is_v6: false, is_by_clock: false };
+const CONNECTIONS: Connections =
+    Connections { flows: FLOWS, is_v6: false, is_by_clock: false, is_opening: false };
 
 /// Measures pping with and without `--residence`.
 pub(crate) fn measure(report: &mut Report) -> Result<()> {
@@ -44,7 +45,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         let command = Watcher::Command(format!("{fixed}{options}"));
         let watching = command.watch(&router.namespace, WATCHED, &mut router.traffic)?;
         // The first round opens the flows, and warms up.
-        router.forward(Route::Watched, CONNECTIONS, cpus - 1)?;
+        let opening = Connections { is_opening: true, ..CONNECTIONS };
+        router.forward(Route::Watched, opening, cpus - 1)?;
         let rounds = (0..ROUNDS).map(|_| router.forward(Route::Watched, CONNECTIONS, cpus - 1));
         let rounds = rounds.collect::<Result<Vec<_>>>()?;
         watching.stop(&router.namespace)?;

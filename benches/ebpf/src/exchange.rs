@@ -47,7 +47,9 @@ pub struct Exchange {
     pub packets: [PacketTemplate; 2],
 }
 
-/// Connections through a router: a segment of each in turn, and after every second segment an acknowledgement.
+/// Connections through a router: a segment of each in turn, and after every second segment an acknowledgement, which is of a
+/// connection that had its turn long before. While they open, each segment is acknowledged at once: many connections that
+/// nobody has answered are a flood, and pping would evict them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Traffic {
@@ -57,12 +59,28 @@ pub struct Traffic {
     pub interfaces: [u32; 2],
     /// The number of connections, a power of two.
     pub flows: u32,
+    /// The number of the first connection.
+    pub first: u32,
     /// The last two bytes of the first client's address, as a number.
     pub clients: u16,
     /// 1 for IPv6.
     pub is_v6: u8,
     /// 1 if timestamps follow the clock, 0 if they follow the number of packets.
     pub is_by_clock: u8,
+    /// 1 while the connections open.
+    pub is_opening: u8,
+    /// Fills up to a multiple of 4.
+    pub reserved: u8,
+}
+
+/// What a connection has sent.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Connection {
+    /// The latest `TSval`.
+    pub tsval: u32,
+    /// Bytes so far, modulo 2^32.
+    pub sent: u32,
 }
 
 impl Traffic {
@@ -74,6 +92,9 @@ impl Traffic {
 
     /// How far the addresses of clients are apart.
     pub const ADDRESS_STEP: u16 = 16;
+
+    /// Bytes of each segment.
+    pub const PAYLOAD: u32 = 100;
 
     /// The number of packets in a tick of the timestamps' clock: about a millisecond on a fast machine.
     pub const TICK: u32 = 1024;

@@ -18,7 +18,7 @@ use aya_ebpf::{
     maps::{Array, PerCpuArray},
     programs::{TcContext, XdpContext},
 };
-use pping_bench_programs::exchange::{Exchange, PacketTemplate, Traffic};
+use pping_bench_programs::exchange::{Connection, Exchange, PacketTemplate, Traffic};
 use pping_common::parse::{Direction, Frame, LinkType, Vlan};
 use pping_ebpf::Linear;
 
@@ -38,9 +38,9 @@ static NUMBER: Array<u32> = Array::with_max_entries(1, 0);
 #[map]
 static TRAFFIC: Array<Traffic> = Array::with_max_entries(1, 0);
 
-/// The latest `TSval` of each connection.
+/// What each connection of each network has sent.
 #[map]
-static TSVALS: Array<u32> = Array::with_max_entries(Traffic::MAX_FLOWS, 0);
+static CONNECTIONS: Array<Connection> = Array::with_max_entries(2 * Traffic::MAX_FLOWS, 0);
 
 /// The last `TSval` that each CPU made.
 #[map]
@@ -145,30 +145,40 @@ pub fn traffic(ctx: XdpContext) -> u32 {
 
 #[inline(always)]
 fn next(ctx: &XdpContext) -> Option<u32> {
-    /// The first client port, and a timestamp that never changes.
+    /// The first client port, and a timestamp and a sequence number that never change.
     const PORT: u16 = 40_000;
     const CONSTANT: u32 = 7;
+    const START: u32 = 1;
     /// The offset of the IP header. The addresses, the transport header and IPv4's identification have theirs in it.
     const IP: usize = 14;
     let (number, traffic) = (NUMBER.get_ptr_mut(0)?, TRAFFIC.get(0)?);
     // SAFETY: a valid pointer into the map, and one run of the bench at a time.
     let number = unsafe { core::ptr::replace(number, (*number).wrapping_add(1)) };
-    let is_answer = number % 3 == 2;
-    let flow = if is_answer { number / 3 } else { number - number / 3 } & (traffic.flows - 1);
-    let tsval = TSVALS.get_ptr_mut(flow)?;
-    let (which, timestamps) = if is_answer {
-        // SAFETY: a valid pointer into the map, and one run of the bench at a time.
-        (1, [CONSTANT, unsafe { *tsval }])
+    let (is_answer, flow) = if traffic.is_opening != 0 {
+        (number % 2 == 1, number / 2)
+    } else if number % 3 == 2 {
+        (true, number / 3)
+    } else {
+        (false, number - number / 3)
+    };
+    let flow = flow & (traffic.flows - 1);
+    // SAFETY: a valid pointer into the map, and one run of the bench at a time.
+    let connection = unsafe { &mut *CONNECTIONS.get_ptr_mut(traffic.first + flow)? };
+    let end = START.wrapping_add(connection.sent);
+    let (which, numbers, timestamps) = if is_answer {
+        (1, [START, end], [CONSTANT, connection.tsval])
     } else {
         let now = if traffic.is_by_clock == 0 { number / Traffic::TICK } else { milliseconds() } + 1;
-        // SAFETY: a valid pointer into the map, and one run of the bench at a time.
-        unsafe { *tsval = now };
-        (0, [now, CONSTANT])
+        connection.tsval = now;
+        connection.sent = connection.sent.wrapping_add(Traffic::PAYLOAD);
+        (0, [end, START], [now, CONSTANT])
     };
     let [sources, address_length, transport] =
         if traffic.is_v6 == 0 { [IP + 12, 4, IP + 20] } else { [IP + 8, 16, IP + 40] };
     store(ctx, 0, &traffic.packets[which]);
     store(ctx, transport + 2 * which, &(PORT.wrapping_add(flow as u16)).to_be_bytes());
+    store(ctx, transport + 4, &numbers[0].to_be_bytes());
+    store(ctx, transport + 8, &numbers[1].to_be_bytes());
     // Timestamps come after the header and the two bytes that align them.
     store(ctx, transport + 24, &timestamps[0].to_be_bytes());
     store(ctx, transport + 28, &timestamps[1].to_be_bytes());
