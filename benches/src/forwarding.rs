@@ -84,9 +84,9 @@ impl Route {
     }
 }
 
-/// Measures pping in some configurations, and `beside`, a foreign command that watches [`WATCHED`]. `flows` replaces
+/// Measures pping in some configurations, and `beside`, foreign commands that watch [`WATCHED`]. `flows` replaces
 /// [`FLOWS`], unless it is empty.
-pub(crate) fn measure(beside: Option<&str>, flows: &[u32], report: &mut Report) -> Result<()> {
+pub(crate) fn measure(beside: &[String], flows: &[u32], report: &mut Report) -> Result<()> {
     let cpus = thread::available_parallelism()?.get();
     ensure!(cpus > 1, "one core routes and another one watches: this machine has one");
     let flows = if flows.is_empty() { &FLOWS } else { flows };
@@ -132,7 +132,7 @@ pub(crate) fn measure(beside: Option<&str>, flows: &[u32], report: &mut Report) 
 }
 
 /// What watches this many flows, with names.
-fn watchers(flows: u32, beside: Option<&str>) -> Result<Vec<(&str, Watcher)>> {
+fn watchers(flows: u32, beside: &[String]) -> Result<Vec<(&str, Watcher)>> {
     // On another core than the one that forwards.
     let command = |command: &str| Watcher::Command(format!("taskset --cpu-list 0 {command}"));
     let fixed = format!("{} -v -i {WATCHED} --format none", watcher::pping()?.display());
@@ -145,7 +145,7 @@ fn watchers(flows: u32, beside: Option<&str>) -> Result<Vec<(&str, Watcher)>> {
         ("pping --rate-limit 10s", command(&format!("{fixed} --rate-limit 10s"))),
         ("pping --rate-limit 0", command(&format!("{fixed} --rate-limit 0"))),
     ];
-    watchers.extend(beside.map(|beside| (beside, command(beside))));
+    watchers.extend(beside.iter().map(|beside| (beside.as_str(), command(beside))));
     Ok(watchers)
 }
 

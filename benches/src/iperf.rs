@@ -62,8 +62,8 @@ struct Measured {
     throughput: Vec<f64>,
 }
 
-/// Measures pping, and `beside`, a foreign command that watches [`WATCHED`], in turn.
-pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
+/// Measures pping, and `beside`, foreign commands that watch [`WATCHED`], in turn.
+pub(crate) fn measure(beside: &[String], report: &mut Report) -> Result<()> {
     // The kernel keeps statistics as long as this is open.
     let _statistics =
         enable_stats(Stats::RunTime).context("switching on statistics of programs (Linux 5.8)")?;
@@ -73,7 +73,7 @@ pub(crate) fn measure(beside: Option<&str>, report: &mut Report) -> Result<()> {
         ("an empty program", Watcher::Program(EMPTY)),
         ("pping", Watcher::Command(pping)),
     ];
-    watchers.extend(beside.map(|command| (command, Watcher::Command(command.to_owned()))));
+    watchers.extend(beside.iter().map(|command| (command.as_str(), Watcher::Command(command.to_owned()))));
     for (offloads, state) in [(Offloads::On, "on"), (Offloads::Off, "off")] {
         through(offloads, state, &watchers, report)?;
     }

@@ -41,9 +41,10 @@ struct Arguments {
     /// Measure nothing else
     #[arg(long, value_enum)]
     only: Option<Part>,
-    /// Also measure this command, in turn with pping, on the router: it must watch `wan1` until interrupted
+    /// Also measure this command, in turn with pping, on the router: it must watch `wan1` until interrupted. May be given several
+    /// times
     #[arg(long, value_name = "COMMAND")]
-    beside: Option<String>,
+    beside: Vec<String>,
     /// Forward packets of so many flows, powers of two up to 262,144, instead of seven counts
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', value_parser = flows)]
     flows: Vec<u32>,
@@ -125,9 +126,9 @@ fn main() -> Result<()> {
             Part::Kernel => kernel::measure(Rounds { rounds, repeat }, &mut report)?,
             Part::Sweep => sweep::measure(&mut report)?,
             Part::Stalls => stalls::measure(&mut report)?,
-            Part::Forwarding => forwarding::measure(beside.as_deref(), &flows, &mut report)?,
+            Part::Forwarding => forwarding::measure(&beside, &flows, &mut report)?,
             Part::Residence => residence::measure(&mut report)?,
-            Part::Iperf => iperf::measure(beside.as_deref(), &mut report)?,
+            Part::Iperf => iperf::measure(&beside, &mut report)?,
             Part::Pipeline => pipeline::measure(&mut report)?,
             Part::Memory => memory::measure(&mut report)?,
             Part::Agent => agent::measure(&mut report)?,
