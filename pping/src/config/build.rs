@@ -96,8 +96,15 @@ impl Config {
         let is_aggregate = aggregate.is_some() || flow_summary;
         found.extend(without_samples(format, is_aggregate && !with_samples));
         found.extend(worst.filter(|_| aggregate.is_none()).map(without_interval));
-        let inputs =
-            [("read", read.as_deref()), ("groups", groups.as_deref()), ("quality", quality.as_deref())];
+        let is_stdin = read.as_deref() == Some(Path::new("-"));
+        let inputs = [
+            ("read", if is_stdin { Some(Path::new("/dev/stdin")) } else { read.as_deref() }),
+            ("groups", groups.as_deref()),
+            ("quality", quality.as_deref()),
+            ("web-config", web_config.as_deref()),
+            ("otlp-headers", otlp_headers.as_deref()),
+            ("otlp-ca", otlp_ca.as_deref()),
+        ];
         found.extend(overwritten(&inputs, &[("write", output.as_deref()), ("hdr-log", hdr_log.as_deref())]));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
         let otlp = pushing(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);

@@ -1,6 +1,10 @@
 //! Files that pping would write over while it reads them.
 
-use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
 use super::SettingError;
 
@@ -22,9 +26,15 @@ pub(super) fn overwritten(inputs: &Files<'_>, outputs: &Files<'_>) -> Option<Set
 fn is_same(one: &Path, other: &Path) -> bool {
     match [one, other].map(fs::metadata) {
         [Ok(one), Ok(other)] => one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino()),
-        [Err(_), Err(_)] => one == other,
+        [Err(_), Err(_)] => made(one).is_some_and(|made_one| Some(made_one) == made(other)),
         _ => false,
     }
+}
+
+/// Where a file that does not exist yet would be made; nothing if its folder does not exist either.
+fn made(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    Some(folder.canonicalize().ok()?.join(path.file_name()?))
 }
 
 #[cfg(test)]
@@ -54,6 +64,9 @@ mod tests {
         assert_eq!(said(&capture, &link, &log), overwrites("write", &link, "read"));
         assert_eq!(said(&capture, &new, &capture), overwrites("hdr-log", &capture, "read"));
         assert_eq!(said(&capture, &new, &new), overwrites("hdr-log", &new, "write"));
+        symlink(folder.path(), folder.path().join("same")).unwrap();
+        let by_another_name = folder.path().join("same/new");
+        assert_eq!(said(&capture, &new, &by_another_name), overwrites("hdr-log", &by_another_name, "write"));
         assert_eq!(said(&capture, Path::new("/dev/null"), Path::new("/dev/null")), None);
     }
 }
