@@ -48,8 +48,8 @@ pub struct Exchange {
 }
 
 /// Connections through a router: a segment of each in turn, and after every second segment an acknowledgement, which is of a
-/// connection that had its turn long before. While they open, each segment is acknowledged at once: many connections that
-/// nobody has answered are a flood, and pping would evict them.
+/// connection that had its turn long before. While they open, each segment is acknowledged at once: many connections without a
+/// reply look like a SYN flood, and pping would evict them.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Traffic {
