@@ -96,6 +96,15 @@ impl<T: Copy> Shared<'_, T> {
         unsafe { copy(self.0, value) };
     }
 
+    /// The same, to two places. An assignment of the one to the other would read eight bytes where four were written just
+    /// before, for which processors wait.
+    #[inline(always)]
+    pub fn load_to_both(self, value: &mut T, other: &mut T) {
+        self.load_to(value);
+        // SAFETY: both are valid, aligned, and of this size.
+        unsafe { copy(value, other) };
+    }
+
     /// Writes the whole value, word by word.
     #[inline(always)]
     pub fn store(self, value: &T) {

@@ -133,8 +133,7 @@ impl<A: Flows> FlowGuard<A> {
             hot.at(field!(Hot, contended)).write(0);
         }
         copies.hot.protocol_state = hot.at(field!(Hot, protocol_state)).read();
-        hot.at(field!(Hot, directions)).load_to(&mut copies.hot.directions);
-        copies.before = copies.hot.directions;
+        hot.at(field!(Hot, directions)).load_to_both(&mut copies.hot.directions, &mut copies.before);
         if is_udp {
             let events = self.cold.at(field!(Cold, events));
             copies.spin = [events.element(0).load().spin(), events.element(1).load().spin()];

@@ -2,7 +2,7 @@
 
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use pping_common::{
-    abi::{Counters, SeriesSelector},
+    abi::{Counters, Emit, SeriesSelector},
     flow::Endpoint,
     parse::{Datagram, Direction, Kind, Untracked},
     rtt::{Pass, Progress},
@@ -56,7 +56,10 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
     scratch.packet.now = now;
-    scratch.flow.outside_end = flow.outside_end(from.other());
+    // It is seldom needed, and lies in memory that most packets with the lock do not touch.
+    let is_needed =
+        guard.view(&mut scratch.flow.copies).needs_outside_end(from, &scratch.packet.frame.transport);
+    scratch.flow.outside_end = if is_needed { flow.outside_end(from.other()) } else { 0 };
     barrier_var(scratch);
     guard.view(&mut scratch.flow.copies).confirm(
         from,
@@ -83,7 +86,9 @@ pub(crate) fn step<A: Flows>(counters: Shared<Counters>, scratch: &mut Scratch) 
     guard.copy_from(&scratch.flow.copies, scratch.flow.is_udp != 0);
     barrier_var(scratch);
     // The flow's state for the event, copied before another CPU can change it.
-    scratch.flow.state = guard.state(from.other());
+    if config::emit().has(Emit::SAMPLES) {
+        scratch.flow.state = guard.state(from.other());
+    }
     // Emitting takes longer than all the rest, so the lock is released first.
     drop(guard);
     barrier_var(scratch);

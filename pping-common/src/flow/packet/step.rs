@@ -169,6 +169,13 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         }
     }
 
+    /// Whether [`LockedFlow::confirm`] asks where the latest segment of the other direction ended that lies outside of the
+    /// window.
+    #[inline(always)]
+    pub fn needs_outside_end(&self, from: Endpoint, transport: &Transport) -> bool {
+        transport.kind == Kind::Tcp && self.hot.snapshot(from).may_confirm_outside(&transport.segment)
+    }
+
     /// Runs the second part of [`LockedFlow::step`]: takes into account that packets were missed, if any were.
     #[inline(always)]
     pub fn invalidate_if_missed(&mut self, is_udp: bool) {
@@ -326,7 +333,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
     /// Runs the eighth part of [`LockedFlow::step`]: frees what the packet makes ambiguous.
     #[inline(always)]
     pub fn void(&mut self, from: Endpoint, now: u64, rules: &Rules, pass: Pass, plan: &mut MatchPlan) {
-        if plan.voided_span == 0 {
+        if plan.voided_span == 0 || !self.hot.state(from).has_pending() {
             return;
         }
         let (min, smoothed) = self.locked.rtts(from);
@@ -357,7 +364,7 @@ impl<P: PendingLookup> LockedFlow<'_, P> {
         let pending = from.of_mut(&mut entry.directions);
         let range = PendingRange::of(rules.methods, pass);
         let is_recorded = rtt::record(pending, &rtt, now, range, rules, plan, measured);
-        let has_pending = pending.has_pending();
+        let has_pending = is_recorded || pending.has_pending();
         let state = &mut self.hot.direction_mut(from).state;
         state.set_has_pending(has_pending);
         if is_recorded {

@@ -126,11 +126,17 @@ impl FlowSnapshot {
         segment: &Segment,
         outside_end: impl FnOnce() -> u32,
     ) -> bool {
+        self.may_confirm_outside(segment) && confirms(outside_end(), segment.acknowledgement)
+    }
+
+    /// Whether a segment acknowledges what the other end has not sent within the window, in a confirmed flow.
+    #[inline(always)]
+    pub(in crate::flow) fn may_confirm_outside(&self, segment: &Segment) -> bool {
         let is_ack = u32::from(segment.flags.0) >> 4;
         let is_confirmed = u32::from(self.forward.state.is_confirmed());
         let is_newer = u32::from(is_newer(segment.acknowledgement, self.reverse_end));
         let is_elsewhere = is_newer | self.acknowledges_outside(segment.acknowledgement);
-        is_elsewhere & is_ack & is_confirmed != 0 && confirms(outside_end(), segment.acknowledgement)
+        is_elsewhere & is_ack & is_confirmed != 0
     }
 
     /// Returns 1 if an acknowledgement lies outside of the window of what the other end has sent, else 0.
