@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use aya::{
     Ebpf,
     maps::Array,
@@ -205,7 +205,11 @@ impl Router {
                 compared.push((alone, watched));
             }
         }
-        watching.stop(&self.namespace)?;
+        let summary = watching.stop(&self.namespace)?;
+        // Each packet of a flow that was evicted would insert one: that is a flood, not a router with many connections.
+        if let Some(line) = summary.lines().find(|line| line.starts_with("evicted:")) {
+            bail!("the connections were taken for a flood, and the figure is of one: {line}");
+        }
         Ok(compared)
     }
 

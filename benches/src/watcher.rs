@@ -66,14 +66,18 @@ impl Watcher {
 }
 
 impl Watching {
-    /// Stops it, on the host given to [`Watcher::watch`].
-    pub(crate) fn stop(self, host: &Namespace) -> Result<()> {
+    /// Stops it, on the host given to [`Watcher::watch`]. Returns what a process wrote on standard error, as pping its summary.
+    pub(crate) fn stop(self, host: &Namespace) -> Result<String> {
         match self {
-            Self::Nobody => Ok(()),
+            Self::Nobody => {}
             // Dropped in the namespace where they were attached: on older kernels filters are removed by netlink.
-            Self::Program(links) => Ok(host.enter(|| drop(links))?),
-            Self::Process(mut process) => Ok(process.stop(Signal::SIGINT, FAREWELL)?),
+            Self::Program(links) => host.enter(|| drop(links))?,
+            Self::Process(mut process) => {
+                process.stop(Signal::SIGINT, FAREWELL)?;
+                return Ok(process.stderr()?);
+            }
         }
+        Ok(String::new())
     }
 }
 
