@@ -79,7 +79,7 @@ impl Config {
             otlp_headers,
             otlp_ca,
             otlp_temporality,
-            config: _,
+            config,
             pin,
             verbose,
             bpf_log,
@@ -104,8 +104,12 @@ impl Config {
             ("web-config", web_config.as_deref()),
             ("otlp-headers", otlp_headers.as_deref()),
             ("otlp-ca", otlp_ca.as_deref()),
+            ("config", config.as_deref()),
         ];
-        found.extend(overwritten(&inputs, &[("write", output.as_deref()), ("hdr-log", hdr_log.as_deref())]));
+        // Where records of a capture go without `--write`.
+        let has_stdout = read.is_some() && format != Some(Format::None);
+        let written = output.as_deref().or(has_stdout.then_some(Path::new("/dev/stdout")));
+        found.extend(overwritten(&inputs, &[("write", written), ("hdr-log", hdr_log.as_deref())]));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
         let otlp = pushing(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
         let otlp = value_or_note(otlp, None, &mut found);

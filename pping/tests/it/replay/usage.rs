@@ -1,5 +1,7 @@
 //! Invalid input ends pping with an exit code and a message that names the error and a fix.
 
+use std::fs::{self, File};
+
 use super::{
     made::{START, connection, pcap},
     program::{Temporary, assert_fails, pping, read},
@@ -23,6 +25,29 @@ fn options_useless_with_a_capture_are_refused_with_a_reason() {
         let name = option.split(' ').next().unwrap();
         assert_fails(&output, 2, &[name, "--read", reason]);
     }
+}
+
+#[test]
+fn nothing_that_is_read_is_written_over() {
+    let bytes = pcap(&connection(40_000, START, 2, 1));
+    let capture = Temporary::new("capture", &bytes);
+    let config = Temporary::new("pping.toml", b"");
+    let (read, path) = (format!("-r {}", capture.path.display()), capture.path.display());
+    let appended = || File::options().append(true).open(&capture.path).unwrap();
+    let from_stdin = || File::open(&capture.path).unwrap();
+    let would = "which this would overwrite";
+    for (mut command, parts) in [
+        (pping(&format!("{read} -w {path}")), ["--write", "--read"]),
+        (pping(&read), ["--write /dev/stdout", "--read"]),
+        (pping(&format!("-r - -w {path}")), ["--write", "--read"]),
+        (pping(&format!("{read} --config {0} -w {0}", config.path.display())), ["--write", "--config"]),
+    ] {
+        let output = command.stdin(from_stdin()).stdout(appended()).output().unwrap();
+        assert_fails(&output, 2, &[parts[0], parts[1], would]);
+        assert_eq!(fs::read(&capture.path).unwrap(), bytes, "{command:?}");
+    }
+    let output = pping(&format!("{read} --format none")).stdout(appended()).output().unwrap();
+    assert!(output.status.success(), "nothing is written: {output:?}");
 }
 
 #[test]
