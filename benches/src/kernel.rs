@@ -357,7 +357,7 @@ pub(crate) fn watching_loopback(settings: &LoadOptions) -> Result<Kernel> {
     Ok(kernel)
 }
 
-fn register(kernel: &mut Kernel) -> Result<()> {
+pub(crate) fn register(kernel: &mut Kernel) -> Result<()> {
     // The kernel gives loopback Ethernet headers.
     Link { name: "lo".into(), ifindex: LOOPBACK, hardware_type: 772, ..Link::default() }.register(kernel)?;
     Ok(())

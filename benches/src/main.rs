@@ -22,6 +22,7 @@ mod scrape;
 mod serve;
 mod stalls;
 mod sweep;
+mod touches;
 mod watcher;
 
 use std::{net::SocketAddr, path::PathBuf};
@@ -33,8 +34,8 @@ use pping_bench_programs::exchange::Traffic;
 use report::Report;
 use serde::Serialize;
 
-/// Measure what pping costs: a packet in the kernel, in ns over an empty program, and under real traffic; a router's
-/// loss of throughput, and what `--residence` adds; the agent's work for samples, and how many it can handle; the memory of flows; a sweep, and
+/// Measure what pping costs: a packet in the kernel, in ns over an empty program, and under real traffic; the memory that it
+/// touches; a router's loss of throughput, and what `--residence` adds; the agent's work for samples, and how many it can handle; the memory of flows; a sweep, and
 /// how long packets wait for it; reading captures; scrapes; and what is kept for people to look at.
 #[derive(Parser)]
 struct Arguments {
@@ -77,6 +78,8 @@ struct Arguments {
 enum Part {
     /// The programs in the kernel
     Kernel,
+    /// The cache lines and pages of maps that a packet touches
+    Touches,
     /// Sweeps of a million flows
     Sweep,
     /// Packets that arrive during a sweep of a million flows
@@ -124,6 +127,7 @@ fn main() -> Result<()> {
         report.begin(part);
         match part {
             Part::Kernel => kernel::measure(Rounds { rounds, repeat }, &mut report)?,
+            Part::Touches => touches::measure(&mut report)?,
             Part::Sweep => sweep::measure(&mut report)?,
             Part::Stalls => stalls::measure(&mut report)?,
             Part::Forwarding => forwarding::measure(&beside, &flows, &mut report)?,

@@ -21,7 +21,7 @@ static ADD_ONLY: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/
 ///
 /// # Errors
 /// If this build has programs for other kernels only: `cargo xtask run` compiles them just for the kernel that runs it.
-pub(super) fn for_features(features: Features) -> Result<&'static [u8], Error> {
+pub fn for_features(features: Features) -> Result<&'static [u8], Error> {
     present(if features.has(Feature::Fetch) { NEWEST } else { ADD_ONLY })
 }
 
