@@ -23,6 +23,9 @@ pub const MAX_MPLS_LABELS: usize = 4;
 /// GTP-U extension headers that are parsed before a packet counts as unsupported.
 pub const MAX_GTP_EXTENSION_HEADERS: usize = 4;
 
+/// Tagged fields of TZSP that are parsed before a packet counts as unsupported.
+pub const MAX_TZSP_FIELDS: usize = 8;
+
 /// IPv6 extension headers that are parsed before a packet counts as unsupported.
 pub const MAX_EXTENSION_HEADERS: usize = 6;
 

@@ -5,6 +5,7 @@ mod fast_path;
 mod icmp;
 mod ip;
 mod link;
+mod mirror;
 mod packet_id;
 mod properties;
 mod quic;

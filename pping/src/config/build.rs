@@ -250,6 +250,8 @@ impl From<Tunnel> for Decap {
             Tunnel::Vxlan => Self::VXLAN,
             Tunnel::Geneve => Self::GENEVE,
             Tunnel::GtpU => Self::GTP_U,
+            Tunnel::Erspan => Self::ERSPAN,
+            Tunnel::Tzsp => Self::TZSP,
         }
     }
 }

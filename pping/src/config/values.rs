@@ -344,6 +344,10 @@ pub enum Tunnel {
     Geneve,
     /// GTP-U, to UDP port 2152
     GtpU,
+    /// ERSPAN (types I to III): what switches mirror
+    Erspan,
+    /// TZSP, to UDP port 37008: what routers mirror
+    Tzsp,
 }
 
 /// Aggregation temporality (OpenTelemetry).

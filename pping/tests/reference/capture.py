@@ -24,7 +24,7 @@ from rules_base import Packet
 
 FOLDER = "PPING_DISSECTED"
 
-ABOVE_IP = {"tcp", "udp", "icmp", "icmpv6", "gre", "vxlan", "geneve", "gtp", "dns"}
+ABOVE_IP = {"tcp", "udp", "icmp", "icmpv6", "gre", "vxlan", "geneve", "gtp", "erspan", "tzsp", "dns"}
 KNOWN = LINKS | EXTENSIONS | ABOVE_IP | {"frame", "ip", "ipv6", "data"}
 
 # The direction in the flags of a packet in a pcapng file, and what its values say of going out.

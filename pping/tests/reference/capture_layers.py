@@ -5,23 +5,31 @@
     whose first byte looks like a version (this script checks that outside of tunnels on Ethernet only). The content of a tunnel is measured if the
     tunnel's kind is listed with --decap and the tunnel holds no other tunnel, listed or not. Otherwise neither the
     content nor the tunnel is measured. GRE must have version 0 and no routing, VXLAN must have its I bit set, Geneve
-    must have version 0 and not be a control packet, and of GTP-U version 1 only G-PDUs count.
+    must have version 0 and not be a control packet, and of GTP-U version 1 only G-PDUs count. GRE with the protocols of
+    ERSPAN is not GRE but ERSPAN: type I without a sequence number, otherwise with the version of its type. TZSP must have
+    version 1 and be a received Ethernet frame, with at most eight tagged fields before the end.
 18. Only the first fragment of an IP packet is measured. Lengths are those of the IP header, except that an IPv4 length
     of 0 stands for the rest of the frame.
 """
 
 from typing import NamedTuple
 
-TUNNELS = ("ipip", "gre", "vxlan", "geneve", "gtp-u")
+TUNNELS = ("ipip", "gre", "vxlan", "geneve", "gtp-u", "erspan", "tzsp")
 UDP_TUNNELS = {
     "vxlan": ("vxlan", (4789, 8472)),
     "geneve": ("geneve", (6081,)),
     "gtp": ("gtp-u", (2152,)),
+    "tzsp": ("tzsp", (37008,)),
 }
 ETHERNET, MPLS = 0x6558, (0x8847, 0x8848)
 VXLAN_HAS_NETWORK = 0x0800
 GENEVE_CONTROL = 0x80
 GTP_G_PDU = 0xFF
+GRE_SEQUENCE = 0x1000
+# The GRE protocols of ERSPAN types II and III, and the versions in their headers.
+ERSPAN_VERSIONS = {0x88BE: 1, 0x22EB: 2}
+# Version, type and encapsulated protocol of a received Ethernet frame, and the most fields before it.
+TZSP_RECEIVED, MOST_TZSP_FIELDS = (1, 0, 1), 8
 # The most VLAN tags or MPLS labels in a row.
 MOST_TAGS = 4
 MOST_PADDING = 46
@@ -62,6 +70,11 @@ FIELDS = [
     "geneve.proto_type",
     "gtp.flags.version",
     "gtp.message",
+    "erspan.version",
+    "tzsp.version",
+    "tzsp.type",
+    "tzsp.encap",
+    "tzsp.option_tag",
 ]
 
 
@@ -150,6 +163,8 @@ def tunnel(line, layers):
     match layers:
         case ["ip" | "ipv6", *_]:
             return "ipip", layers, set()
+        case ["gre", "erspan", *inside]:
+            return "erspan", inside if is_mirrored(line) else [], BELOW_IP
         case ["gre", *inside]:
             # Version 0 without routing; bits that RFC 2784 and 2890 do not know are ignored.
             is_plain = line.number("gre.flags_and_version") & 0x4007 == 0
@@ -161,6 +176,11 @@ def tunnel(line, layers):
             if protocol == "gtp":
                 is_data = line.number("gtp.flags.version") == 1 and line.number("gtp.message") == GTP_G_PDU
                 return kind, inside if is_data else [], set()
+            if protocol == "tzsp":
+                # The end is a field too.
+                fields = len(line.fields["tzsp.option_tag"].split(",")) - 1
+                start = tuple(line.number("tzsp." + name) for name in ("version", "type", "encap"))
+                return kind, inside if start == TZSP_RECEIVED and fields <= MOST_TZSP_FIELDS else [], BELOW_IP
             if protocol == "vxlan":
                 is_data, ethertype = line.number("vxlan.flags") & VXLAN_HAS_NETWORK, ETHERNET
             else:
@@ -168,6 +188,15 @@ def tunnel(line, layers):
                 ethertype = line.number("geneve.proto_type")
             return kind, inside if is_data else [], carried_by(ethertype)
     return None, [], set()
+
+
+def is_mirrored(line):
+    """Returns whether the headers of GRE and ERSPAN agree on the type."""
+    flags, protocol = line.number("gre.flags_and_version"), line.number("gre.proto")
+    if flags & 0x4007:
+        return False
+    is_headed = protocol != 0x88BE or flags & GRE_SEQUENCE
+    return not is_headed or line.number("erspan.version") == ERSPAN_VERSIONS[protocol]
 
 
 def carried_by(ethertype):

@@ -22,7 +22,7 @@ from rules_dns import Message
 
 def times_of_tshark(file):
     """Yields the time of each response, with the values that identify the response."""
-    command = ["tshark", "-n", "-r", file, "-Y", "udp && dns.time && !mdns && !llmnr && !vxlan && !gtp && !gre"]
+    command = ["tshark", "-n", "-r", file, "-Y", "udp && dns.time && !mdns && !llmnr && !vxlan && !gtp && !gre && !tzsp"]
     command += ["-T", "fields", "-E", "occurrence=f"]
     for field in ("frame.time_epoch", "udp.dstport", "dns.id", "dns.time"):
         command += ["-e", field]

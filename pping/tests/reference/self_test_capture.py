@@ -6,6 +6,9 @@ from rules_tcp import ACK
 
 GENEVE = {"udp_dstport": "6081", "geneve_version": "0", "geneve_flags": "0x00"}
 
+ERSPAN = {"gre_flags__and__version": "0x1000"}
+TZSP = {"udp_dstport": "37008", "tzsp_version": "1", "tzsp_type": "0", "tzsp_encap": "1", "tzsp_option__tag": "1"}
+
 
 def run():
     check_layers()
@@ -63,7 +66,7 @@ def check_layers():
         inner = protocols.rsplit(":", 1)[1]
         protocols = f"{ethernet}{protocols}:{'icmp' if inner == 'ip' else 'icmpv6'}"
         check_source(source, "ipip", protocols, **echo)
-        check_source(None, "gre,vxlan,geneve,gtp-u", protocols, **echo)
+        check_source(None, "gre,vxlan,geneve,gtp-u,erspan,tzsp", protocols, **echo)
     in_ethernet = ethernet + tag + "ip:icmp"
     for kind, protocols, fields in (
         ("gre", "gre:ip:icmp", {"gre_flags__and__version": "0xb000", "gre_proto": "0x0800"}),
@@ -73,6 +76,11 @@ def check_layers():
         ("geneve", "udp:geneve:" + in_ethernet, GENEVE | {"geneve_proto__type": "0x6558"}),
         ("geneve", "udp:geneve:ip:icmp", GENEVE | {"geneve_proto__type": "0x0800"}),
         ("gtp-u", "udp:gtp:ip:icmp", {"udp_dstport": "2152", "gtp_flags_version": "1", "gtp_message": "0xff"}),
+        ("erspan", "gre:erspan:" + in_ethernet, {"gre_flags__and__version": "0x0000", "gre_proto": "0x88be"}),
+        ("erspan", "gre:erspan:" + in_ethernet, ERSPAN | {"gre_proto": "0x88be", "erspan_version": "1"}),
+        ("erspan", "gre:erspan:" + in_ethernet, ERSPAN | {"gre_proto": "0x22eb", "erspan_version": "2"}),
+        ("tzsp", "udp:tzsp:" + in_ethernet, TZSP),
+        ("tzsp", "udp:tzsp:" + in_ethernet, TZSP | {"tzsp_option__tag": "0,10,10,10,10,10,10,10,1"}),
     ):
         protocols = ethernet + "ip:" + protocols
         check_source("c", kind, protocols, **fields)
@@ -86,11 +94,18 @@ def check_layers():
             ("geneve_flags", "0x80"),
             ("gtp_flags_version", "2"),
             ("gtp_message", "0x01"),
+            ("erspan_version", "3"),
+            ("tzsp_version", "2"),
+            ("tzsp_type", "4"),
+            ("tzsp_encap", "18"),
+            ("tzsp_option__tag", "0,10,10,10,10,10,10,10,10,1"),
         ):
             if name in fields:
                 check_source(None, kind, protocols, **(fields | {name: text}))
     mirrored = ethernet + "ip:gre:eth:ethertype:ip:icmp"
     check_source(None, "gre", mirrored, gre_flags__and__version="0x1000", gre_proto="0x88be")
+    mirrored = mirrored.replace("gre:", "gre:erspan:")
+    check_source(None, "gre", mirrored, gre_proto="0x88be", erspan_version="1", **ERSPAN)
     check_source("c", "ipip", ethernet + "ip:ip:icmp:ip:ip:tcp")
     assert packet_of(line("eth", frame_time__epoch=""), ()) is None
     assert nanoseconds("1700000000.123456789") == 1_700_000_000_123_456_789

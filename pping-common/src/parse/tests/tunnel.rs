@@ -10,13 +10,13 @@ use crate::{
 
 const IPV4_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
-const GRE: u8 = 47;
-const UDP: u8 = 17;
+pub(super) const GRE: u8 = 47;
+pub(super) const UDP: u8 = 17;
 
 /// A frame with a tunnel.
 pub(super) struct Tunnelled {
     pub(super) bytes: Vec<u8>,
-    kind: Decap,
+    pub(super) kind: Decap,
 }
 
 fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-fn gre(flags: u16, ethertype: u16, words: usize, inside: &[u8]) -> Vec<u8> {
+pub(super) fn gre(flags: u16, ethertype: u16, words: usize, inside: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::from(flags.to_be_bytes());
     bytes.extend(ethertype.to_be_bytes());
     bytes.resize(4 + 4 * words, 0xee);
@@ -50,6 +50,22 @@ fn gtp_u(flags: u8, headers: &[u8], inside: &[u8]) -> Vec<u8> {
     udp(2152, &[&[flags, 255, 0, 0, 0, 0, 0, 1], headers, inside].concat())
 }
 
+/// The headers of GRE and of ERSPAN: none for type I, otherwise of this version.
+pub(super) fn erspan(version: u8) -> Vec<u8> {
+    match version {
+        0 => gre(0, 0x88be, 0, &[]),
+        1 => gre(0x1000, 0x88be, 1, &[0x10, 7, 0, 5, 0, 0, 0, 3]),
+        _ => gre(0x1000, 0x22eb, 1, &[version << 4, 7, 0, 5, 1, 2, 3, 4, 0, 2, 0x80, 0]),
+    }
+}
+
+pub(super) fn tzsp(start: [u8; 4], fields: &[u8], inside: &[u8]) -> Vec<u8> {
+    udp(37008, &[&start, fields, inside].concat())
+}
+
+/// A received Ethernet frame.
+pub(super) const RECEIVED: [u8; 4] = [1, 0, 0, 1];
+
 /// Every kind of tunnel, between IPv4 and between IPv6 hosts, around an IP packet.
 pub(super) fn tunnels(network: &Network, packet: &[u8]) -> Vec<Tunnelled> {
     let frame = ethernet(&[], network.ethertype(), packet);
@@ -64,6 +80,11 @@ pub(super) fn tunnels(network: &Network, packet: &[u8]) -> Vec<Tunnelled> {
         (Decap::GENEVE, UDP, geneve(0, ethertype, packet)),
         (Decap::GENEVE, UDP, geneve(63, 0x6558, &frame)),
         (Decap::GTP_U, UDP, gtp_u(0x30, &[], packet)),
+        (Decap::ERSPAN, GRE, [erspan(0), frame.clone()].concat()),
+        (Decap::ERSPAN, GRE, [erspan(1), frame.clone()].concat()),
+        (Decap::ERSPAN, GRE, [erspan(2), frame.clone()].concat()),
+        (Decap::TZSP, UDP, tzsp(RECEIVED, &[1], &frame)),
+        (Decap::TZSP, UDP, tzsp(RECEIVED, &[0, 10, 1, 200, 0, 41, 2, 1, 64, 1], &frame)),
         (Decap::GTP_U, UDP, gtp_u(0x36, &[0, 1, 0, 0x85, 1, 0, 9, 0xc0, 2, 1, 1, 1, 1, 1, 1, 0], packet)),
     ];
     let outer =
@@ -78,7 +99,7 @@ pub(super) fn tunnels(network: &Network, packet: &[u8]) -> Vec<Tunnelled> {
         .collect()
 }
 
-fn parse(bytes: &[u8], decap: Decap) -> (Frame, Result<(), Untracked>) {
+pub(super) fn parse(bytes: &[u8], decap: Decap) -> (Frame, Result<(), Untracked>) {
     let mut frame = Frame::EMPTY;
     let parsed = frame.parse(bytes, LinkType::Ethernet, Vlan::NONE, decap, &Scope::ALL);
     (frame, parsed)

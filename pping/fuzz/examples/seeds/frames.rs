@@ -181,8 +181,11 @@ fn tunnels() -> Vec<Seed> {
     let frame = ethernet(&[(0x8100, 7)], IPV4, &inner_v4);
     let vxlan = [&[8, 0, 0, 0, 0, 0, 42, 0][..], &frame].concat();
     let geneve = [&[0x02, 0, 0x65, 0x58, 0, 0, 42, 0][..], &[0; 8], &frame].concat();
+    let erspan_2 = [0x10, 0x07, 0x04, 0x05, 0, 0, 0, 3];
+    let erspan_3 = |kind: u8, last: u8| [0x20, 0x07, 0, 5, 0, 0, 0, 1, 0, 2, 0x80 | kind << 2, last];
+    let tzsp = |fields: &[u8]| v4(&[], UDP, &udp(37008, &[&[1, 0, 0, 1][..], fields, &frame].concat()));
     let extended = b"\x34\xff\0\0\0\0\0\x01\0\0\0\x85\x01\0\x09\xc0\x01\0\x09\0";
-    let all: [(&str, Vec<u8>); 17] = [
+    let all: [(&str, Vec<u8>); 26] = [
         ("ipip", v4(&[], 4, &inner_v4)),
         ("6in4", v4(&[], 41, &inner_v6)),
         ("4in6", v6(4, &inner_v4)),
@@ -197,6 +200,15 @@ fn tunnels() -> Vec<Seed> {
         ("gtp-u", gtp(&[0x30, 0xff, 0, 0, 0, 0, 0, 1], &inner_v4)),
         ("gtp-u-sequence", gtp(&[0x32, 0xff, 0, 0, 0, 0, 0, 1, 0, 5, 0, 0x85], &inner_v6)),
         ("gtp-u-extensions", gtp(extended, &inner_v4)),
+        ("erspan-1", gre(&[0, 0, 0x88, 0xbe], &frame)),
+        ("erspan-2", gre(&[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1], &[&erspan_2[..], &frame].concat())),
+        ("erspan-3", gre(&[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1], &[&erspan_3(0, 0)[..], &frame].concat())),
+        ("erspan-3-ip", gre(&[0, 0, 0x22, 0xeb], &[&erspan_3(2, 0)[..], &inner_v6].concat())),
+        ("erspan-3-subheader", gre(&[0, 0, 0x22, 0xeb], &[&erspan_3(0, 1)[..], &[0x0c; 8], &frame].concat())),
+        ("tzsp", tzsp(&[1])),
+        ("tzsp-fields", tzsp(b"\0\x0a\x01\xc8\0\x29\x02\x01\x40\x01")),
+        ("tzsp-many-fields", tzsp(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 1])),
+        ("nested-erspan", v4(&[], 4, &gre(&[0, 0, 0x88, 0xbe], &frame))),
         ("nested-ipip", v4(&[], 4, &v4(&[], 4, &inner_v4))),
         ("nested-vxlan", v4(&[], 41, &v6(UDP, &udp(4789, &vxlan)))),
         ("deepest", deepest()),

@@ -167,7 +167,7 @@ fn all_errors_in_a_file_are_reported_with_line_and_column() {
         ":6:10: listen = true: put the value in quotation marks",
         ":7:13: max-flows = 0: give a number from 1 to 16777216",
         ":8:8: wait = \"yes\": give true or false",
-        ":9:17: decap = \"l2tp\": give one of ipip, gre, vxlan, geneve, gtp-u",
+        ":9:17: decap = \"l2tp\": give one of ipip, gre, vxlan, geneve, gtp-u, erspan, tzsp",
         ":10:11: methods = []: it is empty; give a value, or leave the option out",
         ":11:18: dns-ports = 0: give a port from 1 to 65535",
         ":12:10: string values must be quoted",
@@ -214,7 +214,7 @@ fn a_wrong_variable_is_named() {
         assert_eq!(message, format!("pping: {variable}={value}: {reason}"));
     }
     let message = refusal(pping("-i eth0").env("PPING_DECAP", "gre,l2tp"));
-    assert_eq!(message, "pping: PPING_DECAP=l2tp: give one of ipip, gre, vxlan, geneve, gtp-u");
+    assert_eq!(message, "pping: PPING_DECAP=l2tp: give one of ipip, gre, vxlan, geneve, gtp-u, erspan, tzsp");
     let (_, _, stderr) = said(&pping("config show").env("PPING_RATELIMIT", "1s").output().unwrap());
     assert!(
         stderr.contains("PPING_RATELIMIT is not known") && stderr.contains("PPING_RATE_LIMIT?"),

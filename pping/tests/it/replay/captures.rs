@@ -16,7 +16,7 @@ const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/lab/captures.m
 const HEADING: &str = "\n## Captures that the tests read\n";
 
 /// The values of `--decap`.
-const READINGS: [&str; 2] = ["", "ipip,gre,vxlan,geneve,gtp-u"];
+const READINGS: [&str; 2] = ["", "ipip,gre,vxlan,geneve,gtp-u,erspan,tzsp"];
 
 /// The methods, in the order of the table's columns.
 const METHODS: [&str; 7] =

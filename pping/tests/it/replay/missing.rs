@@ -163,7 +163,7 @@ fn packets_that_came_twice_are_named() {
 #[test]
 fn tunnels_that_are_not_entered_are_named_with_their_option() {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
-    for name in ["ipip", "gre", "vxlan", "geneve", "gtp-u"] {
+    for name in ["ipip", "gre", "vxlan", "geneve", "gtp-u", "erspan", "tzsp"] {
         let say = |decap: &str| {
             let mut command = pping(&format!("-r {name}.pcap --format none {decap}"));
             stderr(&command.current_dir(golden).output().unwrap())

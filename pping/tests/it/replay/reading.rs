@@ -154,7 +154,7 @@ fn payload_that_was_not_captured_counts() {
 fn unmeasured_packets_are_counted_by_reason() {
     let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
     for (arguments, reason) in [
-        ("-r nested.pcap --decap ipip,gre,vxlan,geneve,gtp-u", "nested_tunnel"),
+        ("-r nested.pcap --decap ipip,gre,vxlan,geneve,gtp-u,erspan,tzsp", "nested_tunnel"),
         ("-r vxlan.pcap", "unsupported"),
         ("-r fragments.pcap", "fragment"),
     ] {

@@ -1,5 +1,8 @@
 //! Packets in tunnels.
 
+mod mirrored;
+
+use self::mirrored::{erspan, erspan_header, tzsp};
 use super::{
     super::frames::{
         ARP, ESP, Extension, HOP_BY_HOP, IPV4, Ip, LLDP, MPLS, SERVICE_VLAN, TCP, Tcp, UDP, VLAN, dns,
@@ -29,7 +32,7 @@ const UNSUPPORTED: Treatment = Treatment::Untracked(Untracked::Unsupported);
 pub(in super::super) fn tunnels() -> Vec<Shape> {
     let mut shapes = Vec::new();
     for (name, protocol, tunnel, treatment) in
-        [ip_in_ip(), gre(), vxlan(), geneve(), gtp_u(), nested()].into_iter().flatten()
+        [ip_in_ip(), gre(), vxlan(), geneve(), gtp_u(), erspan(), tzsp(), nested()].into_iter().flatten()
     {
         for outer in [Ip::between(v4(101), v4(102)), Ip::between(v6(101), v6(102))] {
             let name = format!("{name}, in {:#06x}", outer.ethertype());
@@ -275,6 +278,13 @@ fn nested() -> Vec<Entry> {
             "IP in IP in Geneve",
             UDP,
             udp_to(GENEVE, &[geneve_header(0, 0, IPV4, 0), ip_in_ip].concat()),
+            NESTED,
+        ),
+        entry("VXLAN in ERSPAN", GRE, [erspan_header(1), ethernet(&[], IPV4, &vxlan)].concat(), NESTED),
+        entry(
+            "ERSPAN in IP",
+            IPV4_IN_IP,
+            within(GRE, &[erspan_header(1), inner_frame(&Ip::v4())].concat()),
             NESTED,
         ),
     ]

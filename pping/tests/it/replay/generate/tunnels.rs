@@ -16,19 +16,24 @@ const VXLAN: u16 = 4789;
 const OLD_VXLAN: u16 = 8472;
 const GENEVE: u16 = 6081;
 const GTP_U: u16 = 2152;
+const TZSP: u16 = 37008;
+const ERSPAN: u16 = 0x88be;
+const ERSPAN_III: u16 = 0x22eb;
 const BRIDGING: u16 = 0x6558;
 
 /// The protocol number and the bytes behind the outer IP header.
 type Inside = (u8, Vec<u8>);
 
 pub(super) fn captures() -> Vec<Golden> {
-    let all = "ipip,gre,vxlan,geneve,gtp-u";
+    let all = "ipip,gre,vxlan,geneve,gtp-u,erspan,tzsp";
     [
         ("ipip", "ipip", ip_in_ip()),
         ("gre", "gre", gre_tunnels()),
         ("vxlan", "vxlan", vxlan_tunnels()),
         ("geneve", "geneve", geneve_tunnels()),
         ("gtp-u", "gtp-u", gtp_tunnels()),
+        ("erspan", "erspan", erspan_tunnels()),
+        ("tzsp", "tzsp", tzsp_tunnels()),
         ("nested", all, nested()),
     ]
     .map(|(name, decap, frames)| {
@@ -166,6 +171,47 @@ fn gtp_tunnels() -> Vec<Vec<Frame>> {
     ]
 }
 
+/// Builds GRE with `flags`, and an ERSPAN header.
+fn erspan(flags: u16, protocol: u16, header: &[u8], packet: &TimedPacket) -> Inside {
+    gre(flags, protocol, &[header, &frame_of(packet)].concat())
+}
+
+fn erspan_tunnels() -> Vec<Vec<Frame>> {
+    const SEQUENCE: u16 = 0x1000;
+    const TYPE_II: [u8; 8] = [0x10, 9, 0, 5, 0, 0, 0, 3];
+    const TYPE_III: [u8; 12] = [0x20, 9, 0, 5, 1, 2, 3, 4, 0, 2, 0x80, 0];
+    /// The last bit announces a subheader, here of platform 3.
+    const WITH_SUBHEADER: [u8; 20] = [0x20, 9, 0, 5, 1, 2, 3, 4, 0, 2, 0x80, 1, 0x0c, 0, 0, 1, 5, 6, 7, 8];
+    let type_ii = |packet: &TimedPacket| erspan(SEQUENCE, ERSPAN, &TYPE_II, packet);
+    let type_iii = |packet: &TimedPacket| erspan(SEQUENCE, ERSPAN_III, &TYPE_III, packet);
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, |packet| erspan(0, ERSPAN, &[], packet)),
+        tunnel(&outer_v6(), Ip::v6(), 1, type_ii),
+        tunnel(&outer_v4(), Ip::v6(), 2, type_iii),
+        tunnel(&outer_v4(), Ip::v4(), 3, |packet| erspan(SEQUENCE, ERSPAN_III, &WITH_SUBHEADER, packet)),
+        // The version of type III in the protocol of type II, and source routes.
+        tunnel(&outer_v4(), Ip::v4(), 4, |packet| erspan(SEQUENCE, ERSPAN, &TYPE_III, packet)),
+        tunnel(&outer_v4(), Ip::v4(), 5, |packet| erspan(0x4000, ERSPAN, &[], packet)),
+    ]
+}
+
+/// Builds a TZSP header with its fields and their end. `start` has version, type and what is carried.
+fn tzsp(start: [u8; 4], fields: &[u8], packet: &TimedPacket) -> Inside {
+    udp(TZSP, &[&start, fields, &[1]].concat(), &frame_of(packet))
+}
+
+fn tzsp_tunnels() -> Vec<Vec<Frame>> {
+    const RECEIVED: [u8; 4] = [1, 0, 0, 1];
+    vec![
+        tunnel(&outer_v4(), Ip::v4(), 0, |packet| tzsp(RECEIVED, &[], packet)),
+        tunnel(&outer_v6(), Ip::v6(), 1, |packet| tzsp(RECEIVED, &[0, 10, 1, 200, 0, 41, 2, 1, 64], packet)),
+        // More fields than are parsed, a packet to be sent, and another version.
+        tunnel(&outer_v4(), Ip::v4(), 2, |packet| tzsp(RECEIVED, &[0; 9], packet)),
+        tunnel(&outer_v4(), Ip::v4(), 3, |packet| tzsp([1, 1, 0, 1], &[], packet)),
+        tunnel(&outer_v4(), Ip::v4(), 4, |packet| tzsp([2, 0, 0, 1], &[], packet)),
+    ]
+}
+
 /// Tunnels in tunnels are counted, but not measured.
 fn nested() -> Vec<Vec<Frame>> {
     let in_middle =
@@ -182,6 +228,9 @@ fn nested() -> Vec<Vec<Frame>> {
         tunnel(&outer_v4(), Ip::v4(), 4, |packet| {
             let middle = in_middle(packet, geneve(0, packet.ethertype, &packet.bytes));
             gre(0, middle.ethertype, &middle.bytes)
+        }),
+        tunnel(&outer_v4(), Ip::v4(), 5, |packet| {
+            erspan(0, ERSPAN, &[], &in_middle(packet, tzsp([1, 0, 0, 1], &[], packet)))
         }),
     ]
 }
