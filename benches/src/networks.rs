@@ -17,6 +17,7 @@ fn name(number: u32) -> SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
         matched: Some(Direction::Ingress),
+        side: None,
         group: Arc::new(GroupName { prefix: Some(prefix), ..GroupName::named(&label) }),
     }
 }

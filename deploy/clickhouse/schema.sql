@@ -29,6 +29,7 @@ CREATE TABLE IF NOT EXISTS pping.records
     interface LowCardinality(String),
     method LowCardinality(String),
     match_on_egress Nullable(Bool),
+    side LowCardinality(String),
     group String,
     sent_packets UInt64,
     sent_bytes UInt64,
@@ -110,6 +111,7 @@ CREATE TABLE IF NOT EXISTS pping.samples
     method LowCardinality(String),
     interface LowCardinality(String),
     match_on_egress Nullable(Bool),
+    side LowCardinality(String),
     rtt UInt64 CODEC(T64, ZSTD),
     min_rtt UInt64 CODEC(T64, ZSTD),
     smoothed_rtt UInt64 CODEC(T64, ZSTD),
@@ -130,7 +132,7 @@ TTL toDateTime(timestamp) + INTERVAL 7 DAY;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_samples TO pping.samples AS
 SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, src_ip, src_port, dest_ip, dest_port, protocol, method,
-    interface, match_on_egress, rtt, min_rtt, smoothed_rtt, side_rtt, sent_packets, sent_bytes, rec_packets, rec_bytes,
+    interface, match_on_egress, side, rtt, min_rtt, smoothed_rtt, side_rtt, sent_packets, sent_bytes, rec_packets, rec_bytes,
     dns_id, vlan, ifNull(dscp, 0) AS dscp, group
 FROM pping.records
 WHERE type = 'rtt';
@@ -211,6 +213,7 @@ CREATE TABLE IF NOT EXISTS pping.aggregates
     interface LowCardinality(String),
     method LowCardinality(String),
     match_on_egress Nullable(Bool),
+    side LowCardinality(String),
     group String CODEC(ZSTD),
     prefix String CODEC(ZSTD),
     dscp Nullable(UInt8) CODEC(ZSTD),
@@ -242,8 +245,8 @@ ORDER BY (group, method, timestamp, host, interface)
 TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_aggregates TO pping.aggregates AS
-SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, interval, interface, method, match_on_egress, group, prefix,
-    dscp, labels, count, min, mean, p50, p90, p95, p99, max, histogram, sent_packets, sent_bytes, rec_packets, rec_bytes,
+SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, interval, interface, method, match_on_egress, side,
+    group, prefix, dscp, labels, count, min, mean, p50, p90, p95, p99, max, histogram, sent_packets, sent_bytes, rec_packets, rec_bytes,
     sent_retransmissions, rec_retransmissions, sent_ce_packets, rec_ce_packets, quality
 FROM pping.records
 WHERE type = 'aggregate';
@@ -266,6 +269,7 @@ CREATE TABLE IF NOT EXISTS pping.worst
     interface LowCardinality(String),
     method LowCardinality(String),
     match_on_egress Nullable(Bool),
+    side LowCardinality(String),
     -- The RTT that ranks the row, and the RTT that it is compared with. For a flow: its smoothed and its lowest RTT.
     -- For a group: its ranked_rtt and its baseline (docs/groups.md).
     rtt UInt64 CODEC(T64, ZSTD),
@@ -287,7 +291,7 @@ TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_worst TO pping.worst AS
 SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, worst, rank, src_ip, src_port, dest_ip, dest_port, protocol,
-    group, interface, method, match_on_egress, if(protocol = '', ranked_rtt, smoothed_rtt) AS rtt,
+    group, interface, method, match_on_egress, side, if(protocol = '', ranked_rtt, smoothed_rtt) AS rtt,
     if(protocol = '', baseline, min_rtt) AS baseline, inflation, retransmission_ratio, bytes,
     if(protocol = '', count, sent_packets) AS evidence, hosts, p95
 FROM pping.records

@@ -21,8 +21,11 @@ pub struct Grouping {
     pub v4_len: u8,
     /// Bits of the prefix of an IPv6 address, 0 to 128.
     pub v6_len: u8,
+    /// Which hosts are inside the network: those of listed prefixes ([`Grouping::INSIDE_LISTED`]), those that have a label
+    /// ([`Grouping::INSIDE_LABELLED`]), or both. 0 if sides are not told apart.
+    pub inside: u8,
     /// Fills up to a multiple of 8.
-    pub reserved: [u8; 2],
+    pub reserved: u8,
 }
 
 impl Grouping {
@@ -34,8 +37,37 @@ impl Grouping {
         by_label: 0,
         v4_len: 0,
         v6_len: 0,
-        reserved: [0; 2],
+        inside: 0,
+        reserved: 0,
     };
+
+    /// Hosts of listed prefixes are inside.
+    pub const INSIDE_LISTED: u8 = 1;
+
+    /// Hosts that have a label are inside.
+    pub const INSIDE_LABELLED: u8 = 2;
+
+    /// Returns the number of the side that a host is on, or [`Side::UNKNOWN`] if sides are not told apart. `label` is that of
+    /// [`Grouping::key`]; `is_listed` says whether a listed prefix contains an address.
+    #[inline(always)]
+    pub fn side(
+        self,
+        host: IpAddress,
+        label: impl Fn(IpAddress) -> u32,
+        is_listed: impl Fn(IpAddress) -> bool,
+    ) -> u32 {
+        if self.inside == 0 {
+            return Side::UNKNOWN;
+        }
+        let is_inside = self.inside & Self::INSIDE_LISTED != 0 && is_listed(host)
+            || self.inside & Self::INSIDE_LABELLED != 0 && label(host) != 0;
+        (if is_inside { Side::Inside } else { Side::Outside }) as u32
+    }
+
+    /// The numbers of the sides that series may have.
+    pub const fn sides(self) -> &'static [u32] {
+        if self.inside == 0 { &[Side::UNKNOWN] } else { &[Side::Inside as u32, Side::Outside as u32] }
+    }
 
     /// Whether there is more than one group.
     #[inline(always)]
@@ -98,6 +130,37 @@ const LABEL: u8 = 254;
 
 /// In place of a length: groups do not depend on the prefix.
 const ANY: u8 = 255;
+
+/// The side of the network that a host is on, by its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Side {
+    /// The host is one of the network's.
+    Inside = 1,
+    /// The host is beyond the network.
+    Outside = 2,
+}
+
+impl Side {
+    /// The sides.
+    pub const ALL: [Self; 2] = [Self::Inside, Self::Outside];
+
+    /// In place of the number of a side: sides are not told apart.
+    pub const UNKNOWN: u32 = 0;
+
+    /// The side with this number; `None` for [`Side::UNKNOWN`] and numbers that stand for none.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|&side| side as u32 == number)
+    }
+
+    /// The name in records and in labels of metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Inside => "inside",
+            Self::Outside => "outside",
+        }
+    }
+}
 
 /// The kind of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,6 +355,26 @@ mod tests {
         let host = address("192.0.2.1");
         let key = grouping.key(host, address("192.0.2.2"), 46, |asked| if asked == host { 7 } else { 8 });
         assert_eq!((key.source(), key.destination(), key.dscp()), (End::Label(7), End::Any, Some(46)));
+    }
+
+    #[test]
+    fn a_host_is_inside_by_a_list_of_prefixes_or_by_its_label() {
+        let (listed, labelled, neither) = (address("192.0.2.1"), address("192.0.2.2"), address("192.0.2.3"));
+        let side = |inside, host| {
+            let grouping = Grouping { inside, ..Grouping::NONE };
+            let number = grouping.side(host, |asked| u32::from(asked == labelled), |asked| asked == listed);
+            Side::from_number(number)
+        };
+        let both = Grouping::INSIDE_LISTED | Grouping::INSIDE_LABELLED;
+        let (inside, outside) = (Some(Side::Inside), Some(Side::Outside));
+        for (how, expected) in [
+            (0, [None; 3]),
+            (Grouping::INSIDE_LISTED, [inside, outside, outside]),
+            (Grouping::INSIDE_LABELLED, [outside, inside, outside]),
+            (both, [inside, inside, outside]),
+        ] {
+            assert_eq!([listed, labelled, neither].map(|host| side(how, host)), expected, "{how}");
+        }
     }
 
     #[test]

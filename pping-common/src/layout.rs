@@ -42,7 +42,8 @@ pub(crate) const fn of_field<S, T: Layout>(_field: fn(&S) -> &T) -> u64 {
     T::HASH
 }
 
-/// Defines a type's layout: `layout!(Type { fields })`, or `layout!(enum Type { variants })`.
+/// Defines a type's layout: `layout!(Type { fields })`, or `layout!(enum Type { variants })`. A field that took the place of a reserved
+/// one, and to which 0 means what it meant there, is listed as `field as reserved`: it changes no fingerprint.
 macro_rules! layout {
     (enum $type:ident { $($variant:ident),+ $(,)? }) => {
         impl $crate::layout::Layout for $type {
@@ -61,14 +62,14 @@ macro_rules! layout {
             };
         }
     };
-    ($type:ident $(<$parameter:ident>)? { $($field:tt),+ $(,)? }) => {
+    ($type:ident $(<$parameter:ident>)? { $($field:tt $(as $before:ident)?),+ $(,)? }) => {
         impl $(<$parameter: $crate::layout::Layout>)? $crate::layout::Layout for $type $(<$parameter>)? {
             const HASH: u64 = {
                 let _ = |value: &Self| { let $type { $($field: _),+ } = value; };
                 let hash = $crate::layout::text($crate::layout::START, stringify!($type));
                 let hash = $crate::layout::number(hash, size_of::<Self>() as u64);
                 $(
-                    let hash = $crate::layout::text(hash, stringify!($field));
+                    let hash = $crate::layout::text(hash, $crate::layout::name!($field $($before)?));
                     let hash = $crate::layout::number(hash, core::mem::offset_of!(Self, $field) as u64);
                     let hash = $crate::layout::number(
                         hash,
@@ -81,6 +82,17 @@ macro_rules! layout {
     };
 }
 pub(crate) use layout;
+
+/// The name of a field in its fingerprint.
+macro_rules! name {
+    ($field:tt) => {
+        stringify!($field)
+    };
+    ($field:tt $before:ident) => {
+        stringify!($before)
+    };
+}
+pub(crate) use name;
 
 /// Defines an enum whose variants index something on both sides: its numbers, its layout, and the list of its variants. So a
 /// variant cannot be left out of any of them.

@@ -115,6 +115,9 @@ pub const MAX_LABELLED_PREFIXES: u32 = 1 << 24;
 /// against a limit.
 pub const MAX_LABELLED_PREFIXES_COUNTED: u32 = 1 << 20;
 
+/// Prefixes whose hosts are inside the network.
+pub const MAX_INSIDE_PREFIXES: u32 = 65_536;
+
 /// Prefixes that can be excluded.
 pub const MAX_EXCLUDED_PREFIXES: u32 = 65_536;
 

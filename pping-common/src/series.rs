@@ -1,7 +1,7 @@
 //! Series: the aggregated samples of one group, interface, method and direction.
 
 use crate::{
-    group::GroupKey,
+    group::{GroupKey, Side},
     hash::{SipKey, siphash},
     hist::{self, BINS},
     layout::layout,
@@ -30,11 +30,11 @@ pub struct SeriesKey {
     pub method: u8,
     /// The [`Direction`] that matched, as a number; [`SeriesKey::NO_DIRECTION`] if a capture does not say.
     pub direction: u8,
-    /// Fills up to a multiple of 8.
-    pub reserved: u32,
+    /// The [`Side`] of the host that replied, as a number; [`Side::UNKNOWN`] if sides are not told apart.
+    pub side: u32,
 }
 
-layout!(SeriesKey { group, interface, method, direction, reserved });
+layout!(SeriesKey { group, interface, method, direction, side as reserved });
 
 impl SeriesKey {
     /// Stands for a [`Direction`] that is unknown.
@@ -44,19 +44,25 @@ impl SeriesKey {
     pub const QUEUE: u8 = Method::COUNT as u8;
 
     /// A key to be overwritten.
-    pub const NONE: Self =
-        Self { group: GroupKey::ALL, interface: 0, method: 0, direction: Self::NO_DIRECTION, reserved: 0 };
+    pub const NONE: Self = Self {
+        group: GroupKey::ALL,
+        interface: 0,
+        method: 0,
+        direction: Self::NO_DIRECTION,
+        side: Side::UNKNOWN,
+    };
 
     /// Returns the key of a series whose direction is known.
     #[inline(always)]
     pub fn new(group: GroupKey, interface: u16, method: Method, direction: Direction) -> Self {
-        Self { group, interface, method: method as u8, direction: direction as u8, reserved: 0 }
+        Self { group, interface, method: method as u8, direction: direction as u8, ..Self::NONE }
     }
 
     /// Returns the key of the series of packets in an interface's queue.
     #[inline(always)]
     pub fn of_queue(group: GroupKey, interface: u16) -> Self {
-        Self { group, interface, method: Self::QUEUE, direction: Direction::Egress as u8, reserved: 0 }
+        let direction = Direction::Egress as u8;
+        Self { group, interface, method: Self::QUEUE, direction, ..Self::NONE }
     }
 }
 
@@ -72,7 +78,10 @@ impl SeriesKey {
     #[inline(always)]
     pub fn words(&self) -> [u64; 6] {
         let [a, b, c, d, e] = self.group.words();
-        let rest = u64::from(self.interface) | u64::from(self.method) << 16 | u64::from(self.direction) << 24;
+        let rest = u64::from(self.interface)
+            | u64::from(self.method) << 16
+            | u64::from(self.direction) << 24
+            | u64::from(self.side) << 32;
         [a, b, c, d, e, rest]
     }
 }
@@ -376,6 +385,7 @@ mod tests {
             SeriesKey { interface: 1, ..SeriesKey::NONE },
             SeriesKey { method: 1, ..SeriesKey::NONE },
             SeriesKey { direction: 1, ..SeriesKey::NONE },
+            SeriesKey { side: 1, ..SeriesKey::NONE },
         ];
         for (at, key) in keys.iter().enumerate() {
             assert!(

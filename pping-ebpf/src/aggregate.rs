@@ -241,7 +241,8 @@ fn find_series(
 #[inline(always)]
 fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut SeriesTarget) {
     let generation = control.at(field!(Control, generation)).read();
-    selector.write_key(&mut target.key, config::grouping(), |address| maps::label(generation, address));
+    let label = |address| maps::label(generation, address);
+    selector.write_key(&mut target.key, config::grouping(), label, maps::is_listed_inside);
     barrier_var(target);
 }
 

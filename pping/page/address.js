@@ -8,7 +8,10 @@ const LIMIT = 100;
 /** The highest number of groups that pping lists at once. */
 export const MAX_LIMIT = 1000;
 
-const MATCHED = { beyond: "ingress", behind: "egress" };
+/** What each side is in a question. */
+export const SIDES = {
+    beyond: ["matched", "ingress"], behind: ["matched", "egress"], inside: ["side", "inside"], outside: ["side", "outside"],
+};
 
 /** Returns the state that an address describes. Unknown parts are left out. */
 export function parse(hash) {
@@ -16,7 +19,7 @@ export function parse(hash) {
     const given = new URLSearchParams(query);
     const state = { group: /^\/groups\/([0-9a-f]+)$/.exec(path)?.[1] ?? null, limit: LIMIT };
     for (const [name, value] of Object.entries(DEFAULTS)) state[name] = given.get(name) ?? value;
-    if (!(state.side in MATCHED)) state.side = "";
+    if (!(state.side in SIDES)) state.side = "";
     const limit = Number(given.get("limit"));
     if (Number.isInteger(limit) && limit > LIMIT) state.limit = Math.min(limit, MAX_LIMIT);
     return state;
@@ -58,7 +61,7 @@ export function historyUrl(state, method) {
 
 function narrowed(url, state, method) {
     if (state.interface) url.searchParams.set("interface", state.interface);
-    if (state.side) url.searchParams.set("matched", MATCHED[state.side]);
+    if (state.side) url.searchParams.set(...SIDES[state.side]);
     if (method) url.searchParams.set("method", method);
     return url;
 }

@@ -51,12 +51,12 @@ export function clock(seconds) {
     return new Date(1000 * seconds).toLocaleTimeString("en-GB");
 }
 
-/** Returns the side of the interface that a series measures. */
-export function side(matched) {
-    return { ingress: "beyond", egress: "behind" }[matched] ?? "both";
+/** Returns the side that a series measures: of the network, if sides are told apart, or else of the interface. */
+export function side({ matched, side: ofNetwork }) {
+    return ofNetwork ?? { ingress: "beyond", egress: "behind" }[matched] ?? "both";
 }
 
 /** Returns the key of a series within its group. */
-export function seriesKey({ interface: name, method, matched }) {
-    return JSON.stringify([name, method, matched]);
+export function seriesKey({ interface: name, method, matched, side: ofNetwork }) {
+    return JSON.stringify([name, method, matched, ofNetwork]);
 }

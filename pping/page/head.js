@@ -48,7 +48,7 @@ function card(name) {
             write(rates[index].figures[0], amount(packets));
             write(rates[index].figures[1], `${amount(bits)} `);
         });
-        lines.update(series.map((it) => side(it.matched))).forEach(({ figures }, index) => {
+        lines.update(series.map(side)).forEach(({ figures }, index) => {
             write(figures[0], time(series[index].rtt.p50));
             write(figures[1], time(series[index].rtt.p95));
             write(figures[2], sanitized(series[index].method));

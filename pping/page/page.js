@@ -1,9 +1,9 @@
 // The page of a running pping. It uses only what /api/v1 offers.
 
-import { MAX_LIMIT, format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
+import { MAX_LIMIT, SIDES, format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
-import { count, cut, sanitized, seriesKey, time } from "./format.js";
+import { count, cut, sanitized, seriesKey, side, time } from "./format.js";
 import { Head } from "./head.js";
 import { Panels } from "./panels.js";
 import { ALL, ONE, Table, rowsOf } from "./table.js";
@@ -53,7 +53,7 @@ function representativeSeries() {
     const found = new Map();
     for (const series of summary.interfaces.flatMap((it) => it.series)) {
         if (state.method && series.method !== state.method) continue;
-        const place = JSON.stringify([series.interface, series.matched]);
+        const place = JSON.stringify([series.interface, side(series)]);
         const samples = (of) => of?.rtt?.count ?? -1;
         if (!found.has(place) || samples(series) > samples(found.get(place))) found.set(place, series);
     }
@@ -66,7 +66,9 @@ function show(answer) {
     head.update(summary, representativeSeries());
     write(byId("known"), count(summary.groups));
     offer("interface", summary.interfaces.map((it) => it.interface));
-    offer("method", [...new Set(summary.interfaces.flatMap((it) => it.series.map((of) => of.method)))]);
+    const series = summary.interfaces.flatMap((it) => it.series);
+    offer("method", [...new Set(series.map((it) => it.method))]);
+    offer("side", [...new Set(series.map(side))].filter((it) => it in SIDES).sort());
     ask();
 }
 
@@ -127,7 +129,7 @@ function showGroup(status, answer) {
     const narrow = (of) => of.filter((it) =>
         (!state.interface || it.interface === state.interface) &&
         (!state.method || it.method === state.method) &&
-        (!state.side || { beyond: "ingress", behind: "egress" }[state.side] === it.matched));
+        (!state.side || side(it) === state.side));
     series.update(rowsOf([{ ...answer, series: narrow(answer.series) }]));
     panels.update({ ...answer.history, series: narrow(answer.history.series) });
     document.body.dataset.sequence = answer.history.sequence;

@@ -163,11 +163,11 @@ class Panel {
         this.#window = window;
         this.#cells = series.cells.map((cell) => ({ ...cell, number: Math.round(cell.time / (1e9 * window.cell)) }));
         this.#byNumber = new Map(this.#cells.map((cell) => [cell.number, cell]));
-        const name = `${sanitized(series.interface ?? "-")} ${side(series.matched)}`;
+        const name = `${sanitized(series.interface ?? "-")} ${side(series)}`;
         if (this.#title.childElementCount === 0) {
             const method = el("span", { className: "method", textContent: sanitized(series.method) });
             const at = el("bdi", { textContent: sanitized(series.interface ?? "-") });
-            this.#title.append(at, ` ${side(series.matched)} `, method);
+            this.#title.append(at, ` ${side(series)} `, method);
             mark(this.#heat, "aria-label", `${name}, ${sanitized(series.method)}: round-trip times of the last 15 minutes`);
         }
         this.repaint();

@@ -19,7 +19,7 @@ const COLUMNS = [
     { name: "group", title: "group", sort: "group", isText: true },
     words("interface", "interface", (row) => row.series.interface ?? "-"),
     words("method", "method", (row) => row.series.method),
-    words("side", "side", (row) => side(row.series.matched)),
+    words("side", "side", (row) => side(row.series)),
     { name: "count", title: "samples", sort: "count", value: (row) => row.series.rtt?.count ?? 0, text: count },
     rtt("min"), rtt("mean"), rtt("p50"), rtt("p90"), rtt("p95"), rtt("p99"), rtt("max"),
     { name: "range", title: "p50 to p99" },

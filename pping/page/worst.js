@@ -17,9 +17,9 @@ const end = (address, port) => (address.includes(":") ? `[${address}]:${port}` :
 function ofFlow(flow) {
     const name = `${end(flow.src_ip, flow.src_port)} + ${end(flow.dest_ip, flow.dest_port)}`;
     return {
-        key: `${name} ${flow.protocol} ${flow.interface} ${flow.matched}`,
+        key: `${name} ${flow.protocol} ${flow.interface} ${side(flow)}`,
         figures: [flow.smoothed_rtt, flow.inflation, flow.retransmissions, flow.bytes],
-        words: [flow.interface ?? "-", side(flow.matched), flow.method], name, group: flow.group,
+        words: [flow.interface ?? "-", side(flow), flow.method], name, group: flow.group,
     };
 }
 
@@ -27,7 +27,7 @@ function ofGroup({ id, group, ranked_rtt: rtt, inflation, retransmissions, serie
     return {
         key: id,
         figures: [rtt, inflation, retransmissions, series.sent.bytes + series.received.bytes],
-        words: [series.interface ?? "-", side(series.matched), series.method], name: group, link: `#/groups/${id}`,
+        words: [series.interface ?? "-", side(series), series.method], name: group, link: `#/groups/${id}`,
     };
 }
 

@@ -3,10 +3,11 @@
 use pping_common::{
     abi::{FlowEventKind, TriggeredBy},
     flow::Reason,
+    group::Side,
     method::Method,
     parse::{Direction, Protocol, Untracked},
 };
-use serde::Serializer;
+use serde::{Serialize as _, Serializer};
 
 /// The protocol of samples of DNS in records. They have no flow.
 pub(crate) const DNS: &str = "DNS";
@@ -86,6 +87,15 @@ pub(crate) fn serialize_is_egress<S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.serialize_bool(*direction == Some(Direction::Egress))
+}
+
+#[expect(
+    clippy::ref_option,
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference to the field"
+)]
+pub(crate) fn serialize_side<S: Serializer>(side: &Option<Side>, serializer: S) -> Result<S::Ok, S::Error> {
+    side.map(Side::name).serialize(serializer)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]

@@ -40,6 +40,7 @@ mod http_client;
 pub mod kernel;
 mod labels;
 mod log;
+pub mod membership;
 #[cfg(feature = "live")]
 pub mod metrics;
 #[cfg(feature = "live")]

@@ -9,6 +9,7 @@ use std::{fmt, time::Duration};
 
 use pping_common::{
     abi::{Counters, Lost},
+    group::Side,
     parse::Direction,
 };
 
@@ -51,6 +52,7 @@ impl fmt::Display for Summary {
         }
         writeln!(f)?;
         self.write_series(f)?;
+        self.write_only_side(f)?;
         if let Some(capture) = &self.capture {
             // What is wrong with the capture comes before what follows from it.
             capture.write_causes(f)?;
@@ -75,7 +77,8 @@ impl Summary {
         let names = self.totals.series().filter_map(|(key, _)| key.interface.as_deref());
         let widest = names.map(|name| name.chars().count()).max();
         for (key, distribution) in self.totals.series() {
-            write!(f, "{:<14} {:<7} ", key.method.name(), key.matched.map_or("-", Direction::name))?;
+            let place = key.side.map(Side::name).or(key.matched.map(Direction::name)).unwrap_or("-");
+            write!(f, "{:<14} {place:<7} ", key.method.name())?;
             if let Some(widest) = widest {
                 write!(f, "{:<widest$} ", key.interface.as_deref().unwrap_or("-"))?;
             }
@@ -86,6 +89,21 @@ impl Summary {
             writeln!(f, "{count:>9} {samples}  p50 {p50:.3} ms  p90 {p90:.3} ms  p99 {p99:.3} ms")?;
         }
         Ok(())
+    }
+
+    /// Says if all hosts that replied are on one side of the network: then `--inside` may be wrong.
+    fn write_only_side(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut sides = self.totals.series().filter_map(|(key, _)| key.side);
+        let Some(only) = sides.next().filter(|&first| sides.all(|side| side == first)) else { return Ok(()) };
+        let why = match only {
+            Side::Inside => {
+                "no host outside of the network replied; if one did, --inside names its network, too"
+            }
+            Side::Outside => {
+                "no host inside of the network replied; if one did, --inside does not name its network"
+            }
+        };
+        writeln!(f, "one side: {why}")
     }
 
     /// Writes the cost of the kernel programs, unless too few packets were timed. A capture has no timed packets.
@@ -268,7 +286,13 @@ mod tests {
             let (mut totals, mut counts) = (Totals::default(), SeriesCounts::EMPTY);
             counts.sample(5_000_000, 0);
             for name in names {
-                totals.add(name.map(Into::into).as_ref(), Method::TcpTs, Some(Direction::Ingress), &counts);
+                totals.add(
+                    name.map(Into::into).as_ref(),
+                    Method::TcpTs,
+                    Some(Direction::Ingress),
+                    None,
+                    &counts,
+                );
             }
             let summary = Summary {
                 duration: Duration::from_secs(2),

@@ -107,6 +107,7 @@ fn sample() -> RttRecord {
         rec_packets: 65,
         rec_bytes: 0,
         matched: Some(Direction::Ingress),
+        side: None,
         method: Method::TcpTs,
         interface: Some("eth0".into()),
         smoothed_rtt: 21_042_826,
@@ -137,6 +138,7 @@ fn series(number: u8) -> SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
         matched: Some(Direction::Ingress),
+        side: None,
         group: Arc::new(group),
     }
 }

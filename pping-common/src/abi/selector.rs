@@ -2,7 +2,7 @@
 
 use crate::{
     flow::{Endpoint, FlowKey, Hot, Locked},
-    group::{GroupKey, Grouping},
+    group::{GroupKey, Grouping, Side},
     method::Method,
     parse::{Address, Frame, IpAddress},
     rtt::Rules,
@@ -92,14 +92,24 @@ impl SeriesSelector {
         Purpose::new(epoch, self.method, self.direction, dscp, self.is_proved)
     }
 
-    /// Writes the key of the series. `label` is that of [`Grouping::key`].
+    /// Writes the key of the series. `label` is that of [`Grouping::key`], `is_listed` that of [`Grouping::side`].
     // Written in place: with a copy on the stack, the verifier's paths to this point would differ in one more thing.
     #[inline(always)]
-    pub fn write_key(&self, key: &mut SeriesKey, grouping: Grouping, label: impl Fn(IpAddress) -> u32) {
-        key.group = grouping.key(self.source, self.destination, self.dscp, label);
+    pub fn write_key(
+        &self,
+        key: &mut SeriesKey,
+        grouping: Grouping,
+        label: impl Fn(IpAddress) -> u32,
+        is_listed: impl Fn(IpAddress) -> bool,
+    ) {
+        key.group = grouping.key(self.source, self.destination, self.dscp, &label);
         key.interface = self.interface_id;
         key.method = self.method;
         key.direction = self.direction;
-        key.reserved = 0;
+        // The series of a queue are those of an interface, whichever way its packets go.
+        key.side = Side::UNKNOWN;
+        if self.method != SeriesKey::QUEUE {
+            key.side = grouping.side(self.source, label, is_listed);
+        }
     }
 }

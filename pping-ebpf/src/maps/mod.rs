@@ -15,7 +15,7 @@ pub(crate) use rings::{Newcomers, Ring, ring};
 pub(crate) use scratch::{Copies, Scratch, began, scratch};
 pub(crate) use series::{
     SeriesTarget, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series,
-    insert_unproved_group, label, prove_group, series, series_index, take_free_series,
+    insert_unproved_group, is_listed_inside, label, prove_group, series, series_index, take_free_series,
 };
 pub(crate) use sweep::{
     DUE, SweepRun, SweepScratch, candidate, request, sweep_key, sweep_run, sweep_scratch,

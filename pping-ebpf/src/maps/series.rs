@@ -9,7 +9,7 @@ use pping_common::{
     abi::{Control, PersistentEntry, PersistentKey},
     group::{GroupKey, LabelKey},
     hash::SipKey,
-    limits::{MAX_LABELLED_PREFIXES, RESERVED_SERIES},
+    limits::{MAX_INSIDE_PREFIXES, MAX_LABELLED_PREFIXES, RESERVED_SERIES},
     parse::IpAddress,
     pool::{BinBlock, BinPool},
     series::{Series, SeriesKey},
@@ -56,6 +56,10 @@ static UNPROVED: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
 /// The labels of prefixes.
 #[map]
 static LABELS: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_LABELLED_PREFIXES, 0);
+
+/// The prefixes whose hosts are inside the network.
+#[map]
+static INSIDE: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_INSIDE_PREFIXES, 0);
 
 /// The series to add to, in [`super::Scratch`].
 pub(crate) struct SeriesTarget {
@@ -157,4 +161,10 @@ pub(crate) fn give_free_series(index: &u32) {
 #[inline(always)]
 pub(crate) fn label(generation: u32, address: IpAddress) -> u32 {
     LABELS.get(Key::new(LabelKey::BITS, LabelKey::new(generation, address))).copied().unwrap_or(0)
+}
+
+/// Whether a listed prefix of the network contains an address.
+#[inline(always)]
+pub(crate) fn is_listed_inside(address: IpAddress) -> bool {
+    INSIDE.get(Key::new(LabelKey::BITS, LabelKey::new(0, address))).is_some()
 }

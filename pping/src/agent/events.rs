@@ -8,6 +8,7 @@ use crate::{
     event::Event,
     groups::Names,
     kernel::{clock::WallClock, drain::drain, loaded::Kernel},
+    membership::Membership,
     output::Batch,
     records::{Record, Reporter},
 };
@@ -24,14 +25,11 @@ pub fn records(
     let Kernel { events, series, interface_ids, .. } = kernel;
     drain(events, |event| {
         let Some(name) = interface_ids.name(event.endpoints().interface) else { return };
-        let group = match &event {
-            Event::Rtt(sample) => {
-                series.key(sample.series).and_then(|key| names.group(&key.group).of_sample())
-            }
-            _ => None,
+        let of = match &event {
+            Event::Rtt(sample) => names.membership(series.key(sample.series).as_ref()),
+            _ => Membership::default(),
         };
-        if let Some(record) = reporter.event(&event, Some(Arc::clone(name)), group, |time| clock.epoch(time))
-        {
+        if let Some(record) = reporter.event(&event, Some(Arc::clone(name)), of, |time| clock.epoch(time)) {
             take(&record);
         }
     })

@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use ipnet::IpNet;
 use pping_common::{
     abi::Counters,
     limits::{MAX_QUERIES, max_unproved},
@@ -39,7 +40,7 @@ use crate::{
         features::{DisabledFeatures, Feature, Features},
         inspect::maps,
         interfaces::set_local_addresses,
-        labels,
+        labels::{self, Prefixes},
         load::{self, Hook},
         load_options::LoadOptions,
         loaded::Kernel,
@@ -120,8 +121,8 @@ pub(super) async fn set_up(
     if live.bpf_log {
         forward_log(&mut kernel)?;
     }
-    let excluded: Vec<_> = config.aggregation.exclude.iter().map(|&prefix| (prefix, 0)).collect();
-    labels::replace(&mut kernel.excluded, 0, &excluded)?;
+    list(&mut kernel.excluded, &config.aggregation.exclude)?;
+    list(&mut kernel.inside, &config.aggregation.inside.prefixes)?;
     let mut names = Names::default();
     if let Some(groups) = &mut groups {
         groups.remember(&pinned_labels);
@@ -222,6 +223,12 @@ fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
         tracing::info!("{}", maps::describe());
     }
     Ok(())
+}
+
+/// Replaces the networks of a map.
+fn list(map: &mut Prefixes, networks: &[IpNet]) -> Result<(), Error> {
+    let listed: Vec<_> = networks.iter().map(|&network| (network, 0)).collect();
+    Ok(labels::replace(map, 0, &listed)?)
 }
 
 /// The load options for this configuration.

@@ -25,7 +25,7 @@ impl Agent {
         let named = ranking.all().map(|candidate| WorstFlow {
             candidate: *candidate,
             interface: interface_ids.name(candidate.endpoints.interface).cloned(),
-            group: series.key(candidate.series.index()).and_then(|key| names.group(&key.group).of_sample()),
+            of: names.membership(series.key(candidate.series.index()).as_ref()),
         });
         let flows: Vec<_> = named.collect();
         reporter.rank(&flows);

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
+use pping_common::{group::Side, method::Method, parse::Direction, series::SeriesCounts};
 
 use super::distribution::Distribution;
 
@@ -25,6 +25,8 @@ pub struct TotalsKey {
     pub method: Method,
     /// The direction of the echo, if known.
     pub matched: Option<Direction>,
+    /// The side of the network that the hosts that reply are on, if sides are told apart.
+    pub side: Option<Side>,
 }
 
 /// The distributions of a run.
@@ -41,13 +43,14 @@ impl Totals {
         interface: Option<&Arc<str>>,
         method: Method,
         matched: Option<Direction>,
+        side: Option<Side>,
         counts: &SeriesCounts,
     ) {
         if !counts.has_samples() {
             return;
         }
         let interface = interface.map(|name| self.kept_apart(name));
-        self.series.entry(TotalsKey { interface, method, matched }).or_default().add(counts);
+        self.series.entry(TotalsKey { interface, method, matched, side }).or_default().add(counts);
     }
 
     /// The name of an interface, or that of all others if there are too many.
@@ -78,14 +81,14 @@ mod tests {
     fn interfaces_methods_and_directions_are_separate() {
         let mut totals = Totals::default();
         let mut counts = SeriesCounts::EMPTY;
-        totals.add(None, Method::IcmpEcho, None, &counts);
+        totals.add(None, Method::IcmpEcho, None, None, &counts);
         assert_eq!(totals.series().count(), 0, "no samples");
         counts.sample(5_000_000, 0);
         let (lan, wan): (Arc<str>, Arc<str>) = ("lan0".into(), "wan0".into());
-        totals.add(Some(&wan), Method::TcpTs, None, &counts);
-        totals.add(Some(&lan), Method::TcpTs, None, &counts);
-        totals.add(Some(&lan), Method::TcpTs, None, &counts);
-        totals.add(Some(&lan), Method::TcpTs, Some(Direction::Egress), &counts);
+        totals.add(Some(&wan), Method::TcpTs, None, None, &counts);
+        totals.add(Some(&lan), Method::TcpTs, None, None, &counts);
+        totals.add(Some(&lan), Method::TcpTs, None, None, &counts);
+        totals.add(Some(&lan), Method::TcpTs, Some(Direction::Egress), None, &counts);
         let counts: Vec<_> = totals
             .series()
             .map(|(key, it)| (key.interface.as_deref(), key.method, key.matched, it.count()))
@@ -107,7 +110,7 @@ mod tests {
         let mut counts = SeriesCounts::EMPTY;
         counts.sample(5_000_000, 0);
         for number in 0..1000 {
-            totals.add(Some(&format!("ppp{number}").into()), Method::TcpTs, None, &counts);
+            totals.add(Some(&format!("ppp{number}").into()), Method::TcpTs, None, None, &counts);
         }
         assert_eq!(totals.series().count(), INTERFACES + 1);
         let others = totals.series().find(|(key, _)| key.interface.as_deref() == Some(OTHERS)).unwrap();

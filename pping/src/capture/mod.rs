@@ -51,6 +51,9 @@ impl Skipped {
     }
 }
 
+/// The id of the interface of all packets, if all interfaces count as one.
+const JOINED: u16 = 0;
+
 /// A capture that is being read.
 ///
 /// Only [`Capture::fill`] reads, so that the caller can flush its output before it waits for input.
@@ -58,6 +61,8 @@ pub struct Capture<R> {
     buffer: Buffer<R>,
     format: Format,
     interface_ids: InterfaceIds,
+    /// Whether all interfaces count as one.
+    is_joined: bool,
     packets: u64,
     skipped: Skipped,
 }
@@ -76,9 +81,18 @@ impl<R: Read> Capture<R> {
             buffer: Buffer::new(source),
             format: Format::Unknown,
             interface_ids: InterfaceIds::default(),
+            is_joined: false,
             packets: 0,
             skipped: Skipped::default(),
         }
+    }
+
+    /// Takes all interfaces for one without a name: each direction of a flow may be at another. In which direction a packet passed
+    /// one of them then says nothing.
+    #[must_use]
+    pub fn with_interfaces_joined(mut self, is_joined: bool) -> Self {
+        self.is_joined = is_joined;
+        self
     }
 
     /// The next packet among the bytes read so far; `None` if [`Capture::fill`] is needed.
@@ -97,11 +111,16 @@ impl<R: Read> Capture<R> {
         };
         self.packets += 1;
         let bytes = found.bytes(self.buffer.take(found.block));
+        let (interface, direction) = if self.is_joined {
+            (JOINED, None)
+        } else {
+            (found.interface, found.link.direction(bytes).or(found.direction))
+        };
         Ok(Some(Packet {
             time: found.time,
-            interface: found.interface,
+            interface,
             link: found.link,
-            direction: found.link.direction(bytes).or(found.direction),
+            direction,
             bytes: Captured { bytes, frame_len: found.frame_len.max(bytes.len()) },
         }))
     }
@@ -137,7 +156,7 @@ impl<R: Read> Capture<R> {
 
     /// The name of an interface, or its number in the file; `None` in a pcap file.
     pub fn interface_name(&self, id: u16) -> Option<Arc<str>> {
-        self.interface_ids.name(id).cloned()
+        if self.is_joined { None } else { self.interface_ids.name(id).cloned() }
     }
 
     #[inline]

@@ -17,7 +17,9 @@ use pping_common::{
 use super::{
     endpoint::Endpoint,
     error::{Error, SettingError},
-    grouping, methods,
+    grouping,
+    inside::{self, Inside},
+    methods,
     model::{Aggregation, Config, Live, Otlp},
     options::Arguments,
     overwritten::overwritten,
@@ -41,6 +43,7 @@ impl Config {
         let Arguments {
             interfaces,
             read,
+            join,
             wait,
             ingress,
             max_flows,
@@ -55,6 +58,7 @@ impl Config {
             rtt_type,
             decap,
             exclude,
+            inside,
             aggregate,
             group_by,
             groups,
@@ -89,6 +93,7 @@ impl Config {
         let mut found = Vec::new();
         let group_by =
             value_or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
+        let inside = value_or_note(inside::inside(&inside, groups.is_some()), Inside::UNKNOWN, &mut found);
         let methods = methods::listed(&methods);
         let measured = value_or_note(methods::wanted(methods, tcp_method), methods, &mut found);
         let dns_ports =
@@ -118,6 +123,7 @@ impl Config {
         }
         Ok(Self {
             capture: read,
+            join,
             live: Live {
                 interfaces: IndexSet::<String>::from_iter(interfaces).into_iter().collect(),
                 wait,
@@ -157,6 +163,7 @@ impl Config {
                 max_groups,
                 group_timeout,
                 exclude,
+                inside,
                 flow_summary,
                 with_samples: with_samples && is_aggregate,
                 hdr_log,

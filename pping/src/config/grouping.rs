@@ -49,6 +49,10 @@ impl Aggregation {
             grouping.by_label = 1;
             grouping.by_source |= u8::from(grouping.by_destination == 0);
         }
+        grouping.inside = if self.inside.prefixes.is_empty() { 0 } else { Grouping::INSIDE_LISTED };
+        if self.inside.groups {
+            grouping.inside |= Grouping::INSIDE_LABELLED;
+        }
         grouping
     }
 }

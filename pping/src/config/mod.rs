@@ -14,6 +14,7 @@ mod facts;
 mod file;
 mod follow;
 mod grouping;
+mod inside;
 mod layered;
 mod loader;
 mod methods;
@@ -35,6 +36,7 @@ pub use self::{
     endpoint::Endpoint,
     error::{Error, Origin, SettingError},
     follow::Changes,
+    inside::{Inside, InsideItem},
     layered::Layered,
     loader::{DEFAULT_FILE, Loaded, Loader},
     model::{Aggregation, Config, Live, Otlp},

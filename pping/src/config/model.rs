@@ -9,6 +9,7 @@ use pping_common::{
 
 use super::{
     endpoint::Endpoint,
+    inside::Inside,
     values::{Arms, Format, Ingress, TcpMethod, Temporality},
 };
 use crate::worst::DEFAULT_MIN_SAMPLES;
@@ -22,6 +23,8 @@ const NETWORKS: Grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Gr
 pub struct Config {
     /// The capture to read; `-` is standard input. Without one, interfaces are watched.
     pub capture: Option<PathBuf>,
+    /// Whether all interfaces of the capture count as one.
+    pub join: bool,
     /// The settings for watching interfaces.
     pub live: Live,
     /// The highest number of flows of each address family.
@@ -65,6 +68,8 @@ pub struct Aggregation {
     pub group_timeout: Duration,
     /// Networks whose traffic is ignored.
     pub exclude: Vec<IpNet>,
+    /// Which hosts are inside the network.
+    pub inside: Inside,
     /// Whether each flow is reported at its end.
     pub flow_summary: bool,
     /// Whether samples and flows are reported beside aggregates or summaries; false if neither is on.
@@ -86,6 +91,7 @@ impl Aggregation {
         max_groups: 1,
         group_timeout: Duration::from_mins(5),
         exclude: Vec::new(),
+        inside: Inside::UNKNOWN,
         flow_summary: false,
         with_samples: false,
         hdr_log: None,

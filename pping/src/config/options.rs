@@ -16,6 +16,7 @@ use super::{
         Capture::{AppliesWithDefault, Ignored, Rejected},
         Facts, SCREEN,
     },
+    inside::{InsideItem, inside_item},
     reload::{Reload, follow, follow_while_set, restart},
     values::{
         Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
@@ -81,6 +82,15 @@ options! {
     read: Option<PathBuf> {
         allowed_in: AllowedIn::CommandLine("a capture is read once; give it with -r on the command line"),
         reload: restart!(capture),
+    }
+
+    /// Take all interfaces of the capture for one: each direction of a flow may be at another, as with a TAP
+    ///
+    /// Records then have no interface, and no direction in which echoes were matched.
+    #[arg(long, requires = "read", help_heading = "Source")]
+    join: bool {
+        allowed_in: AllowedIn::CommandLine("a capture is read once; give it with -r on the command line"),
+        reload: restart!(join),
     }
 
     /// Wait for interfaces that do not exist yet, instead of failing
@@ -190,6 +200,17 @@ options! {
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = prefix, help_heading = "Measuring")]
     exclude: Vec<IpNet> {
         reload: restart!(aggregation.exclude),
+        example: r#"["192.0.2.0/24", "2001:db8::/32"]"#,
+    }
+
+    /// Tell the two sides of your network apart: hosts of these networks are inside, all others outside
+    ///
+    /// May be given several times, or separated by commas. `groups` stands for all networks that `--groups` lists. The side of the
+    /// host that replied is `side` in records and in labels of metrics. See docs/placement.md.
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = inside_item,
+        help_heading = "Measuring")]
+    inside: Vec<InsideItem> {
+        reload: restart!(aggregation.inside),
         example: r#"["192.0.2.0/24", "2001:db8::/32"]"#,
     }
 

@@ -9,13 +9,14 @@ use std::{
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use pping_common::{
-    group::{End, GroupKey},
+    group::{End, GroupKey, Side},
     method::Method,
     parse::{Direction, IpAddress},
     series::SeriesKey,
 };
 
 use super::labels::{ALL, Columns, Labels, OTHER, UNLISTED};
+use crate::membership::Membership;
 
 /// The name of a group. Names of the same group are equal even if a reload changed its other columns in between: an interval
 /// has one record of it.
@@ -63,6 +64,8 @@ pub struct SeriesName {
     pub method: Method,
     /// The direction in which echoes were seen, if known.
     pub matched: Option<Direction>,
+    /// The side of the network that the hosts that reply are on, if `--inside` tells sides apart.
+    pub side: Option<Side>,
     /// The group.
     pub group: Arc<GroupName>,
 }
@@ -112,8 +115,16 @@ impl Names {
             interface,
             method: Method::from_number(key.method)?,
             matched: Direction::from_number(key.direction),
+            side: Side::from_number(key.side),
             group: self.group(&key.group),
         })
+    }
+
+    /// What a series says of the hosts that reply; nothing for a sample without a series.
+    pub fn membership(&mut self, series: Option<&SeriesKey>) -> Membership {
+        let Some(key) = series else { return Membership::default() };
+        let group = if key.group == GroupKey::ALL { None } else { self.group(&key.group).of_sample() };
+        Membership { group, side: Side::from_number(key.side) }
     }
 
     /// The name of a series of times in a queue; `None` for one of RTTs.
@@ -163,7 +174,7 @@ impl GroupName {
     }
 
     /// The group in the record of a sample; `None` if there are no groups, or the host is in no group.
-    pub fn of_sample(&self) -> Option<Arc<str>> {
+    fn of_sample(&self) -> Option<Arc<str>> {
         (![ALL, UNLISTED].contains(&&*self.label)).then(|| Arc::clone(&self.label))
     }
 }

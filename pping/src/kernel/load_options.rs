@@ -113,13 +113,19 @@ impl LoadOptions {
     /// Entries of the persistent counts: one for each series of a group, but at least twice the reserved series. The kernel rounds
     /// the buckets up to a power of two.
     pub(super) fn max_persistent_entries(&self) -> u32 {
-        self.max_series().saturating_sub(RESERVED_SERIES).max(2 * RESERVED_SERIES)
+        let reserved = self.reserved_series();
+        self.max_series().saturating_sub(reserved).max(2 * reserved)
+    }
+
+    /// Series besides those of groups. Sides are apart from each other.
+    fn reserved_series(&self) -> u32 {
+        RESERVED_SERIES * self.grouping.sides().len() as u32
     }
 
     /// Series that there should be room for.
     pub(in crate::kernel) fn series_wanted(&self) -> u32 {
         let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
         let of_queues = if self.has_queues_of_groups() { self.max_groups + MAX_INTERFACES } else { 0 };
-        (RESERVED_SERIES + of_groups + of_queues).min(SeriesRef::MAX_SERIES)
+        (self.reserved_series() + of_groups + of_queues).min(SeriesRef::MAX_SERIES)
     }
 }

@@ -40,6 +40,8 @@ pub struct Kernel {
     pub labels: Option<Prefixes>,
     /// The excluded prefixes.
     pub excluded: Prefixes,
+    /// The prefixes whose hosts are inside the network.
+    pub inside: Prefixes,
     /// The persistent counts, if maps are pinned, until the metrics take it.
     pub persistent: Option<PersistentMap>,
     /// Times in this host, with `--residence`.

@@ -14,6 +14,7 @@ fn name(label: &str, columns: &[(&str, &str)]) -> SeriesName {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
         matched: Some(Direction::Ingress),
+        side: None,
         group: Arc::new(GroupName { columns, ..GroupName::named(label) }),
     }
 }

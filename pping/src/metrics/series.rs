@@ -7,6 +7,7 @@ use std::{
 
 use pping_common::{
     abi::PersistentTotals,
+    group::Side,
     method::Method,
     parse::Direction,
     series::{SeriesCounts, Traffic},
@@ -27,41 +28,52 @@ pub(super) struct SeriesId {
     pub(super) interface: Option<Arc<str>>,
     pub(super) method: Method,
     matched: Option<Direction>,
+    side: Option<Side>,
     pub(super) group: Arc<str>,
 }
 
 impl SeriesId {
     /// Identifies the series `name`, counted under the label `group`.
     pub(super) fn new(name: &SeriesName, group: &Arc<str>) -> Self {
-        let SeriesName { interface, method, matched, .. } = name;
-        Self { interface: interface.clone(), method: *method, matched: *matched, group: Arc::clone(group) }
+        let SeriesName { interface, method, matched, side, group: _ } = name;
+        let (interface, group) = (interface.clone(), Arc::clone(group));
+        Self { interface, method: *method, matched: *matched, side: *side, group }
     }
 
     /// Returns a hash that is the same in every run.
     pub(super) fn fingerprint(&self) -> u128 {
-        let Self { interface, method, matched, group } = self;
+        let Self { interface, method, matched, side, group } = self;
         let matched = matched.map_or("", Direction::name);
-        fingerprint(&[interface.as_deref().unwrap_or_default(), method.name(), matched, group])
+        let without_side = [interface.as_deref().unwrap_or_default(), method.name(), matched, group];
+        match side {
+            None => fingerprint(&without_side),
+            Some(side) => fingerprint(&[&without_side[..], &[side.name()]].concat()),
+        }
     }
 
     /// Returns the labels by name.
     pub(super) fn attributes(&self) -> Attributes {
         let matched = self.matched.map_or("", Direction::name);
-        vec![
+        let mut attributes: Attributes = vec![
             ("interface".into(), self.interface.clone().unwrap_or_default()),
             ("method".into(), self.method.name().into()),
             ("matched".into(), matched.into()),
             ("group".into(), Arc::clone(&self.group)),
-        ]
+        ];
+        attributes.extend(self.side.map(|side| ("side".into(), side.name().into())));
+        attributes
     }
 
     fn labels(&self) -> FormattedLabels {
-        FormattedLabels::new(&[
+        let labels = [
             ("interface", self.interface.as_deref().unwrap_or_default()),
             ("method", self.method.name()),
             ("matched", self.matched.map_or("", Direction::name)),
-            ("group", &self.group),
-        ])
+            ("group", &*self.group),
+        ];
+        // Only with `--inside`, so that nobody else's metrics get a label that is empty.
+        let side = self.side.map(|side| ("side", side.name()));
+        FormattedLabels::new(&labels.into_iter().chain(side).collect::<Vec<_>>())
     }
 }
 

@@ -117,6 +117,10 @@ pub struct SeriesAnswer {
     /// Direction in which echoes passed the interface; null if the capture has no directions.
     #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<Cow<'static, str>>,
+    /// Side of the network that the hosts that reply are on; absent without `--inside`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<Cow<'static, str>>,
     /// Distribution of RTTs; null without samples.
     pub rtt: Option<RttAnswer>,
     /// Traffic of the hosts whose packets are timed.
@@ -190,6 +194,10 @@ pub struct SeriesHistory {
     /// Direction in which echoes passed the interface; null if the capture has no directions.
     #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<Cow<'static, str>>,
+    /// Side of the network that the hosts that reply are on; absent without `--inside`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<Cow<'static, str>>,
     /// Cells in which packets passed, the oldest first.
     pub cells: Vec<CellAnswer>,
 }

@@ -6,6 +6,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use foldhash::fast::RandomState;
 use pping_common::{
+    group::Side,
     method::Method,
     parse::{Direction, Untracked},
     series::{SeriesCounts, Traffic},
@@ -41,6 +42,7 @@ struct Key {
     interface: Option<Arc<str>>,
     method: Method,
     matched: Option<Direction>,
+    side: Option<Side>,
 }
 
 #[derive(Debug)]
@@ -76,11 +78,13 @@ pub(super) struct Group {
 
 impl Key {
     fn new(name: &SeriesName) -> Self {
-        Self { interface: name.interface.clone(), method: name.method, matched: name.matched }
+        let SeriesName { method, matched, side, .. } = *name;
+        Self { interface: name.interface.clone(), method, matched, side }
     }
 
     fn is_asked_for(&self, query: &SeriesQuery) -> bool {
-        query.has(self.interface.as_deref(), self.method.name(), self.matched.map(Direction::name))
+        let (matched, side) = (self.matched.map(Direction::name), self.side.map(Side::name));
+        query.has(self.interface.as_deref(), self.method.name(), matched, side)
     }
 }
 
@@ -286,6 +290,7 @@ impl Model {
                 interface: key.interface.clone(),
                 method: key.method.name().into(),
                 matched: key.matched.map(|direction| direction.name().into()),
+                side: key.side.map(|side| side.name().into()),
                 rtt: recent.rtts().map(rtt),
                 sent,
                 received,
@@ -302,6 +307,7 @@ impl Model {
             interface: key.interface.clone(),
             method: key.method.name().into(),
             matched: key.matched.map(|direction| direction.name().into()),
+            side: key.side.map(|side| side.name().into()),
             cells: history.cells().map(|it| cell(&it)).collect(),
         };
         HistoryAnswer {

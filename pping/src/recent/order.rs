@@ -1,6 +1,6 @@
 //! Which groups a query asks for, and in what order.
 
-use pping_common::{method::Method, parse::Direction};
+use pping_common::{group::Side, method::Method, parse::Direction};
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
 use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
@@ -72,6 +72,10 @@ pub struct SeriesQuery {
     #[serde(deserialize_with = "matched")]
     #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<String>,
+    /// Only series whose hosts that reply are on this side of the network.
+    #[serde(deserialize_with = "side")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<String>,
 }
 
 /// Which groups, how many of them, and in what order.
@@ -99,6 +103,10 @@ pub struct Query {
     #[serde(deserialize_with = "matched")]
     #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<String>,
+    /// Only series whose hosts that reply are on this side of the network.
+    #[serde(deserialize_with = "side")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<String>,
     /// Highest number of groups in the response. `offset` asks for the groups after those.
     #[serde(deserialize_with = "limit")]
     #[cfg_attr(test, schemars(range(max = MAX_LIMIT)))]
@@ -116,6 +124,7 @@ impl Default for Query {
             interface: None,
             method: None,
             matched: None,
+            side: None,
             limit: 100,
             offset: 0,
         }
@@ -143,6 +152,11 @@ fn matched<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>,
     one_of(deserializer, &Direction::ALL.map(Direction::name))
 }
 
+/// Reads the name of a side.
+fn side<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    one_of(deserializer, &Side::ALL.map(Side::name))
+}
+
 /// Reads one of these texts.
 fn one_of<'de, D: Deserializer<'de>>(deserializer: D, known: &[&str]) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
@@ -155,23 +169,33 @@ fn one_of<'de, D: Deserializer<'de>>(deserializer: D, known: &[&str]) -> Result<
 
 impl SeriesQuery {
     /// Whether a series is asked for.
-    pub(super) fn has(&self, interface: Option<&str>, method: &str, matched: Option<&str>) -> bool {
+    pub(super) fn has(
+        &self,
+        interface: Option<&str>,
+        method: &str,
+        matched: Option<&str>,
+        side: Option<&str>,
+    ) -> bool {
         let is =
             |asked: &Option<String>, found: Option<&str>| asked.as_deref().is_none_or(|it| Some(it) == found);
-        is(&self.interface, interface) && is(&self.method, Some(method)) && is(&self.matched, matched)
+        is(&self.interface, interface)
+            && is(&self.method, Some(method))
+            && is(&self.matched, matched)
+            && is(&self.side, side)
     }
 
     /// Whether all series are asked for.
     fn is_all(&self) -> bool {
-        self.interface.is_none() && self.method.is_none() && self.matched.is_none()
+        let Self { interface, method, matched, side } = self;
+        [interface, method, matched, side].into_iter().all(Option::is_none)
     }
 }
 
 impl Query {
     /// Which series of the groups are asked for.
     pub(super) fn series(&self) -> SeriesQuery {
-        let Self { interface, method, matched, .. } = self.clone();
-        SeriesQuery { interface, method, matched }
+        let Self { interface, method, matched, side, .. } = self.clone();
+        SeriesQuery { interface, method, matched, side }
     }
 
     /// What the filter looks for.

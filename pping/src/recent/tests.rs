@@ -31,6 +31,7 @@ fn name(group: &str, columns: &[(&str, &str)], matched: Direction) -> SeriesName
         interface: Some("wan0".into()),
         method: Method::TcpTs,
         matched: Some(matched),
+        side: None,
         group: Arc::new(group),
     }
 }

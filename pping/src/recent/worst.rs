@@ -88,6 +88,10 @@ pub struct WorstFlowAnswer {
     /// Direction in which echoes pass the interface; null if the capture has no directions.
     #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
     pub matched: Option<Cow<'static, str>>,
+    /// Side of the network that the host that replies is on; absent without `--inside`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<Cow<'static, str>>,
     /// Smoothed RTT (RFC 6298), ns; null without samples, and with the method `quic-spin`.
     pub smoothed_rtt: Option<u64>,
     /// Lowest RTT so far, ns; null if `smoothed_rtt` is null.
@@ -148,9 +152,10 @@ impl WorstFlowAnswer {
             dest_port,
             protocol: protocol.into(),
             interface: flow.interface.clone(),
-            group: flow.group.clone(),
+            group: flow.of.group.clone(),
             method: Method::from_number(candidate.method)?.name().into(),
             matched: Direction::from_number(candidate.direction).map(|it| it.name().into()),
+            side: flow.of.side.map(|side| side.name().into()),
             smoothed_rtt: rtts.map(|rtts| rtts.smoothed),
             min_rtt: rtts.map(|rtts| rtts.min),
             inflation: rtts.map(|rtts| rtts.inflation),

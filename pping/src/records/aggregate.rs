@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 #[cfg(test)]
 use pping_common::hist::BINS;
-use pping_common::{method::Method, parse::Direction};
+use pping_common::{group::Side, method::Method, parse::Direction};
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ use crate::schemas;
 use crate::{
     aggregate::Distribution,
     groups::{Columns, SeriesName},
-    labels::{serialize_is_egress, serialize_method},
+    labels::{serialize_is_egress, serialize_method, serialize_side},
     quality::Scores,
 };
 
@@ -63,6 +63,10 @@ pub struct AggregateRecord {
     )]
     #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
+    /// Side of the network that the hosts that replied are on; absent without `--inside`.
+    #[serde(serialize_with = "serialize_side", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<Side>,
     /// Number of samples. If it is 0, the fields from `min` to `max` are absent.
     pub count: u64,
     /// The RTTs; absent without samples.
@@ -137,6 +141,7 @@ impl AggregateRecord {
             labels: name.group.columns.clone(),
             method: name.method,
             matched: name.matched,
+            side: name.side,
             count: distribution.count(),
             rtts: Quantiles::of(distribution),
             histogram: distribution.filled().collect(),

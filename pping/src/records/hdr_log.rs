@@ -15,7 +15,7 @@ use hdrhistogram::serialization::{
     V2DeflateSerializer,
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
-use pping_common::parse::Direction;
+use pping_common::{group::Side, parse::Direction};
 
 use crate::{
     aggregate::Distribution,
@@ -162,14 +162,14 @@ fn format<'a>(
     Ok(batch)
 }
 
-/// `group;method;direction;interface`, with `-` for an unknown part. Characters that a tag cannot contain are
-/// percent-encoded, and so is the separator.
+/// `group;method;direction;interface`, with `-` for an unknown part, and `;side` if `--inside` tells sides apart. Characters that
+/// a tag cannot contain are percent-encoded, and so is the separator.
 fn tag(name: &SeriesName) -> String {
     let mut tag = String::new();
     let interface = name.interface.as_deref().unwrap_or("-");
     let matched = name.matched.map_or("-", Direction::name);
-    for (index, part) in [&*name.group.label, name.method.name(), matched, interface].into_iter().enumerate()
-    {
+    let parts = [&*name.group.label, name.method.name(), matched, interface];
+    for (index, part) in parts.into_iter().chain(name.side.map(Side::name)).enumerate() {
         if index > 0 {
             tag.push(SEPARATOR);
         }
@@ -205,7 +205,8 @@ mod tests {
         counts.sample(5_000_000, 0);
         let mut distribution = Distribution::default();
         distribution.add(&counts);
-        (SeriesName { interface: Some("eth0".into()), method, matched, group: Arc::new(group) }, distribution)
+        let (interface, group) = (Some("eth0".into()), Arc::new(group));
+        (SeriesName { interface, method, matched, side: None, group }, distribution)
     }
 
     #[test]

@@ -61,6 +61,7 @@ impl<'a> RankedSeries<'a> {
             bytes: record.sent_bytes + record.rec_bytes,
             method: record.method,
             matched: record.matched,
+            side: record.side,
             interface: record.interface.clone(),
         }
     }

@@ -23,6 +23,7 @@ use crate::{
     config::Aggregation,
     event::Event,
     groups::{QueueName, SeriesName},
+    membership::Membership,
     output::Error,
     quality::{self, Profiles, ScoreInput, Scores},
     residence::InterfaceTimes,
@@ -122,7 +123,7 @@ impl Reporter {
         if counts.is_empty() {
             return;
         }
-        self.totals.add(name.interface.as_ref(), name.method, name.matched, counts);
+        self.totals.add(name.interface.as_ref(), name.method, name.matched, name.side, counts);
         if self.interval == 0 {
             return;
         }
@@ -172,7 +173,7 @@ impl Reporter {
         &mut self,
         event: &Event,
         interface: Option<Arc<str>>,
-        group: Option<Arc<str>>,
+        of: Membership,
         epoch: impl Fn(u64) -> u64,
     ) -> Option<Record> {
         match (event, &mut self.flows) {
@@ -189,7 +190,7 @@ impl Reporter {
         }
         match event {
             Event::Rtt(event) => {
-                RttRecord::new(event, interface, group, epoch(event.timestamp)).map(Record::Rtt)
+                RttRecord::new(event, interface, of, epoch(event.timestamp)).map(Record::Rtt)
             }
             Event::Flow(event) => FlowRecord::new(event, interface, epoch(event.timestamp)).map(Record::Flow),
             Event::End(_) => None,
@@ -325,7 +326,7 @@ impl Reporter {
 
 /// The sort key of the records of an interval.
 fn order(name: &SeriesName) -> impl Ord {
-    (name.interface.as_deref(), &name.group.label, name.method, name.matched)
+    (name.interface.as_deref(), &name.group.label, name.method, name.matched, name.side)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::{
 
 fn name(matched: Direction) -> SeriesName {
     let group = Arc::new(GroupName::new(&GroupKey::ALL, &Labels::default()));
-    SeriesName { interface: None, method: Method::TcpTs, matched: Some(matched), group }
+    SeriesName { interface: None, method: Method::TcpTs, matched: Some(matched), side: None, group }
 }
 
 fn counts(rtt: u64) -> SeriesCounts {
@@ -103,7 +103,7 @@ fn worst_flow() -> WorstFlow {
         direction: Direction::Ingress as u8,
         reserved: [0; 6],
     };
-    WorstFlow { candidate, interface: None, group: None }
+    WorstFlow { candidate, interface: None, of: Membership::default() }
 }
 
 #[test]

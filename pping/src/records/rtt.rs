@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use pping_common::{abi::RttEvent, method::Method, parse::Direction};
+use pping_common::{abi::RttEvent, group::Side, method::Method, parse::Direction};
 use serde::Serialize;
 
 #[cfg(test)]
 use super::schema;
 use super::tuple::Tuple;
-use crate::labels::{DNS, serialize_is_egress, serialize_method};
+use crate::labels::{DNS, serialize_is_egress, serialize_method, serialize_side};
+use crate::membership::Membership;
 #[cfg(test)]
 use crate::schemas;
 
@@ -43,6 +44,10 @@ pub struct RttRecord {
     )]
     #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
+    /// Side of the network that the host that replied is on; absent without `--inside`.
+    #[serde(serialize_with = "serialize_side", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<Side>,
     /// Method that measured it (docs/methods.md).
     #[serde(serialize_with = "serialize_method")]
     #[cfg_attr(test, schemars(with = "schemas::MethodName"))]
@@ -83,7 +88,7 @@ impl RttRecord {
     pub fn new(
         event: &RttEvent,
         interface: Option<Arc<str>>,
-        group: Option<Arc<str>>,
+        of: Membership,
         timestamp: u64,
     ) -> Option<Self> {
         let method = Method::from_number(event.method)?;
@@ -101,6 +106,7 @@ impl RttRecord {
             rec_packets: event.rec_packets,
             rec_bytes: event.rec_bytes,
             matched: Direction::from_number(event.direction),
+            side: of.side,
             method,
             interface,
             smoothed_rtt: event.smoothed_rtt,
@@ -109,7 +115,7 @@ impl RttRecord {
             side_rtt: (event.side_rtt != 0).then_some(event.side_rtt),
             vlan: event.vlan.identifiers().collect(),
             dscp: event.dscp,
-            group,
+            group: of.group,
         })
     }
 }
@@ -146,6 +152,7 @@ pub(super) mod tests {
             rec_packets: 3,
             rec_bytes: 4,
             matched: Some(Direction::Ingress),
+            side: None,
             method: Method::TcpTs,
             interface: Some("eth0".into()),
             smoothed_rtt: 5_200_000,
@@ -186,7 +193,7 @@ pub(super) mod tests {
             reserved: 0,
             side_rtt,
         };
-        serde_json::to_value(RttRecord::new(&event, None, None, 5).unwrap()).unwrap()
+        serde_json::to_value(RttRecord::new(&event, None, Membership::default(), 5).unwrap()).unwrap()
     }
 
     #[test]

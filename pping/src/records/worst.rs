@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pping_common::{abi::Figure, method::Method, parse::Direction};
+use pping_common::{abi::Figure, group::Side, method::Method, parse::Direction};
 use serde::Serialize;
 
 #[cfg(test)]
@@ -11,7 +11,7 @@ use super::tuple::Tuple;
 #[cfg(test)]
 use crate::schemas;
 use crate::{
-    labels::{serialize_is_egress, serialize_method},
+    labels::{serialize_is_egress, serialize_method, serialize_side},
     worst::{By, WorstFlow},
 };
 
@@ -73,6 +73,10 @@ pub struct WorstFlowRecord {
     )]
     #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
+    /// Side of the network that the host that replies is on; absent without `--inside`.
+    #[serde(serialize_with = "serialize_side", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<Side>,
     /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
@@ -135,6 +139,10 @@ pub struct WorstGroupRecord {
     )]
     #[cfg_attr(test, schemars(with = "Option<bool>"))]
     pub matched: Option<Direction>,
+    /// Side of the network that the hosts that replied are on; absent without `--inside`.
+    #[serde(serialize_with = "serialize_side", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<Side>,
     /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
@@ -165,8 +173,9 @@ impl WorstFlowRecord {
             bytes: candidate.figures[Figure::Bytes as usize],
             method: Method::from_number(candidate.method)?,
             matched: Direction::from_number(candidate.direction),
+            side: flow.of.side,
             interface: flow.interface.clone(),
-            group: flow.group.clone(),
+            group: flow.of.group.clone(),
         })
     }
 }

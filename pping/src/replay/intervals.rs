@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use pping_common::{
     abi::Candidate,
-    group::GroupKey,
     limits::SECOND,
     series::{SeriesCounts, SeriesKey},
 };
@@ -159,7 +158,7 @@ impl Intervals {
         let named = worst.iter().map(|(candidate, series)| WorstFlow {
             candidate: *candidate,
             interface: interface(candidate.endpoints.interface),
-            group: series.and_then(|key| self.names.group(&key.group).of_sample()),
+            of: self.names.membership(series.as_ref()),
         });
         let flows: Vec<_> = named.collect();
         self.reporter.rank(&flows);
@@ -172,9 +171,7 @@ impl Intervals {
         series: Option<&SeriesKey>,
         interface: Option<Arc<str>>,
     ) -> Option<Record> {
-        let group = series.map(|key| &key.group).filter(|&group| *group != GroupKey::ALL);
-        let label = group.and_then(|group| self.names.group(group).of_sample());
-        self.reporter.event(event, interface, label, |time| time)
+        self.reporter.event(event, interface, self.names.membership(series), |time| time)
     }
 
     /// Opens the log again.

@@ -85,6 +85,7 @@ pub(crate) async fn run(
     let mut hangup = signal(SignalKind::hangup())?;
     let replay = Replay {
         engine: Engine::new(settings),
+        is_joined: config.join,
         intervals: Intervals::new(reporter, names, &config.aggregation),
         encoder,
         batch: Batch::default(),
@@ -123,6 +124,8 @@ pub(crate) async fn run(
 /// A capture on its way to the output.
 struct Replay {
     engine: Engine,
+    /// Whether all interfaces of the capture count as one.
+    is_joined: bool,
     intervals: Intervals,
     encoder: Box<dyn Encoder>,
     batch: Batch,
@@ -138,7 +141,7 @@ impl Replay {
     fn run(mut self, input: Input, path: PathBuf) -> Result<Summary, Error> {
         let (mut packets, mut skipped, mut split) = (0, Skipped::default(), None);
         let read = capture::decompress(input).map_err(Ending::Capture).and_then(|source| {
-            let mut capture = Capture::new(source);
+            let mut capture = Capture::new(source).with_interfaces_joined(self.is_joined);
             let read = self.read(&mut capture);
             (packets, skipped) = (capture.packets(), capture.skipped());
             let finished = self.finish(&capture).map_err(Ending::Failure);
@@ -304,6 +307,7 @@ fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
         labels: Arc::new(Lookup::new(listed.iter().copied())),
         max_groups: aggregation.max_groups,
         exclude: aggregation.exclude.clone(),
+        inside: aggregation.inside.prefixes.clone(),
         max_unproved: max_unproved(config.max_flows, config.live.max_pending),
         max_queries: MAX_QUERIES.min(config.max_flows),
         emit: config.emit(),

@@ -235,7 +235,7 @@ impl PlayerThread {
         let mut playing =
             PlayedView { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };
         let source = capture::decompress(input).map_err(|error| self.fault(error, 0))?;
-        let mut capture = Capture::new(source);
+        let mut capture = Capture::new(source).with_interfaces_joined(self.config.join);
         let mut due = 0;
         loop {
             while let Some(packet) =
@@ -261,8 +261,8 @@ impl PlayerThread {
             && let Some([one, other]) = playing.engine.tracker.survey.outcome().split_names(&capture)
         {
             tracing::warn!(
-                "flows have one direction at {one} and the other at {other}, as from a TAP, and are not measured; put both \
-                 into one interface first: editcap -F pcap FILE joined.pcap"
+                "flows have one direction at {one} and the other at {other}, as from a TAP, and are not measured; --join takes \
+                 both for one interface"
             );
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ipnet::IpNet;
 use pping_common::{
     abi::{
         Candidate, Counters, Emit, EndEvent, Endpoints, FlowEvent, FlowReporter, FlowState, RttEvent,
@@ -96,11 +97,11 @@ impl Report {
             tcp_flows: TcpFlows::default(),
             echoes: Echoes::default(),
             queries_left: QueriesLeft::default(),
-            series: Series::new(*grouping, Arc::clone(labels), *max_groups),
+            series: Series::new(*grouping, Arc::clone(labels), listed(&settings.inside), *max_groups),
             worst: worst.map(|(limit, packets)| (Ranking::new(limit), packets)),
             emit: *emit,
             rules: *rules,
-            excluded: Lookup::new(settings.exclude.iter().map(|&prefix| (prefix, 1))),
+            excluded: listed(&settings.exclude),
         }
     }
 
@@ -328,6 +329,11 @@ impl Observer for Report {
         self.count_ended(key, flow);
         self.end(key, flow, newest, EndEvent::STILL_OPEN);
     }
+}
+
+/// Finds the addresses that any of these networks contains.
+fn listed(networks: &[IpNet]) -> Lookup {
+    Lookup::new(networks.iter().map(|&network| (network, 1)))
 }
 
 /// Makes a candidate of a flow direction, if each end has sent `packets` packets.

@@ -33,6 +33,8 @@ struct Entry {
 pub(super) struct Series {
     grouping: Grouping,
     labels: Arc<Lookup>,
+    /// The prefixes whose hosts are inside the network.
+    inside: Lookup,
     /// The highest number of groups, without the group `other`.
     max_groups: usize,
     /// The number of series of each group.
@@ -45,10 +47,11 @@ pub(super) struct Series {
 }
 
 impl Series {
-    pub(super) fn new(grouping: Grouping, labels: Arc<Lookup>, max_groups: u32) -> Self {
+    pub(super) fn new(grouping: Grouping, labels: Arc<Lookup>, inside: Lookup, max_groups: u32) -> Self {
         Self {
             grouping,
             labels,
+            inside,
             max_groups: max_groups as usize,
             groups: HashMap::default(),
             unproved: HashSet::default(),
@@ -164,7 +167,9 @@ impl Series {
         }
         let grouping = self.grouping;
         let mut key = SeriesKey::NONE;
-        selector.write_key(&mut key, grouping, |address| self.labels.label(address));
+        let (label, is_inside) =
+            (|address| self.labels.label(address), |address| self.inside.contains(address));
+        selector.write_key(&mut key, grouping, label, is_inside);
         let index = self.index_of(key, selector.is_proved).or_else(|| {
             counters.groups_refused += 1;
             self.index_of(SeriesKey { group: GroupKey::OTHER, ..key }, selector.is_proved)

@@ -42,6 +42,8 @@ pub struct Settings {
     pub max_groups: u32,
     /// Networks whose flows are not measured.
     pub exclude: Vec<IpNet>,
+    /// Networks whose hosts are inside.
+    pub inside: Vec<IpNet>,
     /// Which events to report.
     pub emit: Emit,
     /// How many of the worst flow directions to find in each interval, and how many packets each end must have sent to be ranked.
@@ -64,6 +66,7 @@ impl Settings {
             labels: Arc::default(),
             max_groups: DEFAULT_MAX_GROUPS,
             exclude: Vec::new(),
+            inside: Vec::new(),
             emit: Emit::SAMPLES.with(Emit::FLOWS),
             worst: None,
         }

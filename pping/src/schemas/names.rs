@@ -7,6 +7,7 @@ use pping_common::parse::{Direction, Untracked};
 use pping_common::{
     abi::{FlowEventKind, Part, TriggeredBy},
     flow::Reason,
+    group::Side,
     method::Method,
     parse::Protocol,
 };
@@ -59,6 +60,8 @@ schemas! {
     MethodName, "Method", one_of(Method::ALL.map(Method::name));
     /// Protocol of a sample: that of its flow, or `DNS`.
     SampleProtocol, "", one_of(Protocol::ALL.into_iter().filter_map(protocol_name).chain([DNS]));
+    /// Side of the network that a host is on.
+    SideName, "", one_of(Side::ALL.map(Side::name));
     /// What happened to a flow direction.
     FlowEventName, "", one_of(FlowEventKind::ALL.map(flow_event_name));
     /// Reason why a flow direction opened or closed.

@@ -151,7 +151,7 @@ impl Replayed {
             (_, Some([one, other]), Some((_, flows))) => writeln!(
                 f,
                 "split over two interfaces: {flows} of {conversations} flows have one direction at {one} and the other at \
-                 {other}, as from a TAP, and are not measured; put both into one interface first: editcap -F pcap FILE joined.pcap"
+                 {other}, as from a TAP, and are not measured; --join takes both for one interface"
             ),
             (Some(Cause::OneDirection), ..) => {
                 let all = match conversations {

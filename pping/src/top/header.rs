@@ -99,22 +99,27 @@ fn own_queue(residence: &ResidenceAnswer) -> Option<String> {
     Some(format!("own queue: {words}"))
 }
 
-/// Returns the round-trip times beyond an interface, behind it, and of both sides together.
+/// Returns the round-trip times beyond an interface, behind it, and of both sides together; or those inside and outside of the
+/// network, if its sides are told apart.
 fn times(interface: &Interface) -> [String; 3] {
-    [Some("ingress"), Some("egress"), None].map(|matched| {
-        let series = if interface.is_up { busiest_series(&interface.series, matched) } else { None };
+    let has_sides = interface.series.iter().any(|it| it.side.is_some());
+    let of_network = ["inside", "outside", ""];
+    let sides = if has_sides { of_network } else { ["beyond", "behind", "both"] };
+    sides.map(|name| {
+        let series = if interface.is_up { busiest_series(&interface.series, name) } else { None };
         let rtt = series.and_then(|it| Some((it, it.rtt?)));
         rtt.map_or(String::new(), |(series, rtt)| {
             let (p50, p95) = (time(rtt.p50), time(rtt.p95));
-            format!("{} p50 {p50} p95 {p95} {}", side(matched), sanitized(&series.method))
+            format!("{name} p50 {p50} p95 {p95} {}", sanitized(&series.method))
         })
     })
 }
 
 /// Returns the series of a side with the most samples. Percentiles of several series cannot be combined.
-fn busiest_series<'a>(series: &'a [SeriesAnswer], matched: Option<&str>) -> Option<&'a SeriesAnswer> {
-    let side = series.iter().filter(|it| it.matched.as_deref() == matched && it.rtt.is_some());
-    side.max_by_key(|it| it.rtt.map_or(0, |rtt| rtt.count))
+fn busiest_series<'a>(series: &'a [SeriesAnswer], name: &str) -> Option<&'a SeriesAnswer> {
+    let is_there = |it: &&SeriesAnswer| side(it.matched.as_deref(), it.side.as_deref()) == name;
+    let with_samples = series.iter().filter(is_there).filter(|it| it.rtt.is_some());
+    with_samples.max_by_key(|it| it.rtt.map_or(0, |rtt| rtt.count))
 }
 
 /// Returns the cost of pping, as shares of a core and in memory.

@@ -1,6 +1,6 @@
 //! The rows of the table of groups, and the screen as text for `--once`.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc};
 
 use super::{
     header,
@@ -40,7 +40,7 @@ pub(super) struct Row {
 }
 
 /// A series of a group: its interface, method and side.
-pub(super) type SeriesKey = (Option<Arc<str>>, String, Option<String>);
+pub(super) type SeriesKey = (Option<Arc<str>>, String, Option<String>, Option<String>);
 
 /// Returns the rows of the groups: one for each of their series.
 pub(super) fn rows(groups: &[GroupAnswer]) -> Vec<Row> {
@@ -68,7 +68,7 @@ fn row(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
         prefix: prefix(group),
         interface: sanitized(series.interface.as_deref().unwrap_or("-")),
         method: sanitized(&series.method),
-        side: side(series.matched.as_deref()),
+        side: side(series.matched.as_deref(), series.side.as_deref()),
         id: group.id.clone(),
         series: key(series),
     }
@@ -91,7 +91,8 @@ fn quality(series: &SeriesAnswer) -> String {
 
 /// Returns the key of a series.
 pub(super) fn key(series: &SeriesAnswer) -> SeriesKey {
-    (series.interface.clone(), series.method.to_string(), series.matched.as_deref().map(ToOwned::to_owned))
+    let owned = |name: &Option<Cow<'_, str>>| name.as_deref().map(ToOwned::to_owned);
+    (series.interface.clone(), series.method.to_string(), owned(&series.matched), owned(&series.side))
 }
 
 impl Row {

@@ -27,6 +27,7 @@ use super::{
 };
 use crate::{
     groups::{Directory, GroupName, Labels, QueueName, SeriesName},
+    membership::Membership,
     quality::{self, Scores},
     recent::{
         CELL, CellAnswer, Cost, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
@@ -47,6 +48,7 @@ pub(super) fn series(p95: u64) -> SeriesAnswer {
         interface: Some("wan0".into()),
         method: "tcp-ts".into(),
         matched: Some("ingress".into()),
+        side: None,
         rtt: Some(RttAnswer { count: 7, min: 900_000, mean: p95, p50, p90: p95, p95, p99, max }),
         sent: traffic,
         received: traffic,
@@ -165,6 +167,7 @@ fn measured() -> RecentHistory {
                 interface: Some(interface.into()),
                 method,
                 matched: Some(matched),
+                side: None,
                 group: Arc::clone(&groups[group]),
             };
             (name, counts)
@@ -202,7 +205,8 @@ fn measured() -> RecentHistory {
             direction,
             reserved: [0; 6],
         };
-        WorstFlow { candidate, interface: Some(interface.into()), group: Some("customer-7".into()) }
+        let of = Membership { group: Some("customer-7".into()), side: None };
+        WorstFlow { candidate, interface: Some(interface.into()), of }
     };
     let flows = [
         flow("wan0", 1, 31_000_000, 0),
@@ -341,6 +345,7 @@ fn a_group_without_packets_has_no_share_of_retransmitted_ones() {
         interface: Some("wan0".into()),
         method: Method::Dns,
         matched: Some(Direction::Ingress),
+        side: None,
         group: Arc::new(GroupName { columns, ..GroupName::named("resolver") }),
     };
     let mut counts = SeriesCounts::EMPTY;

@@ -33,11 +33,18 @@ pub(super) fn bytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// Returns the side of the interface that a series measures.
-pub(super) fn side(matched: Option<&str>) -> &'static str {
-    match matched {
-        Some("ingress") => "beyond",
-        Some("egress") => "behind",
+/// Returns the columns that the longest of these sides takes.
+pub(super) fn side_width(sides: impl Iterator<Item = &'static str>) -> usize {
+    sides.map(str::len).fold("beyond".len(), usize::max)
+}
+
+/// Returns the side that a series measures: of the network, if sides are told apart, or else of the interface.
+pub(super) fn side(matched: Option<&str>, side: Option<&str>) -> &'static str {
+    match (side, matched) {
+        (Some("inside"), _) => "inside",
+        (Some("outside"), _) => "outside",
+        (_, Some("ingress")) => "beyond",
+        (_, Some("egress")) => "behind",
         _ => "both",
     }
 }

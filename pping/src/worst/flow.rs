@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pping_common::abi::{Candidate, Figure, MILLION};
 
 use super::ranking::Ranked;
+use crate::membership::Membership;
 
 /// A flow direction among the worst, with its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub struct WorstFlow {
     pub candidate: Candidate,
     /// The interface, if it has a name.
     pub interface: Option<Arc<str>>,
-    /// The label of the group, if it is in one.
-    pub group: Option<Arc<str>>,
+    /// What its series says of the host that replies.
+    pub of: Membership,
 }
 
 /// The RTTs of a flow direction, ns.

@@ -19,6 +19,7 @@ mod forged;
 mod hooks;
 mod iperf;
 mod local;
+mod mirror_port;
 mod mirrored;
 mod one_arm;
 mod ping;

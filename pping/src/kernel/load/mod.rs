@@ -324,6 +324,7 @@ fn take_maps(
         labels: Some(LpmTrie::try_from(take_map(&mut programs, "LABELS")?)?),
         persistent,
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
+        inside: LpmTrie::try_from(take_map(&mut programs, "INSIDE")?)?,
         residence,
         sweeper: Sweeper::new(&mut programs, has_for_each, has_dns, buckets)?,
         programs,

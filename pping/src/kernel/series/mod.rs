@@ -84,6 +84,8 @@ pub struct SeriesTable {
     states: Vec<Option<SeriesState>>,
     /// The group of the permanent series: all traffic, or the group `other` if there are groups.
     permanent_group: GroupKey,
+    /// The numbers of the sides that they have.
+    permanent_sides: &'static [u32],
     /// The number of series of each group.
     members: StdHashMap<GroupKey, usize>,
     used: usize,
@@ -122,6 +124,7 @@ impl SeriesTable {
             free: Queue::try_from(take_map(programs, "FREE_SERIES")?)?,
             states: Vec::new(),
             permanent_group: if grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL },
+            permanent_sides: grouping.sides(),
             members: StdHashMap::new(),
             used: 0,
             taken: Vec::new(),
@@ -166,7 +169,10 @@ impl SeriesTable {
     pub(super) fn add_interface(&mut self, interface: u16, has_queue: bool) -> Result<(), Error> {
         for method in Method::ALL {
             for direction in Direction::ALL {
-                self.add_permanent(SeriesKey::new(self.permanent_group, interface, method, direction))?;
+                for &side in self.permanent_sides {
+                    let key = SeriesKey::new(self.permanent_group, interface, method, direction);
+                    self.add_permanent(SeriesKey { side, ..key })?;
+                }
             }
         }
         if has_queue {

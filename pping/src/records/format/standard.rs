@@ -3,7 +3,7 @@
 use std::{env, fmt, io::Write as _, path::Path};
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
-use pping_common::{limits::SECOND, parse::Direction};
+use pping_common::{group::Side, limits::SECOND, parse::Direction};
 
 use super::encoder::Encoder;
 use crate::records::{
@@ -197,7 +197,7 @@ fn aggregate(
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
         record.group,
         record.method.name(),
-        record.matched.map_or("-", Direction::name),
+        place(record.matched, record.side),
         record.count,
     )?;
     let rtts = record.rtts.map(|it| [it.min, it.p50, it.p95, it.p99, it.max].map(milliseconds));
@@ -231,7 +231,7 @@ fn worst_flow(out: &mut Vec<u8>, time: Time<'_>, record: &WorstFlowRecord) -> st
 /// Writes a group among the worst.
 fn worst_group(out: &mut Vec<u8>, time: Time<'_>, record: &WorstGroupRecord) -> std::io::Result<()> {
     write_rank(out, time, &record.rank, record.interface.as_deref())?;
-    let side = record.matched.map_or("-", Direction::name);
+    let side = place(record.matched, record.side);
     write!(out, " {} {side} {} {} samples", record.method.name(), record.group, record.count)?;
     if let Some(hosts) = record.hosts {
         write!(out, " of {hosts} hosts")?;
@@ -254,6 +254,11 @@ fn write_rank(
 ) -> std::io::Result<()> {
     write!(out, "{time} worst by {} {:>3}:", rank.worst.name(), rank.rank)?;
     interface.map_or(Ok(()), |interface| write!(out, " {interface}"))
+}
+
+/// Where the hosts that replied are: inside or outside of the network, or else the direction in which their packets passed.
+fn place(matched: Option<Direction>, side: Option<Side>) -> &'static str {
+    side.map(Side::name).or(matched.map(Direction::name)).unwrap_or("-")
 }
 
 fn milliseconds(nanoseconds: u64) -> f64 {
@@ -330,7 +335,7 @@ mod tests {
             let group =
                 GroupName { label: label.into(), ..GroupName::new(&GroupKey::ALL, &Labels::default()) };
             let (method, matched) = (Method::IcmpEcho, Some(Direction::Egress));
-            let name = SeriesName { interface: None, method, matched, group: group.into() };
+            let name = SeriesName { interface: None, method, matched, side: None, group: group.into() };
             let mut counts = SeriesCounts::EMPTY;
             if let Some(rtt) = rtt {
                 counts.sample(rtt, 0);

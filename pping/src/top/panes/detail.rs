@@ -101,7 +101,10 @@ impl Detail {
         let series = self.sides();
         let plots: Vec<Plot<'_>> = series
             .iter()
-            .map(|it| Plot { title: side(it.matched.as_deref()).to_owned(), cells: &it.cells })
+            .map(|it| Plot {
+                title: side(it.matched.as_deref(), it.side.as_deref()).to_owned(),
+                cells: &it.cells,
+            })
             .collect();
         match &self.past {
             Some(past) if !plots.is_empty() => {
@@ -152,7 +155,10 @@ impl Detail {
         let series = self.past.iter().flat_map(|past| &past.history.series);
         let mut sides: Vec<_> =
             series.filter(|it| it.interface == self.choice.0 && it.method == self.choice.1).collect();
-        sides.sort_by_key(|it| it.matched.as_deref() != self.row.series.2.as_deref());
+        let (.., matched, side) = &self.row.series;
+        sides.sort_by_key(|it| {
+            (it.side.as_deref(), it.matched.as_deref()) != (side.as_deref(), matched.as_deref())
+        });
         sides.truncate(2);
         sides
     }

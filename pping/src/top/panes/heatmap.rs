@@ -16,7 +16,7 @@ use crate::{
     top::{
         plot::{self, Plot},
         table::{self, SeriesKey},
-        text::{padded, right, side, time, width},
+        text::{padded, right, side, side_width, time, width},
     },
 };
 
@@ -39,6 +39,7 @@ impl Heatmap {
             interface: series.interface.as_deref().map(ToOwned::to_owned),
             method: Some(series.method.to_string()),
             matched: series.matched.as_deref().map(ToOwned::to_owned),
+            side: series.side.as_deref().map(ToOwned::to_owned),
         })
     }
 
@@ -102,9 +103,11 @@ impl Heatmap {
         }
         let (at, room) = (self.at(&all), room(area, all.len()));
         let names = all.iter().map(|it| width(&name(it))).max().unwrap_or(0).clamp(9, 15);
-        let mut lines = vec![titles(names, area.width.into())];
+        let sides = side_width(all.iter().map(|it| side(it.matched.as_deref(), it.side.as_deref())));
+        let widths = (names, sides);
+        let mut lines = vec![titles(widths, area.width.into())];
         for (number, series) in all.iter().enumerate().skip(scrolled(self.first, at, room)).take(room) {
-            lines.push(line(series, names, number == at, area.width.into()));
+            lines.push(line(series, widths, number == at, area.width.into()));
         }
         let height = (lines.len() as u16).min(area.height);
         frame.render_widget(Paragraph::new(lines), Rect { height, ..area });
@@ -115,8 +118,8 @@ impl Heatmap {
         let key = table::key(all[at]);
         let found = self.history.as_ref().and_then(|history| {
             let series = history.series.iter().find(|it| {
-                (it.interface.as_ref(), &*it.method, it.matched.as_deref())
-                    == (key.0.as_ref(), &*key.1, key.2.as_deref())
+                (it.interface.as_ref(), &*it.method, it.matched.as_deref(), it.side.as_deref())
+                    == (key.0.as_ref(), &*key.1, key.2.as_deref(), key.3.as_deref())
             })?;
             Some((history, series))
         });
@@ -148,8 +151,9 @@ fn name(series: &SeriesAnswer) -> String {
     sanitized(series.interface.as_deref().unwrap_or("-"))
 }
 
-fn titles(names: usize, width: usize) -> Line<'static> {
-    let mut line = format!(" {} {} {}", padded("interface", names), padded("method", 14), padded("side", 6));
+fn titles((names, sides): (usize, usize), width: usize) -> Line<'static> {
+    let mut line =
+        format!(" {} {} {}", padded("interface", names), padded("method", 14), padded("side", sides));
     for title in ["samples", "min", "p50", "p95", "p99"] {
         line.push_str(&right(title, if title == "samples" { 8 } else { 9 }));
     }
@@ -157,14 +161,19 @@ fn titles(names: usize, width: usize) -> Line<'static> {
 }
 
 /// Returns the line of a series, with figures of the last minute.
-fn line(series: &SeriesAnswer, names: usize, is_chosen: bool, width: usize) -> Line<'static> {
+fn line(
+    series: &SeriesAnswer,
+    (names, sides): (usize, usize),
+    is_chosen: bool,
+    width: usize,
+) -> Line<'static> {
     let (mark, style) =
         if is_chosen { ('>', Modifier::BOLD | Modifier::REVERSED) } else { (' ', Modifier::empty()) };
     let mut line = format!(
         "{mark}{} {} {}",
         padded(&name(series), names),
         padded(&sanitized(&series.method), 14),
-        padded(side(series.matched.as_deref()), 6),
+        padded(side(series.matched.as_deref(), series.side.as_deref()), sides),
     );
     line.push_str(&right(&series.rtt.map_or(0, |rtt| rtt.count).to_string(), 8));
     let times = series.rtt.map(|rtt| [rtt.min, rtt.p50, rtt.p95, rtt.p99].map(time));

@@ -15,7 +15,7 @@ use super::{Effect, PaneData};
 use crate::{
     foreign_text::sanitized,
     recent::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
-    top::text::{self, amount, padded, percent, right, side, time},
+    top::text::{self, amount, padded, percent, right, side, side_width, time},
     worst::By,
 };
 
@@ -136,6 +136,8 @@ struct Passage {
     /// The width of interfaces; 0 if there is only one.
     interface: usize,
     has_methods: bool,
+    /// The width of sides.
+    side: usize,
 }
 
 impl Passage {
@@ -145,7 +147,11 @@ impl Passage {
         let names: BTreeSet<String> = all.map(|it| name(it.as_deref())).collect();
         let widest = names.iter().map(|it| text::width(it)).max().unwrap_or(0);
         let interface = if names.len() > 1 { widest.clamp(NARROW.len(), INTERFACE) } else { 0 };
-        Self { interface, has_methods: width >= ROOM_FOR_METHODS }
+        let flows = answer.flows.iter().map(|it| side(it.matched.as_deref(), it.side.as_deref()));
+        let groups =
+            answer.groups.iter().map(|it| side(it.series.matched.as_deref(), it.series.side.as_deref()));
+        let side = side_width(flows.chain(groups));
+        Self { interface, has_methods: width >= ROOM_FOR_METHODS, side }
     }
 
     /// Returns the interface, the side of the timed packets, and the method, as far as they are shown.
@@ -154,7 +160,7 @@ impl Passage {
         if self.interface > 0 {
             columns = format!("{} ", padded(interface, self.interface));
         }
-        columns.push_str(&padded(side, 6));
+        columns.push_str(&padded(side, self.side));
         if self.has_methods {
             columns = format!("{columns} {}", padded(&sanitized(method), 14));
         }
@@ -199,8 +205,11 @@ fn flow(flow: &WorstFlowAnswer, passage: &Passage) -> Line<'static> {
         percent(flow.retransmissions),
         amount(flow.bytes as f64),
     ];
-    let passed =
-        passage.columns(&name(flow.interface.as_deref()), side(flow.matched.as_deref()), &flow.method);
+    let passed = passage.columns(
+        &name(flow.interface.as_deref()),
+        side(flow.matched.as_deref(), flow.side.as_deref()),
+        &flow.method,
+    );
     Line::raw(format!("{} {passed} {source}+{destination}{}", figures(&cells), sanitized(&group)))
 }
 
@@ -212,7 +221,10 @@ fn group(group: &WorstGroupAnswer, passage: &Passage) -> Line<'static> {
         group.retransmissions.map_or_else(|| "-".to_owned(), percent),
         amount((series.sent.bytes + series.received.bytes) as f64),
     ];
-    let passed =
-        passage.columns(&name(series.interface.as_deref()), side(series.matched.as_deref()), &series.method);
+    let passed = passage.columns(
+        &name(series.interface.as_deref()),
+        side(series.matched.as_deref(), series.side.as_deref()),
+        &series.method,
+    );
     Line::raw(format!("{} {passed} {}", figures(&cells), sanitized(&group.group)))
 }

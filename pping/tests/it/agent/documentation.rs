@@ -25,7 +25,7 @@ fn options() -> BTreeSet<String> {
 /// The options that a configuration file can set.
 fn keys() -> BTreeSet<String> {
     let mut keys = options();
-    for option in ["config", "read", "help", "version"] {
+    for option in ["config", "join", "read", "help", "version"] {
         assert!(keys.remove(option), "no --{option}");
     }
     keys

@@ -99,6 +99,7 @@ fn counts_of(number: u32) -> (SeriesName, SeriesCounts) {
         interface: Some("eth0".into()),
         method: Method::TcpTs,
         matched: Some(Direction::Ingress),
+        side: None,
         group: Arc::new(group),
     };
     let mut counts = SeriesCounts::EMPTY;

@@ -1,6 +1,6 @@
 //! `--aggregate`, `--flow-summary`, groups and `--exclude` with a capture.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};
 
@@ -152,6 +152,38 @@ fn traffic_of_excluded_networks_is_left_out() {
     assert_eq!(samples(&output).len(), 10 - 5);
     assert!(stderr(&output).contains("10 packets (excluded)"), "{}", stderr(&output));
     assert_eq!(samples(&read(&crowd(), "--exclude 198.51.100.0/24")).len(), 0, "either end");
+}
+
+#[test]
+fn the_two_sides_of_a_network_are_told_apart_by_address() {
+    let inside_of = |options: &str| -> BTreeMap<(String, String), u64> {
+        let mut found = BTreeMap::new();
+        for record in samples(&read(&crowd(), options)) {
+            let name = |field: &str| record[field].as_str().unwrap_or("-").to_owned();
+            let key = (name("side"), name("src_ip").split('.').next().unwrap().to_owned());
+            *found.entry(key).or_default() += 1;
+        }
+        found
+    };
+    let key = |side: &str, first: &str| (side.to_owned(), first.to_owned());
+    assert_eq!(inside_of("--rate-limit 0"), [(key("-", "198"), 10)].into());
+    let outside = [(key("outside", "198"), 10)].into();
+    assert_eq!(inside_of("--rate-limit 0 --inside 192.0.2.0/24,2001:db8::/32"), outside);
+    assert_eq!(inside_of("--rate-limit 0 --inside 198.51.100.0/24"), [(key("inside", "198"), 10)].into());
+    let file = Temporary::new("groups.csv", b"192.0.2.0/24,customers\n");
+    let of_groups = format!("--rate-limit 0 --inside groups --groups {}", file.path.display());
+    assert_eq!(inside_of(&of_groups), outside);
+
+    let aggregates = records(&crowd(), "--aggregate 1d --inside 192.0.2.0/24");
+    let counted: Vec<_> = aggregates.iter().map(|it| (it["side"].as_str(), it["count"].as_u64())).collect();
+    assert!(counted.contains(&(Some("outside"), Some(10))), "{aggregates:#?}");
+    let output = read(&crowd(), "--rate-limit 0 --inside 192.0.2.0/24");
+    assert!(stderr(&output).contains("tcp-handshake  outside "), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("one side: no host inside of the network replied"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

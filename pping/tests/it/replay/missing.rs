@@ -113,7 +113,7 @@ fn flows_split_over_two_interfaces_say_so() {
             "split over two interfaces: 5 of 5 flows",
             " tap-a ",
             " tap-b,",
-            "editcap -F pcap FILE joined.pcap",
+            "--join takes both for one interface",
         ],
     );
     assert!(!message.contains("one direction: ") && !message.contains("few samples: "), "{message}");
@@ -131,8 +131,17 @@ fn flows_split_over_two_interfaces_say_so() {
         let played = pping(&format!("top -r {} --once", file.path.display())).output().unwrap();
         assert_says(
             &stderr(&played),
-            &["one direction at tap-a and the other at tap-b", "editcap -F pcap FILE"],
+            &["one direction at tap-a and the other at tap-b", "--join takes both for one interface"],
         );
+    }
+    // With --join each flow is whole again: as many samples as with one interface, of no interface and no direction.
+    let joined = read(&capture, "--join --rate-limit 0");
+    let whole = read(&pcap(&packets), "--rate-limit 0");
+    assert!(!stderr(&joined).contains("split"), "{}", stderr(&joined));
+    assert_eq!(rtts(&samples(&joined)), rtts(&samples(&whole)));
+    assert!(samples(&joined).len() >= 5 * 5);
+    for sample in samples(&joined) {
+        assert!(sample.get("interface").is_none() && sample.get("match_on_egress").is_none(), "{sample}");
     }
     // A router that is captured at both interfaces has both directions at each.
     let mut capture = [section(), interface(1, "eth0"), interface(1, "eth1")].concat();

@@ -4,7 +4,7 @@ use crate::{
     recent::{Column, Order},
     top::{
         table::{COLUMNS, Row},
-        text::{padded, right, width},
+        text::{padded, right, side_width, width},
     },
 };
 
@@ -78,8 +78,10 @@ impl Columns {
         let is_there = |field: &Field| has_interfaces || *field != Field::Interface;
         let mut fields: Vec<Field> = FIELDS.into_iter().filter(is_there).collect();
         let widest = rows.iter().map(|row| width(name(row, shows_prefixes))).max().unwrap_or(0);
+        let side = side_width(rows.iter().map(|row| row.side));
+        let width_of = |field: Field| if field == Field::Side { side } else { field.width() };
         let others = |fields: &[Field], gap: usize| {
-            let widths = fields.iter().map(|field| field.width() + gap);
+            let widths = fields.iter().map(|&field| width_of(field) + gap);
             widths.sum::<usize>() - gap - Field::Group.width()
         };
         let least = GROUP.min(widest.max(6));
@@ -97,7 +99,7 @@ impl Columns {
         let mut start = 1;
         let mut columns = Vec::new();
         for field in fields {
-            let width = if field == Field::Group { group } else { field.width() };
+            let width = if field == Field::Group { group } else { width_of(field) };
             columns.push(Placed { field, start, width });
             start += width + gap;
         }

@@ -168,6 +168,7 @@ pub(super) fn counts_at(
         interface: Some(interface.into()),
         method: Method::TcpTs,
         matched: Some(matched),
+        side: None,
         group: group(label, columns).into(),
     };
     (name, counts)

@@ -121,6 +121,7 @@ fn counts_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, Seri
         interface: Some(INTERFACE.into()),
         method: Method::TcpTs,
         matched: Some(matched),
+        side: None,
         group: group.into(),
     };
     (name, counts)

@@ -1,9 +1,11 @@
 //! Labels of prefixes, and excluded prefixes.
 
+use std::collections::BTreeMap;
+
 use pping::kernel::{labels, load, load_options::LoadOptions, loaded::Kernel};
 use pping_common::{
     abi::Emit,
-    group::{End, Grouping},
+    group::{End, Grouping, Side},
     parse::{LinkType, Untracked},
 };
 
@@ -80,6 +82,38 @@ fn the_longest_prefix_wins_and_a_reload_takes_effect_at_once() {
     sums.rotate(&mut kernel);
     assert_eq!(samples(&sums)[0], (0, 1 + 3), "without prefixes there is no label");
     assert_eq!(kernel.labels.as_ref().unwrap().iter().count(), 0, "the old labels are gone");
+}
+
+#[test]
+fn sides_are_those_of_listed_prefixes_and_of_labels() {
+    for (inside, expected) in [
+        (0, [(Side::UNKNOWN, 5), (0, 0)]),
+        (Grouping::INSIDE_LISTED, [(Side::Inside as u32, 2), (Side::Outside as u32, 3)]),
+        (Grouping::INSIDE_LABELLED, [(Side::Inside as u32, 1), (Side::Outside as u32, 4)]),
+        (
+            Grouping::INSIDE_LISTED | Grouping::INSIDE_LABELLED,
+            [(Side::Inside as u32, 3), (Side::Outside as u32, 2)],
+        ),
+    ] {
+        let grouping = Grouping { inside, ..Grouping::NONE };
+        let (mut kernel, _) = kernel(&LoadOptions { grouping, ..SETTINGS });
+        let listed = [format!("{}/32", v4(2)), format!("{}/128", v6(2))];
+        let listed: Vec<_> = listed.iter().map(|prefix| (prefix.parse().unwrap(), 0)).collect();
+        labels::add(&mut kernel.inside, 0, &listed).unwrap();
+        put(&mut kernel, &[(&format!("{}/32", v4(3)), 7)], &[]);
+        let mut sums = Sums::default();
+        // The second address replies.
+        for pair in [[v4(1), v4(2)], [v4(1), v4(3)], [v4(1), v4(4)], [v6(1), v6(2)], [v6(1), v6(3)]] {
+            ping(&mut kernel, pair, 1);
+        }
+        sums.rotate(&mut kernel);
+        let expected: BTreeMap<u32, u64> = expected.into_iter().filter(|(_, count)| *count > 0).collect();
+        let mut found = BTreeMap::new();
+        for (key, series) in sums.0.iter().filter(|(_, series)| series.count() > 0) {
+            *found.entry(key.side).or_default() += series.count();
+        }
+        assert_eq!(found, expected, "{inside}");
+    }
 }
 
 #[test]
