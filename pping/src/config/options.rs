@@ -87,10 +87,11 @@ options! {
     /// Take all interfaces of the capture for one: each direction of a flow may be at another, as with a TAP
     ///
     /// Records then have no interface, and no direction in which echoes were matched.
-    #[arg(long, requires = "read", help_heading = "Source")]
+    #[arg(long, help_heading = "Source")]
     join: bool {
         allowed_in: AllowedIn::CommandLine("a capture is read once; give it with -r on the command line"),
         reload: restart!(join),
+        needs: ["read"],
     }
 
     /// Wait for interfaces that do not exist yet, instead of failing

@@ -81,6 +81,7 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
         (&["--rtt-type", "min"], "--rtt-rate;"),
         (&["--with-samples"], "--aggregate or --flow-summary;"),
         (&["--prometheus-groups", "7"], "--listen or --otlp;"),
+        (&["--join"], "--read;"),
     ] {
         let message = load(given).unwrap_err();
         assert!(message.starts_with(&format!("{}: ", given.join(" "))), "{message}");
