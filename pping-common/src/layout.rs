@@ -43,7 +43,8 @@ pub(crate) const fn of_field<S, T: Layout>(_field: fn(&S) -> &T) -> u64 {
 }
 
 /// Defines a type's layout: `layout!(Type { fields })`, or `layout!(enum Type { variants })`. A field that took the place of a reserved
-/// one, and to which 0 means what it meant there, is listed as `field as reserved`: it changes no fingerprint.
+/// one, and to which 0 means what it meant there, is listed as `field as reserved`: it changes no fingerprint. If several fields took
+/// the place of one, they are a type of their own, `layout!(Type as Reserved { fields })`.
 macro_rules! layout {
     (enum $type:ident { $($variant:ident),+ $(,)? }) => {
         impl $crate::layout::Layout for $type {
@@ -59,6 +60,15 @@ macro_rules! layout {
                     let hash = $crate::layout::number(hash, $type::$variant as u64);
                 )+
                 hash
+            };
+        }
+    };
+    ($type:ident as $before:ty { $($field:ident),+ $(,)? }) => {
+        impl $crate::layout::Layout for $type {
+            const HASH: u64 = {
+                let _ = |value: &Self| { let $type { $($field: _),+ } = value; };
+                assert!(size_of::<Self>() == size_of::<$before>());
+                <$before>::HASH
             };
         }
     };

@@ -12,6 +12,7 @@
 //    its bounds, and `hash` has the hashes.
 // 2. `parse` finds the addresses and the transport header. `arm` says from which side of an interface a packet comes, and
 //    `rings` bound what a source can begin.
+//    `copies` tells what a mirror port shows twice.
 // 3. `dns` matches queries, which belong to no flow. `rtt` has the state of each other method and matches its packets.
 // 4. `group` says which samples are counted together, `hist` defines their bins, `pool` has the memory of the bins, and
 //    `series` what is counted.
@@ -36,6 +37,8 @@ pub mod abi;
 #[doc(hidden)]
 pub mod arm;
 pub mod bytes;
+#[doc(hidden)]
+pub mod copies;
 #[doc(hidden)]
 pub mod dns;
 #[doc(hidden)]

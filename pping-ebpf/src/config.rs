@@ -95,6 +95,15 @@ pub(crate) fn excludes() -> bool {
 }
 
 #[unsafe(no_mangle)]
+static COPIES_WITHIN: Global<u64> = Global::new(0);
+
+/// Nanoseconds within which a packet that passes again is a copy, which is left out; 0 leaves none out.
+#[inline(always)]
+pub(crate) fn copies_within() -> u64 {
+    COPIES_WITHIN.load()
+}
+
+#[unsafe(no_mangle)]
 static LEASE: Global<u64> = Global::new(0);
 
 /// The length of the lease in ticks (`jiffies`); 0 if the programs end with the agent.

@@ -25,12 +25,8 @@ use crate::{
 
 /// Counts a message, and records a query or matches a response. An error says why it is not measured.
 #[inline(always)]
-pub(crate) fn message<A: Flows>(
-    direction: Direction,
-    interface_id: u16,
-    counters: Shared<Counters>,
-    scratch: &mut Scratch,
-) -> Result<(), Untracked> {
+pub(crate) fn message<A: Flows>(direction: Direction, scratch: &mut Scratch) -> Result<(), Untracked> {
+    let Some(counters) = maps::counters(scratch.packet.joined_id) else { return Ok(()) };
     let frame = &scratch.packet.frame;
     if config::excludes() && (maps::is_excluded(frame.source) || maps::is_excluded(frame.destination)) {
         return Err(Untracked::Excluded);
@@ -44,7 +40,7 @@ pub(crate) fn message<A: Flows>(
             take_query(counters, &QueryKey::<A>::new(scratch.former_arm(), &scratch.packet.frame), now)
         });
         if let Some(query) = query {
-            report::<A>(direction, interface_id, counters, scratch, query, now);
+            report::<A>(direction, counters, scratch, query, now);
         } else if scratch.packet.has_two_arms != 0 && pending(&key.opposite()).is_some() {
             return Err(Untracked::SameHook);
         }
@@ -161,7 +157,6 @@ fn take_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64)
 #[inline(always)]
 fn report<A: Flows>(
     direction: Direction,
-    interface_id: u16,
     counters: Shared<Counters>,
     scratch: &mut Scratch,
     query: Query,
@@ -176,6 +171,7 @@ fn report<A: Flows>(
         Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
     scratch.flow.state = FlowState::without_flow(rtt);
     barrier_var(scratch);
+    let interface_id = scratch.packet.joined_id;
     let selector =
         SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.packet.frame, true);
     aggregate::sample_without_flow(&selector, counters, &mut scratch.outcome.target, rtt);

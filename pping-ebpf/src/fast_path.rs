@@ -119,7 +119,7 @@ fn count_family<A: Flows>(
         return Handled::No;
     }
     let interface_id = id(interface);
-    let (key, from) = FlowKey::<A>::new(interface_id, &frame);
+    let (key, from) = FlowKey::<A>::new(joined_id(interface, interface_id), &frame);
     let buckets = interface.at(field!(Interface, buckets)).element(A::FAMILY as usize).read();
     let candidates = Candidates::of(&key, config::table_keys(), buckets);
     let sweep = interface.at(field!(Interface, sweep)).read();
@@ -161,6 +161,12 @@ fn count_family<A: Flows>(
 #[inline(always)]
 fn id(interface: Shared<Interface>) -> u16 {
     interface.at(field!(Interface, id)).read()
+}
+
+/// The id of an interface in flows and series, by that in counters.
+#[inline(always)]
+pub(crate) fn joined_id(interface: Shared<Interface>, id: u16) -> u16 {
+    Interface::joined_id(id, interface.at(field!(Interface, later.joined)).read())
 }
 
 #[inline(always)]

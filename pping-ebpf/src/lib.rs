@@ -22,6 +22,7 @@ mod barrier;
 mod bins;
 mod bytes;
 mod config;
+mod copies;
 mod cost;
 mod count;
 mod dns;
@@ -45,14 +46,22 @@ mod track;
 
 pub use bytes::Linear;
 pub use residence::queue::{dequeued, enqueued, freed};
-pub use stages::{parse, report_v4, report_v6, slow, step_v4, step_v6, watch};
+pub use stages::{parse, report_v4, report_v6, slow, step_v4, step_v6, tell_copies, watch};
 
 /// Defines the stages of one kind of program, by its context and the verdict that they return. A stage never returns to
 /// its caller. A binary defines them for each kind of program that it has.
 #[macro_export]
 macro_rules! stages {
-    (#[$kind:ident] $context:ty => $verdict:expr, $result:ty: $slow:ident, $step4:ident, $step6:ident, $report4:ident,
-     $report6:ident) => {
+    (#[$kind:ident] $context:ty => $verdict:expr, $result:ty: $copies:ident, $slow:ident, $step4:ident, $step6:ident,
+     $report4:ident, $report6:ident) => {
+        /// Tells copies at a mirror port.
+        #[$kind]
+        #[inline(always)]
+        pub fn $copies(ctx: $context) -> $result {
+            $crate::tell_copies(&ctx);
+            $verdict
+        }
+
         /// Parses, counts and tracks the packets that the attached program does not count itself.
         #[$kind]
         #[inline(always)]

@@ -9,7 +9,7 @@ use pping_common::{
 
 use crate::{
     barrier::barrier_var,
-    config, cost, count, dns,
+    config, copies, cost, count, dns,
     fast_path::{self, Handled},
     lease,
     maps::{self, Flows, Scratch},
@@ -36,11 +36,19 @@ fn handle(
     direction: Direction,
     interface: Shared<Interface>,
 ) {
-    if fast_path::has_no_udp() && fast_path::count_datagram(program, direction, interface, &context.linear())
+    // Only the slow path tells copies.
+    let has_fast_path = config::copies_within() == 0;
+    if has_fast_path
+        && fast_path::has_no_udp()
+        && fast_path::count_datagram(program, direction, interface, &context.linear())
     {
         return;
     }
-    let handled = fast_path::count(program, direction, interface, &context.linear());
+    let handled = if has_fast_path {
+        fast_path::count(program, direction, interface, &context.linear())
+    } else {
+        Handled::No
+    };
     if let Handled::Done = handled {
         return;
     }
@@ -48,6 +56,7 @@ fn handle(
     let Some(scratch) = (unsafe { maps::scratch() }) else { return };
     scratch.packet.direction = direction;
     scratch.packet.interface_id = interface.at(field!(Interface, id)).read();
+    scratch.packet.joined_id = fast_path::joined_id(interface, scratch.packet.interface_id);
     scratch.packet.frame.vlan = context.vlan();
     match handled {
         Handled::Done => {}
@@ -75,6 +84,32 @@ pub fn slow(context: &impl PacketContext) {
     let link = Interface::link_type_of(scratch.packet.link_type);
     scratch.packet.parsed = parse(&context.bytes(), link, vlan, &mut scratch.packet.frame);
     barrier_var(scratch);
+    if config::copies_within() == 0 {
+        count_parsed(context, scratch);
+    } else {
+        context.call(Stage::Copies);
+        fast_path::count_unmatched(scratch.packet.interface_id);
+    }
+}
+
+/// The stage [`Stage::Copies`].
+#[inline(always)]
+pub fn tell_copies(context: &impl PacketContext) {
+    if config::copies_within() == 0 {
+        return;
+    }
+    // SAFETY: the only reference to it in this stage.
+    let Some(scratch) = (unsafe { maps::scratch() }) else { return };
+    if scratch.packet.parsed.is_ok() && copies::is_copy(&context.bytes(), scratch) {
+        scratch.packet.parsed = Err(Untracked::Duplicate);
+    }
+    barrier_var(scratch);
+    count_parsed(context, scratch);
+}
+
+/// Counts a packet that was parsed, and calls the stage that its flow needs.
+#[inline(always)]
+fn count_parsed(context: &impl PacketContext, scratch: &mut Scratch) {
     let direction = context.direction(scratch.packet.direction);
     let (program, interface_id) = (context.program(direction), scratch.packet.interface_id);
     if let Some(family) = count(program, direction, context.linear().frame_len(), scratch) {
@@ -101,7 +136,7 @@ fn step<A: Flows>(context: &impl PacketContext) {
     let Some(scratch) = (unsafe { maps::scratch() }) else { return };
     let direction = context.direction(scratch.packet.direction);
     let interface_id = scratch.packet.interface_id;
-    let Some(counters) = maps::counters(interface_id) else { return };
+    let Some(counters) = maps::counters(scratch.packet.joined_id) else { return };
     if step::step::<A>(counters, scratch) {
         match A::FAMILY {
             Family::V4 => context.call(Stage::ReportV4),
@@ -130,8 +165,8 @@ fn report<A: Flows>(context: &impl PacketContext) {
     let Some(scratch) = (unsafe { maps::scratch() }) else { return };
     let direction = context.direction(scratch.packet.direction);
     let interface_id = scratch.packet.interface_id;
-    let Some(counters) = maps::counters(interface_id) else { return };
-    step::report::<A>(direction, interface_id, counters, scratch);
+    let Some(counters) = maps::counters(scratch.packet.joined_id) else { return };
+    step::report::<A>(direction, counters, scratch);
     cost::end(context.program(direction), || interface_id);
 }
 
@@ -172,8 +207,7 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
 /// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step`] has to follow.
 #[inline(always)]
 fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
-    let interface_id = scratch.packet.interface_id;
-    let counters = maps::counters(interface_id)?;
+    let counters = maps::counters(scratch.packet.interface_id)?;
     count::packet(
         counters,
         program,
@@ -185,14 +219,10 @@ fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut
     barrier_var(scratch);
     let is_dns = config::rules().methods.has(Method::Dns) && scratch.packet.frame.transport.kind == Kind::Dns;
     let tracked = match (scratch.packet.parsed, scratch.packet.frame.family) {
-        (Ok(()), Family::V4) if is_dns => {
-            dns::message::<Ipv4>(direction, interface_id, counters, scratch).map(|()| None)
-        }
-        (Ok(()), Family::V6) if is_dns => {
-            dns::message::<Ipv6>(direction, interface_id, counters, scratch).map(|()| None)
-        }
-        (Ok(()), Family::V4) => track::<Ipv4>(direction, interface_id, counters, scratch),
-        (Ok(()), Family::V6) => track::<Ipv6>(direction, interface_id, counters, scratch),
+        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(direction, scratch).map(|()| None),
+        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(direction, scratch).map(|()| None),
+        (Ok(()), Family::V4) => track::<Ipv4>(direction, counters, scratch),
+        (Ok(()), Family::V6) => track::<Ipv6>(direction, counters, scratch),
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {

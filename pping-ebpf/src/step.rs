@@ -129,12 +129,8 @@ fn count_measured(counters: Shared<Counters>, scratch: &Scratch) {
 
 /// Reports what [`step`] found: what the packet opened, its samples, and what it closed.
 #[inline(always)]
-pub(crate) fn report<A: Flows>(
-    direction: Direction,
-    interface_id: u16,
-    counters: Shared<Counters>,
-    scratch: &mut Scratch,
-) {
+pub(crate) fn report<A: Flows>(direction: Direction, counters: Shared<Counters>, scratch: &mut Scratch) {
+    let interface_id = scratch.packet.joined_id;
     if scratch.outcome.changes.opened {
         let opened =
             counters.at(field!(Counters, opened)).element(scratch.outcome.changes.opened_by as usize);
@@ -161,7 +157,7 @@ pub(crate) fn report<A: Flows>(
         let is_recorded = scratch.outcome.plan.records();
         forwarding::pass(
             direction,
-            interface_id,
+            scratch.packet.interface_id,
             &scratch.packet.frame.transport,
             scratch.packet.now,
             is_recorded,

@@ -25,16 +25,15 @@ use crate::{
 #[inline(always)]
 pub(crate) fn track<A: Flows>(
     direction: Direction,
-    interface_id: u16,
     counters: Shared<Counters>,
     scratch: &mut Scratch,
 ) -> Result<Option<Family>, Untracked> {
-    let (key, from) = FlowKey::<A>::new(interface_id, &scratch.packet.frame);
+    let (key, from) = FlowKey::<A>::new(scratch.packet.joined_id, &scratch.packet.frame);
     let family = A::FAMILY as usize;
     let candidates = Candidates::of(&key, config::table_keys(), scratch.packet.buckets[family]);
     let flow = match table::lookup(&key, &candidates, &mut scratch.flow.slot, &mut scratch.flow.occupant) {
         Some(flow) => flow,
-        None => match insert_flow(counters, &key, &candidates, scratch)? {
+        None => match insert_flow(&key, &candidates, scratch)? {
             Some(flow) => flow,
             None => return Ok(None),
         },
@@ -95,7 +94,6 @@ pub(crate) fn track<A: Flows>(
 /// Inserts a flow, if this packet may begin one and there is room. `None` if other CPUs hold the locks.
 #[inline(always)]
 fn insert_flow<A: Flows>(
-    counters: Shared<Counters>,
     key: &FlowKey<A>,
     candidates: &Candidates,
     scratch: &mut Scratch,
@@ -106,6 +104,7 @@ fn insert_flow<A: Flows>(
         return Err(Untracked::Excluded);
     }
     scratch.packet.frame.transport.begins_flow(config::rules().methods)?;
+    let Some(counters) = maps::counters(scratch.packet.joined_id) else { return Ok(None) };
     let flow = match table::insert(
         key,
         candidates,

@@ -74,6 +74,7 @@ pub(crate) fn untracked_name(reason: Untracked) -> &'static str {
         Untracked::OtherHook => "other_hook",
         Untracked::OutOfWindow => "out_of_window",
         Untracked::SameHook => "same_hook",
+        Untracked::Duplicate => "duplicate",
     }
 }
 

@@ -108,6 +108,12 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
         "came in where the packets that they answer come in, too",
         "many are an attack: somebody forges both ends; they give no sample. On a router with one arm or a mirror port, set --arms one",
     ),
+    reason(
+        "duplicate",
+        "copies",
+        "packets that a mirror shows more than once",
+        "harmless, but mirror one port, or one direction of all ports, and the probe has half the work",
+    ),
 ];
 
 #[cfg(test)]

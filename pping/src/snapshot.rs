@@ -23,6 +23,21 @@ pub struct InterfaceCounters {
     pub is_up: bool,
     /// The counters.
     pub counters: Counters,
+    /// What it has to do with joined interfaces.
+    pub place: Place,
+}
+
+/// What an interface has to do with joined ones, as in `eth1+eth2`. Each of them counts its packets, and their
+/// flows and samples count for all of them together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Nothing.
+    #[default]
+    Alone,
+    /// It is one of those with this name.
+    OneOf(Arc<str>),
+    /// It stands for all of them.
+    Joined,
 }
 
 /// The cost of a kernel program so far.

@@ -5,6 +5,9 @@ use glob::{Pattern, PatternError};
 /// The similarity (0 to 1) from which an existing name may be the one that was meant.
 const SIMILAR: f64 = 0.6;
 
+/// Stands between the names of joined interfaces.
+pub(crate) const JOINT: char = '+';
+
 /// Parses a pattern of names of interfaces; `None` for a plain name.
 pub(crate) fn pattern(text: &str) -> Option<Result<Pattern, PatternError>> {
     text.contains(['*', '?', '[']).then(|| Pattern::new(text))

@@ -15,7 +15,7 @@ use crate::{
 pub struct Interface {
     /// The kernel's number of the interface; 0 in an empty entry.
     pub ifindex: u32,
-    /// The interface id in flows, counters and series.
+    /// The interface id in counters; also in flows and series, unless the interface is joined with others.
     pub id: u16,
     /// [`LinkType`] as a number.
     pub link_type: u16,
@@ -28,11 +28,23 @@ pub struct Interface {
     /// Not 0 if each host of a flow is at another side of the interface. Then packets of both that come in by one hook are
     /// forged, unless the interface forwards them to itself.
     pub has_two_arms: u32,
-    /// Fills up the cache line.
-    pub unused: [u32; 8],
+    /// What releases after 0.2.0 added.
+    pub later: Later,
 }
 
-layout!(Interface { ifindex, id, link_type, lease_end, sweep, buckets, has_two_arms, unused });
+layout!(Interface { ifindex, id, link_type, lease_end, sweep, buckets, has_two_arms, later as unused });
+
+/// What releases after 0.2.0 added to [`Interface`]. All of it is 0 in an entry that an older one made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Later {
+    /// [`Interface::joined_id`] and [`Interface::id`], exclusive-or: 0 if the interface counts by itself.
+    pub joined: u32,
+    /// Fills up the cache line.
+    pub unused: [u32; 7],
+}
+
+layout!(Later as [u32; 8] { joined, unused });
 
 impl Interface {
     /// An empty entry.
@@ -44,8 +56,21 @@ impl Interface {
         sweep: 0,
         buckets: [0; 2],
         has_two_arms: 0,
-        unused: [0; 8],
+        later: Later { joined: 0, unused: [0; 7] },
     };
+
+    /// Returns the interface id in flows and series. Joined interfaces share one, so that each direction of a flow may pass
+    /// another of them.
+    #[inline(always)]
+    pub fn joined_id(id: u16, joined: u32) -> u16 {
+        id ^ joined as u16
+    }
+
+    /// Returns [`Later::joined`] for an interface that counts as `joined_id`. It is its own inverse.
+    #[inline(always)]
+    pub fn joined(id: u16, joined_id: u16) -> u32 {
+        u32::from(id ^ joined_id)
+    }
 
     /// Returns the link type with this number: it says which header a frame begins with.
     #[inline(always)]

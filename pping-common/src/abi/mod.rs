@@ -22,7 +22,7 @@ pub use counters::{Counters, Lost, PacketCounters};
 pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
-pub use interface::{Interface, InterfaceName, entry};
+pub use interface::{Interface, InterfaceName, Later, entry};
 pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
 pub use persistent::{BUCKETS, LABEL_BYTES, PersistentEntry, PersistentKey, PersistentTotals};
 pub use report::{FlowReporter, FlowState};

@@ -92,7 +92,8 @@ impl SeriesSelector {
         Purpose::new(epoch, self.method, self.direction, dscp, self.is_proved)
     }
 
-    /// Writes the key of the series. `label` is that of [`Grouping::key`], `is_listed` that of [`Grouping::side`].
+    /// Writes the key of the series. The group is that of the host that replies; if sides are told apart, and only the other host is
+    /// inside, that of the other: so both sides of a customer are in one group. `label` is that of [`Grouping::key`], `is_listed` that of [`Grouping::side`].
     // Written in place: with a copy on the stack, the verifier's paths to this point would differ in one more thing.
     #[inline(always)]
     pub fn write_key(
@@ -102,14 +103,17 @@ impl SeriesSelector {
         label: impl Fn(IpAddress) -> u32,
         is_listed: impl Fn(IpAddress) -> bool,
     ) {
-        key.group = grouping.key(self.source, self.destination, self.dscp, &label);
+        let side = grouping.side(self.source, &label, &is_listed);
+        let is_turned = side == Side::Outside as u32
+            && grouping.by_destination == 0
+            && grouping.side(self.destination, &label, is_listed) == Side::Inside as u32;
+        let (one, other) =
+            if is_turned { (self.destination, self.source) } else { (self.source, self.destination) };
+        key.group = grouping.key(one, other, self.dscp, &label);
         key.interface = self.interface_id;
         key.method = self.method;
         key.direction = self.direction;
         // The series of a queue are those of an interface, whichever way its packets go.
-        key.side = Side::UNKNOWN;
-        if self.method != SeriesKey::QUEUE {
-            key.side = grouping.side(self.source, label, is_listed);
-        }
+        key.side = if self.method == SeriesKey::QUEUE { Side::UNKNOWN } else { side };
     }
 }

@@ -8,6 +8,8 @@ listed! {
     pub enum Stage {
         /// Parses and counts any packet, and finds or inserts its flow.
         Slow,
+        /// Tells copies at a mirror port, and counts the other packets in place of [`Stage::Slow`]. Nothing calls it elsewhere.
+        Copies,
         /// Matches and records in an IPv4 flow.
         StepV4,
         /// Matches and records in an IPv6 flow.
@@ -27,6 +29,7 @@ impl Stage {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Slow => "slow",
+            Self::Copies => "copies",
             Self::StepV4 => "step4",
             Self::StepV6 => "step6",
             Self::ReportV4 => "report4",

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     arm::Arm,
+    copies,
     dns::QueryKey,
     flow::{Endpoint, Facts, Flow, FlowKey},
     method::Method,
@@ -28,6 +29,8 @@ pub struct Flows {
     v4: Both<Ipv4>,
     v6: Both<Ipv6>,
     elapsed: Elapsed,
+    /// The latest packets, if copies are left out.
+    recent: Option<copies::Recent>,
 }
 
 /// The flows and the queries of a family.
@@ -45,6 +48,7 @@ impl<A> Default for Both<A> {
 impl Flows {
     /// Creates it without flows.
     pub fn new(settings: Settings) -> Self {
+        let recent = (settings.copies_within != 0).then(|| copies::Recent::new(settings.copies_key()));
         Self {
             scope: Scope { methods: settings.rules.methods, dns_ports: settings.dns_ports },
             settings,
@@ -53,6 +57,7 @@ impl Flows {
             v4: Both::default(),
             v6: Both::default(),
             elapsed: Elapsed::default(),
+            recent,
         }
     }
 
@@ -104,7 +109,14 @@ impl Flows {
     #[inline]
     pub fn parse(&mut self, packet: &Packet<'_>) -> Result<(), Untracked> {
         self.elapsed.advance(packet.time);
-        self.frame.parse(&packet.bytes, packet.link, Vlan::NONE, self.settings.decap, &self.scope)
+        self.frame.parse(&packet.bytes, packet.link, Vlan::NONE, self.settings.decap, &self.scope)?;
+        let within = self.settings.copies_within;
+        if let Some(recent) = &mut self.recent
+            && recent.is_copy(&self.frame, &packet.bytes, packet.time, within)
+        {
+            return Err(Untracked::Duplicate);
+        }
+        Ok(())
     }
 
     /// Tracks the packet that was parsed last. `second` is the present second of the count by which idle time is measured. An error

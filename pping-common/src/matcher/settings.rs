@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    hash::TableKeys,
+    hash::{SipKey, TableKeys},
     limits::{DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_QUERIES, max_unproved},
     parse::{Decap, Scope},
     rtt::Rules,
@@ -24,6 +24,9 @@ pub struct Settings {
     /// Whether each host of a flow is on another side of the interface, as on a router. Then packets need a direction, and a
     /// packet that comes from the wrong side gives no sample. It cannot hold for a mirror port.
     pub has_two_arms: bool,
+    /// Nanoseconds within which a packet that passes again is a copy, as a mirror of several ports shows them, and is left out;
+    /// 0 leaves none out. At most a second.
+    pub copies_within: u64,
     /// The highest number of flows of each address family. While there are that many, no flow begins, unless one of them has
     /// been idle too long.
     pub max_flows: u32,
@@ -49,11 +52,17 @@ impl Settings {
             dns_ports: Scope::ALL.dns_ports,
             decap: Decap::NONE,
             has_two_arms: false,
+            copies_within: 0,
             max_flows: DEFAULT_MAX_FLOWS,
             max_unproved: max_unproved(DEFAULT_MAX_FLOWS, DEFAULT_MAX_FLOWS),
             max_queries: MAX_QUERIES,
             ring_keys: TableKeys::random(|| RandomState::new().build_hasher().finish()),
         }
+    }
+
+    /// The key by which copies are told, as secret as those of rings.
+    pub(super) fn copies_key(&self) -> SipKey {
+        [1, 2].map(|word| self.ring_keys.digest([word]))
     }
 
     /// The same with room for `max_flows` flows of each address family, of which one in eight need not be proved, and for no

@@ -2,7 +2,7 @@
 
 use super::{
     address::{Family, IpAddress},
-    protocol::Protocol,
+    protocol::{Kind, Protocol},
     transport::Transport,
     untracked::Untracked,
     vlan::Vlan,
@@ -48,6 +48,9 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// The words of [`Frame::identify`].
+    pub const IDENTITY_WORDS: usize = 8;
+
     /// A frame that has not been parsed.
     pub const EMPTY: Self = Self {
         source: IpAddress([0; 2]),
@@ -92,10 +95,48 @@ impl Frame {
     }
 
     /// The identification of an IPv4 packet (RFC 791, 3.1); 0 for IPv6. `bytes` is the frame that was parsed.
-    pub fn ipv4_identification(&self, bytes: &[u8]) -> u16 {
+    #[inline(always)]
+    pub fn ipv4_identification<O: Bytes + ?Sized>(&self, bytes: &O) -> u16 {
         const OFFSET: usize = 4;
-        let id = bytes.read(self.network_offset as usize + OFFSET).filter(|_| self.family == Family::V4);
+        if self.family != Family::V4 {
+            return 0;
+        }
+        let id = bytes.read(O::bounded::<MAX_OFFSET>(self.network_offset as usize) + OFFSET);
         id.map_or(0, u16::from_be_bytes)
+    }
+
+    /// Writes down what identifies the packet that was parsed from `bytes`: addresses and ports, length, IPv4 identification, the numbers
+    /// and timestamps of a segment, those of an echo, or the first 16 bytes in a datagram.
+    #[inline(always)]
+    pub(crate) fn identify<O: Bytes + ?Sized>(&self, bytes: &O, identity: &mut [u64; Self::IDENTITY_WORDS]) {
+        const UDP_HEADER: usize = 8;
+        let both = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let Transport { kind, segment, echo, .. } = &self.transport;
+        let (source_port, destination_port) = self.transport.ports();
+        let (IpAddress([a, b]), IpAddress([c, d])) = (self.source, self.destination);
+        let ports = both(source_port.into(), destination_port.into());
+        let rest = self.transport.payload() | u32::from(self.transport.number()) << 24;
+        *identity = [a, b, c, d, ports, 0, 0, both(rest, self.ipv4_identification(bytes).into())];
+        O::barrier_var(identity);
+        let [.., first, second, _] = identity;
+        match kind {
+            Kind::Tcp => {
+                let flags = u32::from(segment.flags.0) | u32::from(segment.has_timestamps) << 8;
+                *first = both(segment.sequence, segment.acknowledgement ^ flags << 23);
+                if segment.has_timestamps {
+                    *second = both(segment.timestamps.tsval, segment.timestamps.tsecr);
+                }
+            }
+            Kind::Echo => {
+                *first = both(u32::from(echo.sequence) << 16 | u32::from(echo.data), echo.is_reply.into());
+            }
+            Kind::Dns | Kind::Quic => {
+                let [low, high] =
+                    bytes.read(self.transport_offset::<O>() + UDP_HEADER).map_or([0; 2], halves);
+                [*first, *second] = [low, high];
+            }
+        }
+        O::barrier_var(identity);
     }
 
     /// The offset of the transport header, with a bound that the verifier sees.
@@ -119,4 +160,11 @@ impl Frame {
         }
         Ok(())
     }
+}
+
+/// The words that 16 bytes are.
+#[inline(always)]
+fn halves(bytes: [u8; 16]) -> [u64; 2] {
+    let both = u128::from_be_bytes(bytes);
+    [(both >> 64) as u64, both as u64]
 }

@@ -36,5 +36,7 @@ numbered! {
         OutOfWindow,
         /// Both hosts of the flow send by the same hook of an interface that leads to one of them only.
         SameHook,
+        /// The packet is a copy of one that passed a moment ago, as a mirror of several ports shows them.
+        Duplicate,
     }
 }

@@ -1,5 +1,6 @@
 //! The maps. Nothing here knows what the programs do with them.
 
+mod copies;
 mod flows;
 mod interfaces;
 mod residence;
@@ -8,6 +9,7 @@ mod scratch;
 mod series;
 mod sweep;
 
+pub(crate) use copies::copies;
 pub(crate) use flows::{Flows, Occupant, QUERIES_V4, QUERIES_V6, RecentFlow, table};
 pub(crate) use interfaces::{counters, interface, interface_at, is_excluded, is_local};
 pub(crate) use residence::{followed, passing, queue_target, residence, until_followed};

@@ -38,8 +38,10 @@ pub(crate) struct Packet {
     pub(crate) direction: Direction,
     /// The time at which it began, ns, if it is timed. See [`crate::cost`].
     pub(crate) began: u64,
-    /// The id of the interface.
+    /// The id of the interface in counters.
     pub(crate) interface_id: u16,
+    /// The id of the interface in flows and series.
+    pub(crate) joined_id: u16,
     /// The number of its link type.
     pub(crate) link_type: u16,
     /// The number of the present sweep.
@@ -50,6 +52,8 @@ pub(crate) struct Packet {
     pub(crate) has_two_arms: u32,
     /// The parsed packet.
     pub(crate) frame: Frame,
+    /// What identifies it, at a mirror port.
+    pub(crate) identity: [u64; Frame::IDENTITY_WORDS],
     /// The outcome of parsing.
     pub(crate) parsed: Result<(), Untracked>,
     /// Its time, ns, once its flow is locked.
@@ -108,12 +112,12 @@ impl Scratch {
     /// The arm from which the packet comes.
     #[inline(always)]
     pub(crate) fn arm(&self) -> Arm {
-        Arm::new(self.packet.interface_id, self.packet.direction as u8, self.packet.has_two_arms != 0)
+        Arm::new(self.packet.joined_id, self.packet.direction as u8, self.packet.has_two_arms != 0)
     }
 
     /// The arm from which the packet would come if the interface had not shown meanwhile how many it has.
     pub(crate) fn former_arm(&self) -> Arm {
-        Arm::new(self.packet.interface_id, self.packet.direction as u8, self.packet.has_two_arms == 0)
+        Arm::new(self.packet.joined_id, self.packet.direction as u8, self.packet.has_two_arms == 0)
     }
 }
 

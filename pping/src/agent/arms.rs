@@ -15,6 +15,7 @@ use pping_common::{
 use crate::{
     config::Arms,
     kernel::{counters::Watched, loaded::Kernel},
+    snapshot::Place,
 };
 
 /// Packets from which on an interface may count as one where nothing goes out, or comes in.
@@ -51,15 +52,24 @@ impl Evidence {
     pub(super) fn tell(&mut self, kernel: &Kernel, watched: &[Watched], arms: Arms) {
         let Self(shown) = self;
         shown.retain(|name, _| watched.iter().any(|watched| watched.name == *name));
-        for watched in watched {
+        // Joined interfaces have the arms that all of them together show: a flow may come in by one and go out by another.
+        let parts = |whole: &Watched| {
+            let is_part =
+                |it: &&Watched| it.id == whole.id || it.place == Place::OneOf(Arc::clone(&whole.name));
+            watched.iter().filter(is_part).map(|it| it.id).collect::<Vec<_>>()
+        };
+        for whole in watched.iter().filter(|it| !matches!(it.place, Place::OneOf(_))) {
+            let parts = parts(whole);
             let has_two = match arms {
                 Arms::One => false,
                 Arms::Two => true,
                 Arms::Auto => {
-                    shown.entry(Arc::clone(&watched.name)).or_default().look(&kernel.counters.sum(watched.id))
+                    let mut counters = Counters::ZERO;
+                    parts.iter().for_each(|&id| counters.add(&kernel.counters.sum(id)));
+                    shown.entry(Arc::clone(&whole.name)).or_default().look(&counters)
                 }
             };
-            kernel.interface_ids.set_two_arms(watched.id, has_two);
+            parts.iter().for_each(|&id| kernel.interface_ids.set_two_arms(id, has_two));
         }
     }
 }

@@ -168,6 +168,10 @@ impl Agent {
 
     /// Tells the kernel programs the addresses of this host. If the kernel does not list them now, that is tried again.
     async fn update_addresses(&mut self) -> Result<(), kernel::Error> {
+        if self.config.live.mirror {
+            self.interfaces.are_addresses_due = false;
+            return Ok(());
+        }
         match netlink::addresses().await {
             Ok(addresses) => {
                 self.interfaces.are_addresses_due = false;

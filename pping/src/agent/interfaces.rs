@@ -12,16 +12,18 @@ use crate::{
     capabilities,
     kernel::{
         self,
-        attach::{self, Attachment, FilterOwner},
+        attach::{self, Attachment, FilterOwner, Wanted},
         attach_point::{AttachPoint, AttachPoints},
         counters::Watched,
-        interfaces::Link,
+        interfaces::{self, Link},
         load,
         loaded::Kernel,
         netlink::Listing,
         pins::Pins,
+        promiscuous::Promiscuous,
         selection::Selection,
     },
+    snapshot::Place,
 };
 
 /// The interval in which failed attachments are tried again, unless an interface changes before.
@@ -33,8 +35,10 @@ const FILTER_INTERVAL: Duration = Duration::from_secs(2);
 /// The interfaces that are watched, and those that should be.
 pub(super) struct Interfaces {
     selection: Selection,
-    /// The attach points for ingress, in order of preference.
-    ingress: &'static [AttachPoint],
+    /// What to attach to.
+    wanted: Wanted,
+    /// Keeps the interfaces in promiscuous mode, if they are mirror ports.
+    promiscuous: Option<Promiscuous>,
     owner: FilterOwner,
     /// Each interface that is watched, or was until it went away.
     pub(super) watched: Vec<Watched>,
@@ -57,6 +61,8 @@ pub(super) struct Interfaces {
 struct Attached {
     link: Link,
     attachment: Attachment,
+    /// The name of the joined interfaces that it is one of.
+    joined: Option<Arc<str>>,
 }
 
 /// Why an interface is not watched by its name any more.
@@ -75,10 +81,11 @@ impl Attached {
 }
 
 impl Interfaces {
-    pub(super) fn new(selection: Selection, ingress: &'static [AttachPoint]) -> Self {
+    pub(super) fn new(selection: Selection, wanted: Wanted, promiscuous: Option<Promiscuous>) -> Self {
         Self {
             selection,
-            ingress,
+            wanted,
+            promiscuous,
             owner: FilterOwner::default(),
             watched: Vec::new(),
             attached: BTreeMap::new(),
@@ -91,9 +98,9 @@ impl Interfaces {
         }
     }
 
-    /// Returns the names of watched interfaces that are up.
+    /// Returns the names of watched interfaces that are up, each of joined ones by itself.
     pub(super) fn up(&self) -> impl Iterator<Item = &str> {
-        self.watched.iter().filter(|it| it.is_up).map(|it| &*it.name)
+        self.watched.iter().filter(|it| it.is_up && it.place != Place::Joined).map(|it| &*it.name)
     }
 
     /// Attaches to the interfaces that exist at the start.
@@ -106,6 +113,7 @@ impl Interfaces {
         pins: Option<&Pins>,
         links: &[Link],
     ) -> Result<(), kernel::Error> {
+        self.register_joined(kernel)?;
         for link in links.iter().filter(|link| self.selection.includes(link)).collect::<Vec<_>>() {
             match self.attach(kernel, pins, link) {
                 Err(error) if self.selection.names(link) => {
@@ -128,12 +136,14 @@ impl Interfaces {
             tracing::warn!("nothing to watch yet; waiting for interfaces");
         }
         // The counters of interfaces that the previous run watched and that are gone are still reported.
-        let is_xdp = self.ingress.iter().all(|it| it.is_xdp());
+        let is_xdp = self.wanted.ingress.iter().all(|it| it.is_xdp());
         let ingress = if is_xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
         for (id, name) in kernel.interface_ids.names() {
             if self.selection.includes_name(name) && self.watched.iter().all(|it| it.id != id) {
-                let attach_points = AttachPoints { ingress, egress: AttachPoint::Tcx };
-                self.watched.push(Watched { name: Arc::clone(name), id, attach_points, is_up: false });
+                let egress = self.wanted.has_egress.then_some(AttachPoint::Tcx);
+                let attach_points = Some(AttachPoints { ingress, egress });
+                let place = Place::Alone;
+                self.watched.push(Watched { name: Arc::clone(name), id, attach_points, is_up: false, place });
             }
         }
         let Some(pins) = pins else { return Ok(()) };
@@ -175,6 +185,7 @@ impl Interfaces {
         for (ifindex, reason) in reasons.collect::<Vec<_>>() {
             self.detach(kernel, ifindex, &reason);
         }
+        self.join(kernel)?;
         self.failed.retain(|ifindex| by_ifindex.contains_key(ifindex));
         let mut failures = Vec::new();
         for link in links {
@@ -224,7 +235,7 @@ impl Interfaces {
         // Otherwise what was recorded before would be matched with what passes from here on.
         kernel.pause()?;
         for ifindex in lost {
-            let Some(Attached { link, attachment }) = self.attached.get_mut(&ifindex) else { continue };
+            let Some(Attached { link, attachment, .. }) = self.attached.get_mut(&ifindex) else { continue };
             match attachment.put_filters_back(kernel, link) {
                 Ok(()) => tracing::warn!(
                     "{}: another program had removed filters of pping, which are back: packets that passed \
@@ -292,28 +303,94 @@ impl Interfaces {
         self.attached.clear();
     }
 
+    /// Gives each joined interface of the selection its id, and those that are not selected any more up.
+    fn register_joined(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
+        let selected: Vec<_> = self.selection.all_joined().cloned().collect();
+        for watched in self.watched.iter_mut().filter(|it| it.place == Place::Joined && it.is_up) {
+            if !selected.contains(&watched.name) {
+                watched.is_up = false;
+                kernel.interface_ids.disown(watched.id);
+            }
+        }
+        for name in selected {
+            let id = interfaces::register_joined(kernel, &name)?;
+            self.watched.retain(|it| it.id != id);
+            self.watched.push(Watched { name, id, attach_points: None, is_up: true, place: Place::Joined });
+        }
+        Ok(())
+    }
+
+    /// Joins attached interfaces, or counts them apart, as the selection now says.
+    fn join(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
+        self.register_joined(kernel)?;
+        for Attached { link, joined, .. } in self.attached.values_mut() {
+            let now = self.selection.joined(link);
+            if now == joined.as_ref() {
+                continue;
+            }
+            *joined = now.cloned();
+            let id = link.register_as(kernel, now.and_then(|name| kernel.interface_ids.of(name)))?;
+            for watched in self.watched.iter_mut().filter(|it| it.id == id) {
+                watched.place = joined.clone().map_or(Place::Alone, Place::OneOf);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that an interface has the link type of those that it is joined with.
+    fn check_link_type(&self, link: &Link, joined: &Arc<str>) -> Result<(), kernel::Error> {
+        let others = self.attached.values().filter(|it| it.joined.as_ref() == Some(joined));
+        for other in others {
+            if other.link.link_type()? != link.link_type()? {
+                return Err(kernel::Error::JoinedLinkTypes {
+                    name: joined.to_string(),
+                    one: other.link.name.clone(),
+                    other: link.name.clone(),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), kernel::Error> {
-        let id = link.register(kernel)?;
-        let attachment = match attach::attach(kernel, link, self.ingress, pins, &mut self.owner) {
+        let joined = self.selection.joined(link).cloned();
+        if let Some(joined) = &joined {
+            self.check_link_type(link, joined)?;
+        }
+        let joined_id = joined.as_ref().and_then(|name| kernel.interface_ids.of(name));
+        let id = link.register_as(kernel, joined_id)?;
+        let attachment = match attach::attach(kernel, link, self.wanted, pins, &mut self.owner) {
             Ok(attachment) => attachment,
             Err(error) => {
                 kernel.interface_ids.remove(link.ifindex);
                 return Err(error);
             }
         };
+        if let Some(promiscuous) = &self.promiscuous
+            && let Err(error) = promiscuous.hold(link.ifindex)
+        {
+            tracing::warn!(
+                "{}: cannot be put into promiscuous mode, so it may take only frames that are addressed to it: {error}",
+                link.name
+            );
+        }
         self.failed.remove(&link.ifindex);
         // Another interface may have had the id before.
         self.watched.retain(|it| it.id != id);
-        let attach_points = attachment.attach_points;
-        self.watched.push(Watched { name: link.name.as_str().into(), id, attach_points, is_up: true });
-        self.attached.insert(link.ifindex, Attached { link: link.clone(), attachment });
+        let attach_points = Some(attachment.attach_points);
+        let place = joined.clone().map_or(Place::Alone, Place::OneOf);
+        self.watched.push(Watched { name: link.name.as_str().into(), id, attach_points, is_up: true, place });
+        self.attached.insert(link.ifindex, Attached { link: link.clone(), attachment, joined });
         Ok(())
     }
 
     fn detach(&mut self, kernel: &mut Kernel, ifindex: u32, reason: &Gone) {
-        let Some(Attached { link, attachment }) = self.attached.remove(&ifindex) else { return };
+        let Some(Attached { link, attachment, .. }) = self.attached.remove(&ifindex) else { return };
         if let Err(error) = attachment.detach() {
             tracing::warn!("{}: {error}", link.name);
+        }
+        if let Some(promiscuous) = &self.promiscuous {
+            promiscuous.release(ifindex);
         }
         kernel.interface_ids.remove(ifindex);
         for watched in self.watched.iter_mut().filter(|it| *it.name == *link.name) {

@@ -2,6 +2,7 @@
 //! manager hears that pping is ready last.
 
 use std::{
+    collections::BTreeSet,
     io,
     os::fd::{AsFd as _, AsRawFd, OwnedFd},
     time::Instant,
@@ -35,6 +36,7 @@ use crate::{
     http::{Access, Readiness, Server},
     kernel::{
         self,
+        attach::Wanted,
         attach_point::AttachPoint,
         clock::Moment,
         features::{DisabledFeatures, Feature, Features},
@@ -46,6 +48,7 @@ use crate::{
         loaded::Kernel,
         netlink::{self, Notices},
         pins::Pins,
+        promiscuous::Promiscuous,
         selection::Selection,
     },
     log,
@@ -78,6 +81,7 @@ pub(super) async fn set_up(
         return Err(Selection::unknown(name, &links).into());
     }
     capabilities::check()?;
+    let promiscuous = live.mirror.then(promiscuous).transpose()?;
 
     let mut options = load_options(&config)?;
     let pins = open_pins(live, options.without)?;
@@ -132,8 +136,11 @@ pub(super) async fn set_up(
     }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
-    set_local_addresses(&mut kernel, &mut local_addresses, netlink::addresses().await?)?;
-    let mut interfaces = Interfaces::new(selection, attach_points(live.ingress));
+    // No packet at a mirror port is for this host.
+    let addresses = if live.mirror { BTreeSet::new() } else { netlink::addresses().await? };
+    set_local_addresses(&mut kernel, &mut local_addresses, addresses)?;
+    let wanted = Wanted { ingress: attach_points(live.ingress), has_egress: !live.mirror };
+    let mut interfaces = Interfaces::new(selection, wanted, promiscuous);
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
     begin_measuring(&mut kernel, hooks, pins.as_ref())?;
     drop(slow_start);
@@ -170,6 +177,11 @@ pub(super) async fn set_up(
     agent.push(receiver);
     let ring = say_ready(&mut agent)?;
     Ok((agent, Inputs { notices, ring, hangup, output_ended }))
+}
+
+/// Opens what keeps mirror ports in promiscuous mode.
+fn promiscuous() -> Result<Promiscuous, Error> {
+    Ok(Promiscuous::open().map_err(kernel::Error::Promiscuous)?)
 }
 
 /// Begins to serve, if `--listen` asks for that.
@@ -248,6 +260,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         grouping: config.aggregation.grouping(),
         max_groups: config.aggregation.max_groups,
         excludes: !config.aggregation.exclude.is_empty(),
+        copies_within: config.copies_within,
         log: config.live.bpf_log,
         max_series: None,
         bin_blocks: None,

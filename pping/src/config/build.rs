@@ -19,11 +19,11 @@ use super::{
     error::{Error, SettingError},
     grouping,
     inside::{self, Inside},
-    methods,
+    joined, methods,
     model::{Aggregation, Config, Live, Otlp},
     options::Arguments,
     overwritten::overwritten,
-    values::{Format, RttType, Temporality, Tunnel},
+    values::{Arms, Format, RttType, Temporality, Tunnel},
 };
 
 impl TryFrom<Arguments> for Config {
@@ -45,6 +45,8 @@ impl Config {
             read,
             join,
             wait,
+            mirror,
+            copies_within,
             ingress,
             max_flows,
             max_pending,
@@ -91,9 +93,19 @@ impl Config {
             residence_every,
         } = arguments;
         let mut found = Vec::new();
+        found.extend(joined::conflict(&interfaces));
         let group_by =
             value_or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
         let inside = value_or_note(inside::inside(&inside, groups.is_some()), Inside::UNKNOWN, &mut found);
+        if mirror {
+            let place = MirrorPlace {
+                is_live: read.is_none(),
+                has_sides: inside.is_known() || !found.is_empty(),
+                arms,
+                has_residence: residence,
+            };
+            found.extend(place.contradiction());
+        }
         let methods = methods::listed(&methods);
         let measured = value_or_note(methods::wanted(methods, tcp_method), methods, &mut found);
         let dns_ports =
@@ -127,6 +139,7 @@ impl Config {
             live: Live {
                 interfaces: IndexSet::<String>::from_iter(interfaces).into_iter().collect(),
                 wait,
+                mirror,
                 ingress,
                 listen,
                 web_config,
@@ -153,8 +166,10 @@ impl Config {
             },
             methods,
             tcp_method,
-            arms,
+            // Both hosts of a flow send by a mirror port.
+            arms: if mirror { Arms::One } else { arms },
             dns_ports,
+            copies_within: if mirror { copies_within.as_nanos() as u64 } else { 0 },
             decap: decap.into_iter().fold(Decap::NONE, |decap, tunnel| decap.with(tunnel.into())),
             aggregation: Aggregation {
                 interval: aggregate,
@@ -203,6 +218,42 @@ fn without_samples(format: Option<Format>, has_none: bool) -> Option<SettingErro
 fn without_interval(worst: u32) -> SettingError {
     let reason = "the worst are ranked for each interval; give its length with --aggregate";
     SettingError::contradiction("worst", worst.to_string(), reason)
+}
+
+/// What goes with `--mirror`, or does not.
+struct MirrorPlace {
+    is_live: bool,
+    has_sides: bool,
+    arms: Arms,
+    has_residence: bool,
+}
+
+impl MirrorPlace {
+    /// The error of `--mirror` with options that contradict it.
+    fn contradiction(&self) -> Option<SettingError> {
+        let refused = |option, value: &str, reason| Some(SettingError::contradiction(option, value, reason));
+        if self.is_live && !self.has_sides {
+            return refused(
+                "mirror",
+                "",
+                "all packets come in by a mirror port, so only their addresses tell the sides of the network apart; add \
+                 --inside PREFIX,..., the addresses of your network",
+            );
+        }
+        if self.arms == Arms::Two {
+            return refused(
+                "arms",
+                "two",
+                "both hosts of a flow send by a mirror port; leave this out, or --mirror",
+            );
+        }
+        if self.is_live && self.has_residence {
+            let reason =
+                "no packet passes this host from one mirror port to another; leave this out, or --mirror";
+            return refused("residence", "", reason);
+        }
+        None
+    }
 }
 
 /// The error of `--web-config` without `--listen`.

@@ -15,6 +15,7 @@ mod file;
 mod follow;
 mod grouping;
 mod inside;
+mod joined;
 mod layered;
 mod loader;
 mod methods;

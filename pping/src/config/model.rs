@@ -39,6 +39,8 @@ pub struct Config {
     pub arms: Arms,
     /// The ports of DNS servers, in order; unused entries are 0.
     pub dns_ports: [u16; MAX_DNS_PORTS],
+    /// Nanoseconds within which a packet that passes a mirror port again is a copy; 0 leaves no copies out.
+    pub copies_within: u64,
     /// The tunnels to decapsulate.
     pub decap: Decap,
     /// The aggregation.
@@ -158,6 +160,8 @@ pub struct Live {
     pub interfaces: Vec<String>,
     /// Whether to wait for interfaces that do not exist yet.
     pub wait: bool,
+    /// Whether the interfaces are mirror ports: nothing goes out by them, and no packet there is for this host.
+    pub mirror: bool,
     /// The attach point for incoming packets.
     pub ingress: Ingress,
     /// The address that serves metrics.

@@ -20,8 +20,9 @@ use super::{
     reload::{Reload, follow, follow_while_set, restart},
     values::{
         Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
-        history_memory, interface, listen_name, max_flows, max_groups, max_pending, min_samples,
-        otlp_interval, port, prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
+        copies_within, history_memory, interface, listen_name, max_flows, max_groups, max_pending,
+        min_samples, otlp_interval, port, prefix, prometheus_groups, rate_limit, residence_every, rtt_rate,
+        time, worst,
     },
 };
 
@@ -66,7 +67,8 @@ macro_rules! options {
 options! {
     /// Watch this interface, or all that match this pattern (may be given several times, or separated by commas)
     ///
-    /// A pattern has `*` for anything, `?` for one character, or `[0-3]` for one of several: `ppp*`.
+    /// A pattern has `*` for anything, `?` for one character, or `[0-3]` for one of several: `ppp*`. `eth1+eth2` joins two or
+    /// more: they count as one, because each direction of a flow may pass another of them, as with a TAP or two uplinks.
     #[arg(short, long = "interface", value_name = "INTERFACE", value_delimiter = ',', value_parser = interface,
         help_heading = "Source")]
     interfaces: Vec<String> {
@@ -100,6 +102,26 @@ options! {
         capture: Rejected("pping does not wait for captures"),
         reload: follow!(Interfaces, live.wait),
         example: "true",
+    }
+
+    /// Measure at a mirror port: what comes in only, with both sides of the network by --inside
+    ///
+    /// pping keeps the port in promiscuous mode while it runs, takes no address for its own, and leaves out copies: packets
+    /// that a mirror of several ports shows more than once. A capture has its copies left out, too.
+    #[arg(long, help_heading = "Source")]
+    mirror: bool {
+        reload: restart!(live.mirror),
+        example: "true",
+    }
+
+    /// Leave out packets that pass a mirror port again within this time
+    ///
+    /// A copy has the same addresses, ports, numbers, timestamps, length and IPv4 identification. MAC addresses, VLAN tags, TTL
+    /// and checksums may differ. Copies count as `pping_untracked_packets_total{reason="duplicate"}`.
+    #[arg(long, value_name = "TIME", default_value = "2ms", value_parser = copies_within, help_heading = "Source")]
+    copies_within: Duration {
+        reload: restart!(copies_within),
+        needs: ["mirror"],
     }
 
     /// Attach here for incoming packets

@@ -7,9 +7,10 @@ use std::{
 
 use clap::{ValueEnum, builder::PossibleValue};
 use ipnet::IpNet;
-use pping_common::method::Method;
+use pping_common::{copies::MAX_COPIES_WITHIN, method::Method};
 
-use crate::spelling::pattern;
+use super::joined;
+use crate::spelling::{JOINT, pattern};
 
 /// The longest alternative name of an interface: `ALTIFNAMSIZ` without its NUL.
 const MAX_ALTERNATIVE_NAME: usize = 127;
@@ -47,6 +48,9 @@ const MAX_RTT_RATE: f64 = 255.0;
 // The standard library's errors say what is wrong with the text; these say what to write instead.
 
 pub(crate) fn interface(text: &str) -> Result<String, String> {
+    if text.contains(JOINT) {
+        return joined::check(text, |name| interface(name).map(drop)).map(|()| text.to_owned());
+    }
     if text == "any" {
         return Err(
             "`any` is no interface here; for all interfaces give '*', and for one that is called any \
@@ -209,6 +213,12 @@ pub(super) fn listen_name(text: &str) -> Result<String, &'static str> {
 /// A time, or 0 for none.
 pub(super) fn rate_limit(text: &str) -> Result<Duration, &'static str> {
     duration(text).ok_or("give a number with its unit, like 100ms or 2s, or 0")
+}
+
+/// A time within which a packet that passes again is a copy.
+pub(super) fn copies_within(text: &str) -> Result<Duration, &'static str> {
+    let is_possible = |time: &Duration| !time.is_zero() && *time <= Duration::from_nanos(MAX_COPIES_WITHIN);
+    duration(text).filter(is_possible).ok_or("give a number with its unit, up to 1s, like 500us or 2ms")
 }
 
 /// A time that is not 0.

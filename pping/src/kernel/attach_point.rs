@@ -35,6 +35,16 @@ impl AttachPoint {
 pub struct AttachPoints {
     /// For incoming packets.
     pub ingress: AttachPoint,
-    /// For outgoing packets.
-    pub egress: AttachPoint,
+    /// For outgoing packets; none at a mirror port.
+    pub egress: Option<AttachPoint>,
+}
+
+impl AttachPoints {
+    /// Their names, without duplicates.
+    pub fn names(self) -> Vec<&'static str> {
+        let mut names = vec![self.ingress.name()];
+        names.extend(self.egress.map(AttachPoint::name));
+        names.dedup();
+        names
+    }
 }

@@ -8,7 +8,7 @@ use pping_common::{abi::Counters, limits::MAX_INTERFACES, shared::Shared};
 use super::{attach_point::AttachPoints, memory::Elements};
 use crate::{
     kernel::Error,
-    snapshot::{InterfaceCounters, Snapshot},
+    snapshot::{InterfaceCounters, Place, Snapshot},
 };
 
 /// An interface that is being watched, or was until it went away.
@@ -18,10 +18,12 @@ pub struct Watched {
     pub name: Arc<str>,
     /// Its interface id.
     pub id: u16,
-    /// The current attach points, or the last ones.
-    pub attach_points: AttachPoints,
+    /// The current attach points, or the last ones; `None` if it stands for joined interfaces.
+    pub attach_points: Option<AttachPoints>,
     /// Whether it exists at present.
     pub is_up: bool,
+    /// What it has to do with joined interfaces.
+    pub place: Place,
 }
 
 /// The counters of all CPUs and interfaces, mapped into memory.
@@ -54,17 +56,12 @@ impl CounterMap {
 
     /// Reads the counters of the watched interfaces.
     pub fn snapshot(&self, watched: &[Watched]) -> Snapshot {
-        let read = |watched: &Watched| {
-            let AttachPoints { ingress, egress } = watched.attach_points;
-            let mut attach_points = vec![ingress.name(), egress.name()];
-            attach_points.dedup();
-            let counters = self.sum(watched.id);
-            InterfaceCounters {
-                name: Arc::clone(&watched.name),
-                attach_points,
-                is_up: watched.is_up,
-                counters,
-            }
+        let read = |watched: &Watched| InterfaceCounters {
+            name: Arc::clone(&watched.name),
+            attach_points: watched.attach_points.map(AttachPoints::names).unwrap_or_default(),
+            is_up: watched.is_up,
+            counters: self.sum(watched.id),
+            place: watched.place.clone(),
         };
         Snapshot { interfaces: watched.iter().map(read).collect() }
     }

@@ -30,6 +30,26 @@ pub enum Error {
         /// The kernel's number of its type.
         number: u16,
     },
+    /// Joined interfaces have packets that begin in different ways.
+    #[error(
+        "--interface {name}: the frames of {other} begin otherwise than those of {one} (one has Ethernet headers, the \
+         other IP alone), so a flow cannot pass both; give them apart: -i {one} -i {other}"
+    )]
+    JoinedLinkTypes {
+        /// The name of the joined interfaces.
+        name: String,
+        /// One of them.
+        one: String,
+        /// The one that does not fit.
+        other: String,
+    },
+    /// There is no socket for promiscuous mode.
+    #[error(
+        "--mirror: no packet socket, which keeps the port in promiscuous mode: {0}; it takes CAP_NET_RAW: run as root, grant it \
+         with `sudo setcap cap_bpf,cap_net_admin,cap_net_raw,cap_perfmon+ep PPING`, or for a service by `systemctl edit pping` \
+         as in docs/placement.md"
+    )]
+    Promiscuous(#[source] io::Error),
     /// All interface ids are taken.
     #[error("--interface {name}: one pping cannot watch more interfaces; start another")]
     TooManyInterfaces {
@@ -112,7 +132,9 @@ impl Error {
             Self::InterfacePattern { .. }
             | Self::UnknownInterface { .. }
             | Self::UnsupportedLinkType { .. }
+            | Self::JoinedLinkTypes { .. }
             | Self::TooManyInterfaces { .. } => Some("interface"),
+            Self::Promiscuous(_) => Some("mirror"),
             Self::Pin { .. } => Some("pin"),
             Self::Residence { .. } => Some("residence"),
             Self::UnknownFeature { .. }

@@ -1,10 +1,11 @@
 //! The interface ids: the numbers of interfaces in flows, counters and series.
 //!
-//! An id belongs to a name. An interface that is deleted and made again, like those of dial-in links, has another ifindex
+//! An id belongs to a name, which is that of an interface or of [joined ones](JOINT). An interface that is deleted and made again, like those of dial-in links, has another ifindex
 //! but the same id, so its counters continue. The id of an interface that has been gone for long is reused only when no
 //! unused id is left.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     mem,
     sync::{
@@ -26,7 +27,7 @@ use super::{
     interface_names::{escape, unescape},
     memory::{Elements, atomic},
 };
-use crate::kernel::Error;
+use crate::{fingerprint::fingerprint, kernel::Error, spelling::JOINT};
 
 /// How long an interface must be gone before another one may get its id. Until then flows that were seen on it may
 /// exist.
@@ -93,7 +94,9 @@ impl InterfaceIds {
 
     /// The id of an interface by its name, if it has or had one.
     pub fn of(&self, name: &str) -> Option<u16> {
-        let of_name = |owner: &Option<IdOwner>| owner.as_ref().is_some_and(|owner| *owner.name == *name);
+        let short = shortened(name);
+        let is_of_name = |owner: &IdOwner| *owner.name == *name || *owner.name == *short;
+        let of_name = |owner: &Option<IdOwner>| owner.as_ref().is_some_and(is_of_name);
         self.owners.iter().position(of_name).map(|id| id as u16)
     }
 
@@ -132,12 +135,29 @@ impl InterfaceIds {
         let mut candidates = candidates.filter(|&entry| self.ifindex(entry) == 0);
         let Some(entry) = own.or_else(|| candidates.next()) else { return Ok(false) };
         // The name is written first, so that an id with counts always has a name.
-        self.names.set(u32::from(interface.id), encode_name(name), 0)?;
+        self.own(interface.id, name)?;
         self.write(entry, interface);
         self.taken.insert(entry);
-        let owner = self.owners[usize::from(interface.id)].replace(IdOwner { name: name.into(), gone: None });
-        self.replaced.extend(owner.map(|owner| owner.name).filter(|replaced| **replaced != *name));
         Ok(true)
+    }
+
+    /// Gives an id to a name.
+    ///
+    /// # Errors
+    /// If the names cannot be written.
+    pub(super) fn own(&mut self, id: u16, name: &str) -> Result<(), MapError> {
+        self.names.set(u32::from(id), encode_name(&shortened(name)), 0)?;
+        let owner = self.owners[usize::from(id)].replace(IdOwner { name: name.into(), gone: None });
+        let is_other = |owner: &Arc<str>| **owner != *name && **owner != *shortened(name);
+        self.replaced.extend(owner.map(|owner| owner.name).filter(is_other));
+        Ok(())
+    }
+
+    /// Gives the id of joined interfaces up, which are not selected any more.
+    pub fn disown(&mut self, id: u16) {
+        if let Some(Some(owner)) = self.owners.get_mut(usize::from(id)) {
+            owner.gone = Some(Instant::now());
+        }
     }
 
     /// Returns the names whose ids other interfaces got since the last call.
@@ -157,6 +177,7 @@ impl InterfaceIds {
         there.at(field!(Interface, sweep)).write(sweep);
         there.at(field!(Interface, buckets)).store(&self.buckets);
         there.at(field!(Interface, has_two_arms)).write(interface.has_two_arms);
+        there.at(field!(Interface, later.joined)).write(interface.later.joined);
         self.set_ifindex(entry, ifindex);
     }
 
@@ -227,9 +248,20 @@ fn candidates(ifindex: u32) -> impl Iterator<Item = u32> + Clone {
     (0..INTERFACE_PROBES).map(move |probe| entry(ifindex, probe))
 }
 
+/// The longest name that is noted, bytes: that of the kernel's interfaces.
+const LONGEST: usize = 15;
+
+/// Returns a name, or what stands for it if it is longer than the kernel's names, as that of joined interfaces may be.
+fn shortened(name: &str) -> Cow<'_, str> {
+    if name.len() <= LONGEST || !name.contains(JOINT) {
+        return name.into();
+    }
+    let digest = fingerprint(&[name]);
+    format!("{JOINT}{:014x}", (digest as u64) >> 8).into()
+}
+
 fn encode_name(name: &str) -> InterfaceName {
     let mut encoded = InterfaceName::default();
-    // The kernel's names have 15 bytes at most.
     for (byte, of_name) in encoded.name.iter_mut().zip(unescape(name)) {
         *byte = of_name;
     }

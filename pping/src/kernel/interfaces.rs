@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use pping_common::{abi::Interface, parse::LinkType};
+use pping_common::{
+    abi::{Interface, Later},
+    parse::LinkType,
+};
 
 use super::{interface_ids::Taken, loaded::Kernel};
 use crate::kernel::Error;
@@ -33,26 +36,27 @@ impl Link {
     /// # Errors
     /// If its type is not supported, or the table has no room.
     pub fn register(&self, kernel: &mut Kernel) -> Result<u16, Error> {
+        self.register_as(kernel, None)
+    }
+
+    /// Like [`Self::register`]. Its flows and series have the id of the interfaces that it is joined with, if it is.
+    ///
+    /// # Errors
+    /// Like [`Self::register`].
+    pub fn register_as(&self, kernel: &mut Kernel, joined_id: Option<u16>) -> Result<u16, Error> {
         let link_type = self.link_type()?;
-        let full = || Error::TooManyInterfaces { name: self.name.clone() };
-        let Taken { id, is_reused } = kernel.interface_ids.choose(&self.name).ok_or_else(full)?;
-        if is_reused {
-            kernel.series.remove_interface(id)?;
-            kernel.counters.clear(id);
-            if let Some(residence) = &mut kernel.residence {
-                residence.clear(id)?;
-            }
-        }
-        kernel.series.add_interface(id, kernel.options.has_queues_of_groups())?;
+        let id = take_id(kernel, &self.name)?;
+        let joined = joined_id.map_or(0, |joined_id| Interface::joined(id, joined_id));
         let interface = Interface {
             ifindex: self.ifindex,
             id,
             link_type: link_type as u16,
             sweep: kernel.series.sweep(),
+            later: Later { joined, ..Interface::EMPTY.later },
             ..Interface::EMPTY
         };
         if !kernel.interface_ids.insert(interface, &self.name)? {
-            return Err(full());
+            return Err(Error::TooManyInterfaces { name: self.name.clone() });
         }
         kernel.sweeper.watch(&kernel.interface_ids)?;
         Ok(id)
@@ -79,6 +83,31 @@ impl Link {
             number => Err(Error::UnsupportedLinkType { name: self.name.clone(), number }),
         }
     }
+}
+
+/// Returns the interface id of joined interfaces, by their common name.
+///
+/// # Errors
+/// If all ids are taken.
+pub fn register_joined(kernel: &mut Kernel, name: &str) -> Result<u16, Error> {
+    let id = take_id(kernel, name)?;
+    kernel.interface_ids.own(id, name)?;
+    Ok(id)
+}
+
+/// Takes the id for a name, and makes its permanent series.
+fn take_id(kernel: &mut Kernel, name: &str) -> Result<u16, Error> {
+    let full = || Error::TooManyInterfaces { name: name.to_owned() };
+    let Taken { id, is_reused } = kernel.interface_ids.choose(name).ok_or_else(full)?;
+    if is_reused {
+        kernel.series.remove_interface(id)?;
+        kernel.counters.clear(id);
+        if let Some(residence) = &mut kernel.residence {
+            residence.clear(id)?;
+        }
+    }
+    kernel.series.add_interface(id, kernel.options.has_queues_of_groups())?;
+    Ok(id)
 }
 
 /// Updates the kernel programs' map of this host's addresses, which contains `known`, to contain `addresses`. Addresses

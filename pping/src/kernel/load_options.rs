@@ -42,6 +42,8 @@ pub struct LoadOptions {
     pub max_queries: u32,
     /// The tunnels inside which packets are measured.
     pub decap: Decap,
+    /// Nanoseconds within which a packet that passes again is a copy, which is left out; 0 leaves none out.
+    pub copies_within: u64,
     /// Whether the programs log what they do.
     pub log: bool,
     /// The number of series in pinned maps, if there are any.
@@ -71,6 +73,7 @@ impl LoadOptions {
         grouping: Grouping::NONE,
         max_groups: 1,
         excludes: false,
+        copies_within: 0,
         log: false,
         max_series: None,
         bin_blocks: None,

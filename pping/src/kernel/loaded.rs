@@ -20,7 +20,10 @@ use super::{
     series::SeriesTable,
     sweep::{SweepScope, Sweeper},
 };
-use crate::{residence::InterfaceTimes, snapshot::ProgramRuns};
+use crate::{
+    residence::InterfaceTimes,
+    snapshot::{Place, ProgramRuns},
+};
 
 /// The kernel programs and their maps, loaded but not attached.
 pub struct Kernel {
@@ -80,12 +83,13 @@ impl Kernel {
     /// If the kernel does not read them.
     pub fn residence_times(&self, watched: &[Watched]) -> Result<Vec<InterfaceTimes>, Error> {
         let Some(residence) = &self.residence else { return Ok(Vec::new()) };
+        let has_queue = |watched: &&Watched| watched.place != Place::Joined;
         let of = |Watched { name, id, .. }: &Watched| {
             let sent = self.counters.sum(*id).packets(Direction::Egress);
             let times = Box::new(residence.times(*id)?);
             Ok(InterfaceTimes { interface: Arc::clone(name), times, sent })
         };
-        watched.iter().map(of).collect()
+        watched.iter().filter(has_queue).map(of).collect()
     }
 
     /// Runs the sweep program for the flows and queries that are due, many at a time or one by one. Renews the lease of

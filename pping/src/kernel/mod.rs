@@ -21,6 +21,7 @@ pub mod netlink;
 pub mod object;
 pub mod persistent;
 pub mod pins;
+pub mod promiscuous;
 mod random;
 pub mod residence;
 mod rtnetlink;

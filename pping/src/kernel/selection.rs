@@ -1,4 +1,6 @@
-//! The interfaces to watch: names, and patterns of names.
+//! The interfaces to watch: names, patterns of names, and names joined by `+`.
+
+use std::sync::Arc;
 
 use glob::Pattern;
 
@@ -7,13 +9,23 @@ use super::{
     interface_names::{escape, unescape},
     interfaces::Link,
 };
-use crate::spelling::{pattern, similar};
+use crate::spelling::{JOINT, pattern, similar};
 
-/// Names and patterns, as in `eth0` and `ppp*`.
+/// Names and patterns, as in `eth0` and `ppp*`, and joined interfaces, as in `eth1+eth2`.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     names: Vec<String>,
     patterns: Vec<Pattern>,
+    joined: Vec<Joined>,
+}
+
+/// Interfaces that count as one, because each direction of a flow may pass another of them.
+#[derive(Clone, Debug)]
+struct Joined {
+    /// As in `eth1+eth2`.
+    name: Arc<str>,
+    /// The names of the interfaces. They are also among [`Selection::names`].
+    ports: Vec<String>,
 }
 
 impl Selection {
@@ -24,6 +36,12 @@ impl Selection {
     pub fn new(texts: &[String]) -> Result<Self, Error> {
         let mut selection = Self::default();
         for text in texts {
+            if text.contains(JOINT) {
+                let ports: Vec<_> = text.split(JOINT).map(ToOwned::to_owned).collect();
+                selection.names.extend(ports.iter().cloned());
+                selection.joined.push(Joined { name: text.as_str().into(), ports });
+                continue;
+            }
             match pattern(text) {
                 Some(Ok(pattern)) => selection.patterns.push(pattern),
                 Some(Err(_)) => return Err(Error::InterfacePattern { pattern: text.clone() }),
@@ -41,6 +59,17 @@ impl Selection {
     /// Whether an interface of this name is selected.
     pub fn includes_name(&self, name: &str) -> bool {
         self.names_name(name) || self.patterns.iter().any(|pattern| matches(pattern, name))
+    }
+
+    /// The joined interfaces that an interface is one of, by any of its names.
+    pub fn joined(&self, link: &Link) -> Option<&Arc<str>> {
+        let has = |joined: &&Joined| link.names().any(|name| joined.ports.iter().any(|port| is(port, name)));
+        self.joined.iter().find(has).map(|joined| &joined.name)
+    }
+
+    /// The names of all joined interfaces.
+    pub fn all_joined(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.joined.iter().map(|joined| &joined.name)
     }
 
     /// Whether an interface is selected by a full name, not only by a pattern.
@@ -122,6 +151,23 @@ mod tests {
         let other = Selection::new(&["enp1".into()]).unwrap();
         assert!(!other.includes(&links[0]));
         assert_eq!(other.missing(&links).collect::<Vec<_>>(), ["enp1"]);
+    }
+
+    #[test]
+    fn joined_interfaces_are_selected_by_the_name_of_each() {
+        let selection = Selection::new(&["eth1+enp2s0".into(), "wan0".into()]).unwrap();
+        let link = |name: &str, alternative: &[&str]| Link {
+            name: name.into(),
+            alternative_names: alternative.iter().map(|&name| name.into()).collect(),
+            ..Link::default()
+        };
+        let joined = |link: &Link| selection.joined(link).map(|name| name.to_string());
+        assert_eq!(joined(&link("eth1", &[])).as_deref(), Some("eth1+enp2s0"));
+        assert_eq!(joined(&link("eth2", &["enp2s0"])).as_deref(), Some("eth1+enp2s0"));
+        assert_eq!(joined(&link("wan0", &[])), None);
+        assert!(selection.includes_name("enp2s0") && !selection.includes_name("eth1+enp2s0"));
+        let missing: Vec<_> = selection.missing(&[link("eth1", &[])]).collect();
+        assert_eq!(missing, ["enp2s0", "wan0"]);
     }
 
     #[test]

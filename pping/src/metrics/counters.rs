@@ -514,13 +514,18 @@ fn reason_name(reason: Reason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{InterfaceCounters, Snapshot};
+    use crate::snapshot::{InterfaceCounters, Place, Snapshot};
 
     #[test]
     fn rare_response_codes_are_exposed_once_seen() {
         let latest = |counters| {
-            let interface =
-                InterfaceCounters { name: "eth0".into(), attach_points: vec!["tcx"], is_up: true, counters };
+            let interface = InterfaceCounters {
+                name: "eth0".into(),
+                attach_points: vec!["tcx"],
+                is_up: true,
+                counters,
+                place: Place::Alone,
+            };
             let snapshot = Snapshot { interfaces: vec![interface] };
             let latest = Latest { snapshot, ..Latest::default() };
             let responses = families(&latest).find(|it| it.metric.name == "pping_dns_responses").unwrap();

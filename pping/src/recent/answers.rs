@@ -77,6 +77,23 @@ pub struct InterfaceRates {
     pub samples: f64,
 }
 
+impl InterfaceRates {
+    /// Returns the rates of two interfaces together.
+    #[must_use]
+    pub(super) fn plus(self, other: Self) -> Self {
+        let both = |one: Rate, other: Rate| Rate {
+            packets: one.packets + other.packets,
+            bits: one.bits + other.bits,
+            retransmissions: one.retransmissions + other.retransmissions,
+        };
+        Self {
+            ingress: both(self.ingress, other.ingress),
+            egress: both(self.egress, other.egress),
+            samples: self.samples + other.samples,
+        }
+    }
+}
+
 /// The rates of a direction in the last second.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

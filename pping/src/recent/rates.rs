@@ -11,7 +11,7 @@ use pping_common::{
 use super::answers::{Cost, InterfaceRates, Rate};
 use crate::{
     packet_cost::Recent,
-    snapshot::{InterfaceCounters, Snapshot, Usage},
+    snapshot::{InterfaceCounters, Place, Snapshot, Usage},
 };
 
 /// The values that are read once a second.
@@ -69,7 +69,8 @@ impl Rates {
 
     /// Returns the rate of all packets, which every program counts.
     fn packets_per_second(&self) -> f64 {
-        self.interfaces().map(|(_, rates)| rates.ingress.packets + rates.egress.packets).sum()
+        let each = self.interfaces().filter(|(interface, _)| interface.place != Place::Joined);
+        each.map(|(_, rates)| rates.ingress.packets + rates.egress.packets).sum()
     }
 
     /// Returns the latest counters of each interface, and their rates since the earlier reading.
@@ -77,12 +78,18 @@ impl Rates {
         let before: HashMap<&Arc<str>, &Counters> =
             self.earlier.1.snapshot.interfaces.iter().map(|it| (&it.name, &it.counters)).collect();
         let seconds = self.seconds();
-        self.latest.1.snapshot.interfaces.iter().map(move |interface| {
-            let rates = match (before.get(&interface.name), seconds) {
-                (Some(before), Some(seconds)) => rates(before, &interface.counters, seconds),
-                _ => InterfaceRates::default(),
+        let interfaces = &self.latest.1.snapshot.interfaces;
+        let own = move |interface: &InterfaceCounters| match (before.get(&interface.name), seconds) {
+            (Some(before), Some(seconds)) => rates(before, &interface.counters, seconds),
+            _ => InterfaceRates::default(),
+        };
+        interfaces.iter().map(move |interface| {
+            let is_part = |it: &&InterfaceCounters| match (&interface.place, &it.place) {
+                (Place::Joined, Place::OneOf(name)) => *name == interface.name,
+                _ => false,
             };
-            (interface, rates)
+            let parts = interfaces.iter().filter(is_part);
+            (interface, parts.map(&own).fold(own(interface), InterfaceRates::plus))
         })
     }
 }

@@ -16,7 +16,7 @@ use super::{model::Group, *};
 use crate::{
     groups::{Directory, GroupName, Labels, QueueName},
     residence::Times,
-    snapshot::{InterfaceCounters, Snapshot, Usage},
+    snapshot::{InterfaceCounters, Place, Snapshot, Usage},
 };
 
 const SECOND: u64 = 1_000_000_000;
@@ -63,8 +63,13 @@ fn reading(packets: u64, samples: u64) -> Reading {
     // Slower than packets ever are, for round numbers.
     counters.timed_packets[0] = packets;
     counters.timed_ns[0] = 50_000 * packets;
-    let interface =
-        InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
+    let interface = InterfaceCounters {
+        name: "wan0".into(),
+        attach_points: vec!["tcx"],
+        is_up: true,
+        counters,
+        place: Place::Alone,
+    };
     let usage = Usage { cpu: Duration::from_millis(packets), memory: 20 << 20 };
     Reading { snapshot: Snapshot { interfaces: vec![interface] }, lines_lost: 0, usage }
 }

@@ -313,6 +313,7 @@ fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
         emit: config.emit(),
         dns_ports: config.dns_ports,
         has_two_arms: config.arms == Arms::Two,
+        copies_within: config.copies_within,
         worst: aggregation.worst.map(|limit| (limit, aggregation.worst_min_samples)),
         ..Settings::new(config.rules, config.max_flows, config.decap)
     };

@@ -22,7 +22,7 @@ use crate::{
     groups::{Directory, Names},
     quality,
     recent::{Reading, RecentHistory},
-    snapshot::{InterfaceCounters, Snapshot, Usage},
+    snapshot::{InterfaceCounters, Place, Snapshot, Usage},
 };
 
 /// The longest time between two reports of the position while the player waits.
@@ -398,6 +398,7 @@ impl PlayedView {
             attach_points: Vec::new(),
             is_up: true,
             counters: self.engine.tracker.report.counters,
+            place: Place::Alone,
         };
         let snapshot = Snapshot { interfaces: vec![interface] };
         recent.add(&slices, time - 1);

@@ -22,6 +22,8 @@ pub struct Settings {
     pub rules: Rules,
     /// Whether each host of a flow is on another side of its interface.
     pub has_two_arms: bool,
+    /// Nanoseconds within which a packet that passes again is a copy, which is left out; 0 leaves none out.
+    pub copies_within: u64,
     /// The ports of DNS servers; unused entries are 0.
     pub dns_ports: [u16; MAX_DNS_PORTS],
     /// The highest number of flows of each address family.
@@ -56,6 +58,7 @@ impl Settings {
         Self {
             rules,
             has_two_arms: false,
+            copies_within: 0,
             dns_ports: Scope::ALL.dns_ports,
             max_flows,
             max_unproved: max_unproved(max_flows, max_flows),
@@ -77,6 +80,7 @@ impl Settings {
         let Self {
             rules,
             has_two_arms,
+            copies_within,
             dns_ports,
             max_flows,
             max_unproved,
@@ -90,6 +94,7 @@ impl Settings {
             dns_ports,
             decap,
             has_two_arms,
+            copies_within,
             max_flows,
             max_unproved,
             max_queries,

@@ -209,7 +209,7 @@ impl Replayed {
             "copies: {copies} of {packets} packets came a second time within 2 ms, as from a mirror of several ports: \
              tcp-ts, handshakes, pings and DNS give samples only if copies come within 1 ms, tcp-seq gives few, and each copy \
              of a segment counts as retransmitted; \
-             remove them first: editcap -w 0.002 FILE single.pcap"
+             --mirror leaves them out"
         )
     }
 }

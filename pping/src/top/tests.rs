@@ -33,7 +33,7 @@ use crate::{
         CELL, CellAnswer, Cost, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
         Reading, RecentHistory, RttAnswer, SeriesAnswer, Summary, TrafficAnswer,
     },
-    snapshot::{InterfaceCounters, Snapshot, Usage},
+    snapshot::{InterfaceCounters, Place, Snapshot, Usage},
     worst::WorstFlow,
 };
 
@@ -239,7 +239,13 @@ fn counters(factor: u64) -> Snapshot {
         (counters.timed_packets[0], counters.timed_ns[0]) = (10 * factor, 12_630 * factor);
         counters.untracked[Untracked::Unsupported as usize] = 48_211;
         counters.untracked[Untracked::NoFlow as usize] = 77;
-        InterfaceCounters { name: name.into(), attach_points: points.to_vec(), is_up, counters }
+        InterfaceCounters {
+            name: name.into(),
+            attach_points: points.to_vec(),
+            is_up,
+            counters,
+            place: Place::Alone,
+        }
     };
     Snapshot {
         interfaces: vec![

@@ -18,6 +18,7 @@ mod flow_events;
 mod forged;
 mod hooks;
 mod iperf;
+mod joined;
 mod local;
 mod mirror_port;
 mod mirrored;

@@ -11,6 +11,7 @@ mod attached;
 mod captures;
 mod connections;
 mod conversations;
+mod copies;
 mod cost;
 mod dns;
 mod echoes;

@@ -17,7 +17,7 @@ mod formats;
 mod generate;
 mod golden;
 mod hostile;
-mod made;
+pub(crate) mod made;
 mod missing;
 mod program;
 mod quality;

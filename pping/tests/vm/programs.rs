@@ -4,6 +4,7 @@ use aya::programs::{Program, ProgramInfo};
 use pping::kernel::{load, load_options::LoadOptions};
 use pping_common::{
     abi::Emit,
+    copies::COPIES_WITHIN,
     group::Grouping,
     method::{Method, Methods},
     parse::Decap,
@@ -45,7 +46,7 @@ const EXTREMES: [(&str, LoadOptions); 3] =
     [("default", SMALL), ("everything", EVERYTHING), ("everything-both", EVERYTHING_BOTH)];
 
 /// One setting at a time.
-const SETS: [(&str, LoadOptions); 12] = [
+const SETS: [(&str, LoadOptions); 13] = [
     ("no-events", LoadOptions { emit: Emit::NOTHING, ..SMALL }),
     ("every-event", LoadOptions { emit: EVERY_EVENT, ..SMALL }),
     ("rate-limits", LoadOptions { rules: RARELY, ..SMALL }),
@@ -56,6 +57,7 @@ const SETS: [(&str, LoadOptions); 12] = [
     ("excludes", LoadOptions { excludes: true, ..SMALL }),
     ("decap", LoadOptions { decap: Decap::ALL, ..SMALL }),
     ("log", LoadOptions { log: true, ..SMALL }),
+    ("mirror", LoadOptions { copies_within: COPIES_WITHIN, decap: Decap::ALL, ..SMALL }),
     ("tcp-ts-only", LoadOptions { rules: measured_by(Methods::NONE.with(Method::TcpTs)), ..SMALL }),
     ("tcp-both", LoadOptions { rules: measured_by(Methods::ALL.with_seq_always()), ..SMALL }),
 ];

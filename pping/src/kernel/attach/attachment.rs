@@ -44,7 +44,8 @@ pub(super) fn refused_at_tc(link: &Link, error: &dyn std::error::Error) -> Error
 pub struct Attachment {
     /// Its attach points, at ingress and at egress.
     pub attach_points: AttachPoints,
-    pub(super) links: [AttachedLink; 2],
+    /// Their programs, in the order of [`Direction::ALL`].
+    pub(super) links: Vec<AttachedLink>,
 }
 
 /// The link of one program.

@@ -13,16 +13,18 @@ use super::{
 use crate::kernel::{Error, loaded::Kernel, object};
 
 /// Continues with a pinned link at one of these attach points, if there is one. Other pinned links at ingress are
-/// removed, because packets would be counted twice.
+/// removed, because packets would be counted twice; one at egress, too, if outgoing packets do not count.
 pub(super) fn adopt_ingress(
     kernel: &mut Kernel,
     target: &mut AttachTarget<'_>,
     attach_points: &[AttachPoint],
+    has_egress: bool,
 ) -> Result<Option<(AttachPoint, AttachedLink)>, Error> {
     let AttachTarget { link, pins: Some(pins), .. } = target else { return Ok(None) };
     let path = |direction, attach_point| pins.link(link.ifindex, direction, attach_point);
     let found = attach_points.iter().copied().find(|&it| path(Direction::Ingress, it).exists());
-    let mut kept = vec![path(Direction::Egress, AttachPoint::Tcx)];
+    let mut kept = Vec::new();
+    kept.extend(has_egress.then(|| path(Direction::Egress, AttachPoint::Tcx)));
     kept.extend(found.map(|attach_point| path(Direction::Ingress, attach_point)));
     pins.remove_links(link.ifindex, &kept)?;
     let Some(attach_point) = found else { return Ok(None) };

@@ -29,16 +29,32 @@ use super::{
 };
 use crate::kernel::Error;
 
-/// Attaches to an interface: at ingress to the first attach point in `ingress` that works. [`AttachPoint::Tcx`] there
-/// stands for tc, by TCX or by clsact as the kernel has it. Pinned links continue with the present programs, without
-/// missing a packet.
+/// What to attach to.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The attach points for incoming packets, in order of preference. [`AttachPoint::Tcx`] stands for tc, by TCX or by clsact as the
+    /// kernel has it.
+    pub ingress: &'static [AttachPoint],
+    /// Whether outgoing packets count.
+    pub has_egress: bool,
+}
+
+impl Wanted {
+    /// Attaches for both directions.
+    pub const fn both(ingress: &'static [AttachPoint]) -> Self {
+        Self { ingress, has_egress: true }
+    }
+}
+
+/// Attaches to an interface: at ingress to the first attach point that works. Pinned links continue with the present programs,
+/// without missing a packet.
 ///
 /// # Errors
 /// If no attach point can be used.
 pub fn attach(
     kernel: &mut Kernel,
     link: &Link,
-    ingress: &[AttachPoint],
+    Wanted { ingress, has_egress }: Wanted,
     pins: Option<&Pins>,
     owner: &mut FilterOwner,
 ) -> Result<Attachment, Error> {
@@ -46,18 +62,32 @@ pub fn attach(
     // Without TCX, an ingress qdisc of others refuses the filter at egress. Then this filter comes first, since attaching and
     // detaching XDP makes some drivers reset their queues.
     let is_refusable = !kernel.features.has(Feature::Tcx);
-    let early = if is_refusable { Some(tc::attach_tc(kernel, target, Direction::Egress)?) } else { None };
-    let (ingress, in_link) = match ingress::adopt_ingress(kernel, target, ingress)? {
+    let early = if has_egress && is_refusable {
+        Some(tc::attach_tc(kernel, target, Direction::Egress)?)
+    } else {
+        None
+    };
+    let (ingress, in_link) = match ingress::adopt_ingress(kernel, target, ingress, has_egress)? {
         Some(adopted) => adopted,
         None => ingress::attach_ingress(kernel, target, ingress)?,
     };
-    let (egress, out_link) = match early {
-        Some(attached) => attached,
-        None => tc::attach_tc(kernel, target, Direction::Egress)?,
+    let mut links = vec![in_link];
+    let egress = match early {
+        None if has_egress => Some(tc::attach_tc(kernel, target, Direction::Egress)?),
+        attached => attached,
     };
+    let egress = egress.map(|(attach_point, out_link)| {
+        links.push(out_link);
+        attach_point
+    });
     let Link { name, ifindex, .. } = link;
-    tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
-    Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links: [in_link, out_link] })
+    match egress {
+        Some(egress) => {
+            tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
+        }
+        None => tracing::info!("watching what comes in by {name} at {} (ifindex {ifindex})", ingress.name()),
+    }
+    Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links })
 }
 
 /// Removes the leftovers of killed runs from an interface. Returns whether a qdisc that one of them made is left.

@@ -11,6 +11,7 @@ use aya::{
 };
 use pping_common::{
     abi::{Offsets, PINNED_MAPS},
+    copies,
     hash::TableKeys,
     limits::{
         FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING,
@@ -205,6 +206,7 @@ fn open_with(
         max_unproved,
         max_queries: _,
         decap,
+        copies_within,
         log,
         max_series: _,
         bin_blocks: _,
@@ -238,12 +240,14 @@ fn open_with(
         .override_global("GROUPING", &grouping, true)
         .override_global("MAX_SERIES", &max_series, true)
         .override_global("EXCLUDES", &excludes, true)
+        .override_global("COPIES_WITHIN", &copies_within, true)
         .override_global("LEASE", &lease, true)
         .override_global("RESIDENCE", &residence, true)
         .override_global("RESIDENCE_EVERY", &every, true)
         .override_global("OFFSETS", &offsets, false)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
         .map_max_entries("COUNTERS", counters::len()?)
+        .map_max_entries("COPIES", only_if(copies_within != 0, copies::BUCKETS))
         .map_max_entries("SERIES", max_series)
         .map_max_entries("BINS", options.bin_blocks())
         .map_max_entries("SERIES_INDEX", max_series)

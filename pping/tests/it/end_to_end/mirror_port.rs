@@ -1,6 +1,11 @@
-//! A mirror port beside a router: with `--inside`, pping there measures the same as pping on the router, side by side.
+//! Mirror ports beside a router: with `--mirror`, pping there measures the same as pping on the router, side by side.
 
-use std::{collections::BTreeMap, net::SocketAddr, thread, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::SocketAddr,
+    thread,
+    time::Duration,
+};
 
 use pping_lab::{
     Namespace, Process, Signal, Topology,
@@ -11,9 +16,9 @@ use serde_json::Value;
 
 use super::{Family, ROUND_TRIP, ok, statistics::median, topology};
 
-/// The router's interface to the probe, and the probe's.
-const TO_PROBE: &str = "mirror0";
-const PROBE: &str = "probe0";
+/// The router's interfaces to the probe, and the probe's.
+const TO_PROBE: [&str; 2] = ["mirror0", "mirror1"];
+const PROBE: [&str; 2] = ["probe0", "probe1"];
 /// The network of the client.
 const INSIDE: &str = "--inside 10.11.1.0/24,fd00:11:1::/64";
 const CONVERSATION: Pace = Pace { chunks: 300, bytes: 100, pause: Duration::from_millis(3) };
@@ -63,60 +68,134 @@ fn counts(records: &[Value]) -> BTreeMap<String, u64> {
     counts
 }
 
+/// Retransmissions of each side by the aggregates.
+fn retransmissions(records: &[Value]) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for record in records.iter().filter(|record| record["type"] == "aggregate") {
+        let of = |host: &str| record[host]["retransmissions"].as_u64().unwrap_or(0);
+        *counts.entry(record["side"].as_str().unwrap_or("-").to_owned()).or_default() +=
+            of("sent") + of("received");
+    }
+    counts
+}
+
+/// What a router mirrors: an interface, one of its hooks, and the interface to the probe that gets the copies.
+type Mirrored = (&'static str, &'static str, &'static str);
+
+/// A router that mirrors what passes it to a probe.
+struct Mirror {
+    topology: Topology,
+    probe: Namespace,
+}
+
+impl Mirror {
+    fn new(mirrored: &[Mirrored]) -> Self {
+        let topology = topology();
+        let probe = ok(Namespace::new("probe"));
+        for (to_probe, port) in TO_PROBE.into_iter().zip(PROBE) {
+            ok(connect(End::new(topology.router(), to_probe), End::new(&probe, port), Offloads::On));
+        }
+        let tc = |arguments: String| {
+            ok(pping_lab::run(topology.router().command("tc").args(arguments.split_whitespace())));
+        };
+        for interface in [Topology::WAN, Topology::LAN] {
+            tc(format!("qdisc add dev {interface} clsact"));
+        }
+        for (interface, hook, to_probe) in mirrored {
+            tc(format!(
+                "filter add dev {interface} {hook} protocol all u32 match u32 0 0 action mirred egress mirror dev {to_probe}"
+            ));
+        }
+        Self { topology, probe }
+    }
+
+    /// Lets client and server talk by IPv4 and IPv6.
+    fn talk(&self) {
+        let server = ok(Server::start(self.topology.server(), 0, Behaviour::Echo));
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let address = SocketAddr::new(family.server(), server.port());
+            ok(traffic::echo(self.topology.client(), address, CONVERSATION));
+            let mut ping = self.topology.client().command("ping");
+            let to = family.server().to_string();
+            ok(pping_lab::run(ping.args(["-n", "-i", "0.02", "-c", "20", &to])));
+        }
+        // The last copies are still on their way.
+        thread::sleep(Duration::from_millis(200));
+    }
+
+    /// Measures on the router and on the probe at the same time, and compares. Returns the records of the probe.
+    fn compare(&self, on_probe: &str) -> Vec<Value> {
+        let on_router = start(self.topology.router(), &format!("-i {} {INSIDE}", Topology::WAN));
+        let on_mirror = start(&self.probe, &format!("{on_probe} {INSIDE}"));
+        self.talk();
+        let [(on_router, lost), (on_mirror, lost_on_mirror)] = [on_router, on_mirror].map(records);
+        let excused = LOST_AT_ONCE * (lost + lost_on_mirror);
+
+        let (expected, found) = (rtts(&on_router), rtts(&on_mirror));
+        assert!(found.keys().eq(expected.keys()), "{:?}, on the router {:?}", found.keys(), expected.keys());
+        for (side, count) in counts(&on_router) {
+            let of_mirror = counts(&on_mirror)[&side];
+            assert!(
+                of_mirror.abs_diff(count) <= excused,
+                "{side}: {of_mirror}, on the router {count} ({excused} excused)"
+            );
+        }
+        let sides: Vec<_> = counts(&on_router).into_keys().collect();
+        assert_eq!(sides, ["inside", "outside"]);
+        assert_eq!(retransmissions(&on_mirror), retransmissions(&on_router));
+        for (key, rtts) in &found {
+            let (count, of_router) = (rtts.len() as u64, expected[key].len() as u64);
+            assert!(
+                count.abs_diff(of_router) <= excused,
+                "{key:?}: {count}, on the router {of_router} ({excused} excused)"
+            );
+            let [here, there] =
+                [rtts, &expected[key]].map(|rtts| Duration::from_nanos(median(rtts.iter().copied())));
+            assert!(here.abs_diff(there) < SAME_RTT, "{key:?}: {here:?}, on the router {there:?}");
+            assert_eq!(here >= ROUND_TRIP, key.0 == "outside", "{key:?}: {here:?}");
+        }
+        assert!(expected[&("outside".to_owned(), "tcp-ts".to_owned())].len() > 200);
+        on_mirror
+    }
+
+    /// Whether a port of the probe is in promiscuous mode.
+    fn is_promiscuous(&self, port: &str) -> bool {
+        let link = ok(pping_lab::run(self.probe.command("ip").args(["-d", "link", "show", port])));
+        link.contains("promiscuity 1")
+    }
+}
+
 #[test]
 fn a_mirror_port_has_the_samples_of_the_router_on_the_same_sides() {
-    let topology = topology();
-    let probe = ok(Namespace::new("probe"));
-    ok(connect(End::new(topology.router(), TO_PROBE), End::new(&probe, PROBE), Offloads::On));
-    let tc = |arguments: String| {
-        ok(pping_lab::run(topology.router().command("tc").args(arguments.split_whitespace())));
+    let mirror =
+        Mirror::new(&[(Topology::WAN, "ingress", TO_PROBE[0]), (Topology::WAN, "egress", TO_PROBE[0])]);
+    mirror.compare(&format!("-i {} --mirror", PROBE[0]));
+}
+
+#[test]
+fn two_joined_ports_of_a_tap_have_the_samples_of_the_router() {
+    let mirror =
+        Mirror::new(&[(Topology::WAN, "ingress", TO_PROBE[0]), (Topology::WAN, "egress", TO_PROBE[1])]);
+    let joined = PROBE.join("+");
+    let records = mirror.compare(&format!("-i {joined} --mirror"));
+    let interfaces: BTreeSet<_> =
+        records.iter().filter(|it| it["type"] == "rtt").map(|it| it["interface"].as_str().unwrap()).collect();
+    assert_eq!(interfaces, BTreeSet::from([&*joined]));
+}
+
+#[test]
+fn copies_before_and_after_routing_count_once() {
+    let both = |interface| ["ingress", "egress"].map(|hook| (interface, hook, TO_PROBE[0]));
+    let mirror = Mirror::new(&[both(Topology::WAN), both(Topology::LAN)].concat());
+    let summary = {
+        let pping = start(&mirror.probe, &format!("-i {} --mirror {INSIDE}", PROBE[0]));
+        assert!(mirror.is_promiscuous(PROBE[0]));
+        mirror.talk();
+        let mut pping = pping;
+        ok(pping.stop(Signal::SIGINT, PATIENCE));
+        ok(pping.stderr())
     };
-    tc(format!("qdisc add dev {} clsact", Topology::WAN));
-    for hook in ["ingress", "egress"] {
-        tc(format!(
-            "filter add dev {} {hook} protocol all u32 match u32 0 0 action mirred egress mirror dev {TO_PROBE}",
-            Topology::WAN
-        ));
-    }
-    let on_router = start(topology.router(), &format!("-i {} {INSIDE}", Topology::WAN));
-    let on_mirror = start(&probe, &format!("-i {PROBE} --arms one {INSIDE}"));
-    let server = ok(Server::start(topology.server(), 0, Behaviour::Echo));
-    for family in [Family::Ipv4, Family::Ipv6] {
-        let address = SocketAddr::new(family.server(), server.port());
-        ok(traffic::echo(topology.client(), address, CONVERSATION));
-        let mut ping = topology.client().command("ping");
-        let to = family.server().to_string();
-        ok(pping_lab::run(ping.args(["-n", "-i", "0.02", "-c", "20", &to])));
-    }
-    // The last copies are still on their way.
-    thread::sleep(Duration::from_millis(200));
-    let [(on_router, lost), (on_mirror, lost_on_mirror)] = [on_router, on_mirror].map(records);
-    let excused = LOST_AT_ONCE * (lost + lost_on_mirror);
-
-    let (expected, found) = (rtts(&on_router), rtts(&on_mirror));
-    assert!(found.keys().eq(expected.keys()), "{:?}, on the router {:?}", found.keys(), expected.keys());
-    for (side, count) in counts(&on_router) {
-        let of_mirror = counts(&on_mirror)[&side];
-        assert!(
-            of_mirror.abs_diff(count) <= excused,
-            "{side}: {of_mirror}, on the router {count} ({excused} excused)"
-        );
-    }
-    let sides: Vec<_> = counts(&on_router).into_keys().collect();
-    assert_eq!(sides, ["inside", "outside"]);
-    for (key, rtts) in &found {
-        let (count, of_router) = (rtts.len() as u64, expected[key].len() as u64);
-        assert!(
-            count.abs_diff(of_router) <= excused,
-            "{key:?}: {count}, on the router {of_router} ({excused} excused)"
-        );
-        let [here, there] =
-            [rtts, &expected[key]].map(|rtts| Duration::from_nanos(median(rtts.iter().copied())));
-        assert!(here.abs_diff(there) < SAME_RTT, "{key:?}: {here:?}, on the router {there:?}");
-        assert_eq!(here >= ROUND_TRIP, key.0 == "outside", "{key:?}: {here:?}");
-    }
-    assert!(expected[&("outside".to_owned(), "tcp-ts".to_owned())].len() > 200);
-
-    // Without --inside nothing tells the sides apart: all packets come in by the port.
-    assert!(on_mirror.iter().all(|record| record["match_on_egress"] != true));
+    assert!(!mirror.is_promiscuous(PROBE[0]), "the mode ends with pping");
+    assert!(summary.contains("(duplicate)"), "{summary}");
+    mirror.compare(&format!("-i {} --mirror", PROBE[0]));
 }

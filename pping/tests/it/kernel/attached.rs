@@ -8,7 +8,7 @@ use std::{
 };
 
 use pping::kernel::{
-    attach::{FilterOwner, attach},
+    attach::{FilterOwner, Wanted, attach},
     attach_point::AttachPoint,
     interfaces::Link,
     load,
@@ -86,7 +86,8 @@ fn talk(watched: &str, direction: Direction, is_whole: bool) {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     let interface_id = watched.register(&mut kernel).unwrap();
     let _attachment =
-        attach(&mut kernel, &watched, &[AttachPoint::Tcx], None, &mut FilterOwner::default()).unwrap();
+        attach(&mut kernel, &watched, Wanted::both(&[AttachPoint::Tcx]), None, &mut FilterOwner::default())
+            .unwrap();
     let mut twin = Twin::new(SETTINGS, LinkType::Ethernet, interface_id);
     let sender = Scatterer::open(link("left").ifindex);
     let mut random = Random::seeded(41);
@@ -144,7 +145,9 @@ fn an_interface_whose_name_another_took_is_not_mistaken_for_it() {
         assert_ne!(link("left").ifindex, gone.ifindex);
         let mut kernel = load::load(&SETTINGS, false).unwrap();
         for ingress in [&[AttachPoint::Tcx][..], &[AttachPoint::XdpNative, AttachPoint::Tcx]] {
-            let error = attach(&mut kernel, &gone, ingress, None, &mut FilterOwner::default()).err().unwrap();
+            let error = attach(&mut kernel, &gone, Wanted::both(ingress), None, &mut FilterOwner::default())
+                .err()
+                .unwrap();
             assert!(error.to_string().contains("left"), "{error}");
         }
     })

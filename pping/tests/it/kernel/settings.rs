@@ -10,6 +10,7 @@ use pping::kernel::{
 };
 use pping_common::{
     abi::Emit,
+    copies::COPIES_WITHIN,
     group::Grouping,
     method::{Method, Methods},
     parse::{Decap, LinkType},
@@ -119,6 +120,16 @@ fn method_sets() -> Vec<Methods> {
 fn all_methods_load_within_the_budget() {
     for methods in method_sets() {
         let settings = LoadOptions { rules: Rules { methods, ..SETTINGS.rules }, ..SETTINGS };
+        let kernel = load::load(&settings, true).unwrap();
+        assert_within_budget(&kernel, &settings);
+    }
+}
+
+#[test]
+fn mirror_mode_loads_within_the_budget() {
+    for (decap, log) in [(Decap::NONE, false), (Decap::ALL, true)] {
+        let rules = Rules { methods: Methods::ALL.with_seq_always(), ..SETTINGS.rules };
+        let settings = LoadOptions { copies_within: COPIES_WITHIN, decap, log, rules, ..SETTINGS };
         let kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&kernel, &settings);
     }

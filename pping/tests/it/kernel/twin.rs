@@ -31,6 +31,7 @@ impl Twin {
             dns_ports,
             max_unproved,
             max_queries,
+            copies_within: settings.copies_within,
             ring_keys: settings.table_keys.unwrap_or(replay.ring_keys),
             emit,
             grouping,

@@ -109,6 +109,7 @@ const RIGHT: [Right; 15] = [
         found.assert_all("icmp-echo", 20, 10_000);
         found.assert_all("dns", 20, 10_000);
         found.assert_says("pings and DNS give samples only if copies come within 1 ms");
+        found.assert_says("--mirror leaves them out");
     }),
     ("dns-id-reused.pcap", |found| found.assert_all("dns", 10, 10_000)),
     ("dns-lost-then-retry.pcap", |found| {

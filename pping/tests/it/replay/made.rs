@@ -1,9 +1,9 @@
 //! Captures built byte by byte.
 
 /// When the captures begin, in ns since 1970; not a whole second.
-pub(super) const START: u64 = 1_700_000_007_123_456_789;
+pub(crate) const START: u64 = 1_700_000_007_123_456_789;
 pub(super) const SECOND: u64 = 1_000_000_000;
-pub(super) const MILLISECOND: u64 = 1_000_000;
+pub(crate) const MILLISECOND: u64 = 1_000_000;
 
 pub(super) const ETHERNET: u32 = 1;
 
@@ -16,14 +16,14 @@ const PAYLOAD: u16 = 100;
 
 /// A packet, and when it was captured in ns since 1970.
 #[derive(Clone)]
-pub(super) struct Packet {
-    pub(super) at: u64,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Packet {
+    pub(crate) at: u64,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// A connection with timestamps: a SYN at `start`, then a data segment each second, each answered after `rtt`. It gives
 /// `segments` samples of `rtt`, and one of the SYN-ACK.
-pub(super) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) -> Vec<Packet> {
+pub(crate) fn connection(client_port: u16, start: u64, segments: u32, rtt: u64) -> Vec<Packet> {
     connection_to(SERVER, client_port, (start, SECOND), segments, rtt)
 }
 

@@ -160,9 +160,20 @@ fn packets_that_came_twice_are_named() {
     let count = packets.len();
     assert_says(
         &said(&pcap(&twice)),
-        &[&format!("copies: {count} of {} packets", 2 * count), "editcap -w 0.002 FILE single.pcap"],
+        &[&format!("copies: {count} of {} packets", 2 * count), "--mirror leaves them out"],
     );
     assert!(!said(&pcap(&packets)).contains("copies"));
+    // Each method gives the samples of the packets without copies.
+    let [without, single] = [(&twice, "--mirror --rate-limit 0"), (&packets, "--rate-limit 0")]
+        .map(|(packets, arguments)| read(&pcap(packets), arguments));
+    assert_eq!(samples(&without), samples(&single));
+    assert!(samples(&without).iter().any(|sample| sample["method"] == "tcp-handshake"));
+    let message = stderr(&without);
+    assert_says(&message, &[&format!("not measured: {count} packets (duplicate): ")]);
+    assert!(!message.contains("copies: "), "{message}");
+    // A shorter window lets these copies count.
+    let message = stderr(&read(&pcap(&twice), "--mirror --copies-within 500us"));
+    assert!(!message.contains("(duplicate)"), "{message}");
     // What is sent again after a while is no copy.
     let late = |packet: &Packet| Packet { at: packet.at + 3 * MILLISECOND, ..packet.clone() };
     let again: Vec<Packet> = packets.iter().flat_map(|packet| [packet.clone(), late(packet)]).collect();

@@ -12,7 +12,7 @@ use pping::{
     quality,
     recent::{self, RecentHistory},
     residence::{InterfaceTimes, Times},
-    snapshot::{InterfaceCounters, ProgramRuns, Snapshot},
+    snapshot::{InterfaceCounters, Place, ProgramRuns, Snapshot},
 };
 use pping_common::{
     abi::{Counters, Residence},
@@ -98,6 +98,7 @@ fn count(metrics: &Metrics, counters: &mut Counters) {
         attach_points: vec!["tcx"],
         is_up: true,
         counters: *counters,
+        place: Place::Alone,
     };
     let fill =
         Fill { max_flows: 1000, groups: 2, max_groups: 100, series: 4, max_series: 200, ..Fill::default() };

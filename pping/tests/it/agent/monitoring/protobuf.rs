@@ -11,7 +11,7 @@ use pping::{
     http::{Access, Readiness, Server},
     metrics::{Fill, Metrics},
     recent::{self, RecentHistory},
-    snapshot::{InterfaceCounters, Snapshot},
+    snapshot::{InterfaceCounters, Place, Snapshot},
 };
 use pping_common::{abi::Counters, parse::Direction};
 use pping_lab::Namespace;
@@ -265,8 +265,13 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
     let mut counters = Counters::ZERO;
     counters.traffic[0][2].bytes = 123_456_789;
     (counters.timed_packets[1], counters.timed_ns[1]) = (12, 3_456);
-    let interface =
-        InterfaceCounters { name: "wan0".into(), attach_points: vec!["tcx"], is_up: true, counters };
+    let interface = InterfaceCounters {
+        name: "wan0".into(),
+        attach_points: vec!["tcx"],
+        is_up: true,
+        counters,
+        place: Place::Alone,
+    };
     metrics
         .set_counters(Snapshot { interfaces: vec![interface] }, Fill { max_flows: 1000, ..Fill::default() });
 

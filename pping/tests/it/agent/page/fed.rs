@@ -10,7 +10,7 @@ use pping::{
     http::{Access, Readiness, Server},
     metrics::Metrics,
     recent::{self, CELL, CELLS, Reading, RecentHistory},
-    snapshot::{InterfaceCounters, Snapshot},
+    snapshot::{InterfaceCounters, Place, Snapshot},
 };
 use pping_common::{abi::Counters, method::Method, parse::Direction, series::SeriesCounts};
 use pping_lab::Namespace;
@@ -86,6 +86,7 @@ fn count(recent: &RecentHistory, counters: &mut Counters) {
         attach_points: vec!["tcx"],
         is_up: true,
         counters: *counters,
+        place: Place::Alone,
     };
     recent.take_reading(
         Reading { snapshot: Snapshot { interfaces: vec![interface] }, ..Reading::default() },

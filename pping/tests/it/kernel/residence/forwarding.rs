@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration};
 
 use pping::kernel::{
-    attach::{FilterOwner, attach},
+    attach::{FilterOwner, Wanted, attach},
     attach_point::AttachPoint,
     load,
     load_options::LoadOptions,
@@ -74,8 +74,9 @@ fn talk(qdisc: Option<&str>, ingress: &'static [AttachPoint], pace: Pace) -> Fou
             let mut kernel = load::load(&options, ingress != [AttachPoint::Tcx]).unwrap();
             let links = [Topology::LAN, Topology::WAN].map(link);
             let ids = [0, 1].map(|side| links[side].register(&mut kernel).unwrap());
-            let attachments = links
-                .map(|link| attach(&mut kernel, &link, ingress, None, &mut FilterOwner::default()).unwrap());
+            let attachments = links.map(|link| {
+                attach(&mut kernel, &link, Wanted::both(ingress), None, &mut FilterOwner::default()).unwrap()
+            });
             (kernel, ids, attachments)
         })
         .unwrap();
