@@ -1,12 +1,19 @@
 // The state of the page, as it stands after the # of its address: a link shows the same to somebody else.
 
-const DEFAULTS = { sort: "p95", order: "desc", filter: "", interface: "", side: "", method: "" };
+const DEFAULTS = { sort: "", order: "desc", filter: "", interface: "", side: "", method: "" };
 
 /** How many groups are shown until the user asks for more. */
 const LIMIT = 100;
 
 /** The highest number of groups that pping lists at once. */
 export const MAX_LIMIT = 1000;
+
+/** The columns that both views of groups sort by, and those of each view alone, the first of which is the default. */
+const COMMON = ["group", "packets", "bytes", "retransmissions", "quality"];
+const SORTS = {
+    series: ["p95", "count", "min", "p50", "p90", "p99"],
+    sides: ["inside_p95", "inside_p50", "outside_p50", "outside_p95"],
+};
 
 /** What each side is in a question. */
 export const SIDES = {
@@ -41,10 +48,17 @@ export function relativeUrl(path) {
     return new URL(path, location.origin + location.pathname);
 }
 
-/** Returns the question for the groups of a state. */
-export function groupsUrl(state) {
+/** Returns the column that groups are sorted by: that of the state, unless the view does not have it. */
+export function sortOf({ sort }, view) {
+    return [...COMMON, ...SORTS[view]].includes(sort) ? sort : SORTS[view][0];
+}
+
+/** Returns the question for the groups of a state, in a view: `series`, or `sides` if pping tells these apart. */
+export function groupsUrl(state, view) {
     const url = relativeUrl("api/v1/groups");
-    for (const name of ["sort", "order", "limit"]) url.searchParams.set(name, state[name]);
+    url.searchParams.set("view", view);
+    url.searchParams.set("sort", sortOf(state, view));
+    for (const name of ["order", "limit"]) url.searchParams.set(name, state[name]);
     if (state.filter) url.searchParams.set("filter", state.filter);
     return narrowed(url, state, state.method);
 }

@@ -1,5 +1,6 @@
 // Round-trip times over time, as colours: a column for each cell, a row for each bin, or for several so that all fit.
 
+import { labels } from "./axis.js";
 import { tick } from "./format.js";
 
 /** The bins of an octave, as in the agent: their bounds are 2^(k/8) s. */
@@ -8,12 +9,8 @@ const BINS = 8;
 /** All times beyond 64 s share one bin. */
 const LAST = 6 * BINS + 1;
 
-/** The least height of a row, and of a label beside the axis, px. */
+/** The least height of a row, px. */
 const ROW = 4;
-const LABEL = 15;
-
-/** Half the height of a label, px. */
-const EDGE = 6;
 
 /** The fewest octaves that are shown, so that a steady time is not spread over the whole height. */
 const OCTAVES = 3;
@@ -68,28 +65,6 @@ export function rows(cells, height) {
     return { first, step, rows, columns, most };
 }
 
-/** Returns round times that fit beside an axis from `low` to `high` ns, with their part of its height. */
-function ticks(low, high, height) {
-    const part = (ns) => Math.log(ns / low) / Math.log(high / low);
-    let found = [];
-    for (let power = Math.floor(Math.log10(low)); 10 ** power < high; power += 1) {
-        for (const factor of [1, 2, 5]) {
-            const ns = factor * 10 ** power;
-            if (ns > low && ns < high) found.push({ ns, factor, at: part(ns) });
-        }
-    }
-    const gap = (height * Math.log10(2)) / Math.log10(high / low);
-    if (gap < LABEL) found = found.filter(({ factor }) => factor === 1);
-    let last = -Infinity;
-    return found.filter(({ at }) => {
-        const y = at * height;
-        // A label at the edge would be cut off.
-        const fits = y - last >= LABEL && y >= EDGE && y <= height - EDGE;
-        if (fits) last = y;
-        return fits;
-    });
-}
-
 /** Draws cells into a canvas, from the cell with the number `first` to that of `last`, right of a gutter for the axis. */
 export function draw(canvas, cells, { first, last, gutter, isDark, ink, rule }) {
     const [width, height] = [canvas.clientWidth, canvas.clientHeight];
@@ -107,7 +82,7 @@ export function draw(canvas, cells, { first, last, gutter, isDark, ink, rule }) 
     const snap = (value) => Math.round(value * ratio) / ratio;
     context.fillStyle = rule;
     const [low, high] = [bound(found.first - 1), bound(found.first - 1 + count * step)];
-    const marks = ticks(low, high, height).map(({ ns, at }) => ({ ns, y: height * (1 - at) }));
+    const marks = labels(low, high, height).map(({ ns, at }) => ({ ns, y: height * (1 - at) }));
     for (const { y } of marks) context.fillRect(gutter, snap(y), width - gutter, 1 / ratio);
     for (const { number, counts } of columns) {
         if (number < first || number > last) continue;

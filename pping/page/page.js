@@ -1,12 +1,13 @@
 // The page of a running pping. It uses only what /api/v1 offers.
 
-import { MAX_LIMIT, SIDES, format, groupUrl, groupsUrl, historyUrl, parse } from "./address.js";
+import * as address from "./address.js";
+import { ALL, ONE, SIDES, rowsOf, rowsOfSeries } from "./columns.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
 import { count, cut, sanitized, seriesKey, side, time } from "./format.js";
 import { Head } from "./head.js";
 import { Panels } from "./panels.js";
-import { ALL, ONE, Table, rowsOf } from "./table.js";
+import { Table } from "./table.js";
 import { Worst } from "./worst.js";
 
 /** The shortest time between two questions for groups, and for the last 15 minutes, ms. Summaries come once a second. */
@@ -22,16 +23,19 @@ const TYPING = 200;
 const byId = (id) => document.getElementById(id);
 const CHOICES = ["interface", "side", "method"];
 
-let state = parse(location.hash);
+let state = address.parse(location.hash);
 let summary = null;
 let isFrozen = false;
 /** The address of the list that a group's page leads back to. */
-let list = format({ ...state, group: null });
+let list = address.format({ ...state, group: null });
 /** The latest summary, shown or not. */
 let latest = null;
+/** The groups that are shown, and the ids of those whose other rows are. */
+let shown = [];
+const unfolded = new Set();
 
 const head = new Head();
-const groups = new Table(byId("groups"), ALL, (sort, order) => change({ sort, order }));
+const groups = new Table(byId("groups"), ALL, { onSort: (sort, order) => change({ sort, order }), onFold: fold });
 const series = new Table(byId("series"), ONE);
 const worst = new Worst(() => summary && !isFrozen && ask());
 const panels = new Panels(byId("panels"), byId("panels-note"));
@@ -68,21 +72,26 @@ function show(answer) {
     offer("interface", summary.interfaces.map((it) => it.interface));
     const series = summary.interfaces.flatMap((it) => it.series);
     offer("method", [...new Set(series.map((it) => it.method))]);
-    offer("side", [...new Set(series.map(side))].filter((it) => it in SIDES).sort());
+    offer("side", [...new Set(series.map(side))].filter((it) => it in address.SIDES).sort());
     ask();
+}
+
+/** Returns how groups are asked for: with both sides in one row, if pping tells sides apart. */
+function view() {
+    return summary.sides ? "sides" : "series";
 }
 
 function ask() {
     if (state.group) {
-        ofGroup.want(groupUrl(state));
+        ofGroup.want(address.groupUrl(state));
         return;
     }
-    ofGroups.want(groupsUrl(state));
+    ofGroups.want(address.groupsUrl(state, view()));
     const worstUrl = worst.url();
     if (worstUrl) ofWorst.want(worstUrl);
     else ofWorst.stop();
     const methods = new Set(representativeSeries().map((it) => it.method));
-    ofPast.want(historyUrl(state, methods.size === 1 ? [...methods][0] : state.method));
+    ofPast.want(address.historyUrl(state, methods.size === 1 ? [...methods][0] : state.method));
 }
 
 function showPast(answer) {
@@ -90,15 +99,33 @@ function showPast(answer) {
     panels.update({ ...answer, series: answer.series.filter((it) => wanted.has(seriesKey(it))) });
 }
 
+/** Shows the rows of groups, and returns them. */
+function arrangeGroups() {
+    const rows = rowsOf(shown, unfolded);
+    const hasSides = shown.some((group) => group.sides);
+    if (shown.length > 0) groups.arrange(hasSides ? SIDES : ALL);
+    groups.update(rows, { ...state, sort: address.sortOf(state, hasSides ? "sides" : "series") });
+    return rows;
+}
+
+/** Shows or hides the other rows of a group. */
+function fold(id) {
+    if (!unfolded.delete(id)) unfolded.add(id);
+    arrangeGroups();
+}
+
 function showGroups(answer) {
-    groups.update(rowsOf(answer.groups), state);
+    shown = answer.groups;
+    const rows = arrangeGroups();
     const found = answer.found === answer.known ? "" : `${count(answer.found)} of `;
     const part = answer.groups.length < answer.found ? `${count(answer.groups.length)} of ` : "";
     write(byId("found"), `${part}${found}${count(answer.known)} groups in the last minute`);
-    byId("none").hidden = answer.groups.length > 0;
-    const none = answer.known === 0 ? "No group has been seen in the last 15 minutes." : "No group is like this.";
+    byId("none").hidden = rows.length > 0;
+    const isQuiet = answer.groups.length > 0;
+    const none = answer.known === 0 ? "No group has been seen in the last 15 minutes."
+        : isQuiet ? "No round-trip times in the last minute." : "No group is like this.";
     write(byId("none"), answer.note ? `${answer.note}.` : none);
-    byId("more").hidden = answer.groups.length >= Math.min(answer.found, MAX_LIMIT);
+    byId("more").hidden = answer.groups.length >= Math.min(answer.found, address.MAX_LIMIT);
     document.body.dataset.sequence = answer.sequence;
 }
 
@@ -130,7 +157,7 @@ function showGroup(status, answer) {
         (!state.interface || it.interface === state.interface) &&
         (!state.method || it.method === state.method) &&
         (!state.side || side(it) === state.side));
-    series.update(rowsOf([{ ...answer, series: narrow(answer.series) }]));
+    series.update(rowsOfSeries({ ...answer, series: narrow(answer.series) }));
     panels.update({ ...answer.history, series: narrow(answer.history.series) });
     document.body.dataset.sequence = answer.history.sequence;
 }
@@ -158,14 +185,14 @@ function offer(name, values) {
 /** Changes what is shown, and the address with it. */
 function change(some) {
     state = { ...state, ...some };
-    history.replaceState(null, "", format(state));
+    history.replaceState(null, "", address.format(state));
     arrange();
 }
 
 /** Shows what the address says. */
 function arrange() {
     const isGroup = state.group !== null;
-    if (!isGroup) list = format(state);
+    if (!isGroup) list = address.format(state);
     document.body.dataset.view = isGroup ? "group" : "groups";
     byId("of-groups").hidden = isGroup;
     byId("of-group").hidden = !isGroup;
@@ -213,12 +240,12 @@ function listen() {
         clear();
         byId("filter").focus();
     });
-    byId("more").addEventListener("click", () => change({ limit: Math.min(state.limit + 100, MAX_LIMIT) }));
+    byId("more").addEventListener("click", () => change({ limit: Math.min(state.limit + 100, address.MAX_LIMIT) }));
     byId("freeze").addEventListener("click", freeze);
     byId("controls").addEventListener("submit", (event) => event.preventDefault());
     addEventListener("hashchange", () => {
         const before = state.group;
-        state = parse(location.hash);
+        state = address.parse(location.hash);
         if (before !== state.group) {
             panels.clear();
             byId("group").hidden = true;

@@ -1,6 +1,7 @@
 // The last 15 minutes of series: for each series a heatmap, lines of percentiles, and the values at the cursor that all
 // share.
 
+import { labels } from "./axis.js";
 import { Keyed, el, mark, write } from "./dom.js";
 import { clock, count, sanitized, seriesKey, side, tick, time } from "./format.js";
 import { draw } from "./heatmap.js";
@@ -11,9 +12,8 @@ const CELLS = 90;
 /** The width of the axis left of both plots, px. */
 const GUTTER = 56;
 
-/** The height of the lines, and the least distance of their labels, px. */
+/** The height of the lines, px. */
 const HEIGHT = 150;
-const LABEL = 14;
 
 /** The width of a time below the lines, px. */
 const CLOCK = 32;
@@ -298,24 +298,10 @@ function options(width, window, onPoint) {
     };
 }
 
-/**
- * Returns the splits of a logarithmic axis that get a label and a line: 1, 2 and 5 of each power of ten, or fewer if
- * these would overlap.
- */
+/** Returns the splits of a logarithmic axis that get a label and a line; null in place of the others. */
 function labelled(plot, splits) {
     const { min, max } = plot.scales.y;
-    // The height of a decade. The axis of time and the padding take the rest of the plot.
-    const decade = (HEIGHT - 30) / Math.log10(max / min);
-    const digits = [[1, 2, 5], [1, 3]].find((all) => decade * nearest(all) >= LABEL) ?? [1];
-    const step = Math.ceil(LABEL / decade);
-    return splits.map((value) => {
-        const power = Math.floor(Math.log10(value) + 1e-9);
-        const digit = Math.round(value / 10 ** power);
-        return digits.includes(digit) && power % step === 0 ? value : null;
-    });
-}
-
-/** Returns the least distance between these digits on a logarithmic axis, as a part of a decade. */
-function nearest(digits) {
-    return Math.min(...digits.map((digit, index) => Math.log10((digits[index + 1] ?? 10) / digit)));
+    const height = plot.bbox.height / (globalThis.devicePixelRatio || 1);
+    const found = labels(min, max, height).map(({ ns }) => ns);
+    return splits.map((value) => (found.some((ns) => Math.abs(value / ns - 1) < 1e-6) ? value : null));
 }

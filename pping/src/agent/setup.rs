@@ -100,6 +100,7 @@ pub(super) async fn set_up(
     metrics.score_by(profiles.clone());
     recent.score_by(profiles);
     recent.set_min_samples(config.aggregation.worst_min_samples);
+    recent.tell_sides_apart(config.aggregation.grouping().inside != 0);
     let encoder = format::encoder(config.format);
     let (output, output_ended) =
         Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::{
     events::{Streams, events},
-    parameters::{Nothing, Parameters},
+    parameters::{Nothing, Parameters, refusal},
     workers::Workers,
 };
 use crate::recent::{self, RecentHistory};
@@ -73,7 +73,10 @@ async fn groups(
     Parameters(query): Parameters<recent::Query>,
     headers: HeaderMap,
 ) -> Response {
-    api.answer(&headers, move |recent| Some(recent.groups(&query))).await
+    match query.check(api.recent.has_sides()) {
+        Ok(()) => api.answer(&headers, move |recent| Some(recent.groups(&query))).await,
+        Err(reason) => refusal(&reason),
+    }
 }
 
 async fn worst(

@@ -45,12 +45,14 @@ macro_rules! file {
 }
 
 /// The files: path, content type and content.
-const FILES: [(&str, &str, &str); 17] = [
+const FILES: [(&str, &str, &str); 20] = [
     ("/", HTML, file!("index.html")),
     ("/assets/pping.css", CSS, file!("pping.css")),
     ("/assets/icon.svg", SVG, file!("icon.svg")),
     ("/assets/page.js", SCRIPT, file!("page.js")),
     ("/assets/address.js", SCRIPT, file!("address.js")),
+    ("/assets/axis.js", SCRIPT, file!("axis.js")),
+    ("/assets/columns.js", SCRIPT, file!("columns.js")),
     ("/assets/dom.js", SCRIPT, file!("dom.js")),
     ("/assets/feed.js", SCRIPT, file!("feed.js")),
     ("/assets/format.js", SCRIPT, file!("format.js")),
@@ -58,6 +60,7 @@ const FILES: [(&str, &str, &str); 17] = [
     ("/assets/health.js", SCRIPT, file!("health.js")),
     ("/assets/heatmap.js", SCRIPT, file!("heatmap.js")),
     ("/assets/panels.js", SCRIPT, file!("panels.js")),
+    ("/assets/sparkline.js", SCRIPT, file!("sparkline.js")),
     ("/assets/table.js", SCRIPT, file!("table.js")),
     ("/assets/worst.js", SCRIPT, file!("worst.js")),
     ("/assets/uplot.js", SCRIPT, UPLOT.script),

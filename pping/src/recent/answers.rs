@@ -7,7 +7,11 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 use super::order::PREFIXES;
-use super::residence::{ResidenceAnswer, TimesAnswer};
+use super::{
+    figures::{RttAnswer, TrafficAnswer},
+    residence::{ResidenceAnswer, TimesAnswer},
+    sides::SidesAnswer,
+};
 #[cfg(test)]
 use crate::schemas;
 use crate::{groups::LongestMatch, quality::Scores};
@@ -22,6 +26,9 @@ pub struct Summary {
     pub sequence: u64,
     /// Time of the latest change, ns since the Unix epoch.
     pub time: u64,
+    /// Whether sides of the network are told apart, by `--inside`.
+    #[serde(default)]
+    pub sides: bool,
     /// The watched interfaces.
     pub interfaces: Vec<Interface>,
     /// Number of known groups.
@@ -151,40 +158,6 @@ pub struct SeriesAnswer {
     pub quality: Scores,
 }
 
-/// A distribution of RTTs, ns. Percentiles are accurate to within 4.4 %.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Rtt"))]
-pub struct RttAnswer {
-    /// Number of samples.
-    pub count: u64,
-    /// The lowest.
-    pub min: u64,
-    /// The mean.
-    pub mean: u64,
-    /// The median.
-    pub p50: u64,
-    /// The 90th percentile.
-    pub p90: u64,
-    /// The 95th percentile.
-    pub p95: u64,
-    /// The 99th percentile.
-    pub p99: u64,
-    /// The highest.
-    pub max: u64,
-}
-
-/// Traffic of one flow direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Traffic"))]
-pub struct TrafficAnswer {
-    /// Packets.
-    pub packets: u64,
-    /// Bytes of payload above the transport header.
-    pub bytes: u64,
-    /// Retransmitted TCP segments.
-    pub retransmissions: u64,
-}
-
 /// The last 15 minutes.
 #[derive(Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "History"))]
@@ -307,6 +280,9 @@ pub struct GroupAnswer {
     /// by which they left; empty without --residence.
     #[serde(default)]
     pub queues: Vec<GroupQueue>,
+    /// Both sides of the network in one row; absent without `view=sides`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sides: Option<SidesAnswer>,
 }
 
 /// Times in the queue of an interface, ns. Percentiles are accurate to within 4.4 %.

@@ -6,6 +6,8 @@
 
 mod answers;
 mod cells;
+mod columns;
+mod figures;
 mod history;
 mod hosts;
 mod model;
@@ -14,11 +16,12 @@ mod rates;
 mod residence;
 #[cfg(test)]
 mod schema;
+mod sides;
 mod worst;
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use pping_common::series::SeriesCounts;
@@ -28,14 +31,16 @@ use self::model::Model;
 pub use self::{
     answers::{
         CellAnswer, Cost, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface,
-        InterfaceRates, LongestMatchAnswer, Losses, Rate, RttAnswer, SeriesAnswer, SeriesHistory, Summary,
-        TrafficAnswer,
+        InterfaceRates, LongestMatchAnswer, Losses, Rate, SeriesAnswer, SeriesHistory, Summary,
     },
     cells::CELL,
+    columns::{Column, Order, View},
+    figures::{RttAnswer, TrafficAnswer},
     history::CELLS,
-    order::{Column, Order, Query, SeriesQuery},
+    order::{Query, SeriesQuery},
     rates::Reading,
     residence::{OwnQueue, ResidenceAnswer, TimesAnswer},
+    sides::{SideAnswer, SidesAnswer},
     worst::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
 };
 use crate::{
@@ -59,6 +64,8 @@ struct Inner {
     model: Deferred<Model>,
     /// The number of changes so far, those that wait included.
     sequence: AtomicU64,
+    /// Whether sides of the network are told apart.
+    has_sides: AtomicBool,
     /// The end of the latest second, ns.
     seconds: watch::Sender<u64>,
 }
@@ -69,6 +76,7 @@ impl RecentHistory {
         Self(Arc::new(Inner {
             model: Deferred::new(Model::new(memory)),
             sequence: AtomicU64::new(0),
+            has_sides: AtomicBool::new(false),
             seconds: watch::Sender::new(0),
         }))
     }
@@ -99,6 +107,16 @@ impl RecentHistory {
     /// Sets how many samples or packets a group needs to rank among the worst.
     pub fn set_min_samples(&self, min_samples: u64) {
         self.0.model.change(move |model| model.min_samples = min_samples);
+    }
+
+    /// Sets whether sides of the network are told apart, by `--inside`.
+    pub fn tell_sides_apart(&self, has_sides: bool) {
+        self.0.has_sides.store(has_sides, Ordering::Release);
+    }
+
+    /// Whether sides of the network are told apart, by `--inside`. There may be no samples of either yet.
+    pub fn has_sides(&self) -> bool {
+        self.0.has_sides.load(Ordering::Acquire)
     }
 
     /// Takes the residence times of each interface, read at `at`, ns. It comes before [`Self::take_reading`].
@@ -151,7 +169,7 @@ impl RecentHistory {
 
     /// Returns the current rates, round-trip times and losses of all interfaces.
     pub fn summary(&self) -> Summary {
-        self.0.model.lock().summary()
+        self.0.model.lock().summary(self.has_sides())
     }
 
     /// Returns the recent past of the interfaces, for the series that are asked for.

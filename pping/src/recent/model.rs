@@ -1,6 +1,8 @@
 //! The model: what is known of each series and group, and the answers made from it.
 
+mod groups;
 mod ranking;
+mod sides;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,28 +15,22 @@ use pping_common::{
 };
 
 use super::{
-    answers::{
-        CellAnswer, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface,
-        LongestMatchAnswer, Losses, RttAnswer, SeriesAnswer, SeriesHistory, Summary, TrafficAnswer,
-    },
+    answers::{CellAnswer, HistoryAnswer, Interface, Losses, SeriesAnswer, SeriesHistory, Summary},
     cells::{CELL, Cell, Rtts},
+    figures::{RttAnswer, TrafficAnswer},
     history::History,
-    order::{PREFIXES, Query, SeriesQuery},
+    order::SeriesQuery,
     rates::Rates,
     rates::Reading,
-    residence::{Recent, TimesAnswer},
+    residence::Recent,
     worst::WorstFlows,
 };
 use crate::{
-    fingerprint::fingerprint,
     groups::{Directory, GroupName, QueueName, SeriesName},
     labels::untracked_name,
     quality::Profiles,
     worst::{DEFAULT_MIN_SAMPLES, WorstFlow},
 };
-
-/// The highest number of a group's prefixes in the answer about one group.
-pub(super) const PREFIXES_OF_ONE: usize = 1_000;
 
 /// The key of a series within its group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -240,7 +236,7 @@ impl Model {
         self.time / CELL
     }
 
-    pub(super) fn summary(&self) -> Summary {
+    pub(super) fn summary(&self, has_sides: bool) -> Summary {
         let interfaces = self.rates.interfaces().map(|(interface, rates)| Interface {
             interface: Arc::clone(&interface.name),
             is_up: interface.is_up,
@@ -255,6 +251,7 @@ impl Model {
             version: env!("CARGO_PKG_VERSION").into(),
             sequence: self.sequence,
             time: self.time,
+            sides: has_sides,
             interfaces: interfaces.collect(),
             groups: self.known(),
             losses: self.losses.clone(),
@@ -322,81 +319,6 @@ impl Model {
     pub(super) fn interfaces(&self, query: &SeriesQuery) -> HistoryAnswer {
         self.history(self.totals.iter().filter(|(key, _)| key.is_asked_for(query)))
     }
-
-    pub(super) fn groups(&self, query: &Query) -> GroupsAnswer {
-        let (filter, series) = (query.filter(&self.directory), query.series());
-        let mut groups: Vec<GroupAnswer> = self
-            .groups
-            .values()
-            .filter(|group| filter.finds(&group.name, &self.directory))
-            .map(|group| self.answer(group, |key| key.is_asked_for(&series)))
-            .filter(|group| !group.series.is_empty())
-            .collect();
-        let found = groups.len();
-        let longest_match = self.directory.longest_match(&query.filter);
-        let note = if found == 0 { query.note(longest_match.as_ref()) } else { None };
-        query.sort(&mut groups);
-        for group in &mut groups {
-            if let Some(of_model) = self.groups.get(&group.group) {
-                self.list_prefixes(of_model, PREFIXES, group);
-            }
-        }
-        GroupsAnswer {
-            sequence: self.sequence,
-            time: self.time,
-            known: self.known(),
-            found,
-            longest_match: longest_match.map(LongestMatchAnswer::from),
-            note,
-            groups,
-        }
-    }
-
-    pub(super) fn group(&self, asked: &str) -> Option<GroupDetail> {
-        let group = self.groups.values().find(|group| id(&group.name.label) == asked)?;
-        let mut answer = self.answer(group, |_| true);
-        self.list_prefixes(group, PREFIXES_OF_ONE, &mut answer);
-        Some(GroupDetail { group: answer, history: self.history(group.series.iter()) })
-    }
-
-    /// Lists the prefixes of a group in an answer, at most this many.
-    fn list_prefixes(&self, group: &Group, limit: usize, answer: &mut GroupAnswer) {
-        let prefixes = self.directory.of_group(&group.name.key);
-        answer.prefixes = prefixes.iter().take(limit).map(|prefix| prefix.to_string()).collect();
-        answer.prefix_count = prefixes.count();
-    }
-
-    /// Returns the prefix that stands for a group, if it has one.
-    fn first_prefix(&self, name: &GroupName) -> Option<Arc<str>> {
-        name.prefix.clone().or_else(|| self.directory.of_group(&name.key).first())
-    }
-
-    /// Returns the answer about a group, without the list of its prefixes.
-    fn answer(&self, group: &Group, is_asked_for: impl Fn(&Key) -> bool) -> GroupAnswer {
-        let GroupName { label, dscp, columns, .. } = &*group.name;
-        GroupAnswer {
-            id: id(label),
-            group: Arc::clone(label),
-            prefix: self.first_prefix(&group.name),
-            prefixes: Vec::new(),
-            prefix_count: 0,
-            dscp: *dscp,
-            labels: columns.iter().cloned().collect(),
-            series: self.series(group.series.iter().filter(|(key, _)| is_asked_for(key))),
-            queues: self.queues(group),
-        }
-    }
-
-    /// Returns the last minute of a group's queues.
-    fn queues(&self, group: &Group) -> Vec<GroupQueue> {
-        let queue = |(interface, history): (&Option<Arc<str>>, &History)| {
-            let times = TimesAnswer::of_rtts(history.recent(self.number()).rtts()?);
-            Some(GroupQueue { interface: interface.clone(), times })
-        };
-        let mut queues: Vec<_> = group.queues.iter().filter_map(queue).collect();
-        queues.sort_unstable_by(|one, other| one.interface.cmp(&other.interface));
-        queues
-    }
 }
 
 impl Group {
@@ -432,11 +354,6 @@ const fn shows_queues(method: Method) -> bool {
         }
         Method::Dns | Method::QuicSpin => false,
     }
-}
-
-/// Returns the id of a group: a hash of its label, which may be long and have any characters.
-fn id(label: &str) -> String {
-    format!("{:032x}", fingerprint(&[label]))
 }
 
 fn rtt(rtts: Rtts) -> RttAnswer {

@@ -3,7 +3,10 @@
 use pping_common::{group::Side, method::Method, parse::Direction};
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
-use super::answers::{GroupAnswer, RttAnswer, SeriesAnswer};
+use super::{
+    answers::GroupAnswer,
+    columns::{Column, Order, View, value},
+};
 use crate::groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras};
 #[cfg(test)]
 use crate::schemas;
@@ -15,47 +18,8 @@ const MAX_LIMIT: usize = 1_000;
 /// The highest number of a group's prefixes in an answer with many groups.
 pub(super) const PREFIXES: usize = 16;
 
-/// The column that groups are sorted by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
-pub enum Column {
-    /// The label.
-    Group,
-    /// Number of samples.
-    Count,
-    /// The lowest RTT.
-    Min,
-    /// The median.
-    P50,
-    /// The 90th percentile.
-    P90,
-    /// The 95th percentile.
-    #[default]
-    P95,
-    /// The 99th percentile.
-    P99,
-    /// Packets of both flow directions.
-    Packets,
-    /// Bytes of both flow directions.
-    Bytes,
-    /// The share of retransmissions among its packets.
-    Retransmissions,
-    /// The lowest score for the first profile.
-    Quality,
-}
-
-/// Sort order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
-pub enum Order {
-    /// The lowest first, labels by the alphabet.
-    Asc,
-    /// The highest first.
-    #[default]
-    Desc,
-}
+/// The highest number of a group's prefixes in the answer about one group.
+pub(super) const PREFIXES_OF_ONE: usize = 1_000;
 
 /// Which series.
 #[derive(Clone, Debug, Default, serde::Deserialize, serde::Serialize)]
@@ -83,9 +47,14 @@ pub struct SeriesQuery {
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Query {
-    /// Column to sort by. RTTs are those of the group's worst series; packets and bytes are the sums of all its series. Groups
-    /// without a value come last.
-    pub sort: Column,
+    /// What groups have, `series` unless set.
+    #[serde(skip_serializing_if = "View::is_series")]
+    pub view: View,
+    /// Column to sort by: `p95` unless set, and with `view=sides` `inside_p95`. RTTs are those of the group's worst series;
+    /// packets and bytes are the sums of all its series. With `view=sides` all figures are those of `sides`; `count`, `min` and
+    /// `p50` to `p99` are then rejected, as are those of the inside and outside otherwise. Groups without a value come last.
+    #[cfg_attr(test, schemars(with = "Column"))]
+    pub sort: Option<Column>,
     /// Sort order.
     pub order: Order,
     /// An address: only the groups that it belongs to, by longest match. A prefix such as `10.1.0.0/16`: only the group that
@@ -118,7 +87,8 @@ pub struct Query {
 impl Default for Query {
     fn default() -> Self {
         Self {
-            sort: Column::default(),
+            view: View::default(),
+            sort: None,
             order: Order::default(),
             filter: String::new(),
             interface: None,
@@ -192,6 +162,38 @@ impl SeriesQuery {
 }
 
 impl Query {
+    /// The column that groups are sorted by.
+    pub fn column(&self) -> Column {
+        self.sort.unwrap_or(self.view.first_column())
+    }
+
+    /// Returns the query for a pping that tells sides apart, or for one that does not: with the view that has most, and
+    /// without a column that this view does not have.
+    #[must_use]
+    pub fn fitted(self, has_sides: bool) -> Self {
+        let view = if has_sides { View::Sides } else { View::Series };
+        Self { view, sort: self.sort.filter(|column| column.is_in(view)), ..self }
+    }
+
+    /// Checks that the view is there, and has the column.
+    ///
+    /// # Errors
+    /// What is wrong with which parameter.
+    pub fn check(&self, has_sides: bool) -> Result<(), String> {
+        if self.view == View::Sides && !has_sides {
+            return Err("view: this pping does not tell sides apart; start it with --inside".to_owned());
+        }
+        match self.sort.filter(|column| !column.is_in(self.view)) {
+            None => Ok(()),
+            Some(column) => {
+                let known = Column::ALL.iter().filter(|it| it.is_in(self.view));
+                let known = known.map(|it| format!("`{}`", it.name())).collect::<Vec<_>>().join(", ");
+                let (column, view) = (column.name(), self.view.name());
+                Err(format!("sort: `{column}` is no column of view={view}, expected one of {known}"))
+            }
+        }
+    }
+
     /// Which series of the groups are asked for.
     pub(super) fn series(&self) -> SeriesQuery {
         let Self { interface, method, matched, side, .. } = self.clone();
@@ -239,8 +241,9 @@ impl Query {
     /// without a value come last.
     pub(super) fn sort(&self, groups: &mut Vec<GroupAnswer>) {
         groups.sort_by(|one, other| one.group.cmp(&other.group));
-        if self.sort != Column::Group {
-            let mut keyed: Vec<_> = groups.drain(..).map(|group| (value(self.sort, &group), group)).collect();
+        let column = self.column();
+        if column != Column::Group {
+            let mut keyed: Vec<_> = groups.drain(..).map(|group| (value(column, &group), group)).collect();
             keyed.sort_by(|(one, _), (other, _)| match (one, other) {
                 (Some(one), Some(other)) if self.order == Order::Desc => other.total_cmp(one),
                 (Some(one), Some(other)) => one.total_cmp(other),
@@ -283,33 +286,4 @@ impl Filter {
             }
         }
     }
-}
-
-/// Returns the value of a group in a column, if it has one.
-fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
-    let worst =
-        |of: fn(&RttAnswer) -> u64| group.series.iter().filter_map(|it| it.rtt.as_ref()).map(of).max();
-    let sum = |of: fn(&SeriesAnswer) -> u64| Some(group.series.iter().map(of).sum::<u64>());
-    let value = match column {
-        Column::Group => None,
-        Column::Count => sum(|series| series.rtt.map_or(0, |rtt| rtt.count)),
-        Column::Min => worst(|rtt| rtt.min),
-        Column::P50 => worst(|rtt| rtt.p50),
-        Column::P90 => worst(|rtt| rtt.p90),
-        Column::P95 => worst(|rtt| rtt.p95),
-        Column::P99 => worst(|rtt| rtt.p99),
-        Column::Packets => sum(|series| series.sent.packets + series.received.packets),
-        Column::Bytes => sum(|series| series.sent.bytes + series.received.bytes),
-        Column::Retransmissions => {
-            let packets = sum(|series| series.sent.packets + series.received.packets)?;
-            let retransmissions =
-                sum(|series| series.sent.retransmissions + series.received.retransmissions)?;
-            return (packets > 0).then(|| retransmissions as f64 / packets as f64);
-        }
-        Column::Quality => {
-            let scores = group.series.iter().filter_map(|it| *it.quality.first()?.1);
-            return scores.min().map(f64::from);
-        }
-    };
-    value.map(|value| value as f64)
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     GroupDetail, GroupsAnswer, HistoryAnswer, Query, SeriesQuery, Summary, WorstAnswer, WorstQuery,
-    model::PREFIXES_OF_ONE,
+    order::PREFIXES_OF_ONE,
 };
 use crate::schemas::{assert_is_in_file, generator, without_null};
 

@@ -1,3 +1,5 @@
+mod sides;
+
 use std::time::Duration;
 
 use pping_common::{
@@ -127,10 +129,10 @@ fn groups_sort_by_worst_series_and_filter_by_text() {
     assert_eq!(labels_of(&ask(ascending)), ["slow", "fast", "idle"]);
     let ingress = Query { matched: Some("ingress".to_owned()), ..Query::default() };
     assert_eq!(labels_of(&ask(ingress)), ["slow", "fast", "idle"]);
-    let busiest = Query { sort: Column::Count, limit: 1, ..Query::default() };
+    let busiest = Query { sort: Some(Column::Count), limit: 1, ..Query::default() };
     let answer = ask(busiest);
     assert_eq!((labels_of(&answer), answer.known, answer.found), (vec!["slow"], 3, 3));
-    let second = Query { sort: Column::Group, order: Order::Asc, offset: 1, ..Query::default() };
+    let second = Query { sort: Some(Column::Group), order: Order::Asc, offset: 1, ..Query::default() };
     assert_eq!(labels_of(&ask(second)), ["idle", "slow"]);
     let berlin = Query { filter: "BERL".to_owned(), ..Query::default() };
     let answer = ask(berlin);
@@ -163,8 +165,12 @@ fn a_filter_by_address_finds_the_group_of_its_longest_prefix() {
         .collect();
     recent.add(&slices, START);
     let groups = |filter: &str| {
-        let query =
-            Query { filter: filter.to_owned(), sort: Column::Group, order: Order::Asc, ..Query::default() };
+        let query = Query {
+            filter: filter.to_owned(),
+            sort: Some(Column::Group),
+            order: Order::Asc,
+            ..Query::default()
+        };
         recent.groups(&query)
     };
     for (filter, found) in [

@@ -88,6 +88,7 @@ impl Player {
         settings(&config)?;
         recent.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
         recent.set_min_samples(config.aggregation.worst_min_samples);
+        recent.tell_sides_apart(config.aggregation.grouping().inside != 0);
         let mut player = PlayerThread {
             config,
             path,

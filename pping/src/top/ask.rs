@@ -23,6 +23,14 @@ pub(super) struct Question {
     pub(super) history: Option<SeriesQuery>,
 }
 
+impl Question {
+    /// Returns the query for groups: with both sides of each in one row, if the pping of this summary tells sides apart. An older
+    /// pping knows no other view.
+    pub(super) fn groups_for(&self, summary: &Summary) -> Query {
+        self.groups.clone().fitted(summary.sides)
+    }
+}
+
 /// The answers for a screen.
 #[derive(Debug)]
 pub(super) struct Answers {
@@ -42,8 +50,9 @@ impl Answers {
     /// # Errors
     /// If there is no answer.
     pub(super) async fn of_service(client: &Client, question: &Question) -> Result<Self, Error> {
-        let summary = client.get("/api/v1/summary").await?;
-        let groups = client.get(&format!("/api/v1/groups?{}", encoded(&question.groups)?)).await?;
+        let summary: Summary = client.get("/api/v1/summary").await?;
+        let groups = question.groups_for(&summary);
+        let groups = client.get(&format!("/api/v1/groups?{}", encoded(&groups)?)).await?;
         let past = match &question.past {
             None => None,
             Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {
@@ -68,9 +77,10 @@ impl Answers {
 
     /// Asks what this pping measures.
     pub(super) fn of_recent(recent: &RecentHistory, question: &Question) -> Self {
+        let summary = recent.summary();
         Self {
-            summary: recent.summary(),
-            groups: recent.groups(&question.groups),
+            groups: recent.groups(&question.groups_for(&summary)),
+            summary,
             past: question.past.as_ref().and_then(|id| recent.group(id)),
             worst: question.worst.map(|query| recent.worst(query)),
             history: question.history.as_ref().map(|query| recent.history(query)),

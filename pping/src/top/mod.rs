@@ -12,10 +12,12 @@ mod draw;
 mod header;
 mod help;
 mod layout;
+mod once;
 mod panes;
 mod play;
 mod plot;
 mod screen;
+mod sparkline;
 mod state;
 mod table;
 mod terminal;
@@ -53,7 +55,7 @@ pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> 
         state.set_capture(watched.player.is_some());
         let answers = watched.backend().answer(state.question()).await?;
         let shown = if is_once {
-            Ok(output::print(table::text(&answers.summary, &answers.groups).as_bytes())?)
+            Ok(output::print(once::text(&answers.summary, &answers.groups).as_bytes())?)
         } else if has_terminal {
             state.take(answers);
             screen::run(&mut watched, &mut state, interval).await

@@ -9,7 +9,7 @@ use std::{
 
 use pping_common::{
     abi::{Candidate, Counters, Endpoints},
-    group::Grouping,
+    group::{Grouping, Side},
     method::Method,
     parse::{Direction, IpAddress, Protocol, Untracked},
     series::{SeriesCounts, SeriesRef},
@@ -23,7 +23,9 @@ use super::{
     ask::{Answers, Question},
     colors::Colors,
     draw::{self, Status},
+    once,
     state::State,
+    text,
 };
 use crate::{
     groups::{Directory, GroupName, Labels, QueueName, SeriesName},
@@ -31,7 +33,7 @@ use crate::{
     quality::{self, Scores},
     recent::{
         CELL, CellAnswer, Cost, GroupAnswer, GroupsAnswer, Interface, InterfaceRates, Losses, MEMORY, Rate,
-        Reading, RecentHistory, RttAnswer, SeriesAnswer, Summary, TrafficAnswer,
+        Reading, RecentHistory, RttAnswer, SeriesAnswer, SideAnswer, SidesAnswer, Summary, TrafficAnswer,
     },
     snapshot::{InterfaceCounters, Place, Snapshot, Usage},
     worst::WorstFlow,
@@ -71,6 +73,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         version: "0.1.0".into(),
         sequence: 1,
         time: 0,
+        sides: false,
         interfaces: vec![interface],
         groups: groups.len(),
         losses: Losses { events_lost: 5, ..Losses::default() },
@@ -86,11 +89,28 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         labels: BTreeMap::new(),
         series: vec![series(p95)],
         queues: Vec::new(),
+        sides: None,
     };
     let groups: Vec<GroupAnswer> = groups.iter().enumerate().map(group).collect();
     let (known, found) = (groups.len(), groups.len());
     let groups = GroupsAnswer { sequence: 1, time: 0, known, found, longest_match: None, note: None, groups };
     Answers { summary, groups, past: None, worst: None, history: None }
+}
+
+/// Gives each group of some answers an inside, that of its series.
+pub(super) fn with_sides(mut answers: Answers) -> Answers {
+    answers.summary.sides = true;
+    for group in &mut answers.groups.groups {
+        let series = &mut group.series[0];
+        series.side = Some("inside".into());
+        let SeriesAnswer { interface, matched, rtt, sent, received, quality, .. } = series.clone();
+        let methods = vec![series.method.clone()];
+        let trend = vec![None; 90];
+        let inside = SideAnswer { interface, matched, methods, rtt, sent, received, quality, trend };
+        let (traffic, quality) = (inside.sent, inside.quality.clone());
+        group.sides = Some(SidesAnswer { inside: Some(inside), outside: None, traffic, quality });
+    }
+    answers
 }
 
 pub(super) fn cell(number: u64, histogram: &[(u64, u32)]) -> CellAnswer {
@@ -107,6 +127,52 @@ pub(super) fn cell(number: u64, histogram: &[(u64, u32)]) -> CellAnswer {
 fn network() -> RecentHistory {
     static NETWORK: LazyLock<RecentHistory> = LazyLock::new(measured);
     NETWORK.clone()
+}
+
+/// Returns a gateway that tells sides apart: each sample is beyond one of two interfaces, and behind the other one. A quarter of
+/// an hour, in which the inside of one customer became slow.
+fn gateway() -> RecentHistory {
+    let recent = RecentHistory::new(MEMORY);
+    recent.score_by(quality::load(None).unwrap());
+    recent.tell_sides_apart(true);
+    let (groups, directory) = groups();
+    recent.list_groups(directory);
+    // The group, the method, the side, the time of a round trip in us, and the samples of a second.
+    let all = [
+        (0, Method::TcpTs, Side::Inside, 1_200, 20),
+        (0, Method::TcpHandshake, Side::Inside, 1_900, 1),
+        (0, Method::IcmpEcho, Side::Inside, 1_100, 1),
+        (0, Method::TcpTs, Side::Outside, 18_000, 20),
+        (1, Method::TcpSeq, Side::Inside, 236_000, 4),
+        (2, Method::Dns, Side::Outside, 9_000, 3),
+    ];
+    for second in 0..900 {
+        let slices = all.iter().flat_map(|&(group, method, side, time, samples)| {
+            let is_slow = group == 0 && side == Side::Inside && (520..760).contains(&second);
+            let queue = if is_slow { 12_000 - u64::abs_diff(second, 640) * 90 } else { 0 };
+            let mut counts = SeriesCounts::EMPTY;
+            (0..samples).for_each(|number| counts.sample((time + queue + time * number / 60) * 1000, 0));
+            (counts.sent.packets, counts.sent.bytes) = (samples * 3, samples * 4000);
+            counts.received.packets = samples * 2;
+            counts.received.retransmissions = u64::from(second % 4 == 0);
+            let inner = if side == Side::Inside { "lan0" } else { "wan0" };
+            ["lan0", "wan0"].map(|interface| {
+                let matched = if interface == inner { Direction::Ingress } else { Direction::Egress };
+                let name = SeriesName {
+                    interface: Some(interface.into()),
+                    method,
+                    matched: Some(matched),
+                    side: Some(side),
+                    group: Arc::clone(&groups[group]),
+                };
+                (name, counts)
+            })
+        });
+        recent.add(&slices.collect::<Vec<_>>(), END - (899 - second) * SECOND);
+    }
+    let reading = Reading { snapshot: counters(1), ..Reading::default() };
+    recent.take_reading(reading, END);
+    recent
 }
 
 /// Returns groups of a file, with labels of all kinds, and their prefixes.
@@ -139,7 +205,7 @@ fn measured() -> RecentHistory {
     // The group, the interface, the method, the side, the time of a fast round trip in us, and the most samples of a second.
     let all = [
         (0, "wan0", tcp, beyond, 18_000, 30),
-        (0, "wan0", tcp, behind, 60, 28),
+        (0, "wan0", tcp, behind, 60, 20),
         (0, "wan0", ping, beyond, 17_500, 1),
         (1, "wan0", tcp, beyond, 236_000, 4),
         (2, "wan0", tcp, beyond, 9_000, 9),
@@ -258,9 +324,10 @@ fn counters(factor: u64) -> Snapshot {
 
 /// Returns what a server would answer.
 fn asked(recent: &RecentHistory, question: &Question) -> Answers {
+    let summary = recent.summary();
     Answers {
-        summary: recent.summary(),
-        groups: recent.groups(&question.groups),
+        groups: recent.groups(&question.groups_for(&summary)),
+        summary,
         past: question.past.as_ref().and_then(|id| recent.group(id)),
         worst: question.worst.map(|query| recent.worst(query)),
         history: question.history.as_ref().map(|query| recent.history(query)),
@@ -329,6 +396,32 @@ fn each_pane_as_it_is_at_first() {
     assert_screen("worst", &after(&recent, &[letter('2'), letter('s')]));
     assert_screen("heatmap", &after(&recent, &[letter('3')]));
     assert_screen("health", &after(&recent, &[letter('4')]));
+}
+
+#[test]
+fn a_gateway_that_tells_sides_apart_has_one_row_a_group() {
+    let recent = gateway();
+    assert_screen("sides", &after(&recent, &[]));
+    assert_screen("sides-unfolded", &after(&recent, &[letter('s'), letter('o')]));
+    let detail = screen(&after(&recent, &[DOWN, KeyCode::Enter]), 80, 24);
+    assert!(detail.contains("customer-7  tcp-ts on lan0") && detail.contains("inside  "), "{detail}");
+    let unfolded = after(&recent, &[letter('o')]);
+    for width in 1..200 {
+        assert_eq!(screen(&unfolded, width, 10).lines().count(), 10);
+    }
+
+    let Answers { summary, groups, .. } = asked(&recent, &Question::default());
+    let shown = once::text(&summary, &groups);
+    let rows: Vec<_> = shown.lines().filter(|line| line.starts_with("customer-7 ")).collect();
+    let [row] = rows[..] else { panic!("{shown}") };
+    let group = groups.groups.iter().find(|group| &*group.group == "customer-7").unwrap();
+    let sides = group.sides.as_ref().unwrap();
+    let rtts = [&sides.inside, &sides.outside].map(|side| side.as_ref().unwrap().rtt.unwrap());
+    let rtts = rtts.map(|rtt| format!("{} {}", text::time(rtt.p50), text::time(rtt.p95))).join(" ");
+    let words = row.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.starts_with(&format!("customer-7 {rtts} ")), "{rtts} in {shown}");
+    assert!(row.ends_with("██████████████") && row.contains('▁'), "{shown}");
+    assert!(shown.contains("inside p95") && !shown.contains("wan0 tcp-ts"), "{shown}");
 }
 
 #[test]
@@ -472,13 +565,18 @@ fn no_size_is_too_small_or_too_large() {
 #[test]
 fn the_manual_has_the_screens_as_they_are() {
     const MANUAL: &str = include_str!("../../../docs/top.md");
-    let recent = network();
     let filter: Vec<KeyCode> = "/10.11".chars().map(letter).chain([KeyCode::Enter]).collect();
     let detail = [&filter[..], &[KeyCode::Enter]].concat();
-    for (number, keys) in
-        [&filter[..], &detail, &[letter('2'), letter('s')], &[letter('3')]].into_iter().enumerate()
-    {
-        let text = screen(&after(&recent, keys), 80, 24);
+    let screens = [
+        (network(), filter),
+        (network(), detail),
+        (network(), vec![letter('2'), letter('s')]),
+        (network(), vec![letter('3')]),
+        (gateway(), vec![letter('s'), letter('o')]),
+    ];
+    let mut missing = String::new();
+    for (number, (recent, keys)) in screens.iter().enumerate() {
+        let text = screen(&after(recent, keys), 80, 24);
         // The first lines are the same on every pane.
         let first = if number == 0 {
             0
@@ -487,6 +585,9 @@ fn the_manual_has_the_screens_as_they_are() {
         };
         let lines = text.lines().skip(first).filter(|line| !line.is_empty());
         let text: String = lines.flat_map(|line| [line, "\n"]).collect();
-        assert!(MANUAL.contains(&text), "docs/top.md does not have:\n{text}");
+        if !MANUAL.contains(&text) {
+            missing.extend(["\n", &text]);
+        }
     }
+    assert!(missing.is_empty(), "docs/top.md does not have:\n{missing}");
 }

@@ -50,6 +50,7 @@ mod rotation;
 mod sandbox;
 mod schema;
 mod service;
+mod sides;
 mod start;
 mod top;
 mod unit;

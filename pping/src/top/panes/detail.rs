@@ -117,7 +117,7 @@ impl Detail {
 
     /// Returns the group, the method and its number among all, and the prefix and the labels that fit.
     fn title(&self, room: usize) -> String {
-        let mut title = format!("{}  {}", self.row.cells[0], sanitized(&self.choice.1));
+        let mut title = format!("{}  {}", self.row.label, sanitized(&self.choice.1));
         let choices = self.choices();
         if choices.iter().any(|(interface, _)| *interface != self.choice.0) {
             title = format!("{title} on {}", sanitized(self.choice.0.as_deref().unwrap_or("-")));

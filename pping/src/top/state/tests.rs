@@ -230,7 +230,7 @@ fn a_click_on_a_title_sorts_and_another_one_the_other_way_round() {
         let (column, row) = title(&state, "p50");
         assert_eq!(click(&mut state, column, row), Effect::Ask);
         let query = state.question().groups;
-        assert_eq!((query.sort, query.order), (crate::recent::Column::P50, expected));
+        assert_eq!((query.sort, query.order), (Some(crate::recent::Column::P50), expected));
     }
     let (column, row) = title(&state, "method");
     assert_eq!(click(&mut state, column, row), Effect::Draw, "there is no order by methods");

@@ -31,7 +31,7 @@ fn validator(name: &str) -> Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-fn request(host: &Namespace, path: &str) -> Response {
+pub(super) fn request(host: &Namespace, path: &str) -> Response {
     http::get(host, PORT, &format!("/api/v1{path}"), "*/*").expect("pping listens")
 }
 
@@ -173,6 +173,9 @@ fn invalid_queries_name_the_error() {
         ("/groups?limit=-1", 400, "limit"),
         ("/groups?limit=1001", 400, "limit: at most 1000"),
         ("/groups?sorted=p50", 400, "sorted"),
+        ("/groups?sort=inside_p50", 400, "sort: `inside_p50` is no column of view=series"),
+        ("/groups?view=both", 400, "view: unknown value `both`, expected `series` or `sides`"),
+        ("/groups?view=sides", 400, "start it with --inside"),
         ("/history?minutes=%00", 400, "minutes"),
         ("/worst?by=age", 400, "age"),
         ("/worst?sort=rtt", 400, "sort"),

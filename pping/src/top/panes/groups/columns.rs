@@ -1,9 +1,9 @@
 //! The columns of the table of groups, as many as fit.
 
 use crate::{
-    recent::{Column, Order},
+    recent::{Column, Order, View},
     top::{
-        table::{COLUMNS, Row},
+        table::{Row, titles},
         text::{padded, right, side_width, width},
     },
 };
@@ -16,40 +16,45 @@ pub(super) enum Field {
     Interface,
     Method,
     Side,
-    /// One of the figures that groups are sorted by: its number in [`COLUMNS`].
+    /// One of the figures of the view: its number among the titles.
     Figure(usize),
 }
 
-/// All columns, in their order.
-const FIELDS: [Field; 12] = [
-    Field::Group,
-    Field::Interface,
-    Field::Method,
-    Field::Side,
-    Field::Figure(1),
-    Field::Figure(2),
-    Field::Figure(3),
-    Field::Figure(4),
-    Field::Figure(5),
-    Field::Figure(6),
-    Field::Figure(7),
-    Field::Figure(8),
-];
+/// The columns of a view that name a row, in their order. Its figures follow.
+const fn names(view: View) -> &'static [Field] {
+    match view {
+        View::Series => &[Field::Group, Field::Interface, Field::Method, Field::Side],
+        View::Sides => &[Field::Group],
+    }
+}
 
-/// The columns that are left out in this order if not all fit: packets, the minimum, the 99th percentile, the score,
-/// samples, retransmissions, the median, the method and the interface. Where there are several interfaces, their rows
-/// would look alike without it.
-const SPARE: [Field; 9] = [
-    Field::Figure(6),
-    Field::Figure(2),
-    Field::Figure(5),
-    Field::Figure(8),
-    Field::Figure(1),
-    Field::Figure(7),
-    Field::Figure(3),
-    Field::Method,
-    Field::Interface,
-];
+/// The columns of a view that are left out in this order if not all fit. Of series: packets, the minimum, the 99th percentile,
+/// the score, samples, retransmissions, the median, the method and the interface. Where there are several interfaces, their
+/// rows would look alike without it. Of sides: the trends, bytes, the score, the medians and retransmissions.
+const fn spare(view: View) -> &'static [Field] {
+    match view {
+        View::Series => &[
+            Field::Figure(6),
+            Field::Figure(2),
+            Field::Figure(5),
+            Field::Figure(8),
+            Field::Figure(1),
+            Field::Figure(7),
+            Field::Figure(3),
+            Field::Method,
+            Field::Interface,
+        ],
+        View::Sides => &[
+            Field::Figure(9),
+            Field::Figure(8),
+            Field::Figure(7),
+            Field::Figure(6),
+            Field::Figure(3),
+            Field::Figure(1),
+            Field::Figure(5),
+        ],
+    }
+}
 
 /// The least width of the group's column.
 const GROUP: usize = 12;
@@ -58,6 +63,7 @@ const GROUP: usize = 12;
 #[derive(Debug)]
 pub(super) struct Columns {
     columns: Vec<Placed>,
+    view: View,
     shows_prefixes: bool,
 }
 
@@ -70,28 +76,31 @@ struct Placed {
 
 impl Columns {
     /// Chooses the columns that fit beside the mark of the chosen row. The column of the sort order is always one of them.
-    pub(super) fn new(rows: &[Row], room: usize, sort: Column, shows_prefixes: bool) -> Self {
+    pub(super) fn new(rows: &[Row], room: usize, (view, sort): (View, Column), shows_prefixes: bool) -> Self {
         let room = room.saturating_sub(1);
         let mut interfaces = rows.iter().map(|row| &row.series.0);
         let first = interfaces.next();
         let has_interfaces = interfaces.any(|it| Some(it) != first);
         let is_there = |field: &Field| has_interfaces || *field != Field::Interface;
-        let mut fields: Vec<Field> = FIELDS.into_iter().filter(is_there).collect();
-        let widest = rows.iter().map(|row| width(name(row, shows_prefixes))).max().unwrap_or(0);
+        let figures = (1..titles(view).len()).map(Field::Figure);
+        let mut fields: Vec<Field> = names(view).iter().copied().chain(figures).filter(is_there).collect();
+        let widest = rows.iter().map(|row| width(row.name(shows_prefixes))).max().unwrap_or(0);
         let side = side_width(rows.iter().map(|row| row.side));
-        let width_of = |field: Field| if field == Field::Side { side } else { field.width() };
+        let width_of = |field: Field| if field == Field::Side { side } else { field.width(view) };
         let others = |fields: &[Field], gap: usize| {
             let widths = fields.iter().map(|&field| width_of(field) + gap);
-            widths.sum::<usize>() - gap - Field::Group.width()
+            widths.sum::<usize>() - gap
         };
-        let least = GROUP.min(widest.max(6));
+        let below = rows.iter().filter(|row| view == View::Sides && !row.is_of_group);
+        let below = below.map(|row| width(row.name(false))).max().unwrap_or(0);
+        let least = GROUP.min(widest.max(6)).max(below);
         let gap =
             [3, 2].into_iter().find(|gap| others(&fields, *gap) + GROUP.max(widest) <= room).unwrap_or(1);
-        for spare in SPARE {
+        for &spare in spare(view) {
             if others(&fields, gap) + least <= room {
                 break;
             }
-            if spare.sort() != Some(sort) {
+            if spare.sort(view) != Some(sort) {
                 fields.retain(|field| *field != spare);
             }
         }
@@ -103,7 +112,7 @@ impl Columns {
             columns.push(Placed { field, start, width });
             start += width + gap;
         }
-        Self { columns, shows_prefixes }
+        Self { columns, view, shows_prefixes }
     }
 
     /// Returns the titles, with an arrow at the column of the sort order.
@@ -112,17 +121,18 @@ impl Columns {
         self.line(' ', |field| {
             let title = match field {
                 Field::Group if self.shows_prefixes => "prefix",
-                field => field.title(),
+                field => field.title(self.view),
             };
-            if field.sort() == Some(sort) { format!("{title}{arrow}") } else { title.to_owned() }
+            if field.sort(self.view) == Some(sort) { format!("{title}{arrow}") } else { title.to_owned() }
         })
     }
 
     /// Returns a row. The group is left out if it is that of the row above.
     pub(super) fn row(&self, row: &Row, mark: char, has_group: bool) -> String {
         self.line(mark, |field| match field {
-            Field::Group if !has_group => String::new(),
-            Field::Group => name(row, self.shows_prefixes).to_owned(),
+            // Below a row of both sides, this column names the series.
+            Field::Group if !has_group && self.view == View::Series => String::new(),
+            Field::Group => row.name(self.shows_prefixes).to_owned(),
             Field::Interface => row.interface.clone(),
             Field::Method => row.method.clone(),
             Field::Side => row.side.to_owned(),
@@ -146,44 +156,35 @@ impl Columns {
     /// Returns what a click at `x` on the line sorts by.
     pub(super) fn at(&self, x: usize) -> Option<Column> {
         let is_there = |it: &&Placed| (it.start..it.start + it.width).contains(&x);
-        self.columns.iter().find(is_there).and_then(|it| it.field.sort())
-    }
-}
-
-/// Returns the name of the group of a row.
-fn name(row: &Row, shows_prefixes: bool) -> &str {
-    match &row.prefix {
-        Some(prefix) if shows_prefixes => prefix,
-        _ => &row.cells[0],
+        self.columns.iter().find(is_there).and_then(|it| it.field.sort(self.view))
     }
 }
 
 impl Field {
-    const fn width(self) -> usize {
+    const fn width(self, view: View) -> usize {
         match self {
             Self::Group => 0,
+            Self::Interface => 9,
             Self::Method => 14,
             Self::Side => 6,
-            Self::Figure(7) => 7,
-            Self::Interface | Self::Figure(6) => 9,
-            Self::Figure(_) => 8,
+            Self::Figure(number) => titles(view)[number].width,
         }
     }
 
-    const fn title(self) -> &'static str {
+    const fn title(self, view: View) -> &'static str {
         match self {
-            Self::Group => COLUMNS[0].0,
+            Self::Group => titles(view)[0].title,
             Self::Interface => "interface",
             Self::Method => "method",
             Self::Side => "side",
-            Self::Figure(number) => COLUMNS[number].0,
+            Self::Figure(number) => titles(view)[number].title,
         }
     }
 
-    const fn sort(self) -> Option<Column> {
+    const fn sort(self, view: View) -> Option<Column> {
         match self {
             Self::Group => Some(Column::Group),
-            Self::Figure(number) => Some(COLUMNS[number].2),
+            Self::Figure(number) => titles(view)[number].sort,
             _ => None,
         }
     }
@@ -193,12 +194,24 @@ impl Field {
 mod tests {
     use super::*;
     use crate::top::{
+        ask::Answers,
         table,
-        tests::{answers, series},
+        tests::{answers, series, with_sides},
     };
 
+    const BY_P95: (View, Column) = (View::Series, Column::P95);
+
+    fn rows_of(answers: &Answers) -> Vec<Row> {
+        table::rows(&answers.groups.groups, |_| true)
+    }
+
     fn rows() -> Vec<Row> {
-        table::rows(&answers(&[("customer-7", 23_000_000)]).groups.groups)
+        rows_of(&answers(&[("customer-7", 23_000_000)]))
+    }
+
+    /// The rows of both sides of a group, with that of a series below.
+    fn rows_of_sides() -> Vec<Row> {
+        rows_of(&with_sides(answers(&[("customer-7", 23_000_000)])))
     }
 
     #[test]
@@ -206,7 +219,7 @@ mod tests {
         let rows = rows();
         let mut before = 0;
         for room in 0..200 {
-            let columns = Columns::new(&rows, room, Column::P95, false);
+            let columns = Columns::new(&rows, room, BY_P95, false);
             let titles = columns.titles(Column::P95, Order::Desc);
             if room >= 40 {
                 assert!(width(&titles) <= room && titles.contains(" p95▼"), "{room}: {titles}");
@@ -214,44 +227,58 @@ mod tests {
             assert!(columns.columns.len() >= before, "{room}: {titles}");
             before = columns.columns.len();
         }
-        assert_eq!(before, FIELDS.len() - 1, "all but the interface, of which there is one");
+        assert_eq!(before, 11, "all but the interface, of which there is one");
+        let rows = rows_of_sides();
+        for room in 60..200 {
+            let sort = (View::Sides, Column::OutsideP95);
+            let columns = Columns::new(&rows, room, sort, false);
+            let titles = columns.titles(Column::OutsideP95, Order::Desc);
+            assert!(width(&titles) <= room && titles.contains(" outside p95▼"), "{room}: {titles}");
+            assert!(titles.contains(" inside p95 "), "{room}: {titles}");
+            assert!(room >= 100 || !titles.contains(" 15 min"), "{room}: {titles}");
+            assert!(room < 130 || titles.contains(" outside 15 min"), "{room}: {titles}");
+            // The names of series below a group are whole.
+            assert!(columns.row(&rows[1], ' ', false).contains(" wan0 tcp-ts "), "{room}: {titles}");
+        }
     }
 
     #[test]
     fn what_is_sorted_by_is_always_there() {
-        let rows = rows();
-        for (title, _, column) in COLUMNS {
-            let titles = Columns::new(&rows, 60, column, false).titles(column, Order::Asc);
-            assert!(titles.contains(&format!("{title}▲")), "{titles}");
+        for (view, rows) in [(View::Series, rows()), (View::Sides, rows_of_sides())] {
+            for title in titles(view) {
+                let Some(column) = title.sort else { continue };
+                let titles = Columns::new(&rows, 60, (view, column), false).titles(column, Order::Asc);
+                assert!(titles.contains(&format!("{}▲", title.title)), "{titles}");
+            }
         }
     }
 
     #[test]
     fn several_interfaces_are_told_apart() {
         let mut answers = answers(&[("a", 1_000_000)]);
-        let other = table::rows(&answers.groups.groups);
+        let other = rows_of(&answers);
         assert!(
-            !Columns::new(&other, 100, Column::P95, false)
+            !Columns::new(&other, 100, BY_P95, false)
                 .titles(Column::P95, Order::Desc)
                 .contains(" interface ")
         );
         let mut lan = series(2_000_000);
         lan.interface = Some("lan0".into());
         answers.groups.groups[0].series.push(lan);
-        let rows = table::rows(&answers.groups.groups);
-        let columns = Columns::new(&rows, 100, Column::P95, false);
+        let rows = rows_of(&answers);
+        let columns = Columns::new(&rows, 100, BY_P95, false);
         assert!(columns.titles(Column::P95, Order::Desc).contains(" interface "));
         assert!(columns.row(rows.last().unwrap(), ' ', true).contains(" lan0 "));
         // Rows would look alike without it, so it is the last to be left out.
         for room in 45..100 {
-            let titles = Columns::new(&rows, room, Column::P95, false).titles(Column::P95, Order::Desc);
+            let titles = Columns::new(&rows, room, BY_P95, false).titles(Column::P95, Order::Desc);
             assert!(titles.contains(" interface "), "{room}: {titles}");
         }
     }
 
     #[test]
     fn a_click_on_a_title_finds_its_column() {
-        let columns = Columns::new(&rows(), 80, Column::P95, false);
+        let columns = Columns::new(&rows(), 80, BY_P95, false);
         let titles = columns.titles(Column::P95, Order::Desc);
         let at = |title: &str| columns.at(titles.find(title).unwrap());
         assert_eq!((at("group"), at("p50"), at("method")), (Some(Column::Group), Some(Column::P50), None));

@@ -1,6 +1,7 @@
 //! The table of groups, the slowest first.
 
 mod columns;
+mod folds;
 
 use ratatui::{
     Frame,
@@ -11,13 +12,13 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use self::columns::Columns;
+use self::{columns::Columns, folds::Folds};
 use super::{Effect, PaneData, detail::Detail, scrolled};
 use crate::{
     foreign_text::sanitized,
-    recent::{Column, GroupDetail, GroupsAnswer, Order, Query},
+    recent::{Column, GroupAnswer, GroupDetail, GroupsAnswer, Order, Query, View},
     top::{
-        table::{self, COLUMNS, Row},
+        table::{self, Row, titles},
         text,
     },
 };
@@ -29,7 +30,12 @@ const LIMIT: usize = 500;
 #[derive(Debug)]
 pub(in crate::top) struct Groups {
     query: Query,
+    /// The latest answer.
+    groups: Vec<GroupAnswer>,
+    /// Whether groups have both sides in one row.
+    view: View,
     rows: Vec<Row>,
+    folds: Folds,
     /// Why the filter found no group.
     note: Option<String>,
     /// The row that the cursor is on.
@@ -49,7 +55,10 @@ impl Default for Groups {
     fn default() -> Self {
         Self {
             query: Query { limit: LIMIT, ..Query::default() },
+            groups: Vec::new(),
+            view: View::default(),
             rows: Vec::new(),
+            folds: Folds::default(),
             note: None,
             selected: 0,
             first: 0,
@@ -82,13 +91,47 @@ impl Groups {
         if let Some(detail) = &mut self.open {
             detail.take(past);
         }
-        let before = self.rows.get(self.selected).map(Row::key);
-        let rows = table::rows(&groups.groups);
-        let follows = before.filter(|_| self.selected > 0);
-        let found = follows.and_then(|before| rows.iter().position(|row| row.key() == before));
+        if !groups.groups.is_empty() {
+            let has_sides = groups.groups.iter().any(|group| group.sides.is_some());
+            self.query = self.query.clone().fitted(has_sides);
+            self.view = self.query.view;
+        }
+        self.note.clone_from(&groups.note);
+        self.groups.clone_from(&groups.groups);
+        self.arrange();
+    }
+
+    /// Makes the rows anew.
+    fn arrange(&mut self) {
+        let rows = table::rows(&self.groups, |id| self.folds.is_unfolded(id));
+        let before = self.rows.get(self.selected).filter(|_| self.selected > 0);
+        let of_group = |row: &Row, id: &str| row.is_of_group && row.id == id;
+        // A row that was folded away leaves the cursor to its group.
+        let found = before.and_then(|before| {
+            let same = rows.iter().position(|row| row.key() == before.key());
+            same.or_else(|| rows.iter().position(|row| of_group(row, &before.id)))
+        });
         self.selected = found.unwrap_or(self.selected).min(rows.len().saturating_sub(1));
         self.rows = rows;
-        self.note.clone_from(&groups.note);
+    }
+
+    /// Shows or hides the other rows of the group that the cursor is on; `None` changes it.
+    fn fold(&mut self, is_unfolded: Option<bool>) {
+        if let Some(row) = self.rows.get(self.selected) {
+            self.folds.fold(&row.id, is_unfolded);
+            self.arrange();
+        }
+    }
+
+    /// Shows or hides the other rows of all groups.
+    fn fold_all(&mut self) {
+        self.folds.fold_all();
+        self.arrange();
+    }
+
+    /// Returns the column that the table is sorted by.
+    fn sort(&self) -> Column {
+        self.query.column()
     }
 
     /// Begins to type a filter.
@@ -119,6 +162,10 @@ impl Groups {
             KeyCode::Char('g') | KeyCode::Home => self.select(0, page),
             KeyCode::Char('G') | KeyCode::End => self.select(usize::MAX, page),
             KeyCode::Char('i') => self.shows_prefixes = !self.shows_prefixes,
+            KeyCode::Char('o') => self.fold(None),
+            KeyCode::Right => self.fold(Some(true)),
+            KeyCode::Left => self.fold(Some(false)),
+            KeyCode::Char('O') => self.fold_all(),
             KeyCode::Enter => return self.open_selected(),
             KeyCode::Esc if !self.query.filter.is_empty() => {
                 self.query.filter.clear();
@@ -193,23 +240,24 @@ impl Groups {
     }
 
     fn next_column(&self) -> Column {
-        let at = COLUMNS.iter().position(|(_, _, column)| *column == self.query.sort).unwrap_or(0);
-        COLUMNS[(at + 1) % COLUMNS.len()].2
+        let columns: Vec<_> = titles(self.view).iter().filter_map(|title| title.sort).collect();
+        let at = columns.iter().position(|column| *column == self.sort()).unwrap_or(0);
+        columns[(at + 1) % columns.len()]
     }
 
     /// Sorts by a column. Reverses the order if the table is sorted by it already.
     fn sort_by(&mut self, column: Column) -> Effect {
-        if self.query.sort == column {
+        if self.sort() == column {
             self.query.order = reversed(self.query.order);
         } else {
-            self.query.sort = column;
+            self.query.sort = Some(column);
             self.query.order = first_order(column);
         }
         Effect::Ask
     }
 
     fn columns(&self, area: Rect) -> Columns {
-        Columns::new(&self.rows, area.width.into(), self.query.sort, self.shows_prefixes)
+        Columns::new(&self.rows, area.width.into(), (self.view, self.sort()), self.shows_prefixes)
     }
 
     /// Returns the first row on the screen, so that the cursor is in view.
@@ -223,7 +271,7 @@ impl Groups {
             return detail.draw(frame, area, shown);
         }
         let columns = self.columns(area);
-        let titles = columns.titles(self.query.sort, self.query.order);
+        let titles = columns.titles(self.sort(), self.query.order);
         let titles = text::padded(&titles, area.width.into());
         let mut lines = vec![Line::styled(titles, Style::new().add_modifier(Modifier::UNDERLINED))];
         let first = self.first(area);
@@ -234,7 +282,7 @@ impl Groups {
             let (mark, style) = if is_selected {
                 ('>', Modifier::BOLD | Modifier::REVERSED)
             } else {
-                (' ', Modifier::empty())
+                (self.mark(row), Modifier::empty())
             };
             let line = columns.row(row, mark, is_selected || !is_repeated);
             let line = text::padded(&line, area.width.into());
@@ -242,13 +290,22 @@ impl Groups {
         }
         if self.rows.is_empty() {
             lines.extend(self.note.iter().map(|note| Line::raw(sanitized(note))));
-            lines.push(Line::raw(if self.query.filter.is_empty() {
-                "nothing was measured in the last minute"
+            lines.push(Line::raw(if self.query.filter.is_empty() || !self.groups.is_empty() {
+                "no round-trip times in the last minute"
             } else {
                 "no group has this; Esc shows all"
             }));
         }
         frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    /// Returns the mark of a row without the cursor: whether rows below it can be shown or hidden.
+    fn mark(&self, row: &Row) -> char {
+        match row.below {
+            0 => ' ',
+            _ if self.folds.is_unfolded(&row.id) => '-',
+            _ => '+',
+        }
     }
 
     /// Returns the last line: the filter, the number of groups, and the most important keys.
@@ -272,8 +329,10 @@ impl Groups {
             filter => format!("{} of {known} with {}", groups.found, sanitized(filter)),
         };
         let escape = if filter.is_empty() { &[][..] } else { &["Esc all"] };
-        let hints = ["? help", "Enter open", "s sort", "/ filter", "space freeze", "q end"];
-        let hints = escape.iter().chain(&hints).map(|&hint| hint.to_owned());
+        let rows = if self.rows.iter().any(|row| row.below > 0) { &["o rows"][..] } else { &[] };
+        let hints = ["s sort", "/ filter", "space freeze", "q end"];
+        let hints = escape.iter().chain(&["? help", "Enter open"]).chain(rows).chain(&hints);
+        let hints = hints.map(|&hint| hint.to_owned());
         [of].into_iter().chain(hints).collect()
     }
 }
@@ -297,7 +356,11 @@ const fn first_order(column: Column) -> Order {
         | Column::P99
         | Column::Packets
         | Column::Bytes
-        | Column::Retransmissions => Order::Desc,
+        | Column::Retransmissions
+        | Column::InsideP50
+        | Column::InsideP95
+        | Column::OutsideP50
+        | Column::OutsideP95 => Order::Desc,
     }
 }
 

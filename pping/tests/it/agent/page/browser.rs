@@ -26,6 +26,7 @@ pub(super) const TAB: &str = "\u{e004}";
 pub(super) const ENTER: &str = "\u{e007}";
 pub(super) const ESCAPE: &str = "\u{e00c}";
 pub(super) const LEFT: &str = "\u{e012}";
+pub(super) const RIGHT: &str = "\u{e014}";
 pub(super) const DOWN: &str = "\u{e015}";
 
 /// A browser in a network namespace. It ends on drop.

@@ -12,7 +12,7 @@ use pping::{
     recent::{self, CELL, CELLS, Reading, RecentHistory},
     snapshot::{InterfaceCounters, Place, Snapshot},
 };
-use pping_common::{abi::Counters, method::Method, parse::Direction, series::SeriesCounts};
+use pping_common::{abi::Counters, group::Side, method::Method, parse::Direction, series::SeriesCounts};
 use pping_lab::Namespace;
 
 use crate::agent::{every_second::EverySecond, http::PORT, monitor::ok};
@@ -27,6 +27,9 @@ pub(super) const HOSTILE: [&str; 4] = [
 
 const INTERFACE: &str = "wan0";
 
+/// The other interface, if sides are told apart.
+const INNER: &str = "lan0";
+
 /// A server that ends on drop.
 pub(super) struct FedServer {
     recent: RecentHistory,
@@ -37,6 +40,21 @@ pub(super) struct FedServer {
 impl FedServer {
     /// Serves 15 minutes of `groups` groups, the hostile ones, and one with a label of 10 kB.
     pub(super) fn start(host: &Namespace, groups: u64) -> Self {
+        Self::start_with(host, groups, series)
+    }
+
+    /// Does the same at a gateway that tells sides apart.
+    pub(super) fn start_with_sides(host: &Namespace, groups: u64) -> Self {
+        let fed = Self::start_with(host, groups, series_of_sides);
+        fed.recent.tell_sides_apart(true);
+        fed
+    }
+
+    fn start_with<const N: usize>(
+        host: &Namespace,
+        groups: u64,
+        series: fn(&str, u64, u64) -> [(SeriesName, SeriesCounts); N],
+    ) -> Self {
         let recent = RecentHistory::new(recent::MEMORY);
         let long = "long-".repeat(2000);
         let labels: Vec<String> = (0..groups)
@@ -106,6 +124,23 @@ fn series(label: &str, rank: u64, cell: u64) -> [(SeriesName, SeriesCounts); 2] 
         counts_of(label, Direction::Ingress, &spread(beyond)),
         counts_of(label, Direction::Egress, &spread(beyond / 50)),
     ]
+}
+
+/// Returns both sides of a group in a cell: each sample is beyond one interface, and behind the other one.
+fn series_of_sides(label: &str, rank: u64, cell: u64) -> [(SeriesName, SeriesCounts); 4] {
+    let [outside, inside] = series(label, rank, cell).map(|(_, counts)| counts);
+    [(Side::Inside, INNER, inside), (Side::Outside, INTERFACE, outside)]
+        .map(|(side, beyond, counts)| {
+            [INNER, INTERFACE].map(|interface| {
+                let matched = if interface == beyond { Direction::Ingress } else { Direction::Egress };
+                let (name, _) = counts_of(label, matched, &[]);
+                let name = SeriesName { interface: Some(interface.into()), side: Some(side), ..name };
+                (name, counts)
+            })
+        })
+        .concat()
+        .try_into()
+        .unwrap()
 }
 
 fn counts_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, SeriesCounts) {

@@ -1,0 +1,104 @@
+//! The answers about groups.
+
+use std::sync::Arc;
+
+use super::{
+    super::{
+        answers::{GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, LongestMatchAnswer},
+        columns::View,
+        history::History,
+        order::{PREFIXES, PREFIXES_OF_ONE, Query},
+        residence::TimesAnswer,
+    },
+    Group, Key, Model,
+};
+use crate::{fingerprint::fingerprint, groups::GroupName};
+
+impl Model {
+    pub(in crate::recent) fn groups(&self, query: &Query) -> GroupsAnswer {
+        let (filter, series) = (query.filter(&self.directory), query.series());
+        let mut groups: Vec<GroupAnswer> = self
+            .groups
+            .values()
+            .filter(|group| filter.finds(&group.name, &self.directory))
+            .map(|group| {
+                let answer = self.answer(group, |key| key.is_asked_for(&series));
+                let sides = (query.view == View::Sides).then(|| self.sides(group, &series));
+                GroupAnswer { sides, ..answer }
+            })
+            .filter(|group| !group.series.is_empty())
+            .collect();
+        let found = groups.len();
+        let longest_match = self.directory.longest_match(&query.filter);
+        let note = if found == 0 { query.note(longest_match.as_ref()) } else { None };
+        query.sort(&mut groups);
+        for group in &mut groups {
+            if let Some(of_model) = self.groups.get(&group.group) {
+                self.list_prefixes(of_model, PREFIXES, group);
+                // Only of the groups in the answer: the whole past of a series takes long to unpack.
+                self.add_trends(of_model, group.sides.as_mut());
+            }
+        }
+        GroupsAnswer {
+            sequence: self.sequence,
+            time: self.time,
+            known: self.known(),
+            found,
+            longest_match: longest_match.map(LongestMatchAnswer::from),
+            note,
+            groups,
+        }
+    }
+
+    pub(in crate::recent) fn group(&self, asked: &str) -> Option<GroupDetail> {
+        let group = self.groups.values().find(|group| id(&group.name.label) == asked)?;
+        let mut answer = self.answer(group, |_| true);
+        self.list_prefixes(group, PREFIXES_OF_ONE, &mut answer);
+        Some(GroupDetail { group: answer, history: self.history(group.series.iter()) })
+    }
+
+    /// Lists the prefixes of a group in an answer, at most this many.
+    fn list_prefixes(&self, group: &Group, limit: usize, answer: &mut GroupAnswer) {
+        let prefixes = self.directory.of_group(&group.name.key);
+        answer.prefixes = prefixes.iter().take(limit).map(|prefix| prefix.to_string()).collect();
+        answer.prefix_count = prefixes.count();
+    }
+
+    /// Returns the prefix that stands for a group, if it has one.
+    pub(super) fn first_prefix(&self, name: &GroupName) -> Option<Arc<str>> {
+        name.prefix.clone().or_else(|| self.directory.of_group(&name.key).first())
+    }
+
+    /// Returns the answer about a group, without the list of its prefixes.
+    pub(super) fn answer(&self, group: &Group, is_asked_for: impl Fn(&Key) -> bool) -> GroupAnswer {
+        let GroupName { label, dscp, columns, .. } = &*group.name;
+        GroupAnswer {
+            id: id(label),
+            group: Arc::clone(label),
+            prefix: self.first_prefix(&group.name),
+            prefixes: Vec::new(),
+            prefix_count: 0,
+            dscp: *dscp,
+            labels: columns.iter().cloned().collect(),
+            series: self.series(group.series.iter().filter(|(key, _)| is_asked_for(key))),
+            queues: self.queues(group),
+            sides: None,
+        }
+    }
+
+    /// Returns the last minute of a group's queues.
+    fn queues(&self, group: &Group) -> Vec<GroupQueue> {
+        let queue = |(interface, history): (&Option<Arc<str>>, &History)| {
+            let times = TimesAnswer::of_rtts(history.recent(self.number()).rtts()?);
+            Some(GroupQueue { interface: interface.clone(), times })
+        };
+        let mut queues: Vec<_> = group.queues.iter().filter_map(queue).collect();
+        queues.sort_unstable_by(|one, other| one.interface.cmp(&other.interface));
+        queues
+    }
+}
+
+/// Returns the id of a group: a hash of its label, which may be long and have any characters.
+fn id(label: &str) -> String {
+    format!("{:032x}", fingerprint(&[label]))
+}
