@@ -21,6 +21,7 @@ mod iperf;
 mod local;
 mod mirror_port;
 mod mirrored;
+mod misplaced;
 mod one_arm;
 mod ping;
 mod quic;
