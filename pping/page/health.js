@@ -1,4 +1,4 @@
-// The health of pping: losses, untracked packets, and cost. It is one line, which opens to a table of meanings and advice.
+// The health of pping: warnings, losses, untracked packets, and cost. It is one line, which opens to a table of meanings and advice.
 
 import { relativeUrl } from "./address.js";
 import { Keyed, el, write } from "./dom.js";
@@ -26,6 +26,7 @@ function explained(numbers, reasons) {
 /** The line, and the table below it. */
 export class Health {
     #element = document.getElementById("health");
+    #warnings = document.getElementById("warnings");
     #losses = document.getElementById("losses");
     #untracked = document.getElementById("untracked");
     #cost = document.getElementById("cost");
@@ -55,6 +56,7 @@ export class Health {
         this.#latest = summary;
         const line = (element, title, items) => write(element, items.length > 0 ? `${title}: ${items.join(", ")}.` : "");
         const items = (of) => of.filter(({ number }) => number > 0).map(({ number, name }) => `${count(number)} ${name}`);
+        write(this.#warnings, (summary.warnings ?? []).map((warning) => `${sanitized(warning)}.`).join(" "));
         line(this.#losses, "Lost", items(this.#lost()));
         line(this.#untracked, "Not tracked", items(this.#notTracked()));
         write(this.#cost, `${cost(summary.cost)}.`);

@@ -49,6 +49,7 @@ mod notify;
 pub mod otlp;
 pub mod output;
 mod packet_cost;
+mod placement;
 pub mod quality;
 pub mod reasons;
 #[cfg(feature = "live")]

@@ -14,7 +14,7 @@ use pping_common::{
 };
 
 use self::count::Count;
-use crate::{aggregate::Totals, packet_cost, replay::Replayed};
+use crate::{aggregate::Totals, packet_cost, placement, replay::Replayed};
 
 /// The shortest duration for which a rate is printed: a shorter run is mostly start-up.
 const MIN_DURATION_FOR_RATE: Duration = Duration::from_secs(1);
@@ -56,13 +56,14 @@ impl fmt::Display for Summary {
         if let Some(capture) = &self.capture {
             // What is wrong with the capture comes before what follows from it.
             capture.write_causes(f)?;
-            missing::write(f, &capture.counted(counters), capture.cause(), capture.queries_left.undecided)?;
+            let undecided = capture.queries_left.undecided;
+            missing::write(f, &capture.counted(counters), capture.cause(), Some(undecided))?;
             if !capture.has_copies() {
                 missing::write_retransmissions(f, counters)?;
             }
             capture.write_missing(f)?;
         } else {
-            missing::write(f, counters, None, 0)?;
+            missing::write(f, counters, None, None)?;
             missing::write_retransmissions(f, counters)?;
             live::write(f, counters)?;
         }
@@ -95,15 +96,7 @@ impl Summary {
     fn write_only_side(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut sides = self.totals.series().filter_map(|(key, _)| key.side);
         let Some(only) = sides.next().filter(|&first| sides.all(|side| side == first)) else { return Ok(()) };
-        let why = match only {
-            Side::Inside => {
-                "no host outside of the network replied; if one did, --inside names its network, too"
-            }
-            Side::Outside => {
-                "no host inside of the network replied; if one did, --inside does not name its network"
-            }
-        };
-        writeln!(f, "one side: {why}")
+        writeln!(f, "one side: {}", placement::only(only))
     }
 
     /// Writes the cost of the kernel programs, unless too few packets were timed. A capture has no timed packets.
@@ -220,6 +213,18 @@ mod tests {
             let said = summary(&counters);
             assert!(said.contains(&format!("\n{line}")), "{said}");
         }
+    }
+
+    #[test]
+    fn flows_of_one_direction_are_reported_by_their_share_if_they_are_many() {
+        let said = |one_way_flows, ended| {
+            summary(&Counters { one_way_flows, entries_deleted: [ended, 0], ..Counters::ZERO })
+        };
+        let line =
+            "\nnot measured: 60 TCP flows (one_way): the other direction of 75 % of the flows was not seen; ";
+        assert!(said(60, 80).contains(line), "{}", said(60, 80));
+        let few = "\nnot measured: 60 TCP flows (one_way): segments of one direction only; ";
+        assert!(said(60, 700).contains(few), "{}", said(60, 700));
     }
 
     #[test]

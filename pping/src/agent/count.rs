@@ -25,12 +25,14 @@ impl Agent {
     pub(super) fn count(&mut self) -> Result<(), Error> {
         let snapshot = self.hand_over_counters();
         let total = snapshot.total();
+        let now = Instant::now();
+        let warnings = self.placement.look(&snapshot, now);
         let times = self.residence()?;
         if self.is_viewed() {
             let usage = Usage::read();
             let lines_lost = self.output.lines_lost() + self.reporter.log_lines_lost();
             self.recent.set_residence(times.clone(), clock::wall()?);
-            self.recent.take_reading(Reading { snapshot, lines_lost, usage }, clock::wall()?);
+            self.recent.take_reading(Reading { snapshot, lines_lost, usage, warnings }, clock::wall()?);
         }
         self.metrics.set_residence(times);
         let options = &self.kernel.options;
@@ -53,7 +55,6 @@ impl Agent {
             self.losses.are_slots_logged = true;
         }
         self.resolve_refused_groups(total.groups_refused)?;
-        let now = Instant::now();
         if let Some(samples) = self.losses.unaggregated.more(total.unaggregated, now) {
             tracing::warn!(
                 "{samples} samples are in no histogram: too many series had samples within a second; raise --max-groups"

@@ -66,6 +66,8 @@ impl Agent {
     /// Puts the labels and prefixes of another groups file into names and answers.
     fn relabel(&mut self, labels: Labels) {
         self.names.relabel(labels);
+        // With --inside groups, the file says what is inside.
+        self.placement.forget_sides();
         if let Some(groups) = &self.groups {
             self.recent.list_groups(groups.directory());
         }

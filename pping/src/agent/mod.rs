@@ -10,6 +10,7 @@ pub mod events;
 mod groups;
 mod interfaces;
 mod losses;
+mod placement;
 mod reload;
 mod rotation;
 mod setup;

@@ -45,10 +45,18 @@ impl Agent {
     /// is emptied, and series without traffic come one step closer to being removed.
     pub(super) fn commit(&mut self, epoch: &Epoch) -> Result<(), Error> {
         let is_viewed = self.is_viewed();
-        let Self { kernel: Kernel { series, interface_ids, .. }, names, reporter, metrics, recent, .. } =
-            self;
+        let Self {
+            kernel: Kernel { series, interface_ids, .. },
+            names,
+            reporter,
+            metrics,
+            recent,
+            placement,
+            ..
+        } = self;
         for (name, counts) in &epoch.series {
             reporter.take(name, counts);
+            placement.take(name, counts);
         }
         for (name, counts) in &epoch.queues {
             reporter.take_queue(name, counts);
@@ -85,6 +93,7 @@ impl Agent {
             let epoch = self.rotate()?;
             self.commit(&epoch)?;
             self.reporter.forget_totals();
+            self.placement.forget_sides();
             self.counters_before = self.kernel.counters.snapshot(&self.interfaces.watched).total();
         }
         Ok(())

@@ -23,6 +23,7 @@ use super::{
     groups::GroupsFile,
     interfaces::Interfaces,
     losses::Losses,
+    placement::Placement,
     slow_start::SlowStart,
     state::{Agent, Inputs},
 };
@@ -168,6 +169,7 @@ pub(super) async fn set_up(
         exporter: None,
         readiness,
         losses: Losses::default(),
+        placement: Placement::default(),
         counters_before: Counters::ZERO,
         last_cycle: began,
         notify,

@@ -5,7 +5,9 @@ use std::{collections::BTreeSet, os::fd::OwnedFd, time::Instant};
 use pping_common::abi::Counters;
 use tokio::{io::unix::AsyncFd, signal::unix::Signal};
 
-use super::{arms::Evidence, groups::GroupsFile, interfaces::Interfaces, losses::Losses};
+use super::{
+    arms::Evidence, groups::GroupsFile, interfaces::Interfaces, losses::Losses, placement::Placement,
+};
 #[cfg(feature = "otlp")]
 use crate::otlp::Exporter;
 use crate::{
@@ -52,6 +54,8 @@ pub(super) struct Agent {
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,
     pub(super) losses: Losses,
+    /// What shows that this is the wrong place.
+    pub(super) placement: Placement,
     /// What was counted before this run, with `--pin`.
     pub(super) counters_before: Counters,
     /// When the last cycle began, or the first interval.

@@ -10,9 +10,7 @@ const FORWARDING: [&str; 2] = ["/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/i
 
 /// Says so if this host is a router that forwards from an interface to itself: it has no other, or this one carries VLANs.
 pub(super) fn arms(interface: &Interface, all: &[Interface], arms: Arms) -> Option<Check> {
-    let is_router =
-        FORWARDING.iter().any(|path| fs::read_to_string(path).is_ok_and(|text| text.trim() != "0"));
-    let why = if is_router { one_arm(interface, all)? } else { return None };
+    let why = if is_router() { one_arm(interface, all)? } else { return None };
     Some(match arms {
         Arms::Two => Check::degraded(
             Name::Arms,
@@ -25,6 +23,11 @@ pub(super) fn arms(interface: &Interface, all: &[Interface], arms: Arms) -> Opti
             format!("{why}: what is forwarded passes it twice, and counts once for its flow"),
         ),
     })
+}
+
+/// Whether this host forwards.
+pub(super) fn is_router() -> bool {
+    FORWARDING.iter().any(|path| fs::read_to_string(path).is_ok_and(|text| text.trim() != "0"))
 }
 
 /// Why a router forwards from this interface to itself, if it does.
@@ -51,7 +54,7 @@ mod tests {
     fn interface(name: &str, ifindex: u32, vlan_of: Option<u32>) -> Interface {
         let hardware_type = if name == "lo" { libc::ARPHRD_LOOPBACK } else { libc::ARPHRD_ETHER };
         let link = Link { name: name.into(), ifindex, hardware_type, ..Link::default() };
-        Interface { link, is_up: true, has_carrier: true, vlan_of, xdp: Vec::new() }
+        Interface { link, is_up: true, has_carrier: true, vlan_of, ..Interface::default() }
     }
 
     #[test]

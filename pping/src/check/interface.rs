@@ -96,8 +96,7 @@ mod tests {
     fn frames_that_cannot_be_read_are_refused_by_number() {
         let hardware_type = libc::ARPHRD_INFINIBAND;
         let link = Link { name: "ib0".into(), ifindex: 3, hardware_type, ..Link::default() };
-        let check =
-            interface(&Interface { link, is_up: true, has_carrier: true, vlan_of: None, xdp: Vec::new() });
+        let check = interface(&Interface { link, is_up: true, has_carrier: true, ..Interface::default() });
         assert_eq!(check.status, Status::Missing);
         assert!(check.found.contains("link type 32 "), "{}", check.found);
     }

@@ -2,10 +2,13 @@
 
 mod arms;
 mod attached;
+mod bridge;
+mod flow_tables;
 mod interface;
 mod kernel;
 mod memory;
 mod methods;
+mod mirror;
 mod name;
 mod offloads;
 #[cfg(feature = "otlp")]
@@ -20,11 +23,15 @@ mod schema;
 mod shell;
 mod table;
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal as _},
+};
 
 use anstream::{AutoStream, ColorChoice};
 
 use self::{
+    mirror::Traffic,
     name::Name,
     report::{Check, Report, Status},
 };
@@ -33,7 +40,13 @@ use crate::{
     cli::CheckArguments,
     config::{self, Arguments, Config, Loader},
     features,
-    kernel::inspect::links,
+    kernel::{
+        features::Features,
+        inspect::{
+            flow_tables::flow_tables,
+            links::{self, Interface},
+        },
+    },
     set_verbosity,
 };
 
@@ -78,6 +91,8 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
         return Err(captures.into());
     }
     let live = &config.live;
+    // How much passes while the other checks are made, shows mirror ports.
+    let before = links::links().await?;
     let capabilities = privileges::capabilities();
     let may_load = capabilities.status == Status::Ok;
     let mut checks =
@@ -103,20 +118,49 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
         checks.push(otlp::otlp(settings).await);
     }
 
+    checks.extend(of_interfaces(&config, &before, found).await?);
+    Ok(Report::new(checks))
+}
+
+/// Makes the checks of all interfaces to watch. `before` are the interfaces when the check began, `found` the features of the
+/// kernel, if they are known.
+async fn of_interfaces(
+    config: &Config,
+    before: &[Interface],
+    found: Option<Features>,
+) -> Result<Vec<Check>, Error> {
+    let live = &config.live;
     let all = links::links().await?;
-    let (interfaces, absent) = interface::select(live, all.clone())?;
-    checks.extend(absent);
+    let (interfaces, mut checks) = interface::select(live, all.clone())?;
+    let tables = flow_tables();
+    checks.extend(flow_tables::listing(&tables));
+    let tables = tables.unwrap_or_default();
     let attached = attached::Attached::new(found);
+    let mirrors: BTreeMap<&str, String> = interfaces
+        .iter()
+        .filter_map(|interface| {
+            let before = before.iter().find(|it| it.link.ifindex == interface.link.ifindex);
+            Some((interface.link.name.as_str(), Traffic::of(interface, before).describe()?))
+        })
+        .collect();
     for interface in &interfaces {
         let name = interface.link.name.as_str();
+        let mirror = mirrors.get(name);
         let mut of_interface = vec![interface::interface(interface)];
+        of_interface.extend(bridge::bridge(interface, &all));
+        of_interface.extend(mirror.map(|described| {
+            let others: Vec<&str> = mirrors.keys().copied().filter(|other| *other != name).collect();
+            mirror::mirror(interface, described, &others)
+        }));
+        of_interface.extend(flow_tables::flow_table(interface, &all, &tables));
         of_interface.push(attached.xdp(interface, live.ingress));
         of_interface.push(attached.tc(interface));
-        of_interface.extend(arms::arms(interface, &all, config.arms));
-        of_interface.extend(offloads::offloads(name, live.ingress));
+        let arms = arms::arms(interface, &all, config.arms);
+        of_interface.extend(arms.or_else(|| mirror.and_then(|_| mirror::arms(config.arms))));
+        of_interface.extend(offloads::offloads(name, live.ingress, mirror.is_some()));
         checks.extend(of_interface.into_iter().map(|check| check.of(name)));
     }
-    Ok(Report::new(checks))
+    Ok(checks)
 }
 
 /// Makes the configuration. If it has errors, pping cannot run, and the other checks use the command line alone.

@@ -66,6 +66,12 @@ names! {
     Interfaces = "interfaces",
     /// Whether an interface exists, is up, and has frames that pping can read.
     Interface = "interface",
+    /// Ports of the interface; only if it is a bridge.
+    Bridge = "bridge",
+    /// Whether the interface is promiscuous; only if it looks like a mirror port.
+    Mirror = "mirror",
+    /// Flow tables of nftables, through which packets pass unseen; only if the interface or one below it is in one.
+    FlowTable = "flow-table",
     /// Programs at XDP of the interface.
     Xdp = "xdp",
     /// Filters and programs at tc of the interface.

@@ -12,12 +12,13 @@ const GRO: [&str; 2] = ["rx-gro", "rx-gro-hw"];
 const SEGMENTATION: [&str; 4] =
     ["tx-generic-segmentation", "tx-tcp-segmentation", "tx-tcp-ecn-segmentation", "tx-tcp6-segmentation"];
 
-/// Checks the offloads that change what is measured.
-pub(super) fn offloads(interface: &str, ingress: Ingress) -> Vec<Check> {
+/// Checks the offloads that change what is measured. At a mirror port (`is_mirror`) no host needs them.
+pub(super) fn offloads(interface: &str, ingress: Ingress, is_mirror: bool) -> Vec<Check> {
     match ethtool::active_features(interface) {
         Ok(active) => vec![
             lro(interface, &active),
-            gro(&active),
+            // XDP of the driver comes before GRO.
+            gro(interface, &active, is_mirror && ingress != Ingress::Xdp),
             segmentation(&active),
             vlan(interface, &active, ingress),
         ],
@@ -40,10 +41,20 @@ fn lro(interface: &str, active: &BTreeSet<String>) -> Check {
 }
 
 /// GRO does not merge segments whose TCP options differ (`tcp_gro_receive` in `net/ipv4/tcp_offload.c`).
-fn gro(active: &BTreeSet<String>) -> Check {
+fn gro(interface: &str, active: &BTreeSet<String>, is_mirror: bool) -> Check {
     let on = active_of(&GRO, active);
     if on.is_empty() {
         return Check::ok(Name::Gro, "off");
+    }
+    if is_mirror {
+        return Check::degraded(
+            Name::Gro,
+            format!("on ({on}): segments that are merged have one time, later than most of them came"),
+            format!(
+                "ethtool -K {} gro off lro off: until then RTTs include how long segments waited to be merged",
+                quoted(interface)
+            ),
+        );
     }
     Check::ok(
         Name::Gro,
@@ -94,7 +105,10 @@ mod tests {
         let check = lro("eth0", &features(&["rx-lro"]));
         assert_eq!(check.status, Status::Degraded);
         assert!(check.remedy.unwrap().starts_with("ethtool -K eth0 lro off:"));
-        assert_eq!(gro(&features(&["rx-gro", "rx-gro-hw"])).status, Status::Ok);
+        let gro = |is_mirror| gro("eth0", &features(&["rx-gro", "rx-gro-hw"]), is_mirror);
+        assert_eq!(gro(false).status, Status::Ok);
+        assert_eq!(gro(true).status, Status::Degraded);
+        assert!(gro(true).remedy.unwrap().starts_with("ethtool -K eth0 gro off lro off:"));
         let tagless = features(&["rx-vlan-hw-parse"]);
         let status = |ingress| vlan("eth0", &tagless, ingress).status;
         assert_eq!((status(Ingress::Tc), status(Ingress::Xdp)), (Status::Ok, Status::Degraded));

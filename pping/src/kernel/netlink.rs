@@ -218,20 +218,22 @@ fn change(mut datagram: &[u8]) -> Change {
 /// If the kernel does not list them.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the method is for one lifetime only")]
 pub async fn links() -> Result<Listing<Link>, Error> {
-    map_links(|answer| answer.link()).await
+    map_links(all_links, |answer| answer.link()).await
 }
 
 /// Returns the interfaces for which `make` returns something.
 pub(super) async fn map_links<T: Send + 'static>(
+    request: fn() -> RouteNetlinkMessage,
     make: fn(&LinkAnswer<'_>) -> Option<T>,
 ) -> Result<Listing<T>, Error> {
-    let request = || {
-        let mut message = LinkMessage::default();
-        // Statistics would make lists several times as long.
-        message.attributes = vec![LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats])];
-        RouteNetlinkMessage::GetLink(message)
-    };
     list(request, move |answer| LinkAnswer::new(answer).and_then(|link| make(&link))).await
+}
+
+/// Asks for all interfaces, without their statistics: these would make the list several times as long.
+pub(super) fn all_links() -> RouteNetlinkMessage {
+    let mut message = LinkMessage::default();
+    message.attributes = vec![LinkAttribute::ExtMask(vec![LinkExtentMask::SkipStats])];
+    RouteNetlinkMessage::GetLink(message)
 }
 
 /// Returns the addresses of this host, IPv4 mapped into IPv6.

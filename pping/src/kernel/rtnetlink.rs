@@ -53,25 +53,34 @@ impl Rtnetlink {
         let mut bytes = vec![0; request.buffer_len()];
         request.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
-        let (mut answers, mut is_complete) = (Vec::with_capacity(MAX_ANSWER), true);
-        loop {
-            answers.clear();
-            match self.socket.recv(&mut answers, 0) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                received => received?,
-            };
-            let mut rest = answers.as_slice();
-            while !rest.is_empty() {
-                let answer = NetlinkBuffer::new_checked(rest)
-                    .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
-                let payload = answer.payload();
-                is_complete &= answer.flags() & NLM_F_DUMP_INTR == 0;
-                match answer.message_type() {
-                    NLMSG_DONE | NLMSG_ERROR => return outcome(payload).map(|()| is_complete),
-                    _ => take(payload),
-                }
-                rest = rest.get((answer.length() as usize).next_multiple_of(4)..).unwrap_or_default();
+        receive(&self.socket, &mut take)
+    }
+}
+
+/// Passes the answers to a request to `take`, until the kernel says that it is done. Returns false if something changed while the
+/// kernel listed, so that something may be missing.
+///
+/// # Errors
+/// The error of the kernel.
+pub(super) fn receive(socket: &Socket, take: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    let (mut answers, mut is_complete) = (Vec::with_capacity(MAX_ANSWER), true);
+    loop {
+        answers.clear();
+        match socket.recv(&mut answers, 0) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            received => received?,
+        };
+        let mut rest = answers.as_slice();
+        while !rest.is_empty() {
+            let answer = NetlinkBuffer::new_checked(rest)
+                .map_err(|error| io::Error::new(ErrorKind::InvalidData, error.to_string()))?;
+            let payload = answer.payload();
+            is_complete &= answer.flags() & NLM_F_DUMP_INTR == 0;
+            match answer.message_type() {
+                NLMSG_DONE | NLMSG_ERROR => return outcome(payload).map(|()| is_complete),
+                _ => take(payload),
             }
+            rest = rest.get((answer.length() as usize).next_multiple_of(4)..).unwrap_or_default();
         }
     }
 }

@@ -35,6 +35,10 @@ pub struct Summary {
     pub groups: usize,
     /// What was lost or not measured since the start.
     pub losses: Losses,
+    /// Sentences for people about what is wrong with the place of measurement: one direction of flows that passes elsewhere, or
+    /// an `--inside` that does not fit the traffic.
+    #[serde(default)]
+    pub warnings: Vec<String>,
     /// The cost of pping.
     pub cost: Cost,
 }

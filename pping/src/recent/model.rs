@@ -255,6 +255,7 @@ impl Model {
             interfaces: interfaces.collect(),
             groups: self.known(),
             losses: self.losses.clone(),
+            warnings: self.rates.warnings().to_vec(),
             cost: self.rates.cost(),
         }
     }

@@ -23,6 +23,8 @@ pub struct Reading {
     pub lines_lost: u64,
     /// The CPU time that pping took so far, and its memory.
     pub usage: Usage,
+    /// Sentences about what is wrong with the place of measurement.
+    pub warnings: Vec<String>,
 }
 
 /// Two readings, with their times in ns.
@@ -52,6 +54,11 @@ impl Rates {
     fn seconds(&self) -> Option<f64> {
         let ns = self.latest.0.saturating_sub(self.earlier.0);
         (self.earlier.0 != 0 && ns > 0).then_some(ns as f64 / SECOND as f64)
+    }
+
+    /// Returns what is wrong with the place of measurement.
+    pub(super) fn warnings(&self) -> &[String] {
+        &self.latest.1.warnings
     }
 
     /// Returns the cost of pping.

@@ -73,7 +73,12 @@ fn reading(packets: u64, samples: u64) -> Reading {
         place: Place::Alone,
     };
     let usage = Usage { cpu: Duration::from_millis(packets), memory: 20 << 20 };
-    Reading { snapshot: Snapshot { interfaces: vec![interface] }, lines_lost: 0, usage }
+    Reading {
+        snapshot: Snapshot { interfaces: vec![interface] },
+        lines_lost: 0,
+        usage,
+        warnings: vec!["mind the gap".to_owned()],
+    }
 }
 
 #[test]
@@ -90,6 +95,7 @@ fn summary_has_rates_of_a_second_and_rtts_of_a_minute() {
     let rtt = interface.series[0].rtt.unwrap();
     assert_eq!((interface.series.len(), rtt.count, rtt.min, rtt.max), (1, 3, 5 * MS, 90 * MS));
     assert_eq!((summary.losses.recordings_skipped, summary.losses.events_lost), (3, 6));
+    assert_eq!(summary.warnings, ["mind the gap"]);
     assert_eq!((summary.groups, summary.time), (2, START + 2 * SECOND));
     let Cost { cpu, memory, programs } = summary.cost;
     assert_eq!((cpu, memory), (0.1, 20 << 20));

@@ -20,6 +20,7 @@ use crate::{
     capture::{self, Capture, FileError},
     config::Config,
     groups::{Directory, Names},
+    placement::EndedFlows,
     quality,
     recent::{Reading, RecentHistory},
     snapshot::{InterfaceCounters, Place, Snapshot, Usage},
@@ -401,9 +402,12 @@ impl PlayedView {
             counters: self.engine.tracker.report.counters,
             place: Place::Alone,
         };
+        let warning = EndedFlows::of(&interface.counters).warning(true);
+        let warnings = warning.iter().map(ToString::to_string).collect();
         let snapshot = Snapshot { interfaces: vec![interface] };
         recent.add(&slices, time - 1);
-        recent.take_reading(Reading { snapshot, lines_lost: 0, usage: Usage::read() }, time - 1);
+        let reading = Reading { snapshot, lines_lost: 0, usage: Usage::read(), warnings };
+        recent.take_reading(reading, time - 1);
     }
 }
 

@@ -51,11 +51,12 @@ impl Replayed {
         self.write_sides(f)
     }
 
-    /// The counters as the summary has them: without the packets of tunnels, which have a line of their own, and with the DNS
-    /// queries that had no response at the end.
+    /// The counters as the summary has them: without the packets of tunnels, which have a line of their own, and with what was
+    /// left at the end: DNS queries without a response, and open flows.
     pub(super) fn counted(&self, counters: &Counters) -> Counters {
         let mut counters = *counters;
         counters.dns_unanswered += self.queries_left.unanswered;
+        counters.entries_deleted = counters.entries_made;
         for (packets, of_tunnels) in counters.untracked.iter_mut().zip(self.unopened_tunnels.by_reason) {
             *packets = packets.saturating_sub(of_tunnels);
         }

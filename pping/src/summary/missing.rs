@@ -11,7 +11,7 @@ use super::{
     capture::{Cause, FOLLOWS},
     count::Count,
 };
-use crate::{labels::untracked_name, reasons::UNTRACKED};
+use crate::{labels::untracked_name, placement::EndedFlows, reasons::UNTRACKED};
 
 const ONE_WAY: &str =
     ": segments of one direction only; watch or capture where the other direction passes, too";
@@ -28,7 +28,7 @@ const GAVE_WAY: &str = ": given up after 10 s, or after something later was answ
                         loss, unless it is for hosts that do not answer, such as the hops of mtr";
 
 /// Writes a line for each reason why something was not measured: how much, what it is, and what to do about it. What follows
-/// from `cause` says so instead. `undecided` DNS queries may have had a response after the end.
+/// from `cause` says so instead. Of a capture, `undecided` DNS queries may have had a response after the end.
 ///
 /// It names each counter, without `..`: one that is added has to be reported here, or to be named as one that counts what was
 /// measured.
@@ -36,7 +36,7 @@ pub(super) fn write(
     f: &mut fmt::Formatter<'_>,
     counters: &Counters,
     cause: Option<Cause>,
-    undecided: u64,
+    undecided: Option<u64>,
 ) -> fmt::Result {
     let Counters {
         untracked,
@@ -75,10 +75,14 @@ pub(super) fn write(
     for reason in Untracked::ALL {
         write_untracked(f, untracked[reason as usize], reason)?;
     }
-    let one_way = if matches!(cause, Some(Cause::Split)) { ONE_WAY_BY_SPLIT } else { ONE_WAY };
+    let one_way = match (cause, EndedFlows::of(counters).warning(undecided.is_some())) {
+        (Some(Cause::Split), _) => ONE_WAY_BY_SPLIT.to_owned(),
+        (_, Some(warning)) => format!(": {warning}"),
+        (_, None) => ONE_WAY.to_owned(),
+    };
     let follows = |why| if cause.is_some() { FOLLOWS } else { why };
     for (what, count, noun, which, why) in [
-        ("not measured", *one_way_flows, "TCP flow", " (one_way)", one_way),
+        ("not measured", *one_way_flows, "TCP flow", " (one_way)", one_way.as_str()),
         ("not measured", *still_timestamps, "TCP flow", " (still_timestamps)", STILL_TIMESTAMPS),
         ("not recorded", *pending_full, "time", " (slots_full)", follows(SLOTS_FULL)),
         (
@@ -119,7 +123,7 @@ pub(super) fn write(
     if *dns_unanswered > 0 {
         let why = follows("");
         write!(f, "not answered: {dns_unanswered} of {queries} DNS queries")?;
-        if undecided > 0 {
+        if let Some(undecided) = undecided.filter(|&undecided| undecided > 0) {
             write!(f, " ({undecided} more waited for less than a second at the end)")?;
         }
         writeln!(f, "{why}")?;

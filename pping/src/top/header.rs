@@ -8,10 +8,11 @@ use crate::recent::{Cost, Interface, Losses, OwnQueue, ResidenceAnswer, SeriesAn
 /// The longest name of an interface in Linux. Names are aligned up to this width.
 const NAME: usize = 15;
 
-/// Returns the lines of each interface, the cost of pping, and what was lost.
+/// Returns the lines of each interface, the cost of pping, what was lost, and warnings.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let own = [Some(cost(&summary.cost)), lost(&summary.losses)];
-    interfaces(summary).into_iter().flatten().chain(own.into_iter().flatten()).collect()
+    let warnings = summary.warnings.iter().map(|warning| format!("warning: {}", sanitized(warning)));
+    interfaces(summary).into_iter().flatten().chain(own.into_iter().flatten()).chain(warnings).collect()
 }
 
 /// Returns the same lines for a screen. Joins the lines of an interface if the screen is wide enough, and returns no
@@ -23,7 +24,7 @@ pub(super) fn fitting(summary: &Summary, room: (usize, usize)) -> Vec<String> {
         blocks = joined.into_iter().map(|line| vec![line]).collect();
     }
     let mut own: Vec<String> =
-        [Some(cost(&summary.cost)), lost(&summary.losses)].into_iter().flatten().collect();
+        [Some(cost(&summary.cost)), lost(&summary.losses), warned(summary)].into_iter().flatten().collect();
     let joined = own.join("  ");
     if width(&joined) <= room.0 {
         own = vec![joined];
@@ -128,6 +129,12 @@ fn cost(cost: &Cost) -> String {
     format!("pping: {} of a core{programs}, {}", percent(cost.cpu), bytes(cost.memory))
 }
 
+/// Returns where to read what is wrong with the place of measurement.
+fn warned(summary: &Summary) -> Option<String> {
+    let count = summary.warnings.len();
+    (count > 0).then(|| format!("{}: see pane 4", counted(count, "warning")))
+}
+
 /// Returns what was lost since the start, in words.
 fn lost(losses: &Losses) -> Option<String> {
     let all = [
@@ -199,6 +206,17 @@ mod tests {
         let mut summary = answers(&[]).summary;
         summary.interfaces[0].interface = "capture-of-the-uplink.pcapng".into();
         assert!(lines(&summary)[0].starts_with("capture-of-the-: in "), "{:?}", lines(&summary));
+    }
+
+    #[test]
+    fn warnings_are_pointed_to_on_a_screen_and_quoted_elsewhere() {
+        let mut summary = answers(&[]).summary;
+        assert!(!fitting(&summary, (80, 9)).join("\n").contains("warning"));
+        summary.warnings = vec!["tap0: the other direction\u{1b} was not seen".to_owned()];
+        let shown = fitting(&summary, (80, 9));
+        assert!(shown.last().is_some_and(|line| line.ends_with("1 warning: see pane 4")), "{shown:#?}");
+        let said = lines(&summary).pop().unwrap();
+        assert!(said.starts_with("warning: tap0: the other") && !said.contains('\u{1b}'), "{said:?}");
     }
 
     #[test]

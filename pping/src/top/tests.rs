@@ -77,6 +77,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         interfaces: vec![interface],
         groups: groups.len(),
         losses: Losses { events_lost: 5, ..Losses::default() },
+        warnings: Vec::new(),
         cost: Cost::default(),
     };
     let group = |(number, &(label, p95)): (usize, &(&str, u64))| GroupAnswer {
@@ -283,7 +284,7 @@ fn measured() -> RecentHistory {
     recent.rank(&flows, END);
     for (seconds, factor) in [(1, 1), (0, 2)] {
         let usage = Usage { cpu: Duration::from_millis(13) * factor as u32, memory: 85 << 20 };
-        let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage };
+        let reading = Reading { snapshot: counters(factor), lines_lost: 0, usage, warnings: Vec::new() };
         recent.take_reading(reading, END - seconds * SECOND);
     }
     recent
@@ -422,6 +423,19 @@ fn a_gateway_that_tells_sides_apart_has_one_row_a_group() {
     assert!(words.starts_with(&format!("customer-7 {rtts} ")), "{rtts} in {shown}");
     assert!(row.ends_with("██████████████") && row.contains('▁'), "{shown}");
     assert!(shown.contains("inside p95") && !shown.contains("wan0 tcp-ts"), "{shown}");
+}
+
+#[test]
+fn warnings_are_on_the_health_pane() {
+    let recent = RecentHistory::new(MEMORY);
+    let shown = |warnings: &[&str]| {
+        let warnings = warnings.iter().map(ToString::to_string).collect();
+        recent.take_reading(Reading { warnings, ..Reading::default() }, END);
+        screen(&after(&recent, &[letter('4')]), 80, 24)
+    };
+    let text = shown(&["tap0: the other direction of 97 % of the flows was not seen"]);
+    assert!(text.contains("warnings") && text.contains("tap0: the other direction of 97 %"), "{text}");
+    assert!(!shown(&[]).contains("warning"));
 }
 
 #[test]

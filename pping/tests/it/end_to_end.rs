@@ -22,6 +22,7 @@ mod joined;
 mod local;
 mod mirror_port;
 mod mirrored;
+mod misplaced;
 mod one_arm;
 mod ping;
 mod quic;

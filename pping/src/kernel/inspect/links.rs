@@ -18,7 +18,10 @@ use crate::kernel::{
 
 // Of linux/if_link.h.
 const IFLA_LINK: u16 = 5;
+const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_STATS64: u16 = 23;
+const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_ATTACHED: u16 = 2;
@@ -30,7 +33,7 @@ const IFLA_XDP_HW_PROG_ID: u16 = 7;
 const ATTACHED_SKB: u8 = 2;
 
 /// An interface.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Interface {
     /// The interface as measuring knows it.
     pub(crate) link: Link,
@@ -40,6 +43,14 @@ pub(crate) struct Interface {
     pub(crate) has_carrier: bool,
     /// The ifindex of the interface whose VLAN it is, if it is one.
     pub(crate) vlan_of: Option<u32>,
+    /// Whether it is a bridge.
+    pub(crate) is_bridge: bool,
+    /// The ifindex of the bridge or bond whose port it is, if it is one.
+    pub(crate) port_of: Option<u32>,
+    /// Whether it takes frames to all addresses, at the wish of an administrator or of a program.
+    pub(crate) is_promiscuous: bool,
+    /// The packets that came in and went out since it was made, as its driver counts them.
+    pub(crate) packets: [u64; 2],
     /// The attach points of XDP programs, with the programs' ids. (Offloaded to the card counts as native.)
     pub(crate) xdp: Vec<(AttachPoint, u32)>,
 }
@@ -49,7 +60,8 @@ pub(crate) struct Interface {
 /// # Errors
 /// If the kernel does not list them.
 pub(crate) async fn links() -> Result<Vec<Interface>, Error> {
-    Ok(netlink::map_links(interface).await?.found)
+    let all = || RouteNetlinkMessage::GetLink(LinkMessage::default());
+    Ok(netlink::map_links(all, interface).await?.found)
 }
 
 /// Returns the id of the XDP program of an interface, or of one of them.
@@ -76,15 +88,32 @@ fn interface(answer: &LinkAnswer<'_>) -> Option<Interface> {
         is_up: has(libc::IFF_UP),
         has_carrier: has(libc::IFF_LOWER_UP),
         vlan_of: vlan_of(answer),
+        is_bridge: kind(answer).is_some_and(|kind| kind == b"bridge\0"),
+        port_of: answer.attribute(IFLA_MASTER).and_then(|master| parse_u32(master).ok()),
+        // The flag would leave out what programs ask for.
+        is_promiscuous: answer.attribute(IFLA_PROMISCUITY).and_then(|it| parse_u32(it).ok()).unwrap_or(0) > 0,
+        packets: answer.attribute(IFLA_STATS64).map(packets).unwrap_or_default(),
         xdp: answer.attribute(IFLA_XDP).map(attached).unwrap_or_default(),
     })
 }
 
 /// Reads whose VLAN an interface is.
 fn vlan_of(answer: &LinkAnswer<'_>) -> Option<u32> {
-    let kind = attribute(answer.attribute(IFLA_LINKINFO)?, IFLA_INFO_KIND)?;
-    // A string that ends with a zero.
-    kind.starts_with(b"vlan\0").then(|| parse_u32(answer.attribute(IFLA_LINK)?).ok()).flatten()
+    (kind(answer)? == b"vlan\0").then(|| parse_u32(answer.attribute(IFLA_LINK)?).ok()).flatten()
+}
+
+/// Reads the kind of a virtual interface: a string that ends with a zero.
+fn kind<'a>(answer: &'a LinkAnswer<'_>) -> Option<&'a [u8]> {
+    attribute(answer.attribute(IFLA_LINKINFO)?, IFLA_INFO_KIND)
+}
+
+/// Reads the packets that came in and went out: the first two numbers of `struct rtnl_link_stats64`.
+fn packets(statistics: &[u8]) -> [u64; 2] {
+    let (numbers, _) = statistics.as_chunks();
+    match *numbers {
+        [received, sent, ..] => [received, sent].map(u64::from_ne_bytes),
+        _ => [0; 2],
+    }
 }
 
 /// Reads which XDP programs are attached, and where.

@@ -1,6 +1,7 @@
 //! Questions to the kernel: interfaces, programs, maps, drivers. Nothing here changes anything.
 
 pub(crate) mod ethtool;
+pub(crate) mod flow_tables;
 pub(crate) mod links;
 pub(crate) mod maps;
 pub(crate) mod programs;

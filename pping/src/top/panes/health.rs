@@ -82,6 +82,7 @@ fn all(shown: &PaneData, area: Rect, now: Instant) -> Vec<Line<'static>> {
     let width = usize::from(area.width);
     let mut lines = vec![age(latest, now), Line::raw("")];
     lines.extend(interfaces(&latest.summary.interfaces, width));
+    lines.extend(warnings(&latest.summary.warnings, width));
     let losses = &latest.summary.losses;
     lines.push(Line::raw(""));
     lines.push(title("lost since the start", "what it is, and what to do", width));
@@ -162,6 +163,16 @@ fn interfaces(interfaces: &[Interface], width: usize) -> Vec<Line<'static>> {
         lines.push(Line::raw(row(["", "", "", "out", &packets, &bits, &retransmissions, ""])));
     }
     lines
+}
+
+/// Returns what is wrong with the place of measurement, below a title; nothing if nothing is.
+fn warnings(warnings: &[String], width: usize) -> Vec<Line<'static>> {
+    if warnings.is_empty() {
+        return Vec::new();
+    }
+    let title = Line::styled(padded("warnings", width), Style::new().add_modifier(Modifier::UNDERLINED));
+    let sentences = warnings.iter().flat_map(|warning| wrapped(&sanitized(warning), width.max(20)));
+    [Line::raw(""), title].into_iter().chain(sentences.map(Line::raw)).collect()
 }
 
 /// Returns a number with its meaning, and with the advice unless the number is zero.

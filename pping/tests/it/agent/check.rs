@@ -1,6 +1,7 @@
 //! `pping check` reports what other tools see, and changes nothing.
 
 mod neighbours;
+mod placement;
 mod privileges;
 
 use std::{fs, process::Output};
@@ -56,6 +57,10 @@ impl Report {
         let check = found.next().unwrap_or_else(|| panic!("no {name} of {subject:?} in {:#}", self.0));
         assert!(found.next().is_none(), "{name} of {subject:?} twice");
         check
+    }
+
+    fn has(&self, name: &str, subject: Option<&str>) -> bool {
+        self.checks().iter().any(|check| check["name"] == name && check["subject"] == json!(subject))
     }
 
     #[track_caller]

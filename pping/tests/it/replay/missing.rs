@@ -46,6 +46,28 @@ fn captures_of_one_direction_say_so() {
     }
 }
 
+#[test]
+fn many_flows_of_one_direction_name_the_other_port() {
+    let said_of = |whole: u16| {
+        let all = (0..60).flat_map(|port| {
+            let packets = connection(40_000 + port, START, 5, RTT).into_iter();
+            packets.filter(move |packet| port < whole || is_of_client(packet))
+        });
+        let mut packets: Vec<Packet> = all.collect();
+        packets.sort_by_key(|packet| packet.at);
+        said(&pcap(&packets))
+    };
+    assert_says(
+        &said_of(45),
+        &[
+            "\nnot measured: 15 TCP flows (one_way): the other direction of 25 % of the flows was not seen; it may pass \
+             another port: ",
+            "read it with --join",
+        ],
+    );
+    assert_says(&said_of(55), &["\nnot measured: 5 TCP flows (one_way): segments of one direction only; "]);
+}
+
 /// Flows of less than two seconds, which sequence numbers do not measure yet.
 #[test]
 fn flows_whose_timestamps_stand_still_say_so() {
