@@ -46,11 +46,11 @@ pub(crate) const fn of_field<S, T: Layout>(_field: fn(&S) -> &T) -> u64 {
 /// one, and to which 0 means what it meant there, is listed as `field as reserved`: it changes no fingerprint. If several fields took
 /// the place of one, they are a type of their own, `layout!(Type as Reserved { fields })`.
 macro_rules! layout {
-    (enum $type:ident { $($variant:ident),+ $(,)? }) => {
+    (enum $type:ident { $($variant:ident),+ $(,)? } $(later { $($later:ident),+ })?) => {
         impl $crate::layout::Layout for $type {
             const HASH: u64 = {
                 const fn complete(value: &$type) {
-                    match value { $($type::$variant => {})+ }
+                    match value { $($type::$variant => {})+ $($($type::$later => {})+)? }
                 }
                 let _ = complete;
                 let hash = $crate::layout::text($crate::layout::START, stringify!($type));
@@ -105,26 +105,30 @@ macro_rules! name {
 pub(crate) use name;
 
 /// Defines an enum whose variants index something on both sides: its numbers, its layout, and the list of its variants. So a
-/// variant cannot be left out of any of them.
+/// variant cannot be left out of any of them. Variants after a `;` came after a release, at the end and where an array had room
+/// for them: they change no fingerprint.
 macro_rules! listed {
     (
         $(#[$attribute:meta])*
         $visibility:vis enum $type:ident {
             $($(#[$of_variant:meta])* $variant:ident $(= $number:literal)?),+ $(,)?
+            $(; $($(#[$of_later:meta])* $later:ident),+ $(,)?)?
         }
     ) => {
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
         $visibility enum $type {
-            $($(#[$of_variant])* $variant $(= $number)?),+
+            $($(#[$of_variant])* $variant $(= $number)?,)+
+            $($($(#[$of_later])* $later,)+)?
         }
 
-        $crate::layout::layout!(enum $type { $($variant),+ });
+        $crate::layout::layout!(enum $type { $($variant),+ } $(later { $($later),+ })?);
 
         impl $type {
             /// All variants, in the order of their numbers.
-            pub const ALL: [Self; { [$(stringify!($variant)),+].len() }] = [$(Self::$variant),+];
+            pub const ALL: [Self; { [$(stringify!($variant),)+ $($(stringify!($later)),+)?].len() }] =
+                [$(Self::$variant,)+ $($(Self::$later),+)?];
         }
     };
 }
@@ -136,12 +140,14 @@ macro_rules! numbered {
         $(#[$attribute:meta])*
         $visibility:vis enum $type:ident {
             $($(#[$of_variant:meta])* $variant:ident $(= $number:literal)?),+ $(,)?
+            $(; $($(#[$of_later:meta])* $later:ident),+ $(,)?)?
         }
     ) => {
         $crate::layout::listed! {
             $(#[$attribute])*
             $visibility enum $type {
                 $($(#[$of_variant])* $variant $(= $number)?),+
+                $(; $($(#[$of_later])* $later),+)?
             }
         }
 

@@ -35,7 +35,7 @@ numbered! {
         /// A TCP segment that the other end would not take: its numbers are not those of the connection.
         OutOfWindow,
         /// Both hosts of the flow send by the same hook of an interface that leads to one of them only.
-        SameHook,
+        SameHook;
         /// The packet is a copy of one that passed a moment ago, as a mirror of several ports shows them.
         Duplicate,
     }

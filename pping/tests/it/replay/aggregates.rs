@@ -177,6 +177,17 @@ fn the_two_sides_of_a_network_are_told_apart_by_address() {
     let aggregates = records(&crowd(), "--aggregate 1d --inside 192.0.2.0/24");
     let counted: Vec<_> = aggregates.iter().map(|it| (it["side"].as_str(), it["count"].as_u64())).collect();
     assert!(counted.contains(&(Some("outside"), Some(10))), "{aggregates:#?}");
+    // The group is that of the host inside, although those outside replied.
+    for (options, group) in [
+        ("--group-by /24", "198.51.100.0/24"),
+        ("--group-by /24 --inside 192.0.2.0/24", "192.0.2.0/24"),
+        ("--group-by /24 --inside 198.51.100.0/24", "198.51.100.0/24"),
+        ("--group-by /24 --inside 203.0.113.0/24", "198.51.100.0/24"),
+    ] {
+        let aggregates = records(&crowd(), &format!("--aggregate 1d {options}"));
+        let mut measured = aggregates.iter().filter(|it| it["count"] != 0);
+        assert!(measured.all(|it| it["group"] == group), "{options}: {aggregates:#?}");
+    }
     let output = read(&crowd(), "--rate-limit 0 --inside 192.0.2.0/24");
     assert!(stderr(&output).contains("tcp-handshake  outside "), "{}", stderr(&output));
     assert!(
