@@ -74,7 +74,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
 }
 
 fn busiest() -> Query {
-    Query { sort: Column::P95, limit: 100, ..Query::default() }
+    Query { sort: Some(Column::P95), limit: 100, ..Query::default() }
 }
 
 fn time(mut answer: impl FnMut() -> u64) -> Result<Figure> {

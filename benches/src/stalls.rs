@@ -17,7 +17,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use pping::kernel::{
-    attach::{Attachment, FilterOwner, attach},
+    attach::{Attachment, FilterOwner, Wanted, attach},
     attach_point::AttachPoint,
     interfaces::Link,
     loaded::Kernel,
@@ -154,7 +154,7 @@ fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) 
             ..Link::default()
         };
         let interface_id = link.register(kernel)?;
-        Ok((attach(kernel, &link, &[AttachPoint::Tcx], None, &mut FilterOwner::default())?, interface_id))
+        Ok((attach(kernel, &link, Wanted::both(&[AttachPoint::Tcx]), None, &mut FilterOwner::default())?, interface_id))
     })?
 }
 

@@ -65,11 +65,15 @@ impl Evidence {
                 Arms::Two => true,
                 Arms::Auto => {
                     let mut counters = Counters::ZERO;
-                    parts.iter().for_each(|&id| counters.add(&kernel.counters.sum(id)));
+                    for &id in &parts {
+                        counters.add(&kernel.counters.sum(id));
+                    }
                     shown.entry(Arc::clone(&whole.name)).or_default().look(&counters)
                 }
             };
-            parts.iter().for_each(|&id| kernel.interface_ids.set_two_arms(id, has_two));
+            for id in parts {
+                kernel.interface_ids.set_two_arms(id, has_two);
+            }
         }
     }
 }

@@ -146,6 +146,7 @@ mod tests {
     }
 
     /// The warnings after each of these, second by second, and whether each was logged.
+    #[expect(clippy::type_complexity, reason = "lists of names and numbers")]
     fn after(states: &[(u64, &[(&str, u64, u64)])]) -> Vec<(Vec<String>, bool)> {
         let (mut placement, start) = (Placement::default(), Instant::now());
         let mut seen = Vec::new();

@@ -31,7 +31,7 @@ use super::{
 use crate::otlp::Receiver;
 use crate::{
     Error, capabilities,
-    config::{Config, Ingress, Live, Loader},
+    config::{Aggregation, Config, Ingress, Live, Loader},
     features,
     groups::Names,
     http::{Access, Readiness, Server},
@@ -56,7 +56,7 @@ use crate::{
     metrics::{Metrics, PersistentCounts},
     notify::Notify,
     output::{OnFailure, Output, Role},
-    quality,
+    quality::{self, Profiles},
     recent::RecentHistory,
     records::{Reporter, format},
 };
@@ -99,9 +99,7 @@ pub(super) async fn set_up(
     let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
     reporter.score_by(profiles.clone());
     metrics.score_by(profiles.clone());
-    recent.score_by(profiles);
-    recent.set_min_samples(config.aggregation.worst_min_samples);
-    recent.tell_sides_apart(config.aggregation.grouping().inside != 0);
+    show(&recent, profiles, &config.aggregation);
     let encoder = format::encoder(config.format);
     let (output, output_ended) =
         Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
@@ -127,8 +125,7 @@ pub(super) async fn set_up(
     if live.bpf_log {
         forward_log(&mut kernel)?;
     }
-    list(&mut kernel.excluded, &config.aggregation.exclude)?;
-    list(&mut kernel.inside, &config.aggregation.inside.prefixes)?;
+    list_networks(&mut kernel, &config.aggregation)?;
     let mut names = Names::default();
     if let Some(groups) = &mut groups {
         groups.remember(&pinned_labels);
@@ -138,11 +135,8 @@ pub(super) async fn set_up(
     }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
-    // No packet at a mirror port is for this host.
-    let addresses = if live.mirror { BTreeSet::new() } else { netlink::addresses().await? };
-    set_local_addresses(&mut kernel, &mut local_addresses, addresses)?;
-    let wanted = Wanted { ingress: attach_points(live.ingress), has_egress: !live.mirror };
-    let mut interfaces = Interfaces::new(selection, wanted, promiscuous);
+    set_local_addresses(&mut kernel, &mut local_addresses, own_addresses(live).await?)?;
+    let mut interfaces = Interfaces::new(selection, wanted(live), promiscuous);
     interfaces.attach_first(&mut kernel, pins.as_ref(), &links)?;
     begin_measuring(&mut kernel, hooks, pins.as_ref())?;
     drop(slow_start);
@@ -180,6 +174,18 @@ pub(super) async fn set_up(
     agent.push(receiver);
     let ring = say_ready(&mut agent)?;
     Ok((agent, Inputs { notices, ring, hangup, output_ended }))
+}
+
+/// The addresses of this host. No packet at a mirror port is for it.
+async fn own_addresses(live: &Live) -> Result<BTreeSet<[u8; 16]>, kernel::Error> {
+    if live.mirror { Ok(BTreeSet::new()) } else { netlink::addresses().await }
+}
+
+/// Tells the recent history how to show what is measured.
+fn show(recent: &RecentHistory, profiles: Profiles, aggregation: &Aggregation) {
+    recent.score_by(profiles);
+    recent.set_min_samples(aggregation.worst_min_samples);
+    recent.tell_sides_apart(aggregation.grouping().inside != 0);
 }
 
 /// Opens what keeps mirror ports in promiscuous mode.
@@ -240,6 +246,12 @@ fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
     Ok(())
 }
 
+/// Lists the networks that are excluded, and those that are inside.
+fn list_networks(kernel: &mut Kernel, aggregation: &Aggregation) -> Result<(), Error> {
+    list(&mut kernel.excluded, &aggregation.exclude)?;
+    list(&mut kernel.inside, &aggregation.inside.prefixes)
+}
+
 /// Replaces the networks of a map.
 fn list(map: &mut Prefixes, networks: &[IpNet]) -> Result<(), Error> {
     let listed: Vec<_> = networks.iter().map(|&network| (network, 0)).collect();
@@ -271,6 +283,11 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         table_keys: None,
         without: DisabledFeatures::from_environment()?,
     })
+}
+
+/// What to attach to.
+fn wanted(live: &Live) -> Wanted {
+    Wanted { ingress: attach_points(live.ingress), has_egress: !live.mirror }
 }
 
 /// The attach points of `--ingress`, in order of preference.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use pping_common::{
     abi::{Endpoints, RttEvent},
+    group::Side,
     hist,
     limits::{IDLE_SECONDS, SECOND},
     method::Method,
@@ -55,6 +56,15 @@ pub struct Rtts {
     pub max: u64,
 }
 
+/// The RTTs to one host of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRtts {
+    /// Its side of the network, if sides are told apart.
+    pub side: Option<Side>,
+    /// The RTTs.
+    pub rtts: Rtts,
+}
+
 /// The samples of all flow directions whose flow has not ended.
 #[derive(Default)]
 pub(crate) struct FlowSamples {
@@ -75,6 +85,8 @@ struct Samples {
     min: u64,
     max: u64,
     last: u64,
+    /// The side of the host that replies, if sides are told apart.
+    side: Option<Side>,
     /// Index and count of bins with samples, in order.
     bins: Vec<(u8, u32)>,
 }
@@ -85,8 +97,8 @@ impl FlowSamples {
         Self { capacity: flows.saturating_mul(2), ..Self::default() }
     }
 
-    /// Adds a sample. DNS samples are ignored: they belong to no flow.
-    pub(crate) fn sample(&mut self, event: &RttEvent) {
+    /// Adds a sample of a host on this side. DNS samples are ignored: they belong to no flow.
+    pub(crate) fn sample(&mut self, event: &RttEvent, side: Option<Side>) {
         if event.method == Method::Dns as u8 {
             return;
         }
@@ -101,13 +113,17 @@ impl FlowSamples {
                 return;
             }
         }
-        self.directions.entry(key).or_default().take(event.rtt, event.timestamp);
+        let samples = self.directions.entry(key).or_default();
+        samples.take(event.rtt, event.timestamp);
+        samples.side = side;
     }
 
     /// Removes a flow. Returns the summary of the flow direction that `endpoints` name, then that of the reverse.
-    pub(crate) fn end(&mut self, endpoints: &Endpoints) -> [Option<Rtts>; 2] {
-        [*endpoints, endpoints.reversed()]
-            .map(|endpoints| self.directions.remove(&Key::from(&endpoints)).map(|samples| samples.rtts()))
+    pub(crate) fn end(&mut self, endpoints: &Endpoints) -> [Option<HostRtts>; 2] {
+        [*endpoints, endpoints.reversed()].map(|endpoints| {
+            let samples = self.directions.remove(&Key::from(&endpoints))?;
+            Some(HostRtts { side: samples.side, rtts: samples.rtts() })
+        })
     }
 
     fn make_room(&mut self, now: u64) {
@@ -203,19 +219,19 @@ mod tests {
         let mut flows = FlowSamples::with_room_for(10);
         let flow = endpoints(1);
         for ms in 1..=100 {
-            flows.sample(&sample(flow, ms, ms * 1_000_000));
+            flows.sample(&sample(flow, ms, ms * 1_000_000), None);
         }
-        flows.sample(&sample(flow.reversed(), 5, 7));
-        flows.sample(&sample(endpoints(2), 5, 8));
+        flows.sample(&sample(flow.reversed(), 5, 7), None);
+        flows.sample(&sample(endpoints(2), 5, 8), None);
         let [source, destination] = flows.end(&flow);
-        let source = source.unwrap();
+        let source = source.unwrap().rtts;
         assert_eq!((source.samples, source.min, source.max), (100, 1_000_000, 100_000_000));
         assert_eq!(source.mean, 50_500_000);
         for (rtt, exact) in [(source.p50, 50_000_000_u64), (source.p90, 90_000_000), (source.p99, 99_000_000)]
         {
             assert!(rtt.abs_diff(exact) as f64 / (exact as f64) < 0.0445, "{rtt} for {exact}");
         }
-        let destination = destination.unwrap();
+        let destination = destination.unwrap().rtts;
         assert_eq!((destination.samples, destination.p50, destination.p99), (1, 7, 7));
         assert_eq!(flows.end(&flow), [None, None]);
         assert_eq!(flows.directions.len(), 1);
@@ -224,7 +240,7 @@ mod tests {
     #[test]
     fn dns_samples_take_no_room() {
         let mut flows = FlowSamples::with_room_for(10);
-        flows.sample(&RttEvent { method: Method::Dns as u8, ..sample(endpoints(1), 5, 7) });
+        flows.sample(&RttEvent { method: Method::Dns as u8, ..sample(endpoints(1), 5, 7) }, None);
         assert_eq!((flows.directions.len(), flows.end(&endpoints(1))), (0, [None, None]));
     }
 
@@ -232,10 +248,10 @@ mod tests {
     fn flows_without_an_end_event_are_discarded_after_a_while() {
         let mut flows = FlowSamples::with_room_for(1);
         for port in 1..=3 {
-            flows.sample(&sample(endpoints(port), SECOND, 5));
+            flows.sample(&sample(endpoints(port), SECOND, 5), None);
         }
         assert_eq!((flows.directions.len(), flows.refused), (2, 1));
-        flows.sample(&sample(endpoints(4), SECOND + LIFETIME, 5));
+        flows.sample(&sample(endpoints(4), SECOND + LIFETIME, 5), None);
         assert_eq!((flows.directions.len(), flows.refused), (1, 1));
     }
 }

@@ -7,7 +7,7 @@ mod totals;
 
 pub use distribution::Distribution;
 pub(crate) use flows::FlowSamples;
-pub use flows::Rtts;
+pub use flows::{HostRtts, Rtts};
 pub(crate) use range::{Range, rtt_at};
 #[cfg(feature = "live")]
 pub(crate) use range::{add_bins, join};

@@ -15,7 +15,7 @@ pub(super) fn listing(tables: &io::Result<Vec<FlowTable>>) -> Option<Check> {
 ///
 /// A flow table takes packets after XDP and tc at ingress of its interface (`__netif_receive_skb_core` in net/core/dev.c), and sends
 /// them by way of the queue and of tc at egress of the other one (`nf_flow_offload_ip_hook` in
-/// net/netfilter/nf_flow_table_ip.c), unless the card does both.
+/// `net/netfilter/nf_flow_table_ip.c`), unless the card does both.
 pub(super) fn flow_table(interface: &Interface, all: &[Interface], tables: &[FlowTable]) -> Option<Check> {
     match table_of(interface, tables) {
         Some(FlowTable { name, is_offloaded: true, .. }) => {

@@ -111,7 +111,7 @@ options! {
     #[arg(long, help_heading = "Source")]
     mirror: bool {
         reload: restart!(live.mirror),
-        example: "true",
+        example: "false",
     }
 
     /// Leave out packets that pass a mirror port again within this time

@@ -161,7 +161,7 @@ mod tests {
             alternative_names: alternative.iter().map(|&name| name.into()).collect(),
             ..Link::default()
         };
-        let joined = |link: &Link| selection.joined(link).map(|name| name.to_string());
+        let joined = |link: &Link| selection.joined(link).map(ToString::to_string);
         assert_eq!(joined(&link("eth1", &[])).as_deref(), Some("eth1+enp2s0"));
         assert_eq!(joined(&link("eth2", &["enp2s0"])).as_deref(), Some("eth1+enp2s0"));
         assert_eq!(joined(&link("wan0", &[])), None);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pping_common::{
     abi::{EndEvent, FlowEvent, FlowEventKind, TriggeredBy, Volume},
     flow::Reason,
+    group::Side,
 };
 use serde::Serialize;
 
@@ -14,8 +15,8 @@ use super::tuple::Tuple;
 #[cfg(test)]
 use crate::schemas;
 use crate::{
-    aggregate::Rtts,
-    labels::{END_OF_OBSERVATION, flow_event_name, reason_name, triggered_by_name},
+    aggregate::{HostRtts, Rtts},
+    labels::{END_OF_OBSERVATION, flow_event_name, reason_name, serialize_side, triggered_by_name},
 };
 
 /// The value of `flow_event` in a summary.
@@ -109,6 +110,14 @@ pub struct FlowSummaryRecord {
     /// RTTs between the capture point and `dest_ip`; absent without samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dest_rtt: Option<Rtts>,
+    /// Side of the network that `src_ip` is on; absent without `--inside`, and without samples of it.
+    #[serde(serialize_with = "serialize_side", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub src_side: Option<Side>,
+    /// Side of the network that `dest_ip` is on; absent without `--inside`, and without samples of it.
+    #[serde(serialize_with = "serialize_side", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub dest_side: Option<Side>,
     /// Name of the interface; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
@@ -124,7 +133,7 @@ impl FlowSummaryRecord {
     pub fn new(
         event: &EndEvent,
         interface: Option<Arc<str>>,
-        [src_rtt, dest_rtt]: [Option<Rtts>; 2],
+        [src, dest]: [Option<HostRtts>; 2],
         epoch: impl Fn(u64) -> u64,
     ) -> Option<Self> {
         let Volume { packets, bytes, retransmissions, ce_packets, reordered, .. } = event.sent;
@@ -149,8 +158,10 @@ impl FlowSummaryRecord {
             rec_out_of_order: event.received.reordered,
             sent_ce_packets: ce_packets,
             rec_ce_packets: event.received.ce_packets,
-            src_rtt,
-            dest_rtt,
+            src_rtt: src.map(|it| it.rtts),
+            dest_rtt: dest.map(|it| it.rtts),
+            src_side: src.and_then(|it| it.side),
+            dest_side: dest.and_then(|it| it.side),
             interface,
         })
     }

@@ -177,7 +177,7 @@ impl Reporter {
         epoch: impl Fn(u64) -> u64,
     ) -> Option<Record> {
         match (event, &mut self.flows) {
-            (Event::Rtt(sample), Some(flows)) => flows.sample(sample),
+            (Event::Rtt(sample), Some(flows)) => flows.sample(sample, of.side),
             (Event::End(end), Some(flows)) => {
                 let rtts = flows.end(&end.endpoints);
                 let record = FlowSummaryRecord::new(end, interface, rtts, epoch)?;

@@ -41,12 +41,14 @@ fn add_rows(text: &mut String, rows: &[Row], view: View, before: impl Fn(Option<
     let titles = table::titles(view);
     let mut line = |row: Option<&Row>| {
         let cells = titles.iter().enumerate().map(|(at, title)| {
-            let cell = row.map_or(title.title, |row| &row.cells[at]);
+            let cell = row.map_or(title.name, |row| &row.cells[at]);
             padded(cell, title.text_width)
         });
         let line = format!("{}{}", before(row), cells.collect::<Vec<_>>().join(" "));
         writeln!(text, "{}", line.trim_end()).ok();
     };
     line(None);
-    rows.iter().for_each(|row| line(Some(row)));
+    for row in rows {
+        line(Some(row));
+    }
 }

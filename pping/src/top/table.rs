@@ -14,7 +14,7 @@ use crate::recent::{
 /// A column of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Title {
-    pub(super) title: &'static str,
+    pub(super) name: &'static str,
     /// Its width on the screen; 0 for the column of groups, which takes what is left.
     pub(super) width: usize,
     /// Its width in text.
@@ -23,12 +23,12 @@ pub(super) struct Title {
     pub(super) sort: Option<Column>,
 }
 
-const fn column(title: &'static str, width: usize, text_width: usize, sort: Column) -> Title {
-    Title { title, width, text_width, sort: Some(sort) }
+const fn column(name: &'static str, width: usize, text_width: usize, sort: Column) -> Title {
+    Title { name, width, text_width, sort: Some(sort) }
 }
 
-const fn trend(title: &'static str) -> Title {
-    Title { title, width: TREND, text_width: TREND, sort: None }
+const fn trend(name: &'static str) -> Title {
+    Title { name, width: TREND, text_width: TREND, sort: None }
 }
 
 /// The width of a trend: a minute for each character.

@@ -81,11 +81,10 @@ pub fn attach(
         attach_point
     });
     let Link { name, ifindex, .. } = link;
-    match egress {
-        Some(egress) => {
-            tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
-        }
-        None => tracing::info!("watching what comes in by {name} at {} (ifindex {ifindex})", ingress.name()),
+    if let Some(egress) = egress {
+        tracing::info!("watching {name} at {} and {} (ifindex {ifindex})", ingress.name(), egress.name());
+    } else {
+        tracing::info!("watching what comes in by {name} at {} (ifindex {ifindex})", ingress.name());
     }
     Ok(Attachment { attach_points: AttachPoints { ingress, egress }, links })
 }

@@ -67,10 +67,10 @@ impl FlowTable {
     }
 }
 
-/// Returns all flow tables of this network namespace. Without nf_tables there are none.
+/// Returns all flow tables of this network namespace. Without `nf_tables` there are none.
 ///
 /// # Errors
-/// If the kernel does not list them, mostly for lack of CAP_NET_ADMIN.
+/// If the kernel does not list them, mostly for lack of `CAP_NET_ADMIN`.
 pub(crate) fn flow_tables() -> io::Result<Vec<FlowTable>> {
     if !has_nf_tables() {
         return Ok(Vec::new());
@@ -88,7 +88,7 @@ pub(crate) fn flow_tables() -> io::Result<Vec<FlowTable>> {
     }
 }
 
-/// Whether the kernel has nf_tables already: asking would load the module.
+/// Whether the kernel has `nf_tables` already: asking would load the module.
 fn has_nf_tables() -> bool {
     let Ok(modules) = fs::read_to_string("/proc/modules") else { return true };
     let release = rustix::system::uname();
@@ -150,7 +150,7 @@ mod tests {
         bytes
     }
 
-    /// An answer as `nf_tables_fill_flowtable_info` of net/netfilter/nf_tables_api.c writes it.
+    /// An answer as `nf_tables_fill_flowtable_info` of `net/netfilter/nf_tables_api.c` writes it.
     fn answer(flags: u32, devices: &[(u16, &[u8])]) -> Vec<u8> {
         let devices = attributes(devices);
         let hook = attributes(&[

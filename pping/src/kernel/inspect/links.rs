@@ -33,6 +33,7 @@ const IFLA_XDP_HW_PROG_ID: u16 = 7;
 const ATTACHED_SKB: u8 = 2;
 
 /// An interface.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interface {
     /// The interface as measuring knows it.

@@ -36,7 +36,9 @@ impl Model {
             if let Some(of_model) = self.groups.get(&group.group) {
                 self.list_prefixes(of_model, PREFIXES, group);
                 // Only of the groups in the answer: the whole past of a series takes long to unpack.
-                self.add_trends(of_model, group.sides.as_mut());
+                if let Some(sides) = &mut group.sides {
+                    self.add_trends(of_model, sides);
+                }
             }
         }
         GroupsAnswer {

@@ -142,8 +142,8 @@ impl Model {
     }
 
     /// Adds the trends of both sides of a group.
-    pub(super) fn add_trends(&self, group: &Group, sides: Option<&mut SidesAnswer>) {
-        let Some(SidesAnswer { inside, outside, .. }) = sides else { return };
+    pub(super) fn add_trends(&self, group: &Group, sides: &mut SidesAnswer) {
+        let SidesAnswer { inside, outside, .. } = sides;
         for (side, answer) in Side::ALL.into_iter().zip([inside, outside]) {
             let Some(answer) = answer else { continue };
             let is_part = |key: &Key| {

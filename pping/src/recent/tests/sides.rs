@@ -28,7 +28,9 @@ fn measured(
     packets: u64,
 ) -> (SeriesName, SeriesCounts) {
     let mut counts = SeriesCounts::EMPTY;
-    rtts.iter().for_each(|rtt| counts.sample(rtt * MS, 0));
+    for rtt in rtts {
+        counts.sample(rtt * MS, 0);
+    }
     (counts.sent.packets, counts.sent.bytes) = (packets, 100 * packets);
     counts.received.packets = packets;
     counts.sent.retransmissions = packets / 10;

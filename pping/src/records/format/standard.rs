@@ -429,6 +429,8 @@ mod tests {
             rec_ce_packets: 8,
             src_rtt: Some(rtts),
             dest_rtt: None,
+            src_side: None,
+            dest_side: None,
             interface: None,
         };
         assert_eq!(

@@ -111,6 +111,7 @@ fn worst(browser: &Browser<'_>, topology: &Topology) {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one walk through the page")]
 fn page_follows_the_api_within_two_seconds() {
     let topology = topology();
     let router = topology.router();
@@ -330,7 +331,7 @@ fn groups_are_sorted_filtered_and_opened_by_links_and_keys() {
 #[test]
 fn page_is_accessible_and_escapes_hostile_labels() {
     let host = ok(Namespace::new("page"));
-    let _fed = FedServer::start(&host, 5);
+    let fed = FedServer::start(&host, 5);
     let browser = Browser::start(&host);
     let axe = repository("pping/page/vendor/axe.min.js");
     let axe = fs::read_to_string(axe).expect("`cargo xtask setup --tests` fetches axe-core");
@@ -344,6 +345,7 @@ fn page_is_accessible_and_escapes_hostile_labels() {
         for (url, is_there) in &views {
             for width in [360, 2560, 1280] {
                 browser.resize(width);
+                fed.go_on();
                 browser.open(url);
                 browser.wait_for(is_there);
                 browser.wait_for("document.querySelectorAll('.panel .lines .uplot').length === 2");

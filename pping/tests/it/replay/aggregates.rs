@@ -179,10 +179,10 @@ fn the_two_sides_of_a_network_are_told_apart_by_address() {
     assert!(counted.contains(&(Some("outside"), Some(10))), "{aggregates:#?}");
     // The group is that of the host inside, although those outside replied.
     for (options, group) in [
-        ("--group-by /24", "198.51.100.0/24"),
-        ("--group-by /24 --inside 192.0.2.0/24", "192.0.2.0/24"),
-        ("--group-by /24 --inside 198.51.100.0/24", "198.51.100.0/24"),
-        ("--group-by /24 --inside 203.0.113.0/24", "198.51.100.0/24"),
+        ("--group-by /24,/48", "198.51.100.0/24"),
+        ("--group-by /24,/48 --inside 192.0.2.0/24", "192.0.2.0/24"),
+        ("--group-by /24,/48 --inside 198.51.100.0/24", "198.51.100.0/24"),
+        ("--group-by /24,/48 --inside 203.0.113.0/24", "198.51.100.0/24"),
     ] {
         let aggregates = records(&crowd(), &format!("--aggregate 1d {options}"));
         let mut measured = aggregates.iter().filter(|it| it["count"] != 0);
@@ -209,6 +209,9 @@ fn a_flow_is_summed_up_at_its_end() {
     assert_eq!(first["src_rtt"]["samples"], 15);
     assert_eq!((&first["sent_packets"], &first["sent_bytes"]), (&json!(15), &json!(1400)));
     assert_eq!(first["dest_rtt"]["p50"], 993_000_000);
+    assert!(first.get("src_side").is_none() && first.get("dest_side").is_none(), "{first}");
+    let sides = &records(&capture(), "--flow-summary --inside 192.0.2.0/24")[0];
+    assert_eq!([&sides["src_side"], &sides["dest_side"]], ["outside", "inside"]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ const GROUP: usize = 12;
 /// The columns, with their positions on the line.
 #[derive(Debug)]
 pub(super) struct Columns {
-    columns: Vec<Placed>,
+    placed: Vec<Placed>,
     view: View,
     shows_prefixes: bool,
 }
@@ -112,7 +112,7 @@ impl Columns {
             columns.push(Placed { field, start, width });
             start += width + gap;
         }
-        Self { columns, view, shows_prefixes }
+        Self { placed: columns, view, shows_prefixes }
     }
 
     /// Returns the titles, with an arrow at the column of the sort order.
@@ -143,7 +143,7 @@ impl Columns {
     fn line(&self, mark: char, text: impl Fn(Field) -> String) -> String {
         let mut line = String::from(mark);
         let mut end = 1;
-        for Placed { field, start, width } in self.columns.iter().copied() {
+        for Placed { field, start, width } in self.placed.iter().copied() {
             line.push_str(&" ".repeat(start - end));
             let text = text(field);
             let is_number = matches!(field, Field::Figure(_));
@@ -156,7 +156,7 @@ impl Columns {
     /// Returns what a click at `x` on the line sorts by.
     pub(super) fn at(&self, x: usize) -> Option<Column> {
         let is_there = |it: &&Placed| (it.start..it.start + it.width).contains(&x);
-        self.columns.iter().find(is_there).and_then(|it| it.field.sort(self.view))
+        self.placed.iter().find(is_there).and_then(|it| it.field.sort(self.view))
     }
 }
 
@@ -173,11 +173,11 @@ impl Field {
 
     const fn title(self, view: View) -> &'static str {
         match self {
-            Self::Group => titles(view)[0].title,
+            Self::Group => titles(view)[0].name,
             Self::Interface => "interface",
             Self::Method => "method",
             Self::Side => "side",
-            Self::Figure(number) => titles(view)[number].title,
+            Self::Figure(number) => titles(view)[number].name,
         }
     }
 
@@ -224,8 +224,8 @@ mod tests {
             if room >= 40 {
                 assert!(width(&titles) <= room && titles.contains(" p95▼"), "{room}: {titles}");
             }
-            assert!(columns.columns.len() >= before, "{room}: {titles}");
-            before = columns.columns.len();
+            assert!(columns.placed.len() >= before, "{room}: {titles}");
+            before = columns.placed.len();
         }
         assert_eq!(before, 11, "all but the interface, of which there is one");
         let rows = rows_of_sides();
@@ -248,7 +248,7 @@ mod tests {
             for title in titles(view) {
                 let Some(column) = title.sort else { continue };
                 let titles = Columns::new(&rows, 60, (view, column), false).titles(column, Order::Asc);
-                assert!(titles.contains(&format!("{}▲", title.title)), "{titles}");
+                assert!(titles.contains(&format!("{}▲", title.name)), "{titles}");
             }
         }
     }

@@ -31,7 +31,7 @@ const LIMIT: usize = 500;
 pub(in crate::top) struct Groups {
     query: Query,
     /// The latest answer.
-    groups: Vec<GroupAnswer>,
+    answered: Vec<GroupAnswer>,
     /// Whether groups have both sides in one row.
     view: View,
     rows: Vec<Row>,
@@ -55,7 +55,7 @@ impl Default for Groups {
     fn default() -> Self {
         Self {
             query: Query { limit: LIMIT, ..Query::default() },
-            groups: Vec::new(),
+            answered: Vec::new(),
             view: View::default(),
             rows: Vec::new(),
             folds: Folds::default(),
@@ -97,13 +97,13 @@ impl Groups {
             self.view = self.query.view;
         }
         self.note.clone_from(&groups.note);
-        self.groups.clone_from(&groups.groups);
+        self.answered.clone_from(&groups.groups);
         self.arrange();
     }
 
     /// Makes the rows anew.
     fn arrange(&mut self) {
-        let rows = table::rows(&self.groups, |id| self.folds.is_unfolded(id));
+        let rows = table::rows(&self.answered, |id| self.folds.is_unfolded(id));
         let before = self.rows.get(self.selected).filter(|_| self.selected > 0);
         let of_group = |row: &Row, id: &str| row.is_of_group && row.id == id;
         // A row that was folded away leaves the cursor to its group.
@@ -290,7 +290,7 @@ impl Groups {
         }
         if self.rows.is_empty() {
             lines.extend(self.note.iter().map(|note| Line::raw(sanitized(note))));
-            lines.push(Line::raw(if self.query.filter.is_empty() || !self.groups.is_empty() {
+            lines.push(Line::raw(if self.query.filter.is_empty() || !self.answered.is_empty() {
                 "no round-trip times in the last minute"
             } else {
                 "no group has this; Esc shows all"

@@ -33,6 +33,8 @@ const INNER: &str = "lan0";
 /// A server that ends on drop.
 pub(super) struct FedServer {
     recent: RecentHistory,
+    /// Makes what each series has in the latest cell.
+    present: Box<dyn Fn() -> Vec<(SeriesName, SeriesCounts)>>,
     _counting: EverySecond,
     _server: Server,
 }
@@ -62,11 +64,12 @@ impl FedServer {
             .chain(HOSTILE.map(ToOwned::to_owned))
             .chain([long])
             .collect();
+        let all_counts = move |cell| -> Vec<_> {
+            labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect()
+        };
         let now = now();
         for cell in (0..CELLS).rev() {
-            let all_counts: Vec<_> =
-                labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
-            recent.add(&all_counts, now - cell * CELL);
+            recent.add(&all_counts(cell), now - cell * CELL);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let metrics = Metrics::new(100, Duration::from_mins(10));
@@ -75,7 +78,12 @@ impl FedServer {
         let server = ok(host.enter(serve)).unwrap();
         let (counted, mut counters) = (recent.clone(), Counters::ZERO);
         let counting = EverySecond::start(move || count(&counted, &mut counters));
-        Self { recent, _counting: counting, _server: server }
+        Self { recent, present: Box::new(move || all_counts(0)), _counting: counting, _server: server }
+    }
+
+    /// Adds to all groups what they had in the latest cell, at the present time, so that none of them has been silent for a minute.
+    pub(super) fn go_on(&self) {
+        self.recent.add(&(self.present)(), now());
     }
 
     /// Adds 15 minutes of a group whose percentiles span as many decades.
