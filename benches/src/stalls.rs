@@ -154,7 +154,10 @@ fn watch(kernel: &mut Kernel, client: &Namespace, host: &Namespace, cpu: usize) 
             ..Link::default()
         };
         let interface_id = link.register(kernel)?;
-        Ok((attach(kernel, &link, Wanted::both(&[AttachPoint::Tcx]), None, &mut FilterOwner::default())?, interface_id))
+        Ok((
+            attach(kernel, &link, Wanted::both(&[AttachPoint::Tcx]), None, &mut FilterOwner::default())?,
+            interface_id,
+        ))
     })?
 }
 

@@ -20,7 +20,7 @@ pub const PER_BUCKET: usize = 8;
 /// router or the queue of a mirror port mostly takes, and less than what a retransmission takes.
 pub const COPIES_WITHIN: u64 = 2_000_000;
 
-/// The longest `--copies-within`, ns: the time of a remembered packet has [`TIME_BITS`].
+/// The longest `--copies-within`, ns: the time of a remembered packet has 24 bits, in units of 1024 ns.
 pub const MAX_COPIES_WITHIN: u64 = 1_000_000_000;
 
 /// The bits of a remembered packet that are its time, in units of 1024 ns. The others are of its hash.

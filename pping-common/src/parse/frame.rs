@@ -48,7 +48,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// The words of [`Frame::identify`].
+    /// The words that identify a packet at a mirror port.
     pub const IDENTITY_WORDS: usize = 8;
 
     /// A frame that has not been parsed.

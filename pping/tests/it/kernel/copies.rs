@@ -63,9 +63,9 @@ fn sent(settings: LoadOptions, program: Program, copies: usize) -> Option<Rig> {
 fn measured(settings: LoadOptions, program: Program, copies: usize) -> (Vec<Timeless>, Rig) {
     const TRIES: usize = 10;
     let settings = LoadOptions { copies_within: MAX_COPIES_WITHIN, ..settings };
-    let mut rig = (0..TRIES)
-        .find_map(|_| sent(settings, program, copies))
-        .expect("a machine that holds up no packet for nearly a second");
+    let Some(mut rig) = (0..TRIES).find_map(|_| sent(settings, program, copies)) else {
+        panic!("the machine held up packets for nearly a second, each of {TRIES} times");
+    };
     let what = format!("{program:?}, {copies} copies");
     let events = rig.agree(&what).iter().map(Timeless::from).collect();
     rig.agree_on_series(&what);
