@@ -46,6 +46,7 @@ const IN_TIME: Duration = Duration::from_nanos(MAX_COPIES_WITHIN / 10 * 9);
 /// Sends each frame once, and as often again as it has copies. `None` if the machine held up any of them.
 fn sent(settings: LoadOptions, program: Program, copies: usize) -> Option<Rig> {
     let mut rig = Rig::with(settings, LinkType::Ethernet);
+    rig.load(program);
     for frame in &frames() {
         let began = Instant::now();
         rig.send(program, frame);

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use aya::programs::{TestRun as _, TestRunOptions};
+use aya::{
+    Ebpf,
+    programs::{TestRun as _, TestRunOptions},
+};
 use pping::kernel::{
     clock::WallClock,
     drain::{Event, drain},
@@ -178,10 +181,7 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     let programs = &mut kernel.programs;
     let result = match program {
         Program::Xdp => {
-            // Verifying takes longer than most tests, so this loads XDP only when needed.
-            if object::xdp(programs).unwrap().fd().is_err() {
-                load::load_packet_programs(programs, &[Hook::Xdp]).unwrap();
-            }
+            load_xdp(programs);
             object::xdp(programs).unwrap().test_run(options)
         }
         Program::Ingress => object::classifier(programs, "pping_ingress").unwrap().test_run(options),
@@ -196,6 +196,13 @@ pub(super) fn run_on(kernel: &mut Kernel, program: Program, bytes: &[u8], ifinde
     assert_eq!(result.data_size_out as usize, bytes.len(), "{program:?}: {bytes:02x?}");
     assert_eq!(&out[..bytes.len()], bytes, "{program:?}");
     true
+}
+
+/// Loads the programs for XDP, unless they are loaded: verifying takes longer than most tests, so this happens only when needed.
+fn load_xdp(programs: &mut Ebpf) {
+    if object::xdp(programs).unwrap().fd().is_err() {
+        load::load_packet_programs(programs, &[Hook::Xdp]).unwrap();
+    }
 }
 
 /// Drains the ring, and returns its events.
@@ -294,6 +301,13 @@ impl Rig {
         self.longest_run = self.longest_run.max(start.elapsed());
         if has_run {
             self.twin.packet(program.direction(), bytes, before.as_nanos() as u64);
+        }
+    }
+
+    /// Loads a program before the first packet, which else waits for that.
+    pub(super) fn load(&mut self, program: Program) {
+        if program == Program::Xdp {
+            load_xdp(&mut self.kernel.programs);
         }
     }
 
