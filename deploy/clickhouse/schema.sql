@@ -55,6 +55,8 @@ CREATE TABLE IF NOT EXISTS pping.records
     -- Only in flow summaries.
     start Int64,
     end Int64,
+    src_side LowCardinality(String),
+    dest_side LowCardinality(String),
     sent_out_of_order UInt64,
     rec_out_of_order UInt64,
     src_rtt Tuple(samples UInt64, min UInt64, mean UInt64, p50 UInt64, p90 UInt64, p99 UInt64, max UInt64),
@@ -177,6 +179,9 @@ CREATE TABLE IF NOT EXISTS pping.flow_summaries
     protocol LowCardinality(String),
     interface LowCardinality(String),
     reason LowCardinality(String),
+    -- 'inside' or 'outside' with --inside.
+    src_side LowCardinality(String),
+    dest_side LowCardinality(String),
     sent_packets UInt64 CODEC(T64, ZSTD),
     sent_bytes UInt64 CODEC(T64, ZSTD),
     rec_packets UInt64 CODEC(T64, ZSTD),
@@ -197,9 +202,9 @@ TTL toDateTime(timestamp) + INTERVAL 3 MONTH;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_flow_summaries TO pping.flow_summaries AS
 SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, fromUnixTimestamp64Nano(start) AS start,
-    fromUnixTimestamp64Nano(end) AS end, src_ip, src_port, dest_ip, dest_port, protocol, interface, reason, sent_packets,
-    sent_bytes, rec_packets, rec_bytes, sent_retransmissions, rec_retransmissions, sent_out_of_order, rec_out_of_order,
-    sent_ce_packets, rec_ce_packets, src_rtt, dest_rtt
+    fromUnixTimestamp64Nano(end) AS end, src_ip, src_port, dest_ip, dest_port, protocol, interface, reason, src_side,
+    dest_side, sent_packets, sent_bytes, rec_packets, rec_bytes, sent_retransmissions, rec_retransmissions,
+    sent_out_of_order, rec_out_of_order, sent_ce_packets, rec_ce_packets, src_rtt, dest_rtt
 FROM pping.records
 WHERE type = 'flow' AND flow_event = 'summary';
 
@@ -340,6 +345,8 @@ CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
     interface LowCardinality(String),
     -- 'ingress', 'egress', or '' if a capture had no directions.
     matched LowCardinality(String),
+    -- 'inside' or 'outside' with --inside.
+    side LowCardinality(String),
     -- Lowest and highest RTT, from intervals that have samples.
     shortest SimpleAggregateFunction(min, UInt64) CODEC(T64, ZSTD),
     longest SimpleAggregateFunction(max, UInt64) CODEC(T64, ZSTD),
@@ -353,7 +360,7 @@ CREATE TABLE IF NOT EXISTS pping.aggregates_hourly
 )
 ENGINE = AggregatingMergeTree
 PARTITION BY toYYYYMM(hour)
-ORDER BY (group, method, hour, host, interface, matched)
+ORDER BY (group, method, hour, host, interface, matched, side)
 TTL hour + INTERVAL 3 YEAR;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS pping.to_aggregates_hourly TO pping.aggregates_hourly AS
@@ -361,7 +368,7 @@ SELECT
     -- An interval that ends at 14:00 belongs to the hour before.
     toStartOfHour(toDateTime(intDiv(timestamp - 1, 1000000000))) AS hour,
     group, method, host, interface,
-    multiIf(match_on_egress IS NULL, '', match_on_egress, 'egress', 'ingress') AS matched,
+    multiIf(match_on_egress IS NULL, '', match_on_egress, 'egress', 'ingress') AS matched, side,
     -- Without samples, the highest possible value, which is never the minimum.
     min(if(records.count = 0, 18446744073709551615, records.min)) AS shortest,
     max(records.max) AS longest,
@@ -371,20 +378,20 @@ SELECT
     sum(records.sent_retransmissions) AS sent_retransmissions, sum(records.rec_retransmissions) AS rec_retransmissions
 FROM pping.records AS records
 WHERE type = 'aggregate'
-GROUP BY hour, group, method, host, interface, matched;
+GROUP BY hour, group, method, host, interface, matched, side;
 
 -- Percentiles by the hour, over all boxes. Interfaces stay apart: each measures another path.
 CREATE VIEW IF NOT EXISTS pping.hours AS
-SELECT hour, group, method, interface, matched, arraySum(bins.2) AS count,
+SELECT hour, group, method, interface, matched, side, arraySum(bins.2) AS count,
     ppingQuantile(0.5, bins, shortest, longest) AS p50, ppingQuantile(0.95, bins, shortest, longest) AS p95,
     ppingQuantile(0.99, bins, shortest, longest) AS p99, shortest, longest, bins, sent_packets, sent_bytes, rec_packets,
     rec_bytes, sent_retransmissions, rec_retransmissions
 FROM
 (
-    SELECT hour, group, method, interface, matched, min(shortest) AS shortest, max(longest) AS longest, sumMap(bins) AS bins,
-        sum(sent_packets) AS sent_packets, sum(sent_bytes) AS sent_bytes, sum(rec_packets) AS rec_packets,
-        sum(rec_bytes) AS rec_bytes, sum(sent_retransmissions) AS sent_retransmissions,
+    SELECT hour, group, method, interface, matched, side, min(shortest) AS shortest, max(longest) AS longest,
+        sumMap(bins) AS bins, sum(sent_packets) AS sent_packets, sum(sent_bytes) AS sent_bytes,
+        sum(rec_packets) AS rec_packets, sum(rec_bytes) AS rec_bytes, sum(sent_retransmissions) AS sent_retransmissions,
         sum(rec_retransmissions) AS rec_retransmissions
     FROM pping.aggregates_hourly
-    GROUP BY hour, group, method, interface, matched
+    GROUP BY hour, group, method, interface, matched, side
 );

@@ -41,7 +41,8 @@ fn clickhouse_answers_what_jq_works_out_from_a_live_run() {
     let engine = Engine::with_tables(Some(router));
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("records.jsonl");
-    let options = "--rate-limit 0 --aggregate 1s --with-samples --flow-summary --group-by /32,/128";
+    let options = "--rate-limit 0 --aggregate 1s --with-samples --flow-summary --group-by /32,/128 \
+                   --inside 10.11.1.0/24";
     let pping = watch(router, Topology::WAN, &format!("{options} -w {}", file.display()));
     let begun = Timestamp::now();
     traffic(&topology);
@@ -180,7 +181,8 @@ fn syslog_ng_carries_a_file_to_a_clickhouse_that_comes_later() {
     let router = topology.router();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("records.jsonl");
-    let options = "--rate-limit 0 --aggregate 1s --with-samples --flow-summary --group-by /32,/128";
+    let options = "--rate-limit 0 --aggregate 1s --with-samples --flow-summary --group-by /32,/128 \
+                   --inside 10.11.1.0/24";
     let pping = watch(router, Topology::WAN, &format!("{options} -w {}", file.display()));
     let faster = |text: String| {
         let text = replaced(&text, "/var/log/pping/records.jsonl", file.to_str().unwrap());

@@ -188,8 +188,8 @@ fn clickhouse_agrees_with_jq_on_a_capture() {
         "SELECT toUnixTimestamp(hour) AS hour, group, interface, matched, count, round(p50 / 1e6, 3) AS p50,
             round(p95 / 1e6, 3) AS p95, round(p99 / 1e6, 3) AS p99, sent_packets
         FROM pping.hours WHERE method = 'icmp-echo' ORDER BY hour, group, interface, matched",
-        r#"[aggregates | map(select(.method == "icmp-echo")) | group_by([hour, .group, .interface, side])[] | {hour: (.[0] | hour * 3600),
-            group: .[0].group, interface: .[0].interface, matched: (.[0] | side), count: samples, p50: quantile(0.5), p95: quantile(0.95),
+        r#"[aggregates | map(select(.method == "icmp-echo")) | group_by([hour, .group, .interface, matched])[] | {hour: (.[0] | hour * 3600),
+            group: .[0].group, interface: .[0].interface, matched: (.[0] | matched), count: samples, p50: quantile(0.5), p95: quantile(0.95),
             p99: quantile(0.99), sent_packets: (map(.sent_packets) | add)}]"#,
     );
 
