@@ -1,7 +1,10 @@
 //! Checks interfaces that look like mirror ports: they take frames to other addresses only if they are promiscuous.
 
 use super::{name::Name, report::Check, shell::quoted};
-use crate::{config::Arms, kernel::inspect::links::Interface};
+use crate::{
+    config::Arms,
+    kernel::{inspect::links::Interface, promiscuous::Promiscuous},
+};
 
 /// The least packets that have to come in.
 const EVIDENCE: u64 = 64;
@@ -65,6 +68,18 @@ pub(super) fn mirror(interface: &Interface, described: &str, others: &[&str]) ->
              frames to other addresses than its own"
         ),
     )
+}
+
+/// Says whether `--mirror` can keep ports in promiscuous mode.
+pub(super) fn socket() -> Check {
+    match Promiscuous::open() {
+        Ok(_) => Check::ok(Name::Mirror, "--mirror can keep its ports in promiscuous mode"),
+        Err(error) => Check::missing(
+            Name::Mirror,
+            format!("--mirror cannot keep its ports in promiscuous mode: no packet socket: {error}"),
+            "run as root, or grant CAP_NET_RAW, too; for a service as in docs/placement.md: pping does not start without it",
+        ),
+    }
 }
 
 /// Says so if connections at a mirror port cannot be proved, because its two hosts are taken to be on two sides.

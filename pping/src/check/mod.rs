@@ -4,6 +4,7 @@ mod arms;
 mod attached;
 mod bridge;
 mod flow_tables;
+mod inside;
 mod interface;
 mod kernel;
 mod memory;
@@ -105,6 +106,7 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     checks.extend(memory::memlock(loaded.memory));
     checks.push(kernel::clock());
     checks.push(residence::residence(live.residence));
+    checks.extend(live.mirror.then(mirror::socket));
     checks.extend(live.pin.as_deref().map(|directory| pins::pins(directory, found)));
     if let Err(missing) = features::check(live) {
         checks.push(Check::missing(
@@ -143,7 +145,8 @@ async fn of_interfaces(
             Some((interface.link.name.as_str(), Traffic::of(interface, before).describe()?))
         })
         .collect();
-    for interface in &interfaces {
+    let insides = inside::inside(config, &interfaces);
+    for (interface, inside) in interfaces.iter().zip(insides) {
         let name = interface.link.name.as_str();
         let mirror = mirrors.get(name);
         let mut of_interface = vec![interface::interface(interface)];
@@ -152,6 +155,7 @@ async fn of_interfaces(
             let others: Vec<&str> = mirrors.keys().copied().filter(|other| *other != name).collect();
             mirror::mirror(interface, described, &others)
         }));
+        of_interface.extend(inside);
         of_interface.extend(flow_tables::flow_table(interface, &all, &tables));
         of_interface.push(attached.xdp(interface, live.ingress));
         of_interface.push(attached.tc(interface));

@@ -68,8 +68,10 @@ names! {
     Interface = "interface",
     /// Ports of the interface; only if it is a bridge.
     Bridge = "bridge",
-    /// Whether the interface is promiscuous; only if it looks like a mirror port.
+    /// Whether the interface is promiscuous, if it looks like a mirror port; of the machine, whether it can be made so, with --mirror.
     Mirror = "mirror",
+    /// Whether packets have hosts that are inside the network; only with --inside.
+    Inside = "inside",
     /// Flow tables of nftables, through which packets pass unseen; only if the interface or one below it is in one.
     FlowTable = "flow-table",
     /// Programs at XDP of the interface.

@@ -16,15 +16,7 @@ impl Promiscuous {
     /// # Errors
     /// If the kernel refuses.
     pub fn open() -> io::Result<Self> {
-        let receives_nothing = 0;
-        // SAFETY: it takes numbers only.
-        let socket =
-            unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, receives_nothing) };
-        if socket < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a new descriptor, which nothing else owns.
-        Ok(Self(unsafe { OwnedFd::from_raw_fd(socket) }))
+        packet_socket().map(Self)
     }
 
     /// Puts an interface into promiscuous mode.
@@ -59,4 +51,17 @@ impl Promiscuous {
         };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
+}
+
+/// Opens a packet socket that receives nothing, unless it is bound to a protocol.
+pub(super) fn packet_socket() -> io::Result<OwnedFd> {
+    let receives_nothing = 0;
+    // SAFETY: it takes numbers only.
+    let socket =
+        unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, receives_nothing) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor, which nothing else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }

@@ -4,5 +4,6 @@ pub(crate) mod ethtool;
 pub(crate) mod flow_tables;
 pub(crate) mod links;
 pub(crate) mod maps;
+pub(crate) mod packets;
 pub(crate) mod programs;
 pub(crate) mod xdp;

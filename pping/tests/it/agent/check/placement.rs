@@ -35,6 +35,22 @@ fn a_bridge_names_its_ports() {
 }
 
 #[test]
+fn what_is_inside_has_to_fit_the_packets() {
+    let topology = topology();
+    let on_wan = |arguments: &str| check(topology.router(), &format!("-i {} {arguments}", Topology::WAN));
+    let wan = Some(Topology::WAN);
+    assert!(!on_wan("").has("inside", wan));
+    // The interfaces themselves may say a few words.
+    on_wan("--inside 10.11.1.0/24").assert("inside", wan, "unknown", &[]);
+    let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
+    on_wan("--inside 10.11.1.0/24").assert("inside", wan, "ok", &["between a host inside and one outside"]);
+    let report = on_wan("--inside 192.0.2.0/24");
+    report.assert("inside", wan, "degraded", &[" 0 are between a host inside", "compare --inside"]);
+    assert_eq!(report.0["ok"], true);
+    on_wan("--inside 10.0.0.0/8").assert("inside", wan, "degraded", &[" 0 between two outside"]);
+}
+
+#[test]
 fn a_mirror_port_has_to_be_promiscuous_without_gro() {
     let topology = topology();
     let router = topology.router();

@@ -48,6 +48,11 @@ fn three_capabilities_are_enough_for_all_but_names() {
     report.assert("memory", None, "ok", &["MiB"]);
     let nameless = format!("program {} (TCX, ingress)", foreign.id);
     report.assert("tc", ETH, "ok", &["after pping", &nameless]);
+    let mut mirror = host.namespace.command("setpriv");
+    mirror.args(command.get_args());
+    let said = CheckOutput::of(mirror.args(["--mirror", "--inside", "192.0.2.0/24"]).output().unwrap());
+    assert_eq!(said.code, Some(1));
+    said.report().assert("mirror", None, "missing", &["Operation not permitted", "grant CAP_NET_RAW"]);
     let report = CheckOutput::of(command.env("PPING_WITHOUT", "tcx").output().unwrap()).report();
     report.assert("tc", ETH, "degraded", &["before pping", &nameless, "as root to see their names"]);
 }
