@@ -30,6 +30,7 @@ mod frames;
 mod http;
 mod killed;
 mod limits;
+mod mirror;
 #[expect(dead_code, reason = "the tests on this machine's kernel use the rest")]
 #[path = "../it/agent/monitor.rs"]
 mod monitor;

@@ -2,7 +2,7 @@
 //!
 //! Two agents watch the same interfaces. The mortal one, with pins, is killed and started again, and its metrics must
 //! go on as if it had never ended. The lasting one is never ended, so that its resources can be compared over the whole
-//! time.
+//! time. A third one, at a mirror port, must measure the same as the lasting one.
 
 mod agent;
 mod compare;
@@ -12,6 +12,7 @@ mod files;
 mod findings;
 mod load;
 mod metrics;
+mod mirror;
 mod plan;
 mod queues;
 mod receiver;
@@ -49,6 +50,7 @@ use self::{
     files::{Files, Variant},
     findings::Findings,
     load::{Load, rest},
+    mirror::Mirror,
     plan::Plan,
     queues::{Followed, Queues},
     receiver::Receiver,
@@ -100,6 +102,9 @@ struct Soak<'a> {
     /// The agent that is killed, and the one that is not.
     restarted: &'a Agent<'a>,
     lasting: &'a Agent<'a>,
+    mirror: &'a Mirror,
+    /// The agent at the mirror port.
+    mirrored: &'a Agent<'a>,
     files: [Files; 2],
     scrapers: [Scraper; 2],
     receiver: Receiver,
@@ -121,6 +126,9 @@ fn run(pping: &Path, plan: Plan) -> Result<()> {
     let pins = workspace.bpffs().join("pping");
     let restarted = Agent::new("mortal", pping, topology.router(), "127.0.0.1:9464", directory);
     let lasting = Agent::new("lasting", pping, topology.router(), "127.0.0.1:9465", directory);
+    let mirror = Mirror::new(topology.router())?;
+    let mirrored = Agent::new("mirror", pping, mirror.probe(), "127.0.0.1:9466", directory);
+    Mirror::configure(&mirrored.config, mirrored.address)?;
     let findings = Findings::new();
     let file = |agent: &Agent<'_>, records, pins: Option<PathBuf>| Files {
         config: agent.config.clone(),
@@ -136,6 +144,8 @@ fn run(pping: &Path, plan: Plan) -> Result<()> {
         topology: &topology,
         restarted: &restarted,
         lasting: &lasting,
+        mirror: &mirror,
+        mirrored: &mirrored,
         files: [
             file(&restarted, Some(directory.join("records.jsonl")), Some(pins.clone())),
             file(&lasting, None, None),
@@ -151,6 +161,7 @@ fn run(pping: &Path, plan: Plan) -> Result<()> {
     let mut report = soak.soak(&interrupt).inspect_err(|_| workspace.keep())?;
     restarted.end("TERM")?;
     lasting.end("TERM")?;
+    mirrored.end("TERM")?;
     pping_lab::run(Command::new(pping).arg("unpin").arg(&pins))?;
     report.left_pinned = workspace.pinned()?;
     if report.left_pinned > 0 {
@@ -172,6 +183,7 @@ impl Soak<'_> {
             files.write(Variant::Plain)?;
             agent.start()?;
         }
+        self.mirrored.start()?;
         let dial = Mutex::new(Dial::new(
             self.topology.router(),
             vec![self.restarted, self.lasting],
@@ -179,6 +191,7 @@ impl Soak<'_> {
         )?);
         lock(&dial).complete(self.findings)?;
         let before = self.before(&lock(&dial))?;
+        self.mirror.begin(self.mirrored)?;
         let began = Instant::now();
         let readings = thread::scope(|scope| -> Result<Vec<Reading>> {
             self.load.start(scope, self.topology, self.findings);
@@ -202,7 +215,7 @@ impl Soak<'_> {
         let mut readings = readings?;
         let elapsed = began.elapsed();
         self.findings.say("all traffic has ended; comparing");
-        for agent in [self.restarted, self.lasting] {
+        for agent in [self.restarted, self.lasting, self.mirrored] {
             agent.ensure_running()?;
         }
         let mut dial = lock(&dial);
@@ -219,10 +232,11 @@ impl Soak<'_> {
                 compare::all(agent.name, page, &kernel, before, pings, self.findings)
             })
             .collect();
+        let mirrored = self.mirror.compare(self.mirrored, &pages[1], self.findings)?;
         self.count_lines()?;
         let followed = Followed::read(&pages[1]);
         followed.judge(self.findings);
-        let report = Report::new(self, elapsed, &dial, readings, &differences, followed);
+        let report = Report::new(self, elapsed, &dial, readings, &differences, followed, mirrored);
         report.judge(self.findings);
         Ok(report)
     }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    Soak, agent::Resources, compare::Differences, dial::Dial, findings::Findings, queues::Followed,
-    scrape::Scraper,
+    Soak, agent::Resources, compare::Differences, dial::Dial, findings::Findings, mirror::Mirrored,
+    queues::Followed, scrape::Scraper,
 };
 
 /// How much resident memory may grow, as a fraction.
@@ -77,6 +77,7 @@ impl Report {
         readings: Vec<Reading>,
         differences: &[Differences],
         followed: Followed,
+        mirrored: Mirrored,
     ) -> Self {
         let [restarted, lasting] = [differences[0], differences[1]];
         let (load, counts) = (&soak.load, &soak.counts);
@@ -116,6 +117,11 @@ impl Report {
                 "packets followed through them, timed, lost",
                 format!("{}, {}, {}", followed.all, followed.timed, followed.lost),
             ),
+            (
+                "packets at the mirror port, copies of others; samples",
+                format!("{}, {}; {}", mirrored.packets, mirrored.copies, mirrored.samples),
+            ),
+            ("samples that the mirror port and the router do not share", mirrored.differing.to_string()),
             ("lines written", format!("{}", get(&counts.lines))),
             ("packets that differ, restarted", format!("{}", restarted.packets)),
             ("packets that differ, never restarted", format!("{}", lasting.packets)),

@@ -27,13 +27,15 @@ const DIRECTORIES: [&str; 11] =
     ["bin", "dev", "modules", "proc", "run", "sys", "tests", "tmp", "root", "var", "etc"];
 
 /// The modules that tests may need. A kernel that lacks one does without it.
-const MODULES: [&str; 17] = [
+const MODULES: [&str; 19] = [
     "veth",
     "dummy",
     "tun",
     "sch_ingress",
     "cls_bpf",
     "act_bpf",
+    "act_mirred",
+    "cls_matchall",
     "sch_netem",
     "sch_fq",
     "sch_fq_codel",

@@ -97,6 +97,17 @@ fn joined_uplinks_measure_what_leaves_by_one_and_returns_by_the_other() {
 }
 
 #[test]
+fn interfaces_of_different_kinds_cannot_be_joined() {
+    let uplinks = Uplinks::new();
+    ip(&uplinks.router, "tuntap add dev tun7 mode tun");
+    let mut command = uplinks.router.command(env!("CARGO_BIN_EXE_pping"));
+    let said = command.args(["-i", "wan1+tun7"]).output().unwrap();
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert_eq!(said.status.code(), Some(2), "{text}");
+    assert!(text.contains("give them apart: -i wan1 -i tun7"), "{text}");
+}
+
+#[test]
 fn joining_both_ends_of_a_router_measures_each_packet_once() {
     let uplinks = Uplinks::new();
     let on_lan = uplinks.watch("-i lan");

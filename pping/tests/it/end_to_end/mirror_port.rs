@@ -3,18 +3,19 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
+    process::Command,
     thread,
     time::Duration,
 };
 
 use pping_lab::{
-    Namespace, Process, Signal, Topology,
+    Fate, Leg, Namespace, Process, Signal, Topology,
     traffic::{self, Behaviour, Pace, Server},
     veth::{End, Offloads, connect},
 };
 use serde_json::Value;
 
-use super::{Family, ROUND_TRIP, ok, statistics::median, topology};
+use super::{Family, ROUND_TRIP, capture::Capture, ok, statistics::median, topology};
 
 /// The router's interfaces to the probe, and the probe's.
 const TO_PROBE: [&str; 2] = ["mirror0", "mirror1"];
@@ -23,16 +24,22 @@ const PROBE: [&str; 2] = ["probe0", "probe1"];
 const INSIDE: &str = "--inside 10.11.1.0/24,fd00:11:1::/64";
 const CONVERSATION: Pace = Pace { chunks: 300, bytes: 100, pause: Duration::from_millis(3) };
 const PATIENCE: Duration = Duration::from_mins(1);
+/// The offset of the `EtherType`. The lab's frames have no VLAN tags.
+const ETHER_TYPE: usize = 12;
 /// How far the medians of the two places may differ: the copies of both packets of a sample wait about as long, even on a busy
 /// machine, and the two sides are 20 ms apart.
 const SAME_RTT: Duration = Duration::from_millis(5);
+/// How far the scores of the two places may differ, of 100: those of latency follow the percentiles.
+const SAME_SCORE: u64 = 5;
+const REPORTS: &str = "--format jsonl --rate-limit 0 --aggregate 1d --with-samples --group-by /24,/64";
+/// The wire loses one in this many packets to the server.
+const LOST: u32 = 29;
 /// How many samples each packet may cost that is not matched because another CPU has its flow: all that is pending.
 const LOST_AT_ONCE: u64 = 32;
 
 fn start(host: &Namespace, arguments: &str) -> Process {
     let mut command = host.command(env!("CARGO_BIN_EXE_pping"));
-    command.args(["-v", "--format", "jsonl", "--rate-limit", "0", "--aggregate", "1d", "--with-samples"]);
-    command.args(arguments.split_whitespace());
+    command.args(REPORTS.split_whitespace()).arg("-v").args(arguments.split_whitespace());
     let mut pping = ok(Process::spawn(command));
     ok(pping.wait_for_output("measuring round-trip times", PATIENCE));
     pping
@@ -58,25 +65,63 @@ fn rtts(records: &[Value]) -> BTreeMap<(String, String), Vec<u64>> {
     rtts
 }
 
-/// The samples of each side by the aggregates.
-fn counts(records: &[Value]) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
-    for record in records.iter().filter(|record| record["type"] == "aggregate") {
-        *counts.entry(record["side"].as_str().unwrap_or("-").to_owned()).or_default() +=
-            record["count"].as_u64().unwrap();
-    }
-    counts
+/// What the aggregates of a group, a side and a method say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Measured {
+    samples: u64,
+    retransmissions: u64,
+    /// Scores by profile.
+    quality: BTreeMap<String, Option<i64>>,
 }
 
-/// Retransmissions of each side by the aggregates.
-fn retransmissions(records: &[Value]) -> BTreeMap<String, u64> {
-    let mut counts = BTreeMap::new();
+/// The aggregates by group, side and method.
+fn measured(records: &[Value]) -> BTreeMap<[String; 3], Measured> {
+    let mut measured: BTreeMap<_, Measured> = BTreeMap::new();
     for record in records.iter().filter(|record| record["type"] == "aggregate") {
-        let of = |host: &str| record[host]["retransmissions"].as_u64().unwrap_or(0);
-        *counts.entry(record["side"].as_str().unwrap_or("-").to_owned()).or_default() +=
-            of("sent") + of("received");
+        let number = |field: &str| record[field].as_u64().unwrap();
+        let key = ["group", "side", "method"].map(|field| record[field].as_str().unwrap().to_owned());
+        let measured = measured.entry(key).or_default();
+        measured.samples += number("count");
+        measured.retransmissions += number("sent_retransmissions") + number("rec_retransmissions");
+        let scores = record["quality"].as_object().unwrap();
+        measured.quality.extend(scores.iter().map(|(profile, score)| (profile.clone(), score.as_i64())));
     }
-    counts
+    measured
+}
+
+/// Asserts that a mirror shows what the router measured, but for samples that are excused.
+fn assert_same(on_mirror: &[Value], on_router: &[Value], excused: u64) {
+    let (expected, found) = (rtts(on_router), rtts(on_mirror));
+    assert!(found.keys().eq(expected.keys()), "{:?}, on the router {:?}", found.keys(), expected.keys());
+    let (of_router, of_mirror) = (measured(on_router), measured(on_mirror));
+    assert!(of_mirror.keys().eq(of_router.keys()), "{of_mirror:#?}, on the router {of_router:#?}");
+    for (key, of_router) in &of_router {
+        let of_mirror = &of_mirror[key];
+        let what = format!("{key:?}: {of_mirror:?}, on the router {of_router:?} ({excused} excused)");
+        assert!(of_mirror.samples.abs_diff(of_router.samples) <= excused, "{what}");
+        assert!(of_mirror.retransmissions.abs_diff(of_router.retransmissions) <= excused, "{what}");
+        for (profile, score) in &of_router.quality {
+            let pair = score.zip(of_mirror.quality[profile]);
+            assert!(pair.is_none_or(|(there, here)| here.abs_diff(there) <= SAME_SCORE), "{what}");
+        }
+    }
+    let sides: BTreeSet<_> = of_router.keys().map(|[_, side, _]| side.as_str()).collect();
+    assert_eq!(sides, BTreeSet::from(["inside", "outside"]));
+    let retransmissions: u64 = of_router.values().map(|it| it.retransmissions).sum();
+    assert!(retransmissions > 5, "{retransmissions} of the segments that the wire lost");
+    assert!(of_router.values().any(|it| it.quality.values().any(Option::is_some)), "{of_router:#?}");
+    for (key, rtts) in &found {
+        let (count, of_router) = (rtts.len() as u64, expected[key].len() as u64);
+        assert!(
+            count.abs_diff(of_router) <= excused,
+            "{key:?}: {count}, on the router {of_router} ({excused} excused)"
+        );
+        let [here, there] =
+            [rtts, &expected[key]].map(|rtts| Duration::from_nanos(median(rtts.iter().copied())));
+        assert!(here.abs_diff(there) < SAME_RTT, "{key:?}: {here:?}, on the router {there:?}");
+        assert_eq!(here >= ROUND_TRIP, key.0 == "outside", "{key:?}: {here:?}");
+    }
+    assert!(expected[&("outside".to_owned(), "tcp-ts".to_owned())].len() > 200);
 }
 
 /// What a router mirrors: an interface, one of its hooks, and the interface to the probe that gets the copies.
@@ -91,6 +136,13 @@ struct Mirror {
 impl Mirror {
     fn new(mirrored: &[Mirrored]) -> Self {
         let topology = topology();
+        let mut packets = 0_u32;
+        topology.wire().set_fate(Leg::Forward, move |frame| {
+            // ARP must get through, or the hosts forget each other's link-layer addresses.
+            let is_ip = matches!(frame[ETHER_TYPE..], [0x08, 0x00, ..] | [0x86, 0xdd, ..]);
+            packets += u32::from(is_ip);
+            if is_ip && packets.is_multiple_of(LOST) { Fate::Drop } else { Fate::Pass }
+        });
         let probe = ok(Namespace::new("probe"));
         for (to_probe, port) in TO_PROBE.into_iter().zip(PROBE) {
             ok(connect(End::new(topology.router(), to_probe), End::new(&probe, port), Offloads::On));
@@ -129,32 +181,7 @@ impl Mirror {
         let on_mirror = start(&self.probe, &format!("{on_probe} {INSIDE}"));
         self.talk();
         let [(on_router, lost), (on_mirror, lost_on_mirror)] = [on_router, on_mirror].map(records);
-        let excused = LOST_AT_ONCE * (lost + lost_on_mirror);
-
-        let (expected, found) = (rtts(&on_router), rtts(&on_mirror));
-        assert!(found.keys().eq(expected.keys()), "{:?}, on the router {:?}", found.keys(), expected.keys());
-        for (side, count) in counts(&on_router) {
-            let of_mirror = counts(&on_mirror)[&side];
-            assert!(
-                of_mirror.abs_diff(count) <= excused,
-                "{side}: {of_mirror}, on the router {count} ({excused} excused)"
-            );
-        }
-        let sides: Vec<_> = counts(&on_router).into_keys().collect();
-        assert_eq!(sides, ["inside", "outside"]);
-        assert_eq!(retransmissions(&on_mirror), retransmissions(&on_router));
-        for (key, rtts) in &found {
-            let (count, of_router) = (rtts.len() as u64, expected[key].len() as u64);
-            assert!(
-                count.abs_diff(of_router) <= excused,
-                "{key:?}: {count}, on the router {of_router} ({excused} excused)"
-            );
-            let [here, there] =
-                [rtts, &expected[key]].map(|rtts| Duration::from_nanos(median(rtts.iter().copied())));
-            assert!(here.abs_diff(there) < SAME_RTT, "{key:?}: {here:?}, on the router {there:?}");
-            assert_eq!(here >= ROUND_TRIP, key.0 == "outside", "{key:?}: {here:?}");
-        }
-        assert!(expected[&("outside".to_owned(), "tcp-ts".to_owned())].len() > 200);
+        assert_same(&on_mirror, &on_router, LOST_AT_ONCE * (lost + lost_on_mirror));
         on_mirror
     }
 
@@ -198,4 +225,22 @@ fn copies_before_and_after_routing_count_once() {
     assert!(!mirror.is_promiscuous(PROBE[0]), "the mode ends with pping");
     assert!(summary.contains("(duplicate)"), "{summary}");
     mirror.compare(&format!("-i {} --mirror", PROBE[0]));
+}
+
+#[test]
+fn a_capture_of_any_interface_has_each_packet_twice_and_counts_it_once() {
+    let mirror = Mirror::new(&[]);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("any.pcap");
+    let router = mirror.topology.router();
+    let witness = ok(Capture::start(router, "any", &file, "ip or ip6"));
+    let on_router = start(router, &format!("-i {} {INSIDE}", Topology::WAN));
+    mirror.talk();
+    let (on_router, lost) = records(on_router);
+    let file = ok(witness.finish());
+    let mut replay = Command::new(env!("CARGO_BIN_EXE_pping"));
+    replay.arg("-r").arg(file).args(REPORTS.split_whitespace()).args(["--mirror", "--join"]);
+    let replayed = ok(pping_lab::run(replay.args(INSIDE.split_whitespace())));
+    let replayed: Vec<_> = replayed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_same(&replayed, &on_router, LOST_AT_ONCE * lost);
 }
