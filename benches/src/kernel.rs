@@ -22,6 +22,7 @@ use pping::kernel::{
 use pping_bench_programs::{BASELINE, exchange::Exchange};
 use pping_common::{
     abi::Emit,
+    copies::COPIES_WITHIN,
     group::Grouping,
     limits::{DEFAULT_MAX_GROUPS, LEASE_SECONDS},
     method::{Method, Methods},
@@ -116,6 +117,15 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
 
     cold(rounds, &baseline, &kernels[0], &packet, report)?;
 
+    let mirrored = watching_loopback(&LoadOptions { copies_within: COPIES_WITHIN, ..settings })?;
+    let figure = rounds.measure(
+        (&baseline, "baseline_empty"),
+        (&mirrored.programs, "pping_ingress"),
+        &packet,
+        || (),
+    )?;
+    report.print("the first of these, a copy with --mirror", &figure);
+
     with_tunnels(rounds, &settings, &baseline, &packet, report)?;
 
     let few = Rounds { repeat: repeat.min(EVENTS_PER_ROUND), ..rounds };
@@ -135,8 +145,12 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     }
     println!("\nTwo packets of different flows, nothing to record or match:");
     for half in [1, 512, 1 << 16] {
-        report.print(&format!("{} flows in turn", 2 * half), &rounds.crowd(half)?);
+        report.print(&format!("{} flows in turn", 2 * half), &rounds.crowd(half, 0)?);
     }
+    // So many that no packet comes again soon enough to be a copy.
+    let half = 1 << 16;
+    let mirrored = rounds.crowd(half, COPIES_WITHIN)?;
+    report.print(&format!("{} flows in turn, with --mirror", 2 * half), &mirrored);
     let flood = rounds.flood()?;
     report.print("two SYNs of a flood, every method on", &flood);
     println!(
@@ -308,11 +322,16 @@ impl Rounds {
     }
 
     /// The cost of two packets of different flows, without generating them, while `2 * half` flows send in turn.
-    fn crowd(self, half: u32) -> Result<Figure> {
+    fn crowd(self, half: u32, copies_within: u64) -> Result<Figure> {
         let rules = Rules { rate_limit: 100_000_000, ..Rules::UNLIMITED };
         let max_flows = CROWD.max(4 * half);
-        let mut kernel =
-            exchanging(&LoadOptions { rules, emit: Emit::NOTHING, max_flows, ..LoadOptions::DEFAULT })?;
+        let mut kernel = exchanging(&LoadOptions {
+            rules,
+            emit: Emit::NOTHING,
+            max_flows,
+            copies_within,
+            ..LoadOptions::DEFAULT
+        })?;
         let programs = &mut kernel.programs;
         let packet = frames::tcp(1, 2, 1400);
         let Crowd { before, packets } = exchanges::crowd(half);
