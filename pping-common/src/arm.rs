@@ -1,12 +1,13 @@
 //! The arms of an interface.
 
-use crate::layout::layout;
+use crate::{layout::layout, limits::HIGHEST_MAX_INTERFACES};
 
 /// A side of an interface from which packets come. An interface in the path lies between two: what a host at one of them asks is
 /// answered from the other. A mirror port has one, as far as anybody can tell.
 ///
-/// It is a number of 16 bits with that of the interface, whose id counts modulo 16,384. Kernel programs have fewer interfaces
-/// ([`MAX_INTERFACES`](crate::limits::MAX_INTERFACES)); a capture that has more may mix up two that are so far apart.
+/// It is a number of 16 bits with that of the interface, whose id counts modulo 16,384. Kernel programs have no more
+/// interfaces ([`HIGHEST_MAX_INTERFACES`](crate::limits::HIGHEST_MAX_INTERFACES)); a capture that has more may mix up two that are so
+/// far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Arm(u16);
@@ -47,6 +48,8 @@ impl Arm {
         u64::from(if self.0 & Self::IS_ONE_OF_TWO == 0 { 0 } else { self.0 })
     }
 }
+
+const _: () = assert!(HIGHEST_MAX_INTERFACES == 1 << Arm::IS_EGRESS_SHIFT);
 
 #[cfg(test)]
 mod tests {

@@ -35,12 +35,12 @@ pub const MAX_TCP_OPTION_BYTES: usize = 40;
 /// Flows per address family, unless `--max-flows` says otherwise.
 pub const DEFAULT_MAX_FLOWS: u32 = 131_072;
 
-/// Interfaces that have an id: those being watched, and those that were watched until a moment ago.
-pub const MAX_INTERFACES: u32 = 256;
+/// Interfaces that have an id, unless `--max-interfaces` says otherwise: those being watched, and those that were watched until a
+/// moment ago.
+pub const DEFAULT_MAX_INTERFACES: u32 = 256;
 
-/// Entries of the table of interfaces; a power of two. It has more entries than interfaces because the kernel numbers
-/// interfaces in the order they are created, and removed ones leave gaps.
-pub const INTERFACE_TABLE: u32 = 2_048;
+/// The highest `--max-interfaces`: an [`Arm`](crate::arm::Arm) tells as many apart.
+pub const HIGHEST_MAX_INTERFACES: u32 = 16_384;
 
 /// One packet in this many is timed, per program and CPU; a power of two. Timing that few costs next to nothing, and a
 /// core with a million packets a second still has a mean of some hundred within seconds.
@@ -96,15 +96,20 @@ pub const fn max_unproved_groups(max_groups: u32) -> u32 {
 /// one or two directions. A group that needs more uses the room of others.
 pub const SERIES_PER_GROUP: u32 = 4;
 
-/// Series besides those of groups: without groups, or of the group `other`, one per interface, method and direction.
-pub const RESERVED_SERIES: u32 = MAX_INTERFACES * crate::method::Method::ALL.len() as u32 * 2;
+/// Returns the series besides those of groups: without groups, or of the group `other`, one per interface, method and direction.
+pub const fn reserved_series(max_interfaces: u32) -> u32 {
+    max_interfaces * crate::method::Method::ALL.len() as u32 * 2
+}
+
+/// [`reserved_series`] of as many interfaces as there are by default.
+pub const RESERVED_SERIES: u32 = reserved_series(DEFAULT_MAX_INTERFACES);
 
 /// Blocks of bins (one octave each) per group, on average: enough for samples in this many octaves in one second, shared
 /// by all series of the group. A group that needs more uses the room of others.
 pub const BLOCKS_PER_GROUP: u32 = 10;
 
 /// Blocks of bins per series of no group or of the group `other`, on average. These series are reserved for
-/// [`MAX_INTERFACES`] interfaces, so the few interfaces of a real machine have room for all octaves.
+/// [`DEFAULT_MAX_INTERFACES`] interfaces, so the few interfaces of a real machine have room for all octaves.
 pub const BLOCKS_PER_RESERVED_SERIES: u32 = 6;
 
 /// Prefixes of a groups file. The map allocates memory only for prefixes it holds. During a reload it holds those of the

@@ -29,9 +29,11 @@ pub const CHAINS: usize = 4;
 /// Blocks of a chain that are searched: all that a series can have there, and one more that two CPUs took at once.
 pub const MAX_CHAIN: usize = BLOCKS.div_ceil(CHAINS) + 1;
 
-/// Returns the number of blocks for this many series.
-pub const fn block_count(series: u32) -> u32 {
-    let reserved = if series < RESERVED_SERIES { series } else { RESERVED_SERIES };
+/// Returns the number of blocks for this many series, of which `reserved` are [reserved](crate::limits::reserved_series). Those of more
+/// interfaces than there are by default have as many blocks as those of groups.
+pub const fn block_count(series: u32, reserved: u32) -> u32 {
+    let reserved = if reserved < RESERVED_SERIES { reserved } else { RESERVED_SERIES };
+    let reserved = if series < reserved { series } else { reserved };
     reserved * BLOCKS_PER_RESERVED_SERIES
         + ((series - reserved) * BLOCKS_PER_GROUP).div_ceil(SERIES_PER_GROUP)
 }
@@ -196,14 +198,17 @@ mod tests {
 
     #[test]
     fn groups_may_all_have_ten_octaves() {
-        assert_eq!(block_count(RESERVED_SERIES), RESERVED_SERIES * BLOCKS_PER_RESERVED_SERIES);
-        assert_eq!(block_count(RESERVED_SERIES + 12) - block_count(RESERVED_SERIES), 30);
-        assert_eq!(block_count(RESERVED_SERIES + 1) - block_count(RESERVED_SERIES), 3);
+        let blocks = |series| block_count(series, RESERVED_SERIES);
+        assert_eq!(blocks(RESERVED_SERIES), RESERVED_SERIES * BLOCKS_PER_RESERVED_SERIES);
+        assert_eq!(blocks(RESERVED_SERIES + 12) - blocks(RESERVED_SERIES), 30);
+        assert_eq!(blocks(RESERVED_SERIES + 1) - blocks(RESERVED_SERIES), 3);
+        assert_eq!(block_count(112, 100), 100 * BLOCKS_PER_RESERVED_SERIES + 30);
+        assert_eq!(block_count(RESERVED_SERIES + 12, RESERVED_SERIES + 12), blocks(RESERVED_SERIES + 12));
     }
 
     #[test]
     fn some_interfaces_may_have_all_octaves_of_all_methods() {
         let octaves_of_an_interface = BLOCKS * Method::ALL.len() * 2;
-        assert!(block_count(RESERVED_SERIES) as usize > 50 * octaves_of_an_interface);
+        assert!(block_count(RESERVED_SERIES, RESERVED_SERIES) as usize > 50 * octaves_of_an_interface);
     }
 }

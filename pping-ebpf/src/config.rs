@@ -3,10 +3,10 @@
 
 use aya_ebpf::Global;
 use pping_common::{
-    abi::{Emit, Offsets},
+    abi::{Emit, InterfaceRoom, Offsets},
     group::Grouping,
     hash::TableKeys,
-    limits::RESERVED_SERIES,
+    limits::{DEFAULT_MAX_INTERFACES, RESERVED_SERIES},
     parse::{Decap, Scope},
     rtt::Rules,
 };
@@ -74,6 +74,15 @@ static GROUPING: Global<Grouping> = Global::new(Grouping::NONE);
 #[inline(always)]
 pub(crate) fn grouping() -> Grouping {
     GROUPING.load()
+}
+
+#[unsafe(no_mangle)]
+static INTERFACE_ROOM: Global<InterfaceRoom> = Global::new(InterfaceRoom::of(DEFAULT_MAX_INTERFACES));
+
+/// How many interfaces the maps have room for.
+#[inline(always)]
+pub(crate) fn interface_room() -> InterfaceRoom {
+    INTERFACE_ROOM.load()
 }
 
 #[unsafe(no_mangle)]

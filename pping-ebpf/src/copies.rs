@@ -15,8 +15,8 @@ use crate::{
 
 /// Whether the packet that was parsed to scratch space is a copy. If not, remembers it.
 ///
-/// If several CPUs get copies of a packet at the same moment, each takes its own for the first. Cards hash copies alike, so that one
-/// CPU gets them all.
+/// If several CPUs get copies of a packet at the same moment, each takes its own for the first. A card spreads the packets of a port by
+/// their addresses and ports, which copies share, so that one CPU gets them; those of two ports may come to two CPUs.
 #[inline(always)]
 pub(crate) fn is_copy<B: Bytes>(packet: &B, scratch: &mut Scratch) -> bool {
     let Some(control) = maps::control() else { return false };

@@ -11,7 +11,7 @@ use aya_obj::Object;
 use pping::kernel::{loaded::Kernel, object};
 use pping_common::{
     abi::Counters,
-    limits::MAX_INTERFACES,
+    limits::DEFAULT_MAX_INTERFACES,
     pool::{BINS_PER_BLOCK, BinBlock},
 };
 
@@ -83,7 +83,7 @@ fn is_set(bytes: &[u8]) -> impl Iterator<Item = bool> {
 
 /// The counters, all CPUs added up: the kernel may have run programs on any.
 fn of_all_cpus(counters: &[u8]) -> Vec<u32> {
-    let of_cpu = MAX_INTERFACES as usize * size_of::<Counters>();
+    let of_cpu = DEFAULT_MAX_INTERFACES as usize * size_of::<Counters>();
     let mut sums = vec![0_u32; of_cpu / 4];
     for counters in counters.chunks_exact(of_cpu) {
         sums.iter_mut().zip(words(counters)).for_each(|(sum, word)| *sum = sum.wrapping_add(word));

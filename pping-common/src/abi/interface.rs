@@ -3,9 +3,19 @@
 use crate::{
     hash::GOLDEN_RATIO,
     layout::layout,
-    limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
+    limits::{HIGHEST_MAX_INTERFACES, INTERFACE_PROBES},
     parse::LinkType,
 };
+
+/// How many interfaces there is room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct InterfaceRoom {
+    /// The number of interface ids.
+    pub ids: u32,
+    /// The table of interfaces has two to the power of this many entries.
+    table_bits: u32,
+}
 
 /// A watched interface: one cache line with all that a packet needs to know before it finds its flow. Flows and counters
 /// carry the interface id, which is 16 bits wide, needs no hashing, and stays the same if an interface of the same name
@@ -79,18 +89,43 @@ impl Interface {
     }
 }
 
-/// Returns the entry of the table to try as the `probe`th (from 0) for an interface.
-///
-/// The first one needs no multiplication, and interfaces with neighbouring numbers have different ones. If it is taken, its
-/// neighbours probably are as well, so a hash gives the others.
-#[inline(always)]
-pub fn entry(ifindex: u32, probe: u32) -> u32 {
-    if probe == 0 {
-        return ifindex % INTERFACE_TABLE;
+impl InterfaceRoom {
+    /// Entries of the table for each interface. It has more entries than interfaces because the kernel numbers interfaces in
+    /// the order they are created, and removed ones leave gaps.
+    const ENTRIES: u32 = 8;
+
+    /// Room for this many interfaces, up to [`HIGHEST_MAX_INTERFACES`].
+    pub const fn of(max_interfaces: u32) -> Self {
+        Self { ids: max_interfaces, table_bits: (Self::ENTRIES * max_interfaces.next_power_of_two()).ilog2() }
     }
-    // The high bits of the product depend on all bits of the number, and each probe takes others.
-    let hash = u64::from(ifindex).wrapping_mul(GOLDEN_RATIO);
-    (hash >> (u64::BITS - probe * INTERFACE_TABLE.ilog2())) as u32 % INTERFACE_TABLE
+
+    /// The number of entries of the table.
+    #[inline(always)]
+    pub const fn table(self) -> u32 {
+        1 << self.table_bits
+    }
+
+    /// The most entries of the table that are in use: an interface that was deleted and made again may still have its old entry,
+    /// too.
+    #[inline(always)]
+    pub const fn watched(self) -> u32 {
+        2 * self.ids
+    }
+
+    /// Returns the entry of the table to try as the `probe`th (from 0) for an interface.
+    ///
+    /// The first one needs no multiplication, and interfaces with neighbouring numbers have different ones. If it is taken, its
+    /// neighbours probably are as well, so a hash gives the others.
+    #[inline(always)]
+    pub fn entry(self, ifindex: u32, probe: u32) -> u32 {
+        let last = self.table() - 1;
+        if probe == 0 {
+            return ifindex & last;
+        }
+        // The high bits of the product depend on all bits of the number, and each probe takes others.
+        let hash = u64::from(ifindex).wrapping_mul(GOLDEN_RATIO);
+        (hash >> (u64::BITS - probe * self.table_bits)) as u32 & last
+    }
 }
 
 /// The name of an interface that has, or had, an id. The agent keeps it; the kernel programs do not read it.
@@ -109,21 +144,24 @@ const _: () = {
     assert!(core::mem::offset_of!(Interface, lease_end) == 8);
     assert!(core::mem::offset_of!(Interface, sweep) == 16);
     assert!(size_of::<InterfaceName>() == 16);
-    assert!((INTERFACE_PROBES - 1) * INTERFACE_TABLE.ilog2() <= u64::BITS);
-    assert!(INTERFACE_TABLE.is_power_of_two() && MAX_INTERFACES <= u16::MAX as u32 + 1);
+    assert!((INTERFACE_PROBES - 1) * InterfaceRoom::of(HIGHEST_MAX_INTERFACES).table_bits <= u64::BITS);
+    assert!(HIGHEST_MAX_INTERFACES <= u16::MAX as u32);
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::DEFAULT_MAX_INTERFACES;
+
+    const ROOM: InterfaceRoom = InterfaceRoom::of(DEFAULT_MAX_INTERFACES);
 
     /// Returns how many of these interfaces find an entry, in this order.
-    fn placed(interfaces: impl Iterator<Item = u32>) -> usize {
-        let mut taken = [false; INTERFACE_TABLE as usize];
+    fn placed(room: InterfaceRoom, interfaces: impl Iterator<Item = u32>) -> usize {
+        let mut taken = std::vec![false; room.table() as usize];
         interfaces
             .filter(|&ifindex| {
                 (0..INTERFACE_PROBES).any(|probe| {
-                    let entry = entry(ifindex, probe) as usize;
+                    let entry = room.entry(ifindex, probe) as usize;
                     !std::mem::replace(&mut taken[entry], true)
                 })
             })
@@ -132,27 +170,36 @@ mod tests {
 
     #[test]
     fn two_thousand_neighbours_find_an_entry_wherever_they_begin() {
-        for first in (1..2 * INTERFACE_TABLE).step_by(99).chain([u32::MAX - 1_999]) {
-            assert_eq!(placed(first..=first + 1_999), 2_000, "from {first}");
+        for first in (1..2 * ROOM.table()).step_by(99).chain([u32::MAX - 1_999]) {
+            assert_eq!(placed(ROOM, first..=first + 1_999), 2_000, "from {first}");
+        }
+    }
+
+    #[test]
+    fn any_number_of_interfaces_finds_entries_with_gaps_between() {
+        for max in [1, 2, 3, 100, 4_096, 5_000, HIGHEST_MAX_INTERFACES] {
+            let room = InterfaceRoom::of(max);
+            // Each second of them is gone.
+            assert_eq!(placed(room, (7..7 + 2 * max).step_by(2)), max as usize, "{max}");
         }
     }
 
     #[test]
     fn interfaces_a_table_size_apart_find_a_place() {
-        const EACH: u32 = MAX_INTERFACES / 4;
+        const EACH: u32 = DEFAULT_MAX_INTERFACES / 4;
         let without = (1..200).map(|distance| {
             let runs = (0..4).flat_map(|run| {
-                let first = 5 + run * distance * INTERFACE_TABLE;
+                let first = 5 + run * distance * ROOM.table();
                 first..first + EACH
             });
-            MAX_INTERFACES as usize - placed(runs)
+            DEFAULT_MAX_INTERFACES as usize - placed(ROOM, runs)
         });
         // Of 50,944 interfaces.
         let without: usize = without.sum();
         assert!(without <= 20, "{without} have no entry");
         // The table is almost full in the end.
-        let both = (5..1_005).chain(5 + INTERFACE_TABLE..1_005 + INTERFACE_TABLE);
-        let placed = placed(both);
+        let both = (5..1_005).chain(5 + ROOM.table()..1_005 + ROOM.table());
+        let placed = placed(ROOM, both);
         assert!(placed > 1_700, "only {placed} of 2,000");
     }
 }

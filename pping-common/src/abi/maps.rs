@@ -4,7 +4,7 @@ use super::{
     control::Control,
     counters::{Counters, Lost},
     events::{EndEvent, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy},
-    interface::{Interface, InterfaceName},
+    interface::{Interface, InterfaceName, InterfaceRoom},
     persistent::{PersistentEntry, PersistentKey},
     timed::PacketProgram,
 };
@@ -12,7 +12,7 @@ use crate::{
     flow::{Cold, HotEntry, Lifecycle},
     group::{GroupKey, LabelKey},
     layout::{Layout, START, number, text},
-    limits::{INTERFACE_TABLE, MAX_INTERFACES, RING_BYTES},
+    limits::{DEFAULT_MAX_INTERFACES, RING_BYTES},
     method::Method,
     parse::{Direction, Ipv4, Ipv6, Protocol, Untracked},
     pool::{BinBlock, BinPool},
@@ -64,17 +64,18 @@ pub const PINNED_MAPS: [PinnedMap; 28] = [
     map::<GroupKey, u32>("GROUPS", 0),
     map::<u32, Bucket>("INDEX_V4", 0),
     map::<u32, Bucket>("INDEX_V6", 0),
-    map::<u32, Interface>("INTERFACES", INTERFACE_TABLE),
+    map::<u32, Interface>("INTERFACES", InterfaceRoom::of(DEFAULT_MAX_INTERFACES).table()),
     map::<LabelKey, u32>("LABELS", 0),
     map::<PersistentKey, PersistentEntry>("PERSISTENT", 0),
     map::<[u8; 16], u8>("LOCAL_ADDRESSES", 0),
-    map::<u32, InterfaceName>("INTERFACE_NAMES", MAX_INTERFACES),
+    map::<u32, InterfaceName>("INTERFACE_NAMES", DEFAULT_MAX_INTERFACES),
     map::<u32, Series>("SERIES", 0),
     map::<u64, u32>("SERIES_INDEX", 0),
     map::<u32, Table>("TABLES", 2),
 ];
 
-/// A fingerprint of all pinned maps. An agent does not continue with maps of another layout.
+/// A fingerprint of all pinned maps with as many interfaces as there are by default. An agent does not continue with maps of another
+/// layout.
 pub const LAYOUT: u64 = {
     let (mut hash, mut at) = (START, 0);
     while at < PINNED_MAPS.len() {
@@ -83,6 +84,11 @@ pub const LAYOUT: u64 = {
     }
     hash
 };
+
+/// Returns [`LAYOUT`] for this many interfaces: the counters of each CPU begin where those of the CPU before end.
+pub const fn layout_for(max_interfaces: u32) -> u64 {
+    if max_interfaces == DEFAULT_MAX_INTERFACES { LAYOUT } else { number(LAYOUT, max_interfaces as u64) }
+}
 
 #[cfg(test)]
 mod tests {

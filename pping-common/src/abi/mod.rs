@@ -22,8 +22,8 @@ pub use counters::{Counters, Lost, PacketCounters};
 pub use events::{
     Emit, EndEvent, Endpoints, EventKind, FlowEvent, FlowEventKind, RttEvent, TriggeredBy, Volume,
 };
-pub use interface::{Interface, InterfaceName, Later, entry};
-pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap};
+pub use interface::{Interface, InterfaceName, InterfaceRoom, Later};
+pub use maps::{LAYOUT, PINNED_MAPS, PinnedMap, layout_for};
 pub use persistent::{BUCKETS, LABEL_BYTES, PersistentEntry, PersistentKey, PersistentTotals};
 pub use report::{FlowReporter, FlowState};
 pub use residence::{Followed, Offsets, Part, Passing, Residence, ResidenceOwner};
@@ -37,8 +37,8 @@ pub use worst::{Candidate, Figure, MILLION, Threshold};
 #[cfg(feature = "aya")]
 mod pod {
     use super::{
-        Control, Counters, Emit, EndEvent, FlowEvent, Interface, InterfaceName, Offsets, PersistentEntry,
-        Residence, RttEvent,
+        Control, Counters, Emit, EndEvent, FlowEvent, Interface, InterfaceName, InterfaceRoom, Offsets,
+        PersistentEntry, Residence, RttEvent,
     };
     use crate::{
         dns::{PendingQuery, QueryKey},
@@ -60,7 +60,18 @@ mod pod {
         };
     }
 
-    pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
+    pod!(
+        Control,
+        Counters,
+        Decap,
+        Emit,
+        GroupKey,
+        Grouping,
+        Interface,
+        InterfaceName,
+        InterfaceRoom,
+        LabelKey
+    );
     pod!(EndEvent, FlowEvent, RttEvent);
     pod!(PersistentEntry, Offsets, PendingQuery, Residence, Rules, Scope, Table, TableKeys);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);

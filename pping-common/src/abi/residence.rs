@@ -1,7 +1,7 @@
 //! Residence times: how long packets stay in this host, for `--residence`. The word is that of
 //! IEEE 1588 and RFC 8169 (2). See docs/residence.md.
 
-use crate::{hist::BINS, layout::listed, limits::MAX_INTERFACES, series::SeriesRef};
+use crate::{hist::BINS, layout::listed, series::SeriesRef};
 
 listed! {
     /// A part of the time that a packet spends in this host.
@@ -17,7 +17,7 @@ impl Part {
     /// Returns the index of an interface's times among all [`Residence`]s.
     #[inline(always)]
     pub const fn index(self, interface_id: u16) -> u32 {
-        self as u32 * MAX_INTERFACES + interface_id as u32
+        interface_id as u32 * Self::ALL.len() as u32 + self as u32
     }
 }
 

@@ -7,26 +7,27 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Counters, Interface, InterfaceName, entry},
+    abi::{Counters, Interface, InterfaceName},
     group::LabelKey,
-    limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_EXCLUDED_PREFIXES, MAX_INTERFACES, MAX_LOCAL_ADDRESSES},
+    limits::{INTERFACE_PROBES, MAX_EXCLUDED_PREFIXES, MAX_LOCAL_ADDRESSES},
     parse::IpAddress,
 };
 
-use crate::shared::prelude::*;
+use crate::{config, shared::prelude::*};
 
-/// The watched interfaces. Maps that can be mapped to user space begin at a page, so that their elements are aligned to cache lines.
+/// The watched interfaces. The agent makes room for `--max-interfaces`, here and below. Maps that can be mapped to user space
+/// begin at a page, so that their elements are aligned to cache lines.
 #[map]
-static INTERFACES: Array<Interface> = Array::with_max_entries(INTERFACE_TABLE, BPF_F_MMAPABLE);
+static INTERFACES: Array<Interface> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// The names of interfaces by interface id. With pinned maps, the agent keeps them for its successor.
 #[map]
-static INTERFACE_NAMES: Array<InterfaceName> = Array::with_max_entries(MAX_INTERFACES, 0);
+static INTERFACE_NAMES: Array<InterfaceName> = Array::with_max_entries(1, 0);
 
 /// The counters, by CPU and interface id. The agent makes room for all CPUs. Not a per-CPU map: the kernel does not
 /// align its elements to cache lines, and reads one more cache line to find them.
 #[map]
-static COUNTERS: Array<Counters> = Array::with_max_entries(MAX_INTERFACES, BPF_F_MMAPABLE);
+static COUNTERS: Array<Counters> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
 /// This host's addresses, looked up once per flow.
 #[map]
@@ -39,8 +40,9 @@ static EXCLUDED: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_EXCLUDED
 /// The watched interface with this ifindex.
 #[inline(always)]
 pub(crate) fn interface(ifindex: u32) -> Option<Shared<Interface>> {
+    let room = config::interface_room();
     for probe in 0..INTERFACE_PROBES {
-        let interface = interface_at(entry(ifindex, probe))?;
+        let interface = interface_at(room.entry(ifindex, probe))?;
         if interface.at(field!(Interface, ifindex)).read() == ifindex {
             return Some(interface);
         }
@@ -60,7 +62,7 @@ pub(crate) fn interface_at(entry: u32) -> Option<Shared<Interface>> {
 pub(crate) fn counters(interface_id: u16) -> Option<Shared<Counters>> {
     // SAFETY: this helper only reads a number.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    COUNTERS.shared(cpu * MAX_INTERFACES + u32::from(interface_id))
+    COUNTERS.shared(cpu * config::interface_room().ids + u32::from(interface_id))
 }
 
 /// Whether an address is one of this host.

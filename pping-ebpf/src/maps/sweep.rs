@@ -49,7 +49,8 @@ static SWEEP_RUN: Array<SweepRun> = Array::with_max_entries(1, 0);
 #[map]
 static SWEEP_REQUEST: Array<SweepRequest> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
-/// The slots of the flows that the next run visits. In a run that begins a sweep, the entries of watched interfaces.
+/// The slots of the flows that the next run visits. In a run that begins a sweep, the entries of watched interfaces, for which the
+/// agent makes room.
 #[map]
 pub(crate) static DUE: Array<u64> = Array::with_max_entries(MAX_DUE, BPF_F_MMAPABLE);
 

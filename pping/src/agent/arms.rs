@@ -4,7 +4,10 @@
 //! both come in by the interface that leads to him. Where that may be honest, the interface shows it: a router with one arm
 //! forwards to the interface that a packet came from, so the packet passes both hooks; at a mirror port nothing goes out.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use pping_common::{
     abi::Counters,
@@ -51,30 +54,29 @@ impl Evidence {
     /// Tells the kernel programs of each watched interface how many arms it has.
     pub(super) fn tell(&mut self, kernel: &Kernel, watched: &[Watched], arms: Arms) {
         let Self(shown) = self;
-        shown.retain(|name, _| watched.iter().any(|watched| watched.name == *name));
         // Joined interfaces have the arms that all of them together show: a flow may come in by one and go out by another.
-        let parts = |whole: &Watched| {
-            let is_part =
-                |it: &&Watched| it.id == whole.id || it.place == Place::OneOf(Arc::clone(&whole.name));
-            watched.iter().filter(is_part).map(|it| it.id).collect::<Vec<_>>()
-        };
-        for whole in watched.iter().filter(|it| !matches!(it.place, Place::OneOf(_))) {
-            let parts = parts(whole);
+        let mut wholes: HashMap<&Arc<str>, Vec<u16>> = HashMap::new();
+        for Watched { name, id, place, .. } in watched {
+            let whole = if let Place::OneOf(joined) = place { joined } else { name };
+            wholes.entry(whole).or_default().push(*id);
+        }
+        shown.retain(|name, _| wholes.contains_key(name));
+        let mut with_two = HashSet::new();
+        for (name, ids) in wholes {
             let has_two = match arms {
                 Arms::One => false,
                 Arms::Two => true,
                 Arms::Auto => {
                     let mut counters = Counters::ZERO;
-                    for &id in &parts {
+                    for &id in &ids {
                         counters.add(&kernel.counters.sum(id));
                     }
-                    shown.entry(Arc::clone(&whole.name)).or_default().look(&counters)
+                    shown.entry(Arc::clone(name)).or_default().look(&counters)
                 }
             };
-            for id in parts {
-                kernel.interface_ids.set_two_arms(id, has_two);
-            }
+            with_two.extend(ids.into_iter().filter(|_| has_two));
         }
+        kernel.interface_ids.set_two_arms(|id| with_two.contains(&id));
     }
 }
 

@@ -105,6 +105,8 @@ impl Agent {
             max_flows: options.max_flows,
             groups: series.groups as u32,
             max_groups: options.max_groups,
+            interfaces: self.kernel.interface_ids.in_use() as u32,
+            max_interfaces: options.max_interfaces,
             series: series.series as u32,
             max_series: series.max_series as u32,
         };

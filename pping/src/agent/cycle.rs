@@ -10,6 +10,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
     groups::GroupsFile,
+    interfaces::TURN,
     state::{Agent, Inputs},
 };
 use crate::{
@@ -36,6 +37,9 @@ impl Agent {
         self.arms.tell(&self.kernel, &self.interfaces.watched, self.config.arms);
         let mut drain = interval(Duration::from_millis(DRAIN_INTERVAL_MS));
         drain.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // A turn takes most of the time until the next one. In the rest everything else has its own.
+        let mut turns = interval(TURN * 5 / 4);
+        turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
         tokio::pin!(shutdown);
         let next_cycle = sleep(self.until_next_cycle()?);
         tokio::pin!(next_cycle);
@@ -50,6 +54,9 @@ impl Agent {
                     }
                 }
                 change = notices.changed() => self.follow(change).await?,
+                _ = turns.tick(), if self.interfaces.has_more => {
+                    self.follow(Change { links: true, addresses: false }).await?;
+                }
                 () = &mut next_cycle => {
                     self.cycle().await?;
                     next_cycle.set(sleep(self.until_next_cycle()?));
@@ -154,8 +161,9 @@ impl Agent {
     /// Attaches to the selected interfaces that exist, and detaches from all others. If the kernel does not list them now,
     /// that is tried again.
     pub(super) async fn update_interfaces(&mut self) -> Result<(), kernel::Error> {
-        let Self { interfaces, kernel, pins, .. } = self;
+        let Self { interfaces, kernel, pins, metrics, .. } = self;
         let Some(listing) = interfaces.take_list(netlink::links().await) else { return Ok(()) };
+        metrics.set_expected(interfaces.expected(&listing));
         let failures = interfaces.update(kernel, pins.as_ref(), &listing)?;
         if failures.is_empty() {
             return Ok(());

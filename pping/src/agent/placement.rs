@@ -1,7 +1,7 @@
 //! Warns of a wrong place of measurement: see [`placement`].
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -77,7 +77,8 @@ impl Placement {
     /// Looks at the counters of the interfaces. Returns what is wrong at present, in sentences. Logs it once, and again if it
     /// changes.
     pub(super) fn look(&mut self, snapshot: &Snapshot, now: Instant) -> Vec<String> {
-        self.flows.retain(|name, _| snapshot.interfaces.iter().any(|interface| interface.name == *name));
+        let names: HashSet<_> = snapshot.interfaces.iter().map(|interface| &interface.name).collect();
+        self.flows.retain(|name, _| names.contains(name));
         for interface in &snapshot.interfaces {
             let ended = EndedFlows::of(&interface.counters);
             let new = Flows { before: ended, percent: None };

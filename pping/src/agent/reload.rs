@@ -1,6 +1,9 @@
 //! SIGHUP: the configuration is made again, and files are read and opened again. See docs/architecture.md, A SIGHUP.
 
-use super::{setup::access, state::Agent};
+use super::{
+    setup::{self, access},
+    state::Agent,
+};
 #[cfg(feature = "otlp")]
 use crate::otlp::{Exporter, Receiver};
 use crate::{
@@ -78,6 +81,14 @@ impl Agent {
                 }
                 Change::Metrics => self.metrics.change(live.prometheus_groups, live.baseline),
                 Change::HistoryMemory => self.recent.limit(live.history_memory),
+                Change::Inside => {
+                    let networks = &self.config.aggregation.inside.prefixes;
+                    setup::list(&mut self.kernel.inside, networks)?;
+                    tracing::info!("--inside: now {} networks", networks.len());
+                    // Flows remember on which side their hosts were.
+                    self.kernel.series.resolve_again();
+                    self.placement.forget_sides();
+                }
                 Change::Output => self.output.reopener().reopen_at(self.config.output.clone()),
                 Change::Verbosity => set_verbosity(self.config.verbosity),
                 // These are done above, read again by every reload, or looked up in each cycle.

@@ -13,6 +13,7 @@ use pping_common::{
     abi::Counters,
     limits::{MAX_QUERIES, max_unproved},
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     signal::unix::{SignalKind, signal},
@@ -110,6 +111,7 @@ pub(super) async fn set_up(
     if let Some(pins) = &pins {
         pins.fit(&mut options)?;
     }
+    make_room_for_links(options.max_interfaces);
     let hooks = if live.ingress == Ingress::Tc { &[Hook::Tc][..] } else { &Hook::ALL };
     let mut kernel = load::load_entry_programs(&options, hooks, pins.as_ref())?;
     if pins.is_some() {
@@ -246,6 +248,27 @@ fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
     Ok(())
 }
 
+/// Raises the limit of open descriptors, if links of so many interfaces need that.
+fn make_room_for_links(max_interfaces: u32) {
+    // Two links, and a file that may be open for a moment.
+    const EACH: u64 = 3;
+    const OTHERS: u64 = 256;
+    let wanted = OTHERS + EACH * u64::from(max_interfaces);
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let most = limit.maximum.unwrap_or(wanted);
+    let current = wanted.min(most);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
+    if raised.is_err() || current < wanted {
+        tracing::warn!(
+            "only {current} descriptors may be open, and {max_interfaces} interfaces need {wanted}; raise that limit \
+             (LimitNOFILE= of a service, ulimit -Hn), or some are not watched"
+        );
+    }
+}
+
 /// Lists the networks that are excluded, and those that are inside.
 fn list_networks(kernel: &mut Kernel, aggregation: &Aggregation) -> Result<(), Error> {
     list(&mut kernel.excluded, &aggregation.exclude)?;
@@ -253,7 +276,7 @@ fn list_networks(kernel: &mut Kernel, aggregation: &Aggregation) -> Result<(), E
 }
 
 /// Replaces the networks of a map.
-fn list(map: &mut Prefixes, networks: &[IpNet]) -> Result<(), Error> {
+pub(super) fn list(map: &mut Prefixes, networks: &[IpNet]) -> Result<(), Error> {
     let listed: Vec<_> = networks.iter().map(|&network| (network, 0)).collect();
     Ok(labels::replace(map, 0, &listed)?)
 }
@@ -274,6 +297,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         emit: config.emit(),
         grouping: config.aggregation.grouping(),
         max_groups: config.aggregation.max_groups,
+        max_interfaces: config.live.max_interfaces,
         excludes: !config.aggregation.exclude.is_empty(),
         copies_within: config.copies_within,
         log: config.live.bpf_log,
@@ -303,7 +327,7 @@ fn attach_points(ingress: Ingress) -> &'static [AttachPoint] {
 fn open_pins(live: &Live, without: DisabledFeatures) -> Result<Option<Pins>, Error> {
     let Some(directory) = live.pin.as_deref() else { return Ok(None) };
     if Features::probe(without)?.has(Feature::Tcx) {
-        return Ok(Some(Pins::take(directory)?));
+        return Ok(Some(Pins::take(directory, live.max_interfaces)?));
     }
     tracing::warn!(
         "continuing without --pin {}: pinning needs links at tc, which Linux 6.6 or newer has; packets that \

@@ -22,10 +22,9 @@ impl Config {
         for definition in Definition::all() {
             let change = match definition.facts.reload {
                 Reload::Follow(change, follow) => follow(self, new).then_some(change),
-                Reload::FollowWhileSet(change, is_set, follow) if is_set(self) && is_set(new) => {
+                Reload::FollowWhileSet(change, set, follow) if set(self) == set(new) => {
                     follow(self, new).then_some(change)
                 }
-                Reload::FollowWhileSet(_, is_set, _) if is_set(self) == is_set(new) => None,
                 Reload::Restart(differs) if !differs(self, new) => None,
                 Reload::FollowWhileSet(..) | Reload::Restart(_) => {
                     changes.restart.push(definition.key);
@@ -56,6 +55,8 @@ mod tests {
             "--wait",
             "--groups",
             "b.csv",
+            "--inside",
+            "192.0.2.0/24",
             "--group-timeout",
             "1m",
             "--prometheus-groups",
@@ -74,13 +75,14 @@ mod tests {
             "records",
             "-v",
         ]);
-        let mut current = config(&["--groups", "a.csv"]);
+        let mut current = config(&["--groups", "a.csv", "--inside", "198.51.100.0/24"]);
         let Changes { followed, restart } = current.follow(&new);
         assert_eq!(restart, [""; 0]);
         assert_eq!(
             followed,
             [
                 Change::Interfaces,
+                Change::Inside,
                 Change::Groups,
                 Change::GroupTimeout,
                 Change::Output,
@@ -114,6 +116,8 @@ mod tests {
             (&["--aggregate", "1s", "--with-samples"], &["aggregate", "with-samples"]),
             (&["--group-by", "/24,/48"], &["group-by"]),
             (&["--groups", "a.csv"], &["groups"]),
+            (&["--inside", "192.0.2.0/24"], &["inside"]),
+            (&["--max-interfaces", "5"], &["max-interfaces"]),
             (&["--group-by", "/24,/48", "--max-groups", "7"], &["group-by", "max-groups"]),
             (&["--flow-summary"], &["flow-summary"]),
             (&["--hdr-log", "log"], &["hdr-log"]),

@@ -156,6 +156,8 @@ impl Config {
 pub struct Live {
     /// The highest number of flows of each address family with pending timestamps.
     pub max_pending: u32,
+    /// The highest number of interfaces.
+    pub max_interfaces: u32,
     /// Names and patterns of the interfaces to watch, each once.
     pub interfaces: Vec<String>,
     /// Whether to wait for interfaces that do not exist yet.

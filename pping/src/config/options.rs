@@ -7,7 +7,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, ArgGroup, Parser};
 use ipnet::IpNet;
-use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DNS_PORT};
+use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DEFAULT_MAX_INTERFACES, DNS_PORT};
 
 use super::{
     endpoint::{Endpoint, endpoint},
@@ -17,12 +17,12 @@ use super::{
         Facts, SCREEN,
     },
     inside::{InsideItem, inside_item},
-    reload::{Reload, follow, follow_while_set, restart},
+    reload::{Change, Reload, follow, follow_while_set, replace, restart},
     values::{
         Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
-        copies_within, history_memory, interface, listen_name, max_flows, max_groups, max_pending,
-        min_samples, otlp_interval, port, prefix, prometheus_groups, rate_limit, residence_every, rtt_rate,
-        time, worst,
+        copies_within, history_memory, interface, listen_name, max_flows, max_groups, max_interfaces,
+        max_pending, min_samples, otlp_interval, port, prefix, prometheus_groups, rate_limit,
+        residence_every, rtt_rate, time, worst,
     },
 };
 
@@ -152,6 +152,16 @@ options! {
         reload: restart!(live.max_pending),
     }
 
+    /// Watch at most this many interfaces, those included that went away a moment ago
+    ///
+    /// A server of dial-in links has thousands. Each takes memory for its counters and series, whether it exists or not.
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_INTERFACES, value_parser = max_interfaces,
+        help_heading = "Source")]
+    max_interfaces: u32 {
+        capture: Rejected("a capture may have any number of interfaces"),
+        reload: restart!(live.max_interfaces),
+    }
+
     /// Measure by these methods only, separated by commas (default: `all`)
     ///
     /// Methods that are left out are not in the kernel programs, and cost nothing.
@@ -233,7 +243,11 @@ options! {
     #[arg(long, value_name = "PREFIX", value_delimiter = ',', value_parser = inside_item,
         help_heading = "Measuring")]
     inside: Vec<InsideItem> {
-        reload: restart!(aggregation.inside),
+        reload: Reload::FollowWhileSet(
+            Change::Inside,
+            |config| config.aggregation.grouping().inside,
+            |config, new| replace(&mut config.aggregation.inside, &new.aggregation.inside),
+        ),
         example: r#"["192.0.2.0/24", "2001:db8::/32"]"#,
     }
 

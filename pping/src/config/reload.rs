@@ -7,9 +7,9 @@ use super::model::Config;
 pub(super) enum Reload {
     /// The reload takes the value over, and the agent makes the change. The function returns whether the value changed.
     Follow(Change, fn(&mut Config, &Config) -> bool),
-    /// As `Follow` if the option was set before and still is; else a change takes a restart. The first function returns whether
-    /// the option is set.
-    FollowWhileSet(Change, fn(&Config) -> bool, fn(&mut Config, &Config) -> bool),
+    /// As `Follow` if the option was set before and still is; else a change takes a restart. The first function returns what the
+    /// kernel programs have to know of it: mostly whether it is set.
+    FollowWhileSet(Change, fn(&Config) -> u8, fn(&mut Config, &Config) -> bool),
     /// None: the kernel programs, their maps or the open files were made for the old value. The function returns whether the new
     /// value differs.
     Restart(fn(&Config, &Config) -> bool),
@@ -38,6 +38,8 @@ pub enum Change {
     Interfaces,
     /// The groups file.
     Groups,
+    /// The networks that are inside.
+    Inside,
     /// The time after which a group without traffic is forgotten.
     GroupTimeout,
     /// The file that records go to.
@@ -81,7 +83,7 @@ macro_rules! follow_while_set {
         use $crate::config::reload::{Change, Reload, replace};
         Reload::FollowWhileSet(
             Change::$change,
-            |config| config.$($field).+.is_some(),
+            |config| config.$($field).+.is_some().into(),
             |config, new| replace(&mut config.$($field).+, &new.$($field).+),
         )
     }};

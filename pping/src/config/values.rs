@@ -7,7 +7,7 @@ use std::{
 
 use clap::{ValueEnum, builder::PossibleValue};
 use ipnet::IpNet;
-use pping_common::{copies::MAX_COPIES_WITHIN, method::Method};
+use pping_common::{copies::MAX_COPIES_WITHIN, limits::HIGHEST_MAX_INTERFACES, method::Method};
 
 use super::joined;
 use crate::spelling::{JOINT, pattern};
@@ -82,6 +82,10 @@ pub(super) fn max_flows(text: &str) -> Result<u32, &'static str> {
 
 pub(super) fn max_pending(text: &str) -> Result<u32, &'static str> {
     max_flows(text)
+}
+
+pub(super) fn max_interfaces(text: &str) -> Result<u32, &'static str> {
+    number(text, 1..=HIGHEST_MAX_INTERFACES).ok_or("give a number from 1 to 16384")
 }
 
 pub(super) fn max_groups(text: &str) -> Result<u32, &'static str> {

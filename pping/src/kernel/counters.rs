@@ -3,7 +3,10 @@
 use std::{fs, io, sync::Arc};
 
 use aya::maps::MapData;
-use pping_common::{abi::Counters, limits::MAX_INTERFACES, shared::Shared};
+use pping_common::{
+    abi::{Counters, InterfaceRoom},
+    shared::Shared,
+};
 
 use super::{attach_point::AttachPoints, memory::Elements};
 use crate::{
@@ -30,6 +33,7 @@ pub struct Watched {
 pub struct CounterMap {
     /// By CPU, then by interface id.
     elements: Elements<Counters>,
+    room: InterfaceRoom,
 }
 
 impl CounterMap {
@@ -37,8 +41,8 @@ impl CounterMap {
     ///
     /// # Errors
     /// If the kernel does not map them.
-    pub(super) fn new(map: MapData) -> Result<Self, Error> {
-        Ok(Self { elements: Elements::new(map, len()? as usize)? })
+    pub(super) fn new(map: MapData, room: InterfaceRoom) -> Result<Self, Error> {
+        Ok(Self { elements: Elements::new(map, len(room)? as usize)?, room })
     }
 
     /// Returns the counters of an interface, one set for each CPU.
@@ -74,19 +78,19 @@ impl CounterMap {
     }
 
     fn of(&self, id: u16) -> impl Iterator<Item = Shared<'_, Counters>> {
-        self.elements.iter().skip(id.into()).step_by(MAX_INTERFACES as usize)
+        self.elements.iter().skip(id.into()).step_by(self.room.ids as usize)
     }
 }
 
-/// Returns the number of elements that the map needs: [`MAX_INTERFACES`] for each number that a CPU can have.
+/// Returns the number of elements that the map needs: one for each interface and each number that a CPU can have.
 ///
 /// # Errors
 /// If the kernel does not list its CPUs.
-pub(super) fn len() -> io::Result<u32> {
+pub(super) fn len(room: InterfaceRoom) -> io::Result<u32> {
     const POSSIBLE: &str = "/sys/devices/system/cpu/possible";
     let highest = highest(&fs::read_to_string(POSSIBLE)?);
     let unknown = || io::Error::new(io::ErrorKind::InvalidData, format!("{POSSIBLE} does not list any CPU"));
-    Ok((highest.ok_or_else(unknown)? + 1) * MAX_INTERFACES)
+    Ok((highest.ok_or_else(unknown)? + 1) * room.ids)
 }
 
 /// The highest number in a list of CPUs, such as `0-3,8-11`.

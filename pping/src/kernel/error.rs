@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use pping_common::limits::DEFAULT_MAX_INTERFACES;
+
 /// Why the kernel could not be used as wanted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -50,8 +52,17 @@ pub enum Error {
          as in docs/placement.md"
     )]
     Promiscuous(#[source] io::Error),
+    /// The kernel cannot walk through the list of so many interfaces.
+    #[error(
+        "--max-interfaces {wanted}: this kernel can have up to {DEFAULT_MAX_INTERFACES}; more take Linux 5.13 and programs that \
+         are compiled (net.core.bpf_jit_enable)"
+    )]
+    MaxInterfaces {
+        /// What was asked for.
+        wanted: u32,
+    },
     /// All interface ids are taken.
-    #[error("--interface {name}: one pping cannot watch more interfaces; start another")]
+    #[error("--interface {name}: there is no room for more interfaces; raise --max-interfaces")]
     TooManyInterfaces {
         /// The one too many.
         name: String,
@@ -134,6 +145,7 @@ impl Error {
             | Self::UnsupportedLinkType { .. }
             | Self::JoinedLinkTypes { .. }
             | Self::TooManyInterfaces { .. } => Some("interface"),
+            Self::MaxInterfaces { .. } => Some("max-interfaces"),
             Self::Promiscuous(_) => Some("mirror"),
             Self::Pin { .. } => Some("pin"),
             Self::Residence { .. } => Some("residence"),

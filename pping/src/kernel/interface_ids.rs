@@ -1,8 +1,8 @@
 //! The interface ids: the numbers of interfaces in flows, counters and series.
 //!
-//! An id belongs to a name, which is that of an interface or of [joined ones](JOINT). An interface that is deleted and made again, like those of dial-in links, has another ifindex
-//! but the same id, so its counters continue. The id of an interface that has been gone for long is reused only when no
-//! unused id is left.
+//! An id belongs to a name, which is that of an interface or of [joined ones](JOINT). An interface that is deleted and made
+//! again, like those of dial-in links, has another ifindex but the same id, so its counters continue. The id of an interface
+//! that has been gone for long is reused only when no unused id is left.
 
 use std::{
     borrow::Cow,
@@ -17,9 +17,9 @@ use std::{
 
 use aya::maps::{Array, MapData, MapError};
 use pping_common::{
-    abi::{Interface, InterfaceName, entry},
+    abi::{Interface, InterfaceName, InterfaceRoom},
     field,
-    limits::{IDLE_SECONDS, INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
+    limits::{IDLE_SECONDS, INTERFACE_PROBES},
     table::Table,
 };
 
@@ -36,6 +36,7 @@ const REUSE_AFTER: Duration = Duration::from_secs(IDLE_SECONDS as u64 + 30);
 /// The table of interfaces and their ids.
 pub struct InterfaceIds {
     table: Elements<Interface>,
+    room: InterfaceRoom,
     /// The entries that are not empty.
     taken: BTreeSet<u32>,
     names: Array<MapData, InterfaceName>,
@@ -71,6 +72,7 @@ impl InterfaceIds {
     pub(super) fn new(
         table: MapData,
         names: Array<MapData, InterfaceName>,
+        room: InterfaceRoom,
         [v4, v6]: &[Table; 2],
     ) -> Result<Self, Error> {
         let now = Instant::now();
@@ -80,10 +82,11 @@ impl InterfaceIds {
                 Ok(decode_name(&encoded?).map(|name| IdOwner { name: name.into(), gone: Some(now) }))
             })
             .collect::<Result<_, MapError>>()?;
-        let table = Elements::new(table, INTERFACE_TABLE as usize)?;
+        let table = Elements::new(table, room.table() as usize)?;
         let buckets = [v4.buckets, v6.buckets];
-        let mut ids = Self { table, taken: BTreeSet::new(), names, owners, replaced: Vec::new(), buckets };
-        ids.taken = (0..INTERFACE_TABLE).filter(|&entry| ids.ifindex(entry) != 0).collect();
+        let mut ids =
+            Self { table, room, taken: BTreeSet::new(), names, owners, replaced: Vec::new(), buckets };
+        ids.taken = (0..room.table()).filter(|&entry| ids.ifindex(entry) != 0).collect();
         Ok(ids)
     }
 
@@ -110,6 +113,12 @@ impl InterfaceIds {
         (0..).zip(&self.owners).filter_map(|(id, owner)| Some((id, &owner.as_ref()?.name)))
     }
 
+    /// The number of ids that no other interface could get now.
+    pub fn in_use(&self) -> usize {
+        let is_needed = |owner: &&IdOwner| owner.gone.is_none_or(|since| since.elapsed() < REUSE_AFTER);
+        self.owners.iter().flatten().filter(is_needed).count()
+    }
+
     /// Chooses the id of an interface: the one it had, an unused one, or that of the interface that has been gone for longest;
     /// `None` when all are in use.
     pub(super) fn choose(&self, name: &str) -> Option<Taken> {
@@ -130,7 +139,7 @@ impl InterfaceIds {
     /// # Errors
     /// If the names cannot be written.
     pub(super) fn insert(&mut self, interface: Interface, name: &str) -> Result<bool, MapError> {
-        let candidates = candidates(interface.ifindex);
+        let candidates = self.candidates(interface.ifindex);
         let own = candidates.clone().find(|&entry| self.ifindex(entry) == interface.ifindex);
         let mut candidates = candidates.filter(|&entry| self.ifindex(entry) == 0);
         let Some(entry) = own.or_else(|| candidates.next()) else { return Ok(false) };
@@ -181,11 +190,12 @@ impl InterfaceIds {
         self.set_ifindex(entry, ifindex);
     }
 
-    /// Tells the kernel programs whether each host of a flow is on another side of an interface.
-    pub fn set_two_arms(&self, id: u16, has_two_arms: bool) {
-        for entry in self.entries().filter(|&entry| self.id(entry) == Some(id)) {
+    /// Tells the kernel programs of which interfaces each host of a flow is on another side, by their ids.
+    pub fn set_two_arms(&self, has_two_arms: impl Fn(u16) -> bool) {
+        for entry in self.entries() {
             let Some(there) = self.table.get(entry as usize) else { continue };
-            there.at(field!(Interface, has_two_arms)).write(has_two_arms.into());
+            let id = there.at(field!(Interface, id)).read();
+            there.at(field!(Interface, has_two_arms)).write(has_two_arms(id).into());
         }
     }
 
@@ -203,7 +213,7 @@ impl InterfaceIds {
     pub fn clear_others(&mut self, is_watched: impl Fn(u32) -> bool) {
         for entry in self.taken.clone() {
             let ifindex = self.ifindex(entry);
-            if !is_watched(ifindex) || !candidates(ifindex).any(|candidate| candidate == entry) {
+            if !is_watched(ifindex) || !self.candidates(ifindex).any(|candidate| candidate == entry) {
                 self.clear(entry);
             }
         }
@@ -220,6 +230,12 @@ impl InterfaceIds {
         {
             owner.gone = Some(Instant::now());
         }
+    }
+
+    /// The entries in which the programs look for an interface.
+    fn candidates(&self, ifindex: u32) -> impl Iterator<Item = u32> + Clone + use<> {
+        let room = self.room;
+        (0..INTERFACE_PROBES).map(move |probe| room.entry(ifindex, probe))
     }
 
     /// The ifindex in an entry, 0 if it is empty.
@@ -241,11 +257,6 @@ impl InterfaceIds {
     fn ifindex_of(&self, entry: u32) -> Option<&AtomicU32> {
         Some(atomic(self.table.get(entry as usize)?.at(field!(Interface, ifindex))))
     }
-}
-
-/// The entries in which the programs look for an interface.
-fn candidates(ifindex: u32) -> impl Iterator<Item = u32> + Clone {
-    (0..INTERFACE_PROBES).map(move |probe| entry(ifindex, probe))
 }
 
 /// The longest name that is noted, bytes: that of the kernel's interfaces.
@@ -272,8 +283,6 @@ fn decode_name(encoded: &InterfaceName) -> Option<String> {
     let len = encoded.name.iter().position(|&byte| byte == 0).unwrap_or(encoded.name.len());
     (len > 0).then(|| escape(&encoded.name[..len]))
 }
-
-const _: () = assert!(MAX_INTERFACES <= 1 << 16);
 
 #[cfg(test)]
 mod tests {

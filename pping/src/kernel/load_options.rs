@@ -1,12 +1,12 @@
 //! The options that are fixed when the programs are loaded.
 
 use pping_common::{
-    abi::Emit,
+    abi::{Emit, InterfaceRoom},
     group::Grouping,
     hash::TableKeys,
     limits::{
-        DEFAULT_MAX_FLOWS, MAX_DNS_PORTS, MAX_INTERFACES, MAX_QUERIES, RESERVED_SERIES, SERIES_PER_GROUP,
-        max_unproved,
+        DEFAULT_MAX_FLOWS, DEFAULT_MAX_INTERFACES, MAX_DNS_PORTS, MAX_QUERIES, SERIES_PER_GROUP,
+        max_unproved, reserved_series,
     },
     method::Method,
     parse::{Decap, Scope},
@@ -26,6 +26,8 @@ pub struct LoadOptions {
     pub grouping: Grouping,
     /// The highest number of groups.
     pub max_groups: u32,
+    /// The highest number of interfaces.
+    pub max_interfaces: u32,
     /// Whether prefixes are excluded.
     pub excludes: bool,
     /// The methods, and the limits of recording.
@@ -72,6 +74,7 @@ impl LoadOptions {
         emit: Emit(Emit::SAMPLES.0 | Emit::FLOWS.0),
         grouping: Grouping::NONE,
         max_groups: 1,
+        max_interfaces: DEFAULT_MAX_INTERFACES,
         excludes: false,
         copies_within: 0,
         log: false,
@@ -87,9 +90,19 @@ impl LoadOptions {
         self.max_series.unwrap_or_else(|| self.series_wanted())
     }
 
+    /// The interfaces that there is room for.
+    pub(in crate::kernel) fn interface_room(&self) -> InterfaceRoom {
+        InterfaceRoom::of(self.max_interfaces)
+    }
+
     /// Blocks of bins that there is room for.
     pub(super) fn bin_blocks(&self) -> u32 {
-        self.bin_blocks.unwrap_or_else(|| pool::block_count(self.max_series()))
+        self.bin_blocks.unwrap_or_else(|| self.blocks_for(self.max_series()))
+    }
+
+    /// Blocks of bins that there should be room for with so many series.
+    pub(in crate::kernel) fn blocks_for(&self, series: u32) -> u32 {
+        pool::block_count(series, reserved_series(self.max_interfaces))
     }
 
     /// The entries of the pending pool: a flow takes one at most.
@@ -122,13 +135,13 @@ impl LoadOptions {
 
     /// Series besides those of groups. Sides are apart from each other.
     fn reserved_series(&self) -> u32 {
-        RESERVED_SERIES * self.grouping.sides().len() as u32
+        reserved_series(self.max_interfaces) * self.grouping.sides().len() as u32
     }
 
     /// Series that there should be room for.
     pub(in crate::kernel) fn series_wanted(&self) -> u32 {
         let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
-        let of_queues = if self.has_queues_of_groups() { self.max_groups + MAX_INTERFACES } else { 0 };
+        let of_queues = if self.has_queues_of_groups() { self.max_groups + self.max_interfaces } else { 0 };
         (self.reserved_series() + of_groups + of_queues).min(SeriesRef::MAX_SERIES)
     }
 }

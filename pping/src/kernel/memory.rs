@@ -123,11 +123,6 @@ impl<T> Elements<T> {
         Ok(Self { first, len, mapping, bytes, _map: keeping })
     }
 
-    /// The number of elements.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
     /// The first element.
     pub(super) fn first(&self) -> Shared<'_, T> {
         // SAFETY: an element in the mapping, which lives as long as `self`. Programs and agent have the same type for it.

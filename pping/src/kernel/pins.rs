@@ -7,8 +7,8 @@
 //! DIR/links/IFINDEX-DIRECTION-POINT     what keeps them attached
 //! ```
 //!
-//! Another version of pping may have another layout, whose maps are useless to this one. They stay until the programs
-//! that use them are replaced.
+//! Another version of pping, or one with another `--max-interfaces`, may have another layout, whose maps are useless to this
+//! one. They stay until the programs that use them are replaced.
 
 use std::{
     collections::BTreeSet,
@@ -19,7 +19,7 @@ use std::{
 };
 
 use aya::maps::{Array, Map, MapData};
-use pping_common::{abi::LAYOUT, parse::Direction, table::Table};
+use pping_common::{abi::layout_for, parse::Direction, table::Table};
 use rustix::{
     fs::{FlockOperation, flock, fstatfs},
     process::geteuid,
@@ -56,15 +56,25 @@ impl Pins {
     ///
     /// # Errors
     /// [`Error::Pin`] if it is not on a bpffs, if other users can change it, or if another pping has it.
-    pub fn take(directory: &Path) -> Result<Self, Error> {
+    pub fn take(directory: &Path, max_interfaces: u32) -> Result<Self, Error> {
         refuse_others_ancestors(directory)?;
         let lock = lock(directory, true)?;
-        let maps = directory.join(format!("maps-{LAYOUT:016x}"));
+        let maps = directory.join(format!("maps-{:016x}", layout_for(max_interfaces)));
         for directory in [&maps, &directory.join("programs"), &directory.join("links")] {
             make(directory)?;
             make_private(directory, &File::open(directory).map_err(|error| refused(directory, &error))?)?;
         }
         Ok(Self { directory: directory.to_owned(), maps, _lock: lock })
+    }
+
+    /// The interfaces to which an earlier run left programs attached, by ifindex.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn linked(&self) -> Result<BTreeSet<u32>, Error> {
+        let links = entries(&self.directory.join("links"))?;
+        let ifindex = |path: PathBuf| path.file_name()?.to_str()?.split('-').next()?.parse().ok();
+        Ok(links.into_iter().filter_map(ifindex).collect())
     }
 
     /// The path of a map.
@@ -170,8 +180,8 @@ impl Pins {
             let is_of_maps = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("maps-"));
             if is_of_maps && path != self.maps {
                 tracing::warn!(
-                    "{}: pinned by another version of pping, with another layout; counters start again \
-                     from zero",
+                    "{}: pinned with another layout, by another version of pping or with another \
+                     --max-interfaces; counters start again from zero",
                     path.display()
                 );
                 remove_all(&path)?;
@@ -338,7 +348,7 @@ fn refused(path: &Path, error: &io::Error) -> Error {
 mod tests {
     use std::cmp::Reverse;
 
-    use pping_common::abi::PINNED_MAPS;
+    use pping_common::abi::{LAYOUT, PINNED_MAPS};
 
     use super::*;
 

@@ -7,10 +7,7 @@ use aya::{
     maps::{Array, MapData},
     programs::RawTracePoint,
 };
-use pping_common::{
-    abi::{Offsets, Part, Residence},
-    limits::MAX_INTERFACES,
-};
+use pping_common::abi::{InterfaceRoom, Offsets, Part, Residence};
 
 use super::{
     object::{program_mut, refused},
@@ -94,8 +91,10 @@ pub(super) fn attach(programs: &mut Ebpf) -> Result<(), Error> {
     Ok(())
 }
 
-/// The entries of the map of times.
-pub(super) const ENTRIES: u32 = Part::ALL.len() as u32 * MAX_INTERFACES;
+/// Returns the number of entries of the map of times.
+pub(super) fn entries(room: InterfaceRoom) -> u32 {
+    Part::ALL.len() as u32 * room.ids
+}
 
 /// The times that the programs measured.
 pub struct ResidenceMap {

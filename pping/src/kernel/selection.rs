@@ -88,6 +88,14 @@ impl Selection {
         self.names.iter().map(String::as_str).filter(move |selected| !exists(selected))
     }
 
+    /// The names of the interfaces that are selected by a full name; as they were typed where none of `links` has them.
+    pub fn expected<'a>(&'a self, links: &'a [Link]) -> impl Iterator<Item = &'a str> {
+        self.names.iter().map(|selected| {
+            let link = links.iter().find(|link| link.names().any(|name| is(selected, name)));
+            link.map_or(selected.as_str(), |link| &link.name)
+        })
+    }
+
     /// The error for a name that none of `links` has. It suggests similar names.
     pub fn unknown(name: &str, links: &[Link]) -> Error {
         Error::UnknownInterface {

@@ -60,7 +60,7 @@ type Series = Vec<(Labels, u64)>;
 
 /// The metrics whose values are integers, but for those of groups, in the order of pages. Pages, exports and the test of
 /// docs/metrics.md go through this table.
-static TABLE: [(Metric, Read); 35] = [
+static TABLE: [(Metric, Read); 36] = [
     (
         Metric::counter("pping_packets", "{packet}", "Packets seen"),
         Labelled(|counters| by_protocol(|direction, protocol| counters.of(direction, protocol).packets())),
@@ -313,6 +313,16 @@ static TABLE: [(Metric, Read); 35] = [
         }),
     ),
     (
+        Metric::gauge(
+            "pping_interface_expected",
+            "",
+            "1 for each interface that is selected by its name and not by a pattern: it should be there",
+        ),
+        IfAny(|latest| {
+            latest.expected.iter().map(|name| (vec![("interface", name.clone().into())], 1)).collect()
+        }),
+    ),
+    (
         Metric::counter(
             "pping_queue_followed_packets",
             "{packet}",
@@ -466,6 +476,7 @@ fn maps(Latest { snapshot, fill, .. }: &Latest) -> impl Iterator<Item = (&'stati
         ("FLOWS_V4", flows(&total, Family::V4), fill.max_flows),
         ("FLOWS_V6", flows(&total, Family::V6), fill.max_flows),
         ("GROUPS", fill.groups.into(), fill.max_groups),
+        ("INTERFACES", fill.interfaces.into(), fill.max_interfaces),
         ("SERIES", fill.series.into(), fill.max_series),
     ];
     maps.into_iter().filter(|(.., capacity)| *capacity > 0)

@@ -1,6 +1,7 @@
 //! The latest values of what is not counted by group.
 
 use std::{
+    collections::BTreeSet,
     ops::AddAssign,
     sync::{Arc, Mutex},
 };
@@ -23,6 +24,10 @@ pub struct Fill {
     pub groups: u32,
     /// The highest number of groups.
     pub max_groups: u32,
+    /// The number of interfaces that need their interface id.
+    pub interfaces: u32,
+    /// The highest number of interfaces.
+    pub max_interfaces: u32,
     /// The number of series in the kernel.
     pub series: u32,
     /// The highest number of series.
@@ -33,6 +38,8 @@ pub struct Fill {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Latest {
     pub(super) snapshot: Snapshot,
+    /// The names of the interfaces that should be there.
+    pub(super) expected: BTreeSet<String>,
     pub(super) fill: Fill,
     pub(super) programs: Vec<ProgramRuns>,
     /// The times of packets in this host, with `--residence`.

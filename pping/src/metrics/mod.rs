@@ -26,6 +26,7 @@ mod series;
 mod text;
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -205,6 +206,12 @@ impl Metrics {
         let mut latest = lock(&self.0.latest);
         (latest.snapshot, latest.fill) = (snapshot, fill);
         drop(latest);
+        self.changed();
+    }
+
+    /// Replaces the names of the interfaces that should be there.
+    pub fn set_expected(&self, interfaces: BTreeSet<String>) {
+        lock(&self.0.latest).expected = interfaces;
         self.changed();
     }
 

@@ -237,15 +237,20 @@ impl Model {
     }
 
     pub(super) fn summary(&self, has_sides: bool) -> Summary {
-        let interfaces = self.rates.interfaces().map(|(interface, rates)| Interface {
-            interface: Arc::clone(&interface.name),
-            is_up: interface.is_up,
-            attach_points: interface.attach_points.iter().map(|&point| point.into()).collect(),
-            rates,
-            residence: self.residence.answer(&interface.name, self.inflation_beyond(&interface.name)),
-            series: self.series(
-                self.totals.iter().filter(|(key, _)| key.interface.as_ref() == Some(&interface.name)),
-            ),
+        let mut totals: HashMap<_, Vec<_>> = HashMap::new();
+        for (key, history) in &self.totals {
+            totals.entry(key.interface.as_ref()).or_default().push((key, history));
+        }
+        let interfaces = self.rates.interfaces().map(|(interface, rates)| {
+            let totals = totals.remove(&Some(&interface.name)).unwrap_or_default();
+            Interface {
+                interface: Arc::clone(&interface.name),
+                is_up: interface.is_up,
+                attach_points: interface.attach_points.iter().map(|&point| point.into()).collect(),
+                rates,
+                residence: self.residence.answer(&interface.name, self.inflation_beyond(&totals)),
+                series: self.series(totals.into_iter()),
+            }
         });
         Summary {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -265,12 +270,11 @@ impl Model {
         self.groups.values().filter(|group| !group.series.is_empty()).count()
     }
 
-    /// Returns the median round trip beyond an interface in the last minute, less the lowest known one, ns, by the
+    /// Returns the median round trip beyond an interface with these series in the last minute, less the lowest known one, ns, by the
     /// method with the most samples of those that [show queues](shows_queues).
-    fn inflation_beyond(&self, interface: &Arc<str>) -> Option<u64> {
-        let is_beyond =
-            |key: &Key| key.interface.as_ref() == Some(interface) && key.matched == Some(Direction::Ingress);
-        let beyond = self.totals.iter().filter(|(key, _)| is_beyond(key) && shows_queues(key.method));
+    fn inflation_beyond(&self, series: &[(&Key, &History)]) -> Option<u64> {
+        let is_beyond = |key: &Key| key.matched == Some(Direction::Ingress) && shows_queues(key.method);
+        let beyond = series.iter().filter(|(key, _)| is_beyond(key));
         let recent = beyond.filter_map(|(_, it)| Some((it, it.recent(self.number()).rtts()?)));
         let (history, rtts) = recent.max_by_key(|(_, rtts)| rtts.count)?;
         let lowest = history.cells().filter_map(|cell| Some(cell.rtts()?.min)).min()?;

@@ -91,11 +91,10 @@ impl Rates {
             _ => InterfaceRates::default(),
         };
         interfaces.iter().map(move |interface| {
-            let is_part = |it: &&InterfaceCounters| match (&interface.place, &it.place) {
-                (Place::Joined, Place::OneOf(name)) => *name == interface.name,
-                _ => false,
-            };
-            let parts = interfaces.iter().filter(is_part);
+            let is_part =
+                |it: &&InterfaceCounters| matches!(&it.place, Place::OneOf(name) if *name == interface.name);
+            let others = if interface.place == Place::Joined { &interfaces[..] } else { &[] };
+            let parts = others.iter().filter(is_part);
             (interface, parts.map(&own).fold(own(interface), InterfaceRates::plus))
         })
     }

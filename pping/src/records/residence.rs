@@ -160,9 +160,10 @@ impl ResidenceInterval {
 
     /// Makes the records of the interval of `window` ns that ended at `timestamp`, and begins the next.
     pub(super) fn records(&mut self, timestamp: u64, window: u64) -> Vec<ResidenceRecord> {
+        let before: HashMap<_, _> = self.before.iter().map(|it| (&it.interface, &it.times)).collect();
         let of_interfaces = self.now.iter().map(|now| {
-            let before = self.before.iter().find(|before| before.interface == now.interface);
-            let times = before.map_or(*now.times, |before| now.times.since(&before.times));
+            let before = before.get(&now.interface);
+            let times = before.map_or(*now.times, |before| now.times.since(before));
             InterfaceTimes { times: Box::new(times), ..now.clone() }
         });
         let mut records: Vec<_> = of_interfaces

@@ -1,21 +1,24 @@
 //! Interfaces that come and go.
 
+mod filters;
+mod joined;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter::repeat,
     path::PathBuf,
     sync::Arc,
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use crate::{
-    capabilities,
     kernel::{
         self,
         attach::{self, Attachment, FilterOwner, Wanted},
         attach_point::{AttachPoint, AttachPoints},
         counters::Watched,
-        interfaces::{self, Link},
+        interfaces::Link,
         load,
         loaded::Kernel,
         netlink::Listing,
@@ -29,8 +32,12 @@ use crate::{
 /// The interval in which failed attachments are tried again, unless an interface changes before.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The interval in which filters are looked for, because other programs may remove them.
-const FILTER_INTERVAL: Duration = Duration::from_secs(2);
+/// How long interfaces are attached to, one after the other, before other work gets its turn. Each takes some 30 ms, and
+/// thousands may come at once.
+pub(super) const TURN: Duration = Duration::from_millis(200);
+
+/// How long a start attaches to interfaces that match a pattern. The others come after it.
+const FIRST_TURN: Duration = Duration::from_secs(5);
 
 /// The interfaces that are watched, and those that should be.
 pub(super) struct Interfaces {
@@ -44,11 +51,15 @@ pub(super) struct Interfaces {
     pub(super) watched: Vec<Watched>,
     /// Attached interfaces, by ifindex.
     attached: BTreeMap<u32, Attached>,
-    /// Interfaces whose failure to attach was logged, by ifindex.
-    failed: BTreeSet<u32>,
+    /// Interfaces whose failure to attach was logged, by ifindex: when that was tried last.
+    failed: BTreeMap<u32, Instant>,
     tried: Instant,
     /// Whether the interfaces have to be listed again, because the kernel did not list all of them.
     is_list_due: bool,
+    /// Whether interfaces are left to be attached to, because the time was up.
+    pub(super) has_more: bool,
+    /// Whether what the previous run left was removed, with pins.
+    is_tidy: bool,
     /// Whether the addresses of this host have to be listed again.
     pub(super) are_addresses_due: bool,
     /// The present or last look for filters. It has its own thread, because the kernel does not answer while any
@@ -73,13 +84,6 @@ enum Gone {
     Renamed(String),
 }
 
-impl Attached {
-    fn has_lost_filters(&self) -> bool {
-        let filters: Vec<_> = self.attachment.filters().collect();
-        !attach::lost(&filters).is_empty()
-    }
-}
-
 impl Interfaces {
     pub(super) fn new(selection: Selection, wanted: Wanted, promiscuous: Option<Promiscuous>) -> Self {
         Self {
@@ -89,9 +93,11 @@ impl Interfaces {
             owner: FilterOwner::default(),
             watched: Vec::new(),
             attached: BTreeMap::new(),
-            failed: BTreeSet::new(),
+            failed: BTreeMap::new(),
             tried: Instant::now(),
             is_list_due: false,
+            has_more: false,
+            is_tidy: false,
             are_addresses_due: false,
             look: None,
             looked: Instant::now(),
@@ -103,7 +109,13 @@ impl Interfaces {
         self.watched.iter().filter(|it| it.is_up && it.place != Place::Joined).map(|it| &*it.name)
     }
 
-    /// Attaches to the interfaces that exist at the start.
+    /// Returns the names of the interfaces that should be there: those that are selected by a full name.
+    pub(super) fn expected(&self, listing: &Listing<Link>) -> BTreeSet<String> {
+        self.selection.expected(&listing.found).map(ToOwned::to_owned).collect()
+    }
+
+    /// Attaches to the interfaces that exist at the start: to those that were named, and to as many that match a pattern as
+    /// there is time for.
     ///
     /// # Errors
     /// If an interface that was named cannot be watched. A failure of one that only matches a pattern is logged.
@@ -114,19 +126,31 @@ impl Interfaces {
         links: &[Link],
     ) -> Result<(), kernel::Error> {
         self.register_joined(kernel)?;
-        for link in links.iter().filter(|link| self.selection.includes(link)).collect::<Vec<_>>() {
-            match self.attach(kernel, pins, link) {
-                Err(error) if self.selection.names(link) => {
-                    if self.attached.is_empty()
-                        && let Some(pins) = pins
-                    {
-                        // Otherwise each failed start would leave its program arrays pinned.
-                        load::unpin_stages(&kernel.programs, pins)?;
-                    }
-                    return Err(error);
+        let selected = links.iter().filter(|link| self.selection.includes(link));
+        let (named, matched): (Vec<_>, Vec<_>) = selected.partition(|link| self.selection.names(link));
+        for link in named {
+            if let Err(error) = self.attach(kernel, pins, link) {
+                if self.attached.is_empty()
+                    && let Some(pins) = pins
+                {
+                    // Otherwise each failed start would leave its program arrays pinned.
+                    load::unpin_stages(&kernel.programs, pins)?;
                 }
-                Err(error) => self.log_failure(link, &error),
-                Ok(()) => {}
+                return Err(error);
+            }
+        }
+        // What the previous run attached to is taken over at once, before this run counts.
+        let linked = pins.map(Pins::linked).transpose()?.unwrap_or_default();
+        let (linked, new): (Vec<_>, Vec<_>) =
+            matched.into_iter().partition(|link| linked.contains(&link.ifindex));
+        let began = Instant::now();
+        for (link, is_new) in linked.into_iter().zip(repeat(false)).chain(new.into_iter().zip(repeat(true))) {
+            self.has_more = is_new && began.elapsed() > FIRST_TURN;
+            if self.has_more {
+                break;
+            }
+            if let Err(error) = self.attach(kernel, pins, link) {
+                self.log_failure(link, &error);
             }
         }
         for name in self.selection.missing(links) {
@@ -135,6 +159,15 @@ impl Interfaces {
         if self.attached.is_empty() {
             tracing::warn!("nothing to watch yet; waiting for interfaces");
         }
+        self.tidy(kernel, pins)
+    }
+
+    /// Removes what only the previous run watched, once all interfaces that exist are watched by this one.
+    fn tidy(&mut self, kernel: &mut Kernel, pins: Option<&Pins>) -> Result<(), kernel::Error> {
+        if self.has_more || self.is_tidy {
+            return Ok(());
+        }
+        self.is_tidy = true;
         // The counters of interfaces that the previous run watched and that are gone are still reported.
         let is_xdp = self.wanted.ingress.iter().all(|it| it.is_xdp());
         let ingress = if is_xdp { AttachPoint::XdpNative } else { AttachPoint::Tcx };
@@ -147,7 +180,6 @@ impl Interfaces {
             }
         }
         let Some(pins) = pins else { return Ok(()) };
-        // Removes what only the previous run watched.
         kernel.interface_ids.clear_others(|ifindex| self.attached.contains_key(&ifindex));
         let links = self.attached.values().flat_map(|it| it.attachment.pinned().map(PathBuf::from));
         pins.remove_others(&links.chain(load::pinned_stages(&kernel.programs, pins)?).collect())
@@ -186,18 +218,30 @@ impl Interfaces {
             self.detach(kernel, ifindex, &reason);
         }
         self.join(kernel)?;
-        self.failed.retain(|ifindex| by_ifindex.contains_key(ifindex));
+        self.failed.retain(|ifindex, _| by_ifindex.contains_key(ifindex));
         let mut failures = Vec::new();
-        for link in links {
-            if !self.selection.includes(link) || self.attached.contains_key(&link.ifindex) {
-                continue;
+        let began = Instant::now();
+        self.has_more = false;
+        let is_wanted =
+            |link: &&Link| self.selection.includes(link) && !self.attached.contains_key(&link.ifindex);
+        let mut wanted: Vec<_> = links.iter().filter(is_wanted).collect();
+        // New ones first. The others take turns, and wait for the next retry if the time is up.
+        wanted.sort_by_key(|link| self.failed.get(&link.ifindex).copied());
+        for link in wanted {
+            if began.elapsed() > TURN {
+                self.has_more = !self.failed.contains_key(&link.ifindex);
+                break;
             }
             match self.attach(kernel, pins, link) {
                 Ok(()) => {}
                 Err(error @ kernel::Error::Map(_)) => return Err(error),
-                Err(error) => failures.push((link.clone(), error)),
+                Err(error) => {
+                    self.failed.entry(link.ifindex).and_modify(|tried| *tried = Instant::now());
+                    failures.push((link.clone(), error));
+                }
             }
         }
+        self.tidy(kernel, pins)?;
         Ok(failures)
     }
 
@@ -215,63 +259,10 @@ impl Interfaces {
                 if !self.is_list_due {
                     tracing::warn!("{error}; trying again every second");
                 }
-                self.is_list_due = true;
+                (self.is_list_due, self.has_more) = (true, false);
                 None
             }
         }
-    }
-
-    /// Puts filters back that other programs removed. Packets may have passed unseen, so all flows start over.
-    ///
-    /// # Errors
-    /// If the flows cannot start over.
-    pub(super) fn put_filters_back(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
-        let mut lost = self.lost_filters();
-        // Meanwhile an interface may have gone, with its filters.
-        lost.retain(|ifindex| self.attached.get(ifindex).is_some_and(Attached::has_lost_filters));
-        if lost.is_empty() {
-            return Ok(());
-        }
-        // Otherwise what was recorded before would be matched with what passes from here on.
-        kernel.pause()?;
-        for ifindex in lost {
-            let Some(Attached { link, attachment, .. }) = self.attached.get_mut(&ifindex) else { continue };
-            match attachment.put_filters_back(kernel, link) {
-                Ok(()) => tracing::warn!(
-                    "{}: another program had removed filters of pping, which are back: packets that passed \
-                     meanwhile were not measured, and all flows start over",
-                    link.name
-                ),
-                Err(error) => {
-                    let reason = format!("another program removed filters of pping, and now: {error}");
-                    self.detach(kernel, ifindex, &Gone::ForNow(reason));
-                    self.failed.insert(ifindex);
-                }
-            }
-        }
-        kernel.start_over()
-    }
-
-    /// Returns the interfaces from which another program removed filters, by ifindex, as far as that is known yet.
-    fn lost_filters(&mut self) -> BTreeSet<u32> {
-        if let Some(look) = self.look.take_if(|look| look.is_finished()) {
-            return look.join().unwrap_or_default();
-        }
-        if self.look.is_none() && self.looked.elapsed() >= FILTER_INTERVAL {
-            let filters: Vec<_> = self.attached.values().flat_map(|it| it.attachment.filters()).collect();
-            if !filters.is_empty() {
-                let look = move || {
-                    // Listing filters needs no capability.
-                    if let Err(error) = capabilities::drop_all() {
-                        tracing::warn!("cannot drop capabilities before listing tc filters: {error}");
-                    }
-                    attach::lost(&filters)
-                };
-                self.look = thread::Builder::new().name("pping-filters".into()).spawn(look).ok();
-            }
-            self.looked = Instant::now();
-        }
-        BTreeSet::new()
     }
 
     /// Whether it is time to try again where attaching failed.
@@ -301,55 +292,6 @@ impl Interfaces {
     /// Detaches from all interfaces. What is pinned stays.
     pub(super) fn detach_all(&mut self) {
         self.attached.clear();
-    }
-
-    /// Gives each joined interface of the selection its id, and those that are not selected any more up.
-    fn register_joined(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
-        let selected: Vec<_> = self.selection.all_joined().cloned().collect();
-        for watched in self.watched.iter_mut().filter(|it| it.place == Place::Joined && it.is_up) {
-            if !selected.contains(&watched.name) {
-                watched.is_up = false;
-                kernel.interface_ids.disown(watched.id);
-            }
-        }
-        for name in selected {
-            let id = interfaces::register_joined(kernel, &name)?;
-            self.watched.retain(|it| it.id != id);
-            self.watched.push(Watched { name, id, attach_points: None, is_up: true, place: Place::Joined });
-        }
-        Ok(())
-    }
-
-    /// Joins attached interfaces, or counts them apart, as the selection now says.
-    fn join(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
-        self.register_joined(kernel)?;
-        for Attached { link, joined, .. } in self.attached.values_mut() {
-            let now = self.selection.joined(link);
-            if now == joined.as_ref() {
-                continue;
-            }
-            *joined = now.cloned();
-            let id = link.register_as(kernel, now.and_then(|name| kernel.interface_ids.of(name)))?;
-            for watched in self.watched.iter_mut().filter(|it| it.id == id) {
-                watched.place = joined.clone().map_or(Place::Alone, Place::OneOf);
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks that an interface has the link type of those that it is joined with.
-    fn check_link_type(&self, link: &Link, joined: &Arc<str>) -> Result<(), kernel::Error> {
-        let others = self.attached.values().filter(|it| it.joined.as_ref() == Some(joined));
-        for other in others {
-            if other.link.link_type()? != link.link_type()? {
-                return Err(kernel::Error::JoinedLinkTypes {
-                    name: joined.to_string(),
-                    one: other.link.name.clone(),
-                    other: link.name.clone(),
-                });
-            }
-        }
-        Ok(())
     }
 
     fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), kernel::Error> {
@@ -408,7 +350,7 @@ impl Interfaces {
 
     /// Logs a failure, once for each interface.
     pub(super) fn log_failure(&mut self, link: &Link, error: &kernel::Error) {
-        if self.failed.insert(link.ifindex) {
+        if self.failed.insert(link.ifindex, Instant::now()).is_none() {
             tracing::warn!("{}: not watched: {error}", link.name);
         }
     }

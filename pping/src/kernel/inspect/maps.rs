@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, fs};
 
 use aya::maps::MapInfo;
-use pping_common::{pool::block_count, table::bucket_count};
+use pping_common::table::bucket_count;
 
 use crate::kernel::load_options::LoadOptions;
 
@@ -11,6 +11,9 @@ use crate::kernel::load_options::LoadOptions;
 const NO_PREALLOC: u32 = 1;
 
 const MEBIBYTE: u64 = 1 << 20;
+
+/// The maps whose sizes follow from the number of interfaces.
+const OF_INTERFACES: [&str; 5] = ["COUNTERS", "DUE", "INTERFACES", "INTERFACE_NAMES", "RESIDENCES"];
 
 /// A map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,7 +38,7 @@ pub(crate) struct Size {
 }
 
 /// Computes the memory of maps with `large` settings from that of the maps that this process loaded with `small` ones.
-/// The small sizes must differ from each other, and from those of all other maps. `None` if the kernel does not report
+/// The small sizes must differ from each other, and from those of all other maps but [`OF_INTERFACES`]. `None` if the kernel does not report
 /// maps, for example without /proc.
 pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     let sizes = [
@@ -44,11 +47,14 @@ pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
         (bucket_count(small.max_flows), bucket_count(large.max_flows)),
         (small.max_groups, large.max_groups),
         (small.series_wanted(), large.series_wanted()),
-        (block_count(small.series_wanted()), block_count(large.series_wanted())),
+        (small.blocks_for(small.series_wanted()), large.blocks_for(large.series_wanted())),
     ];
     let scaled = |map: &Map| match sizes.iter().find(|(few, many)| few != many && *few == map.max_entries) {
-        Some((few, many)) => map.bytes * u64::from(*many) / u64::from(*few),
-        None => map.bytes,
+        // It depends on how many interfaces there may be whether another map has one of these sizes.
+        Some((few, many)) if !OF_INTERFACES.contains(&name(map.id).as_str()) => {
+            map.bytes * u64::from(*many) / u64::from(*few)
+        }
+        _ => map.bytes,
     };
     let maps = own();
     (!maps.is_empty()).then(|| Size {

@@ -14,8 +14,8 @@ use pping_common::{
     copies,
     hash::TableKeys,
     limits::{
-        FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES, MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING,
-        max_unproved_groups,
+        DEFAULT_MAX_INTERFACES, FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES,
+        MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING, max_unproved_groups,
     },
     parse::Scope,
     rings::{self, RINGS},
@@ -37,7 +37,7 @@ use super::{
     residence::{self, ResidenceMap},
     series::SeriesTable,
     signals::{self, retry_interrupted},
-    sweep::Sweeper,
+    sweep::{Sweeper, due_len},
 };
 use crate::kernel::Error;
 
@@ -154,7 +154,11 @@ fn pin(kernel: &mut Kernel, pins: &Pins) -> Result<(), Error> {
 /// Loads the sweep program that the kernel accepts. A kernel that has walks may refuse them if it does not compile BPF
 /// programs (JIT).
 fn load_sweep(kernel: &mut Kernel) -> Result<(), Error> {
+    let wanted = kernel.options.max_interfaces;
     loop {
+        if !kernel.sweeper.walks && wanted > DEFAULT_MAX_INTERFACES {
+            return Err(Error::MaxInterfaces { wanted });
+        }
         let name = kernel.sweeper.program();
         let program = sweep_program(&mut kernel.programs, name)?;
         match retry_interrupted(|| program.load()) {
@@ -198,6 +202,7 @@ fn open_with(
         emit,
         grouping,
         max_groups,
+        max_interfaces: _,
         excludes,
         rules,
         dns_ports,
@@ -214,6 +219,7 @@ fn open_with(
         table_keys,
         without: _,
     } = *options;
+    let room = options.interface_room();
     let (max_series, max_pending) = (options.max_series(), options.pending_entries());
     let log_level: u8 = if log { aya_log::Level::Trace as u8 } else { 0 };
     let max_labels =
@@ -238,6 +244,7 @@ fn open_with(
         .override_global("DECAP", &decap, true)
         .override_global("EMIT", &emit, true)
         .override_global("GROUPING", &grouping, true)
+        .override_global("INTERFACE_ROOM", &room, true)
         .override_global("MAX_SERIES", &max_series, true)
         .override_global("EXCLUDES", &excludes, true)
         .override_global("COPIES_WITHIN", &copies_within, true)
@@ -246,7 +253,10 @@ fn open_with(
         .override_global("RESIDENCE_EVERY", &every, true)
         .override_global("OFFSETS", &offsets, false)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
-        .map_max_entries("COUNTERS", counters::len()?)
+        .map_max_entries("INTERFACES", room.table())
+        .map_max_entries("INTERFACE_NAMES", room.ids)
+        .map_max_entries("COUNTERS", counters::len(room)?)
+        .map_max_entries("DUE", due_len(room))
         .map_max_entries("COPIES", only_if(copies_within != 0, copies::BUCKETS))
         .map_max_entries("SERIES", max_series)
         .map_max_entries("BINS", options.bin_blocks())
@@ -269,7 +279,7 @@ fn open_with(
         .map_max_entries("INDEX_V6", buckets)
         .map_max_entries("RECENT_V4", RINGS * unproved_places)
         .map_max_entries("RECENT_V6", RINGS * unproved_places)
-        .map_max_entries("RESIDENCES", only_if(has_residence, residence::ENTRIES))
+        .map_max_entries("RESIDENCES", only_if(has_residence, residence::entries(room)))
         // One more for the super-packet that is found by its content.
         .map_max_entries("FOLLOWED", only_if(every != 0, FOLLOWED_PAIRS + 1))
         .map_max_entries("PASSING", only_if(has_residence, MAX_PASSING))
@@ -317,10 +327,11 @@ fn take_maps(
     let (has_for_each, has_dns) = (features.has(Feature::ForEach), options.has_dns());
     Ok(Kernel {
         events: RingBuf::try_from(take_map(&mut programs, "EVENTS")?)?,
-        counters: CounterMap::new(array(&mut programs, "COUNTERS")?)?,
+        counters: CounterMap::new(array(&mut programs, "COUNTERS")?, options.interface_room())?,
         interface_ids: InterfaceIds::new(
             array(&mut programs, "INTERFACES")?,
             Array::try_from(take_map(&mut programs, "INTERFACE_NAMES")?)?,
+            options.interface_room(),
             &tables,
         )?,
         local_addresses: HashMap::try_from(take_map(&mut programs, "LOCAL_ADDRESSES")?)?,
@@ -330,7 +341,7 @@ fn take_maps(
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
         inside: LpmTrie::try_from(take_map(&mut programs, "INSIDE")?)?,
         residence,
-        sweeper: Sweeper::new(&mut programs, has_for_each, has_dns, buckets)?,
+        sweeper: Sweeper::new(&mut programs, has_for_each, has_dns, buckets, options.interface_room())?,
         programs,
         features,
         options: *options,

@@ -28,7 +28,6 @@ use pping_common::{
     abi::{Control, RttEvent},
     field,
     group::{GroupKey, Grouping},
-    limits::MAX_INTERFACES,
     method::Method,
     parse::Direction,
     series::{Series, SeriesCounts, SeriesKey},
@@ -45,7 +44,7 @@ use super::{
 use crate::kernel::Error;
 
 /// The interface of series whose interface lost its id: no interface has this one.
-const NO_INTERFACE: u16 = MAX_INTERFACES as u16;
+const NO_INTERFACE: u16 = u16::MAX;
 
 /// The series at an index of the array.
 #[derive(Clone, Copy, Debug)]

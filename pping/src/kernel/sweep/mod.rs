@@ -5,5 +5,5 @@ mod requests;
 mod scan;
 mod sweeper;
 
-pub(super) use self::sweeper::SweepScope;
 pub use self::sweeper::{MAX_FLUSHED, Sweeper};
+pub(super) use self::sweeper::{SweepScope, due_len};

@@ -68,11 +68,6 @@ impl Requests {
         self.run(SweepRequest { kind, due: self.watched.len() as u32, ..NOTHING })
     }
 
-    /// How many entries, flows or queries the program visits in one run, at most.
-    pub(super) fn room(&self) -> usize {
-        self.due.len()
-    }
-
     /// Notes what the next run visits, as the number `index` of what is due.
     pub(super) fn list(&self, index: usize, due: u32) {
         if let Some(element) = self.due.get(index) {

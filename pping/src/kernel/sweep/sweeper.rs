@@ -6,7 +6,7 @@ use aya::{
     programs::ProgramFd,
 };
 use pping_common::{
-    abi::{Candidate, SweepRequest, Threshold},
+    abi::{Candidate, InterfaceRoom, SweepRequest, Threshold},
     dns::{PendingQuery, QueryKey, is_unanswered},
     field,
     limits::{
@@ -53,6 +53,11 @@ pub(in crate::kernel) enum SweepScope {
     All,
 }
 
+/// Returns the number of elements of the map that lists what a run visits: interfaces in the run that begins a sweep, else flows.
+pub(in crate::kernel) fn due_len(room: InterfaceRoom) -> u32 {
+    room.watched().max(MAX_DUE)
+}
+
 /// Runs the sweep program, for many flows and queries at a time (Linux 5.13) or once for each of them.
 pub struct Sweeper {
     pub(in crate::kernel) walks: bool,
@@ -87,6 +92,7 @@ impl Sweeper {
         walks: bool,
         has_dns: bool,
         buckets: u32,
+        room: InterfaceRoom,
     ) -> Result<Self, Error> {
         let mut table = |kind, map| {
             let index = Array::new(array(programs, map)?, buckets as usize);
@@ -98,7 +104,7 @@ impl Sweeper {
             has_dns,
             requests: SharedRequests::new(Requests::new(
                 Elements::new(array(programs, "SWEEP_REQUEST")?, 1)?,
-                Elements::new(array(programs, "DUE")?, MAX_DUE as usize)?,
+                Elements::new(array(programs, "DUE")?, due_len(room) as usize)?,
             )),
             renewer: None,
             candidates: Elements::new(array(programs, "CANDIDATES")?, 2 * MAX_DUE as usize)?,
@@ -247,7 +253,7 @@ impl Sweeper {
         }
         requests.list(*listed, slot.0);
         *listed += 1;
-        if *listed == requests.room() {
+        if *listed == MAX_DUE as usize {
             self.flush(requests, kind, *listed as u32)?;
             *listed = 0;
         }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use pping::kernel::pins::Pins;
+use pping_common::limits::DEFAULT_MAX_INTERFACES;
 use tempfile::TempDir;
 
 use super::monitor::{PATIENCE, tool};
@@ -32,7 +33,7 @@ impl Bpffs {
     pub(crate) fn take(&self) -> Pins {
         let start = Instant::now();
         loop {
-            match Pins::take(&self.pins()) {
+            match Pins::take(&self.pins(), DEFAULT_MAX_INTERFACES) {
                 Ok(pins) => return pins,
                 Err(error) => assert!(start.elapsed() < PATIENCE, "{error}"),
             }

@@ -9,13 +9,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping_lab::{Namespace, Process, run};
+use pping_lab::{Namespace, Process, Signal, run};
 
 use super::{
+    bpffs::Bpffs,
     host::Host,
     http::{LISTEN, scrape},
     interfaces::{is_watched, packet_counts, watch_pattern},
-    monitor::{LOADING, interrupt, ok, pping, wait_until},
+    monitor::{ENDING, LOADING, interrupt, ok, pping, wait_until},
 };
 
 /// How long a test changes interfaces.
@@ -40,6 +41,14 @@ const ALL_GONE: &str = "link delete group 77\n";
 
 fn assert_runs(pping: &mut Process) {
     assert_eq!(ok(pping.status()), None, "{}", ok(pping.stderr()));
+}
+
+/// Waits until so many interfaces are watched.
+fn wait_until_up(host: &Namespace, pping: &mut Process, count: f64) {
+    wait_until(&format!("{count} interfaces are watched"), || {
+        assert_runs(pping);
+        scrape(host).sum("pping_interface_up", &[]) == Some(count)
+    });
 }
 
 /// Sends pings to all hosts on the wire of an interface until pping has counted all that the kernel counts.
@@ -67,17 +76,64 @@ fn survives_hundreds_of_interfaces_coming_and_going() {
         assert_runs(&mut pping);
     }
     batch(&host.namespace, &made(150), false);
-    let up = |pping: &mut Process, count: f64| {
-        wait_until(&format!("{count} interfaces are watched"), || {
-            assert_runs(pping);
-            scrape(&host.namespace).sum("pping_interface_up", &[]) == Some(count)
-        });
-    };
-    up(&mut pping, 256.0);
-    assert!(ok(pping.stderr()).contains("one pping cannot watch more interfaces"));
+    wait_until_up(&host.namespace, &mut pping, 256.0);
+    assert!(ok(pping.stderr()).contains("there is no room for more interfaces; raise --max-interfaces"));
     batch(&host.namespace, ALL_GONE, false);
-    up(&mut pping, 1.0);
+    wait_until_up(&host.namespace, &mut pping, 1.0);
     assert_counts(&host.namespace, "eth0");
+    interrupt(pping);
+}
+
+#[test]
+fn more_interfaces_than_usual_are_watched_if_there_is_to_be_room() {
+    let host = Host::new();
+    let mut pping = watch_pattern(&host, "-i dial* -i eth0 -i uplink --wait --max-interfaces 700");
+    batch(&host.namespace, &made(300), false);
+    batch(&host.namespace, "link set dial299 up\nlink set dial299x up\n", false);
+    wait_until_up(&host.namespace, &mut pping, 601.0);
+    assert_counts(&host.namespace, "dial299");
+    let metrics = scrape(&host.namespace);
+    let of_map = |name| metrics.sum(name, &[("map", "INTERFACES")]);
+    assert_eq!((of_map("pping_map_entries"), of_map("pping_map_capacity")), (Some(601.0), Some(700.0)));
+    // Those of the pattern may go; these two should be there.
+    let expected = |interface| metrics.sum("pping_interface_expected", &[("interface", interface)]);
+    assert_eq!((expected("eth0"), expected("uplink")), (Some(1.0), Some(1.0)));
+    assert_eq!(metrics.sum("pping_interface_expected", &[]), Some(2.0));
+    batch(&host.namespace, ALL_GONE, false);
+    wait_until_up(&host.namespace, &mut pping, 1.0);
+    interrupt(pping);
+}
+
+/// Pairs of interfaces that take longer to attach to than a start takes: some 30 ms each.
+const MANY: u32 = 250;
+
+#[test]
+fn a_start_among_hundreds_measures_what_is_named_at_once_and_the_others_later() {
+    let (host, pins) = (Host::new(), Bpffs::new());
+    batch(&host.namespace, &made(MANY), false);
+    let all = f64::from(2 * MANY + 1);
+    let arguments = format!("-i dial* -i eth0 --max-interfaces 1000 --pin {}", pins.pins().display());
+    let up = || scrape(&host.namespace).sum("pping_interface_up", &[]).unwrap();
+    // Ended in the midst of it, and by SIGKILL.
+    let mut pping = watch_pattern(&host, &arguments);
+    assert!(is_watched(&host.namespace, "eth0"));
+    assert_counts(&host.namespace, "eth0");
+    let some = up();
+    ok(pping.signal(Signal::SIGKILL));
+    ok(pping.wait_timeout(ENDING));
+    let mut pping = watch_pattern(&host, &arguments);
+    assert!(up() >= some, "what was attached to is taken over at once: {} of {some}", up());
+    wait_until_up(&host.namespace, &mut pping, all);
+    assert_counts(&host.namespace, "eth0");
+    interrupt(pping);
+    let pping = watch_pattern(&host, &arguments);
+    assert_eq!(up(), all, "all are taken over at once");
+    interrupt(pping);
+    // What is gone meanwhile leaves nothing.
+    batch(&host.namespace, ALL_GONE, false);
+    let pping = watch_pattern(&host, &arguments);
+    let links = pins.pins().join("links").read_dir().unwrap().count();
+    assert_eq!(links, 2, "those of eth0");
     interrupt(pping);
 }
 

@@ -22,7 +22,7 @@ use super::{
 const INTERFACE: (&str, &str) = ("interface", Topology::WAN);
 
 /// Name, type and labels of the documented metrics that appear in this run.
-const CONTRACT: [(&str, &str, &[&str]); 38] = [
+const CONTRACT: [(&str, &str, &[&str]); 39] = [
     ("pping_rtt_seconds", "histogram", &["interface", "method", "matched", "group"]),
     ("pping_min_rtt_seconds", "gauge", &["interface", "method", "matched", "group"]),
     ("pping_rtt_baseline_seconds", "gauge", &["interface", "method", "matched", "group"]),
@@ -60,6 +60,7 @@ const CONTRACT: [(&str, &str, &[&str]); 38] = [
     ("pping_events_lost_total", "counter", &["kind"]),
     ("pping_packet_cost_seconds", "summary", &["interface", "program"]),
     ("pping_interface_up", "gauge", &["interface", "hook"]),
+    ("pping_interface_expected", "gauge", &["interface"]),
     ("pping_build_info", "gauge", &["version", "revision"]),
     ("process_cpu_seconds_total", "counter", &[]),
     ("process_resident_memory_bytes", "gauge", &[]),

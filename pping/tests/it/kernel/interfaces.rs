@@ -4,10 +4,11 @@ use aya::maps::{Array, Map, MapData};
 use pping::kernel::{
     interfaces::Link,
     load::{self, Hook},
+    load_options::LoadOptions,
 };
 use pping_common::{
-    abi::{Counters, Interface, LAYOUT, entry},
-    limits::{INTERFACE_PROBES, INTERFACE_TABLE, MAX_INTERFACES},
+    abi::{Counters, Interface, InterfaceRoom, LAYOUT},
+    limits::{DEFAULT_MAX_INTERFACES, INTERFACE_PROBES, SWEEP_INTERVAL_SECONDS, UNANSWERED_IDLE_SECONDS},
     parse::{Direction, LinkType},
 };
 use pping_lab::{
@@ -17,10 +18,12 @@ use pping_lab::{
 
 use super::{
     frames::{echo, v4, v6},
-    rig::{LOOPBACK, Program, SETTINGS, counters, events, loopback, run, run_on, samples},
+    rig::{LOOPBACK, Program, SETTINGS, counters, events, kernels, loopback, run, run_on, samples},
     shapes::catalogue,
 };
 use crate::agent::bpffs::Bpffs;
+
+const ROOM: InterfaceRoom = InterfaceRoom::of(DEFAULT_MAX_INTERFACES);
 
 fn ethernet(ifindex: u32) -> Link {
     Link { name: format!("eth{ifindex}"), ifindex, hardware_type: libc::ARPHRD_ETHER, ..Link::default() }
@@ -30,7 +33,7 @@ fn ethernet(ifindex: u32) -> Link {
 fn packets_of_an_unwatched_interface_pass_and_count_nowhere() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     // In the interface table, the candidate entries of this interface belong to others or are free.
-    for neighbour in [LOOPBACK + INTERFACE_TABLE, LOOPBACK + 2 * INTERFACE_TABLE, LOOPBACK + 2] {
+    for neighbour in [LOOPBACK + ROOM.table(), LOOPBACK + 2 * ROOM.table(), LOOPBACK + 2] {
         ethernet(neighbour).register(&mut kernel).unwrap();
     }
     for shape in catalogue() {
@@ -38,7 +41,7 @@ fn packets_of_an_unwatched_interface_pass_and_count_nowhere() {
             assert!(run(&mut kernel, program, &shape.frame) || shape.frame.len() < 54, "{}", shape.name);
         }
     }
-    for interface_id in 0..MAX_INTERFACES as u16 {
+    for interface_id in 0..ROOM.ids as u16 {
         assert_eq!(counters(&kernel, interface_id), Counters::ZERO, "interface_id {interface_id}");
     }
     assert!(events(&mut kernel).is_empty());
@@ -49,22 +52,22 @@ fn an_interface_whose_entry_is_taken_gets_another() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     // All candidate entries but the last get the interfaces whose first entry they are.
     for probe in 0..INTERFACE_PROBES - 1 {
-        let first = entry(LOOPBACK, probe);
-        let other = if first == LOOPBACK { first + INTERFACE_TABLE } else { first };
+        let first = ROOM.entry(LOOPBACK, probe);
+        let other = if first == LOOPBACK { first + ROOM.table() } else { first };
         ethernet(other).register(&mut kernel).unwrap();
     }
     let last = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
     for program in Program::ALL {
         run(&mut kernel, program, &echo(v4(1), v4(2), 1, 1, false));
     }
-    for other in 0..MAX_INTERFACES as u16 {
+    for other in 0..ROOM.ids as u16 {
         let counters = counters(&kernel, other);
         let packets: u64 = Direction::ALL.map(|direction| counters.packets(direction)).iter().sum();
         assert_eq!(packets, if other == last { 3 } else { 0 }, "interface_id {other}");
     }
     // The entry is free again once the interface is gone.
     kernel.interface_ids.remove(LOOPBACK);
-    ethernet(entry(LOOPBACK, INTERFACE_PROBES - 1)).register(&mut kernel).unwrap();
+    ethernet(ROOM.entry(LOOPBACK, INTERFACE_PROBES - 1)).register(&mut kernel).unwrap();
     assert!(loopback(LinkType::Ethernet).register(&mut kernel).is_err(), "all candidates are taken");
 }
 
@@ -72,10 +75,37 @@ fn an_interface_whose_entry_is_taken_gets_another() {
 fn colliding_runs_of_interfaces_are_all_watched() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     for run in 0..4 {
-        for neighbour in 0..MAX_INTERFACES / 4 {
-            ethernet(5 + run * INTERFACE_TABLE + neighbour).register(&mut kernel).unwrap();
+        for neighbour in 0..ROOM.ids / 4 {
+            ethernet(5 + run * ROOM.table() + neighbour).register(&mut kernel).unwrap();
         }
     }
+}
+
+#[test]
+fn each_of_thousands_of_interfaces_knows_the_present_sweep() {
+    const MAX: u32 = 5_000;
+    // Longer than an unanswered flow is kept.
+    const SWEEPS: u32 = 2 * UNANSWERED_IDLE_SECONDS / SWEEP_INTERVAL_SECONDS;
+    let [settings, older] = kernels().map(|settings| LoadOptions { max_interfaces: MAX, ..settings });
+    let error = load::load(&older, false).err().unwrap();
+    assert!(error.to_string().contains("--max-interfaces 5000: this kernel can have up to 256"), "{error}");
+    let mut kernel = load::load(&settings, false).unwrap();
+    for other in 0..MAX - 1 {
+        ethernet(LOOPBACK + 1 + other).register(&mut kernel).unwrap();
+    }
+    let last = loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
+    assert_eq!(u32::from(last), MAX - 1);
+    let error = ethernet(MAX + 1).register(&mut kernel).unwrap_err();
+    assert!(error.to_string().contains("raise --max-interfaces"), "{error}");
+    for _ in 0..SWEEPS {
+        kernel.sweep().unwrap();
+    }
+    run(&mut kernel, Program::Ingress, &echo(v4(1), v4(2), 1, 1, false));
+    kernel.sweep().unwrap();
+    let counted = counters(&kernel, last);
+    assert_eq!(counted.packets(Direction::Ingress), 1);
+    assert_eq!((counted.entries_made[0], counted.entries_deleted[0]), (1, 0), "the flow is of this sweep");
+    assert_eq!(counters(&kernel, last - 1), Counters::ZERO);
 }
 
 #[test]
@@ -102,7 +132,7 @@ fn interface_entry_of_another_version_is_found() {
     assert_eq!(next_id, id, "its counters go on");
     run(&mut kernel, Program::Ingress, &echo(v4(1), v4(2), 1, 1, false));
     assert_eq!(counters(&kernel, id).packets(Direction::Ingress), 1);
-    let taken = (0..INTERFACE_TABLE).filter(|entry| map.get(entry, 0).unwrap().ifindex != 0);
+    let taken = (0..ROOM.table()).filter(|entry| map.get(entry, 0).unwrap().ifindex != 0);
     assert_eq!(taken.collect::<Vec<_>>(), [LOOPBACK], "the old entry is removed");
 }
 

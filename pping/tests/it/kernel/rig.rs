@@ -283,7 +283,7 @@ impl Rig {
 
     /// Says in both whether each host of a flow is on another side of the interface.
     pub(super) fn set_two_arms(&mut self, has_two_arms: bool) {
-        self.kernel.interface_ids.set_two_arms(self.twin.interface_id, has_two_arms);
+        self.kernel.interface_ids.set_two_arms(|_| has_two_arms);
         self.twin.tracker.set_two_arms(has_two_arms);
     }
 
