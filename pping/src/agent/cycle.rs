@@ -103,7 +103,7 @@ impl Agent {
         if self.interfaces.is_retry_due() {
             self.update_interfaces().await?;
         }
-        if self.interfaces.are_addresses_due {
+        if self.are_addresses_due {
             self.update_addresses().await?;
         }
         Ok(())
@@ -179,17 +179,17 @@ impl Agent {
     /// Tells the kernel programs the addresses of this host. If the kernel does not list them now, that is tried again.
     async fn update_addresses(&mut self) -> Result<(), kernel::Error> {
         if self.config.live.mirror {
-            self.interfaces.are_addresses_due = false;
+            self.are_addresses_due = false;
             return Ok(());
         }
         match netlink::addresses().await {
             Ok(addresses) => {
-                self.interfaces.are_addresses_due = false;
+                self.are_addresses_due = false;
                 set_local_addresses(&mut self.kernel, &mut self.local_addresses, addresses)
             }
             Err(error) => {
                 tracing::warn!("{error}; trying again");
-                self.interfaces.are_addresses_due = true;
+                self.are_addresses_due = true;
                 Ok(())
             }
         }

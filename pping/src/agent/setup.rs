@@ -13,7 +13,6 @@ use pping_common::{
     abi::Counters,
     limits::{MAX_QUERIES, max_unproved},
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     signal::unix::{SignalKind, signal},
@@ -111,7 +110,6 @@ pub(super) async fn set_up(
     if let Some(pins) = &pins {
         pins.fit(&mut options)?;
     }
-    make_room_for_links(options.max_interfaces);
     let hooks = if live.ingress == Ingress::Tc { &[Hook::Tc][..] } else { &Hook::ALL };
     let mut kernel = load::load_entry_programs(&options, hooks, pins.as_ref())?;
     if pins.is_some() {
@@ -124,9 +122,7 @@ pub(super) async fn set_up(
         pinned_labels = persistent.labels();
         metrics.persist_in(persistent);
     }
-    if live.bpf_log {
-        forward_log(&mut kernel)?;
-    }
+    forward_log(&mut kernel)?;
     list_networks(&mut kernel, &config.aggregation)?;
     let mut names = Names::default();
     if let Some(groups) = &mut groups {
@@ -152,6 +148,7 @@ pub(super) async fn set_up(
         interfaces,
         arms: Evidence::default(),
         local_addresses,
+        are_addresses_due: false,
         groups,
         names,
         reporter,
@@ -248,27 +245,6 @@ fn begin_measuring(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
     Ok(())
 }
 
-/// Raises the limit of open descriptors, if links of so many interfaces need that.
-fn make_room_for_links(max_interfaces: u32) {
-    // Two links, and a file that may be open for a moment.
-    const EACH: u64 = 3;
-    const OTHERS: u64 = 256;
-    let wanted = OTHERS + EACH * u64::from(max_interfaces);
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return;
-    }
-    let most = limit.maximum.unwrap_or(wanted);
-    let current = wanted.min(most);
-    let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
-    if raised.is_err() || current < wanted {
-        tracing::warn!(
-            "only {current} descriptors may be open, and {max_interfaces} interfaces need {wanted}; raise that limit \
-             (LimitNOFILE= of a service, ulimit -Hn), or some are not watched"
-        );
-    }
-}
-
 /// Lists the networks that are excluded, and those that are inside.
 fn list_networks(kernel: &mut Kernel, aggregation: &Aggregation) -> Result<(), Error> {
     list(&mut kernel.excluded, &aggregation.exclude)?;
@@ -356,8 +332,11 @@ fn give_up_privileges() {
     }
 }
 
-/// Forwards what the kernel programs log.
+/// Forwards what the kernel programs log, with `--bpf-log`.
 fn forward_log(kernel: &mut Kernel) -> Result<(), Error> {
+    if !kernel.options.log {
+        return Ok(());
+    }
     let log = aya_log::EbpfLogger::init(&mut kernel.programs)
         .map_err(|error| kernel::Error::Load { what: "the log".to_owned(), source: error.into() })?;
     let mut log = readable(log)?;

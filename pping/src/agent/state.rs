@@ -39,6 +39,8 @@ pub(super) struct Agent {
     pub(super) arms: Evidence,
     /// The addresses of this host that the kernel programs know.
     pub(super) local_addresses: BTreeSet<[u8; 16]>,
+    /// Whether they have to be listed again.
+    pub(super) are_addresses_due: bool,
     pub(super) groups: Option<GroupsFile>,
     /// The names of series and groups.
     pub(super) names: Names,

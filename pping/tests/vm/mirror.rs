@@ -29,8 +29,14 @@ const ENDS: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 72, 9, 1), Ipv4Addr::new(10, 72, 
 /// The networks of the client.
 const INSIDE: &str = "--inside 10.11.1.0/24,fd00:11:1::/64";
 
-/// How far the medians of both places may differ.
+/// How far the medians of both places may differ: to put a copy into a tunnel takes longer for one packet than for another.
 const SAME_MEDIAN: Duration = Duration::from_micros(20);
+
+/// How far single round trips may differ, as those of a handshake.
+const SAME: Duration = Duration::from_micros(100);
+
+/// Samples from which on their median says something.
+const SEVERAL: usize = 10;
 
 /// How the probe gets copies of the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +160,8 @@ fn agrees(way: Way) {
     assert_eq!(counts(&on_probe), counts(&on_router), "{way:?}");
     for (key, rtts) in &on_probe {
         let (here, there) = (median(rtts), median(&on_router[key]));
-        assert!(here.abs_diff(there) <= SAME_MEDIAN, "{way:?}, {key:?}: {here:?}, on the router {there:?}");
+        let tolerance = if rtts.len() < SEVERAL { SAME } else { SAME_MEDIAN };
+        assert!(here.abs_diff(there) <= tolerance, "{way:?}, {key:?}: {here:?}, on the router {there:?}");
         assert_eq!(here >= DELAY, key[0] == "outside", "{way:?}, {key:?}: {here:?}");
     }
     for family in FAMILIES {

@@ -1,5 +1,6 @@
 //! Interfaces that come and go.
 
+mod descriptors;
 mod filters;
 mod joined;
 
@@ -60,8 +61,6 @@ pub(super) struct Interfaces {
     pub(super) has_more: bool,
     /// Whether what the previous run left was removed, with pins.
     is_tidy: bool,
-    /// Whether the addresses of this host have to be listed again.
-    pub(super) are_addresses_due: bool,
     /// The present or last look for filters. It has its own thread, because the kernel does not answer while any
     /// interface is being changed. Its result is the interfaces from which another program removed filters, by ifindex.
     look: Option<JoinHandle<BTreeSet<u32>>>,
@@ -98,7 +97,6 @@ impl Interfaces {
             is_list_due: false,
             has_more: false,
             is_tidy: false,
-            are_addresses_due: false,
             look: None,
             looked: Instant::now(),
         }
@@ -125,6 +123,7 @@ impl Interfaces {
         pins: Option<&Pins>,
         links: &[Link],
     ) -> Result<(), kernel::Error> {
+        descriptors::make_room_for_links(kernel.options.max_interfaces);
         self.register_joined(kernel)?;
         let selected = links.iter().filter(|link| self.selection.includes(link));
         let (named, matched): (Vec<_>, Vec<_>) = selected.partition(|link| self.selection.names(link));

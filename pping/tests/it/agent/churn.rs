@@ -111,9 +111,9 @@ const MANY: u32 = 250;
 fn a_start_among_hundreds_measures_what_is_named_at_once_and_the_others_later() {
     let (host, pins) = (Host::new(), Bpffs::new());
     batch(&host.namespace, &made(MANY), false);
-    let all = f64::from(2 * MANY + 1);
+    let all = u64::from(2 * MANY + 1);
     let arguments = format!("-i dial* -i eth0 --max-interfaces 1000 --pin {}", pins.pins().display());
-    let up = || scrape(&host.namespace).sum("pping_interface_up", &[]).unwrap();
+    let up = || scrape(&host.namespace).sum("pping_interface_up", &[]).unwrap() as u64;
     // Ended in the midst of it, and by SIGKILL.
     let mut pping = watch_pattern(&host, &arguments);
     assert!(is_watched(&host.namespace, "eth0"));
@@ -123,7 +123,7 @@ fn a_start_among_hundreds_measures_what_is_named_at_once_and_the_others_later() 
     ok(pping.wait_timeout(ENDING));
     let mut pping = watch_pattern(&host, &arguments);
     assert!(up() >= some, "what was attached to is taken over at once: {} of {some}", up());
-    wait_until_up(&host.namespace, &mut pping, all);
+    wait_until_up(&host.namespace, &mut pping, all as f64);
     assert_counts(&host.namespace, "eth0");
     interrupt(pping);
     let pping = watch_pattern(&host, &arguments);

@@ -80,18 +80,18 @@ fn what_is_inside_changes_for_open_flows_too() {
     // The server replies by wan0.
     let count = |agent: &Agent, side| {
         let labels = [("side", side), ("matched", "ingress"), ("method", "icmp-echo")];
-        scrape(agent.topology.router()).sum("pping_rtt_seconds_count", &labels).unwrap_or(0.0)
+        scrape(agent.topology.router()).sum("pping_rtt_seconds_count", &labels).unwrap_or(0.0) as u64
     };
-    wait_until("the server is outside", || count(&agent, "outside") > 5.0);
-    assert_eq!(count(&agent, "inside"), 0.0);
+    wait_until("the server is outside", || count(&agent, "outside") > 5);
+    assert_eq!(count(&agent, "inside"), 0);
     agent.reload(&inside("\"10.11.2.0/24\", \"192.0.2.0/24\""), "--inside: now 2 networks");
-    wait_until("the server is inside", || count(&agent, "inside") > 5.0);
+    wait_until("the server is inside", || count(&agent, "inside") > 5);
     let outside = count(&agent, "outside");
-    wait_until("more replies", || count(&agent, "inside") > 10.0);
+    wait_until("more replies", || count(&agent, "inside") > 10);
     assert_eq!(count(&agent, "outside"), outside);
     agent.reload(ONE, "inside: the change takes effect only when pping restarts");
     let inside = count(&agent, "inside");
-    wait_until("it goes on", || count(&agent, "inside") > inside + 5.0);
+    wait_until("it goes on", || count(&agent, "inside") > inside + 5);
     interrupt(agent.process);
 }
 
