@@ -48,7 +48,7 @@ pub const TIMED_EVERY: u64 = 1 << 16;
 
 /// Entries tried for an interface before it counts as not watched.
 ///
-/// With 256 interfaces in four runs of neighbours that all want the same entries, one in some 3,000 finds all of its entries
+/// With 256 interfaces in four runs of neighbours that all want the same entries, one in some 2,000 finds all of its entries
 /// taken. Two more probes would find one for nearly all of these, but more than double the instructions to verify in the
 /// program that follows packets out of queues.
 pub const INTERFACE_PROBES: u32 = 4;

@@ -77,12 +77,21 @@ pub(crate) fn grouping() -> Grouping {
 }
 
 #[unsafe(no_mangle)]
-static INTERFACE_ROOM: Global<InterfaceRoom> = Global::new(InterfaceRoom::of(DEFAULT_MAX_INTERFACES));
+static MAX_INTERFACES: Global<u32> = Global::new(DEFAULT_MAX_INTERFACES);
 
 /// How many interfaces the maps have room for.
 #[inline(always)]
-pub(crate) fn interface_room() -> InterfaceRoom {
-    INTERFACE_ROOM.load()
+pub(crate) fn max_interfaces() -> u32 {
+    MAX_INTERFACES.load()
+}
+
+#[unsafe(no_mangle)]
+static LAST_INTERFACE_ENTRY: Global<u32> = Global::new(InterfaceRoom::of(DEFAULT_MAX_INTERFACES).last_entry);
+
+/// The number of the last entry of the table of interfaces.
+#[inline(always)]
+pub(crate) fn last_interface_entry() -> u32 {
+    LAST_INTERFACE_ENTRY.load()
 }
 
 #[unsafe(no_mangle)]

@@ -37,8 +37,8 @@ pub use worst::{Candidate, Figure, MILLION, Threshold};
 #[cfg(feature = "aya")]
 mod pod {
     use super::{
-        Control, Counters, Emit, EndEvent, FlowEvent, Interface, InterfaceName, InterfaceRoom, Offsets,
-        PersistentEntry, Residence, RttEvent,
+        Control, Counters, Emit, EndEvent, FlowEvent, Interface, InterfaceName, Offsets, PersistentEntry,
+        Residence, RttEvent,
     };
     use crate::{
         dns::{PendingQuery, QueryKey},
@@ -60,18 +60,7 @@ mod pod {
         };
     }
 
-    pod!(
-        Control,
-        Counters,
-        Decap,
-        Emit,
-        GroupKey,
-        Grouping,
-        Interface,
-        InterfaceName,
-        InterfaceRoom,
-        LabelKey
-    );
+    pod!(Control, Counters, Decap, Emit, GroupKey, Grouping, Interface, InterfaceName, LabelKey);
     pod!(EndEvent, FlowEvent, RttEvent);
     pod!(PersistentEntry, Offsets, PendingQuery, Residence, Rules, Scope, Table, TableKeys);
     pod!(FlowKey<Ipv4>, FlowKey<Ipv6>, QueryKey<Ipv4>, QueryKey<Ipv6>);

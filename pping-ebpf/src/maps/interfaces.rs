@@ -7,7 +7,7 @@ use aya_ebpf::{
     maps::{Array, HashMap, LpmTrie, lpm_trie::Key},
 };
 use pping_common::{
-    abi::{Counters, Interface, InterfaceName},
+    abi::{Counters, Interface, InterfaceName, InterfaceRoom},
     group::LabelKey,
     limits::{INTERFACE_PROBES, MAX_EXCLUDED_PREFIXES, MAX_LOCAL_ADDRESSES},
     parse::IpAddress,
@@ -40,9 +40,9 @@ static EXCLUDED: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_EXCLUDED
 /// The watched interface with this ifindex.
 #[inline(always)]
 pub(crate) fn interface(ifindex: u32) -> Option<Shared<Interface>> {
-    let room = config::interface_room();
+    let last_entry = config::last_interface_entry();
     for probe in 0..INTERFACE_PROBES {
-        let interface = interface_at(room.entry(ifindex, probe))?;
+        let interface = interface_at(InterfaceRoom::entry(last_entry, ifindex, probe))?;
         if interface.at(field!(Interface, ifindex)).read() == ifindex {
             return Some(interface);
         }
@@ -62,7 +62,7 @@ pub(crate) fn interface_at(entry: u32) -> Option<Shared<Interface>> {
 pub(crate) fn counters(interface_id: u16) -> Option<Shared<Counters>> {
     // SAFETY: this helper only reads a number.
     let cpu = unsafe { bpf_get_smp_processor_id() };
-    COUNTERS.shared(cpu * config::interface_room().ids + u32::from(interface_id))
+    COUNTERS.shared(cpu * config::max_interfaces() + u32::from(interface_id))
 }
 
 /// Whether an address is one of this host.

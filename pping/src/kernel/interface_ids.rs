@@ -235,7 +235,7 @@ impl InterfaceIds {
     /// The entries in which the programs look for an interface.
     fn candidates(&self, ifindex: u32) -> impl Iterator<Item = u32> + Clone + use<> {
         let room = self.room;
-        (0..INTERFACE_PROBES).map(move |probe| room.entry(ifindex, probe))
+        (0..INTERFACE_PROBES).map(move |probe| InterfaceRoom::entry(room.last_entry, ifindex, probe))
     }
 
     /// The ifindex in an entry, 0 if it is empty.

@@ -180,8 +180,8 @@ impl Pins {
             let is_of_maps = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("maps-"));
             if is_of_maps && path != self.maps {
                 tracing::warn!(
-                    "{}: pinned with another layout, by another version of pping or with another \
-                     --max-interfaces; counters start again from zero",
+                    "{}: pinned by another version of pping, or with another --max-interfaces, in another layout; \
+                     counters start again from zero",
                     path.display()
                 );
                 remove_all(&path)?;

@@ -87,14 +87,14 @@ fn survives_hundreds_of_interfaces_coming_and_going() {
 #[test]
 fn more_interfaces_than_usual_are_watched_if_there_is_to_be_room() {
     let host = Host::new();
-    let mut pping = watch_pattern(&host, "-i dial* -i eth0 -i uplink --wait --max-interfaces 700");
-    batch(&host.namespace, &made(300), false);
-    batch(&host.namespace, "link set dial299 up\nlink set dial299x up\n", false);
-    wait_until_up(&host.namespace, &mut pping, 601.0);
-    assert_counts(&host.namespace, "dial299");
+    let mut pping = watch_pattern(&host, "-i dial* -i eth0 -i uplink --wait --max-interfaces 350");
+    batch(&host.namespace, &made(130), false);
+    batch(&host.namespace, "link set dial129 up\nlink set dial129x up\n", false);
+    wait_until_up(&host.namespace, &mut pping, 261.0);
+    assert_counts(&host.namespace, "dial129");
     let metrics = scrape(&host.namespace);
     let of_map = |name| metrics.sum(name, &[("map", "INTERFACES")]);
-    assert_eq!((of_map("pping_map_entries"), of_map("pping_map_capacity")), (Some(601.0), Some(700.0)));
+    assert_eq!((of_map("pping_map_entries"), of_map("pping_map_capacity")), (Some(261.0), Some(350.0)));
     // Those of the pattern may go; these two should be there.
     let expected = |interface| metrics.sum("pping_interface_expected", &[("interface", interface)]);
     assert_eq!((expected("eth0"), expected("uplink")), (Some(1.0), Some(1.0)));
@@ -105,7 +105,7 @@ fn more_interfaces_than_usual_are_watched_if_there_is_to_be_room() {
 }
 
 /// Pairs of interfaces that take longer to attach to than a start takes: some 30 ms each.
-const MANY: u32 = 250;
+const MANY: u32 = 120;
 
 #[test]
 fn a_start_among_hundreds_measures_what_is_named_at_once_and_the_others_later() {

@@ -52,7 +52,7 @@ fn an_interface_whose_entry_is_taken_gets_another() {
     let mut kernel = load::load(&SETTINGS, false).unwrap();
     // All candidate entries but the last get the interfaces whose first entry they are.
     for probe in 0..INTERFACE_PROBES - 1 {
-        let first = ROOM.entry(LOOPBACK, probe);
+        let first = InterfaceRoom::entry(ROOM.last_entry, LOOPBACK, probe);
         let other = if first == LOOPBACK { first + ROOM.table() } else { first };
         ethernet(other).register(&mut kernel).unwrap();
     }
@@ -67,7 +67,9 @@ fn an_interface_whose_entry_is_taken_gets_another() {
     }
     // The entry is free again once the interface is gone.
     kernel.interface_ids.remove(LOOPBACK);
-    ethernet(ROOM.entry(LOOPBACK, INTERFACE_PROBES - 1)).register(&mut kernel).unwrap();
+    ethernet(InterfaceRoom::entry(ROOM.last_entry, LOOPBACK, INTERFACE_PROBES - 1))
+        .register(&mut kernel)
+        .unwrap();
     assert!(loopback(LinkType::Ethernet).register(&mut kernel).is_err(), "all candidates are taken");
 }
 

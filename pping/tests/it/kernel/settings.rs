@@ -22,8 +22,9 @@ use super::{
     rig::{Program, Rig, SETTINGS, is_exhaustive, samples},
 };
 
-/// A quarter of what the kernel allows, because the next compiler may generate more instructions from the same source.
-const BUDGET: u32 = 250_000;
+/// Somewhat more than a quarter of what the kernel allows, because the next compiler may generate more instructions from the same
+/// source.
+const BUDGET: u32 = 270_000;
 
 fn assert_within_budget(kernel: &Kernel, settings: &LoadOptions) {
     for (name, program) in kernel.programs.programs().filter(|(_, program)| program.fd().is_ok()) {
