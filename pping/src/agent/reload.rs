@@ -83,8 +83,13 @@ impl Agent {
                 Change::HistoryMemory => self.recent.limit(live.history_memory),
                 Change::Inside => {
                     let networks = &self.config.aggregation.inside.prefixes;
-                    setup::list(&mut self.kernel.inside, networks)?;
-                    tracing::info!("--inside: now {} networks", networks.len());
+                    match setup::list(&mut self.kernel.inside, networks) {
+                        Ok(()) => tracing::info!("--inside: now {} networks", networks.len()),
+                        Err(error) => tracing::error!(
+                            "--inside: {error}; some of its {} networks are missing: list fewer, and reload",
+                            networks.len()
+                        ),
+                    }
                     // Flows remember on which side their hosts were.
                     self.kernel.series.resolve_again();
                     self.placement.forget_sides();

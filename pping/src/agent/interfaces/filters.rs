@@ -29,7 +29,7 @@ impl Interfaces {
     /// If the flows cannot start over.
     pub(in crate::agent) fn put_filters_back(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
         let mut lost = self.lost_filters();
-        // Meanwhile an interface may have gone, with its filters.
+        // By now an interface may have gone, with its filters.
         lost.retain(|ifindex| self.attached.get(ifindex).is_some_and(Attached::has_lost_filters));
         if lost.is_empty() {
             return Ok(());

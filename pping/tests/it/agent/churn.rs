@@ -129,7 +129,7 @@ fn a_start_among_hundreds_measures_what_is_named_at_once_and_the_others_later() 
     let pping = watch_pattern(&host, &arguments);
     assert_eq!(up(), all, "all are taken over at once");
     interrupt(pping);
-    // What is gone meanwhile leaves nothing.
+    // Interfaces that are gone by the next start leave nothing.
     batch(&host.namespace, ALL_GONE, false);
     let pping = watch_pattern(&host, &arguments);
     let links = pins.pins().join("links").read_dir().unwrap().count();
