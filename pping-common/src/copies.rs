@@ -20,15 +20,16 @@ pub const PER_BUCKET: usize = 8;
 /// router or the queue of a mirror port mostly takes, and less than what a retransmission takes.
 pub const COPIES_WITHIN: u64 = 2_000_000;
 
-/// The longest `--copies-within`, ns: the time of a remembered packet has 24 bits, in units of 1024 ns.
+/// The longest `--copies-within`, ns.
 pub const MAX_COPIES_WITHIN: u64 = 1_000_000_000;
 
-/// The bits of a remembered packet that are its time, in units of 1024 ns. The others are of its hash.
+/// The bits of a remembered packet that are its time, in units of 16,384 ns: it comes round after 275 s. The others are of its
+/// hash.
 const TIME_BITS: u32 = 24;
 
 const TIME: u64 = (1 << TIME_BITS) - 1;
 
-const UNIT_SHIFT: u32 = 10;
+const UNIT_SHIFT: u32 = 14;
 
 /// The latest packets with some hashes: a cache line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,17 +54,18 @@ pub struct Passed {
 }
 
 impl Passed {
-    /// The packet that was parsed from `bytes` to `frame`, at `now`, ns. `key` is secret, so that nobody can choose packets that have the
+    /// The packet of an interface that was parsed from `bytes` to `frame`, at `now`, ns. `key` is secret, so that nobody can choose packets that have the
     /// hash of others. `identity` is room for what identifies it.
     #[inline(always)]
     pub fn new<O: Bytes + ?Sized>(
         frame: &Frame,
         bytes: &O,
+        interface: u16,
         identity: &mut [u64; Frame::IDENTITY_WORDS],
         key: SipKey,
         now: u64,
     ) -> Self {
-        frame.identify(bytes, identity);
+        frame.identify(bytes, interface, identity);
         O::barrier_var(identity);
         Self { hash: siphash(key, *identity), time: now >> UNIT_SHIFT & TIME }
     }
@@ -136,10 +138,11 @@ impl Recent {
         &mut self,
         frame: &Frame,
         bytes: &O,
+        interface: u16,
         now: u64,
         within: u64,
     ) -> bool {
-        let passed = Passed::new(frame, bytes, &mut [0; Frame::IDENTITY_WORDS], self.key, now);
+        let passed = Passed::new(frame, bytes, interface, &mut [0; Frame::IDENTITY_WORDS], self.key, now);
         let Some(Bucket { packets }) = self.buckets.get_mut(passed.bucket() as usize) else { return false };
         passed.enter(packets, within)
     }
@@ -175,7 +178,7 @@ mod tests {
         let captured = Captured { bytes, frame_len: bytes.len() };
         frame.parse(&captured, LinkType::Ip, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
         let mut identity = [0; Frame::IDENTITY_WORDS];
-        frame.identify(&captured, &mut identity);
+        frame.identify(&captured, 1, &mut identity);
         identity
     }
 
@@ -215,6 +218,41 @@ mod tests {
         assert_ne!(identity(&longer), identity(&packet), "the length");
     }
 
+    /// An IPv4 packet with a DNS response that is a header alone.
+    fn response(id: u8) -> std::vec::Vec<u8> {
+        let mut packet = std::vec![0; 40];
+        packet[..20].copy_from_slice(&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 192, 0, 2, 1]);
+        packet[20..32].copy_from_slice(&[0, 53, 0x9c, 0x40, 0, 20, 0, 0, 0, id, 0x80, 3]);
+        packet
+    }
+
+    #[test]
+    fn short_messages_differ_by_what_they_have() {
+        for length in [40, 36, 32] {
+            let [one, other] = [1, 2].map(|id| {
+                let mut frame = Frame::EMPTY;
+                let packet = response(id);
+                let captured = Captured { bytes: &packet[..length], frame_len: packet.len() };
+                frame.parse(&captured, LinkType::Ip, Vlan::NONE, Decap::NONE, &Scope::ALL).ok();
+                let mut identity = [0; Frame::IDENTITY_WORDS];
+                frame.identify(&captured, 1, &mut identity);
+                identity
+            });
+            assert_ne!(one, other, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn the_same_packet_at_another_interface_is_no_copy() {
+        let mut recent = Recent::new(KEY);
+        let packet = segment();
+        let mut frame = Frame::EMPTY;
+        let captured = Captured { bytes: &packet, frame_len: packet.len() };
+        frame.parse(&captured, LinkType::Ip, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
+        let found = [1, 2, 1, 2].map(|port| recent.is_copy(&frame, &captured, port, 1_000, COPIES_WITHIN));
+        assert_eq!(found, [false, false, true, true]);
+    }
+
     fn pass(bucket: &mut Bucket, hash: u64, now: u64) -> bool {
         Passed { hash, time: now >> UNIT_SHIFT & TIME }.enter(&mut bucket.packets, COPIES_WITHIN)
     }
@@ -242,7 +280,7 @@ mod tests {
             let mut bucket = Bucket::EMPTY;
             prop_assert!(!pass(&mut bucket, hash, first));
             let is_copy = pass(&mut bucket, hash, first + later);
-            // Times are rounded to units of about a microsecond.
+            // Times are rounded to units of 16 us.
             if later.abs_diff(COPIES_WITHIN) > 2 << UNIT_SHIFT {
                 prop_assert_eq!(is_copy, later < COPIES_WITHIN);
             }
@@ -257,7 +295,7 @@ mod tests {
         let mut frame = Frame::EMPTY;
         let captured = Captured { bytes: &packet, frame_len: packet.len() };
         frame.parse(&captured, LinkType::Ip, Vlan::NONE, Decap::NONE, &Scope::ALL).unwrap();
-        let mut is_copy = |at: u64| recent.is_copy(&frame, &captured, at, COPIES_WITHIN);
+        let mut is_copy = |at: u64| recent.is_copy(&frame, &captured, 1, at, COPIES_WITHIN);
         let found = [0, 1_000_000, 1_900_000, 2_500_000, 3_000_000].map(&mut is_copy);
         assert_eq!(found, [false, true, true, false, true]);
     }

@@ -23,8 +23,9 @@ pub(crate) fn is_copy<B: Bytes>(packet: &B, scratch: &mut Scratch) -> bool {
     let secret = control.at(field!(Control, secret)).load();
     // SAFETY: this helper only reads a clock.
     let now = unsafe { bpf_ktime_get_ns() };
+    let interface = scratch.packet.joined_id;
     let (frame, identity) = (&scratch.packet.frame, &mut scratch.packet.identity);
-    let passed = Passed::new(frame, packet, identity, secret, now);
+    let passed = Passed::new(frame, packet, interface, identity, secret, now);
     let Some(bucket) = maps::copies(passed.bucket()) else { return false };
     let packets = bucket.at(field!(Bucket, packets));
     let packet_at = |at| packets.element(at).read();

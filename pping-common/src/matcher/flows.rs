@@ -112,7 +112,7 @@ impl Flows {
         self.frame.parse(&packet.bytes, packet.link, Vlan::NONE, self.settings.decap, &self.scope)?;
         let within = self.settings.copies_within;
         if let Some(recent) = &mut self.recent
-            && recent.is_copy(&self.frame, &packet.bytes, packet.time, within)
+            && recent.is_copy(&self.frame, &packet.bytes, packet.interface, packet.time, within)
         {
             return Err(Untracked::Duplicate);
         }

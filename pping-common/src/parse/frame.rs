@@ -105,10 +105,16 @@ impl Frame {
         id.map_or(0, u16::from_be_bytes)
     }
 
-    /// Writes down what identifies the packet that was parsed from `bytes`: addresses and ports, length, IPv4 identification, the numbers
-    /// and timestamps of a segment, those of an echo, or the first 16 bytes in a datagram.
+    /// Writes down what identifies the packet that was parsed from `bytes` among those of an interface: addresses and ports, length,
+    /// IPv4 identification, the numbers and timestamps of a segment, those of an echo, or the first 16 bytes in a datagram, of
+    /// which a shorter one has fewer.
     #[inline(always)]
-    pub(crate) fn identify<O: Bytes + ?Sized>(&self, bytes: &O, identity: &mut [u64; Self::IDENTITY_WORDS]) {
+    pub(crate) fn identify<O: Bytes + ?Sized>(
+        &self,
+        bytes: &O,
+        interface: u16,
+        identity: &mut [u64; Self::IDENTITY_WORDS],
+    ) {
         const UDP_HEADER: usize = 8;
         let both = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let Transport { kind, segment, echo, .. } = &self.transport;
@@ -116,7 +122,8 @@ impl Frame {
         let (IpAddress([a, b]), IpAddress([c, d])) = (self.source, self.destination);
         let ports = both(source_port.into(), destination_port.into());
         let rest = self.transport.payload() | u32::from(self.transport.number()) << 24;
-        *identity = [a, b, c, d, ports, 0, 0, both(rest, self.ipv4_identification(bytes).into())];
+        let place = u32::from(interface) << 16 | u32::from(self.ipv4_identification(bytes));
+        *identity = [a, b, c, d, ports, 0, 0, both(rest, place)];
         O::barrier_var(identity);
         let [.., first, second, _] = identity;
         match kind {
@@ -131,9 +138,9 @@ impl Frame {
                 *first = both(u32::from(echo.sequence) << 16 | u32::from(echo.data), echo.is_reply.into());
             }
             Kind::Dns | Kind::Quic => {
-                let [low, high] =
-                    bytes.read(self.transport_offset::<O>() + UDP_HEADER).map_or([0; 2], halves);
-                [*first, *second] = [low, high];
+                let payload = self.transport_offset::<O>() + UDP_HEADER;
+                *first = first_bytes(bytes, payload);
+                *second = first_bytes(bytes, payload + 8);
             }
         }
         O::barrier_var(identity);
@@ -162,9 +169,11 @@ impl Frame {
     }
 }
 
-/// The words that 16 bytes are.
+/// The eight bytes at an offset, or the first four if there are no more; 0 if there are not even those.
 #[inline(always)]
-fn halves(bytes: [u8; 16]) -> [u64; 2] {
-    let both = u128::from_be_bytes(bytes);
-    [(both >> 64) as u64, both as u64]
+fn first_bytes<O: Bytes + ?Sized>(bytes: &O, offset: usize) -> u64 {
+    if let Some(eight) = bytes.read(offset) {
+        return u64::from_be_bytes(eight);
+    }
+    bytes.read(offset).map_or(0, |four| u64::from(u32::from_be_bytes(four)) << 32)
 }
