@@ -55,23 +55,26 @@ pub(super) fn inside(items: &[InsideItem], has_file: bool) -> Result<Inside, Set
                 return refused("groups", "there is no groups file; add --groups FILE, or list prefixes");
             }
             InsideItem::Groups => inside.groups = true,
-            InsideItem::Prefix(prefix) => {
-                let other = inside.prefixes.iter().find(|it| it.contains(&prefix) || prefix.contains(*it));
-                if let Some(other) = other {
-                    let [wide, narrow] =
-                        if other.contains(&prefix) { [*other, prefix] } else { [prefix, *other] };
-                    let reason = if wide == narrow {
-                        "it is listed twice; leave one out".to_owned()
-                    } else {
-                        format!("{wide} contains {narrow}; leave {narrow} out")
-                    };
-                    return refused(&prefix.to_string(), &reason);
-                }
-                inside.prefixes.push(prefix);
-            }
+            InsideItem::Prefix(prefix) => inside.prefixes.push(prefix),
         }
     }
-    Ok(inside)
+    match overlap(&inside.prefixes) {
+        None => Ok(inside),
+        Some((wide, narrow)) if wide == narrow => {
+            refused(&wide.to_string(), "it is listed twice; leave one out")
+        }
+        Some((wide, narrow)) => {
+            refused(&narrow.to_string(), &format!("{wide} contains {narrow}; leave {narrow} out"))
+        }
+    }
+}
+
+/// Finds a prefix that contains another one, or is the same.
+fn overlap(prefixes: &[IpNet]) -> Option<(IpNet, IpNet)> {
+    let mut sorted = prefixes.to_vec();
+    // A prefix comes right before the first that it contains.
+    sorted.sort_unstable();
+    sorted.array_windows().find(|[one, next]| one.contains(next)).map(|&[one, next]| (one, next))
 }
 
 #[cfg(test)]
@@ -89,6 +92,16 @@ mod tests {
         assert!(found.groups && found.is_known());
         assert_eq!(found.prefixes, ["192.0.2.0/24", "2001:db8::/32"].map(|it| it.parse().unwrap()));
         assert!(!parsed(&[], true).unwrap().is_known());
+    }
+
+    #[test]
+    fn as_many_prefixes_as_there_is_room_for_take_no_time() {
+        let prefixes: Vec<IpNet> = (0..65_536_u32)
+            .map(|number| format!("10.{}.{}.0/24", number >> 8, number & 255).parse().unwrap())
+            .collect();
+        assert_eq!(overlap(&prefixes), None);
+        let all: Vec<IpNet> = prefixes.iter().copied().chain(["10.0.0.0/8".parse().unwrap()]).collect();
+        assert_eq!(overlap(&all), Some((all[65_536], prefixes[0])));
     }
 
     #[test]
