@@ -106,7 +106,7 @@ pub const UNTRACKED: [Reason; Untracked::ALL.len()] = [
         "same_hook",
         "same hook",
         "came in where the packets that they answer come in, too",
-        "many are an attack: somebody forges both ends; they give no sample. On a router with one arm or a mirror port, set --arms one",
+        "many are an attack: somebody forges both ends; they give no sample. At a mirror port, add --mirror; on a router with one arm, --arms one",
     ),
     reason(
         "duplicate",

@@ -144,6 +144,7 @@ impl Agent {
     /// interfaces. The new server listens before the old one stops.
     fn prepare(&mut self, new: &Config, links: &[Link]) -> Result<Option<Server>, Error> {
         let selection = Selection::new(&new.live.interfaces)?;
+        selection.check_joined(links)?;
         let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));
         let start = |address| {
             let (metrics, recent, readiness) =

@@ -81,6 +81,7 @@ pub(super) async fn set_up(
     if let Some(name) = selection.missing(&links).next().filter(|_| !live.wait) {
         return Err(Selection::unknown(name, &links).into());
     }
+    selection.check_joined(&links)?;
     capabilities::check()?;
     let promiscuous = live.mirror.then(promiscuous).transpose()?;
 

@@ -49,23 +49,29 @@ fn is_one_way([came, went]: [u64; 2]) -> bool {
     came >= EVIDENCE && went < came / RARE
 }
 
-/// Says whether a mirror port, described as by [`Traffic::describe`], is promiscuous, and names the other mirror ports.
-pub(super) fn mirror(interface: &Interface, described: &str, others: &[&str]) -> Check {
+/// Says whether a mirror port, described as by [`Traffic::describe`], is promiscuous, or will be by `--mirror`, and names the
+/// other mirror ports.
+pub(super) fn mirror(interface: &Interface, described: &str, others: &[&str], will_be: bool) -> Check {
     let name = quoted(&interface.link.name);
     let joined = others.first().map(|other| {
         let (others, other) = (others.join(", "), quoted(other));
         format!("; {others} may be one, too: if each shows one direction of the flows, join them (-i {name}+{other})")
     });
     let found = described.to_owned() + &joined.unwrap_or_default();
+    if will_be {
+        return Check::ok(Name::Mirror, format!("{found}; --mirror keeps it promiscuous while pping runs"));
+    }
     if interface.is_promiscuous {
-        return Check::ok(Name::Mirror, format!("{found}; it is promiscuous"));
+        let remedy = "add --mirror and --inside with the prefixes of your network: until then both sides are in one histogram, and \
+                      packets that are mirrored twice count as retransmitted";
+        return Check::degraded(Name::Mirror, format!("{found}; it is promiscuous"), remedy);
     }
     Check::degraded(
         Name::Mirror,
         format!("{found}; it is not promiscuous"),
         format!(
-            "ip link set dev {name} promisc on, or --mirror, which does that while pping runs: until then a network card drops \
-             frames to other addresses than its own"
+            "add --mirror, with --inside PREFIX, or ip link set dev {name} promisc on: until then a network card drops frames to \
+             other addresses than its own"
         ),
     )
 }
@@ -133,12 +139,19 @@ mod tests {
             said.starts_with("probably a mirror port: 5000 packets came in by it and 3 went out"),
             "{said}"
         );
-        let check = mirror(&interface, &said, &[]);
+        let check = mirror(&interface, &said, &[], false);
         assert_eq!(check.status, Status::Degraded);
-        assert!(check.remedy.unwrap().starts_with("ip link set dev tap0 promisc on, or --mirror"));
+        assert!(
+            check
+                .remedy
+                .unwrap()
+                .starts_with("add --mirror, with --inside PREFIX, or ip link set dev tap0 promisc")
+        );
         interface.is_promiscuous = true;
-        let check = mirror(&interface, &said, &["tap1"]);
-        assert_eq!(check.status, Status::Ok);
+        let check = mirror(&interface, &said, &["tap1"], false);
+        assert_eq!(check.status, Status::Degraded);
+        assert!(check.remedy.as_ref().unwrap().starts_with("add --mirror and --inside"), "{check:?}");
+        assert_eq!(mirror(&interface, &said, &[], true).status, Status::Ok);
         assert!(
             check.found.contains("tap1 may be one, too") && check.found.contains("-i tap0+tap1"),
             "{check:?}"

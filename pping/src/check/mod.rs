@@ -47,6 +47,7 @@ use crate::{
             flow_tables::flow_tables,
             links::{self, Interface},
         },
+        selection::Selection,
     },
     set_verbosity,
 };
@@ -145,6 +146,23 @@ async fn of_interfaces(
             Some((interface.link.name.as_str(), Traffic::of(interface, before).describe()?))
         })
         .collect();
+    let selection = Selection::new(&live.interfaces)?;
+    let links: Vec<_> = all.iter().map(|it| it.link.clone()).collect();
+    if let Err(error) = selection.check_joined(&links) {
+        let remedy = "correct it: pping does not start with it";
+        checks.push(Check::missing(Name::Interfaces, error.to_string(), remedy));
+    }
+    let ids = interfaces.len() + selection.all_joined().count();
+    if ids > live.max_interfaces as usize {
+        checks.push(Check::missing(
+            Name::Interfaces,
+            format!(
+                "there are {ids} interfaces, joined ones counted as one more, and --max-interfaces is {}",
+                live.max_interfaces
+            ),
+            format!("--max-interfaces {ids} or more"),
+        ));
+    }
     let insides = inside::inside(config, &interfaces);
     for (interface, inside) in interfaces.iter().zip(insides) {
         let name = interface.link.name.as_str();
@@ -152,8 +170,9 @@ async fn of_interfaces(
         let mut of_interface = vec![interface::interface(interface)];
         of_interface.extend(bridge::bridge(interface, &all));
         of_interface.extend(mirror.map(|described| {
-            let others: Vec<&str> = mirrors.keys().copied().filter(|other| *other != name).collect();
-            mirror::mirror(interface, described, &others)
+            let is_joined = selection.joined(&interface.link).is_some();
+            let others = mirrors.keys().copied().filter(|other| *other != name && !is_joined);
+            mirror::mirror(interface, described, &others.collect::<Vec<_>>(), live.mirror)
         }));
         of_interface.extend(inside);
         of_interface.extend(flow_tables::flow_table(interface, &all, &tables));

@@ -32,6 +32,16 @@ pub enum Error {
         /// The kernel's number of its type.
         number: u16,
     },
+    /// Joined interfaces are one.
+    #[error("--interface {name}: {one} and {other} are names of the same interface; name it once")]
+    JoinedTwice {
+        /// The name of the joined interfaces.
+        name: String,
+        /// One name.
+        one: String,
+        /// The other.
+        other: String,
+    },
     /// Joined interfaces have packets that begin in different ways.
     #[error(
         "--interface {name}: the frames of {other} begin otherwise than those of {one} (one has Ethernet headers, the \
@@ -62,7 +72,10 @@ pub enum Error {
         wanted: u32,
     },
     /// All interface ids are taken.
-    #[error("--interface {name}: there is no room for more interfaces; raise --max-interfaces")]
+    #[error(
+        "--interface {name}: there is no room for more interfaces; raise --max-interfaces (joined interfaces take one more than \
+             they are)"
+    )]
     TooManyInterfaces {
         /// The one too many.
         name: String,
@@ -143,6 +156,7 @@ impl Error {
             Self::InterfacePattern { .. }
             | Self::UnknownInterface { .. }
             | Self::UnsupportedLinkType { .. }
+            | Self::JoinedTwice { .. }
             | Self::JoinedLinkTypes { .. }
             | Self::TooManyInterfaces { .. } => Some("interface"),
             Self::MaxInterfaces { .. } => Some("max-interfaces"),

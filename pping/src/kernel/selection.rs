@@ -67,6 +67,30 @@ impl Selection {
         self.joined.iter().find(has).map(|joined| &joined.name)
     }
 
+    /// Checks that joined interfaces are different ones, and have frames that begin in the same way, as far as they exist.
+    ///
+    /// # Errors
+    /// [`Error::JoinedTwice`] or [`Error::JoinedLinkTypes`].
+    pub fn check_joined(&self, links: &[Link]) -> Result<(), Error> {
+        for Joined { name, ports } in &self.joined {
+            let mut known: Vec<(&String, &Link)> = Vec::new();
+            for port in ports {
+                let Some(link) = links.iter().find(|link| link.names().any(|name| is(port, name))) else {
+                    continue;
+                };
+                if let Some((one, _)) = known.iter().find(|(_, other)| other.ifindex == link.ifindex) {
+                    let (one, other) = ((*one).clone(), port.clone());
+                    return Err(Error::JoinedTwice { name: name.to_string(), one, other });
+                }
+                if let Some((_, first)) = known.first() {
+                    check_link_types(name, first, link)?;
+                }
+                known.push((port, link));
+            }
+        }
+        Ok(())
+    }
+
     /// The names of all joined interfaces.
     pub fn all_joined(&self) -> impl Iterator<Item = &Arc<str>> {
         self.joined.iter().map(|joined| &joined.name)
@@ -105,6 +129,22 @@ impl Selection {
     }
 }
 
+/// Checks that the frames of an interface begin as those of another one that it is joined with do. A link type that is not
+/// supported is found when pping attaches to it.
+///
+/// # Errors
+/// [`Error::JoinedLinkTypes`] if they do not.
+pub fn check_link_types(joined: &str, one: &Link, other: &Link) -> Result<(), Error> {
+    match (one.link_type(), other.link_type()) {
+        (Ok(first), Ok(second)) if first != second => Err(Error::JoinedLinkTypes {
+            name: joined.to_owned(),
+            one: one.name.clone(),
+            other: other.name.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Whether a pattern matches a name, which is escaped, in that form or as it is.
 fn matches(pattern: &Pattern, name: &str) -> bool {
     pattern.matches(name) || name.contains('\\') && pattern.matches(&String::from_utf8_lossy(&unescape(name)))
@@ -133,6 +173,31 @@ mod tests {
         let names = ["lo", "eth0", "eth1", "wlan0"];
         assert_eq!(suggestion("eht0", names.into_iter()), "did you mean eth0?");
         assert_eq!(suggestion("ppp7", names.into_iter()).matches(", ").count(), 3);
+    }
+
+    #[test]
+    fn joined_interfaces_are_different_and_have_the_same_frames() {
+        let link = |name: &str, ifindex, hardware_type| Link {
+            name: name.into(),
+            ifindex,
+            hardware_type,
+            alternative_names: vec![format!("{name}-alias")],
+            ..Link::default()
+        };
+        let links = [
+            link("eth0", 1, libc::ARPHRD_ETHER),
+            link("eth1", 2, libc::ARPHRD_ETHER),
+            link("tun0", 3, libc::ARPHRD_NONE),
+        ];
+        let check = |text: &str| {
+            let selection = Selection::new(&[text.to_owned()]).unwrap();
+            selection.check_joined(&links).map_err(|error| error.to_string())
+        };
+        assert_eq!((check("eth0+eth1"), check("eth0+later0")), (Ok(()), Ok(())));
+        let twice = check("eth1+eth1-alias").unwrap_err();
+        assert!(twice.contains("eth1 and eth1-alias are names of the same interface"), "{twice}");
+        let types = check("eth0+eth1+tun0").unwrap_err();
+        assert!(types.contains("the frames of tun0 begin otherwise than those of eth0"), "{types}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::{
         counters::Watched,
         interfaces::{self, Link},
         loaded::Kernel,
+        selection::check_link_types,
     },
     snapshot::Place,
 };
@@ -23,8 +24,20 @@ impl Interfaces {
                 kernel.interface_ids.disown(watched.id);
             }
         }
+        self.without_id.retain(|name| selected.contains(name));
         for name in selected {
-            let id = interfaces::register_joined(kernel, &name)?;
+            let id = match interfaces::register_joined(kernel, &name) {
+                Ok(id) => id,
+                Err(error @ kernel::Error::TooManyInterfaces { .. }) if !self.watched.is_empty() => {
+                    // Others are measured already, and go on.
+                    if self.without_id.insert(Arc::clone(&name)) {
+                        tracing::error!("{error}; until there is, these interfaces count apart");
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.without_id.remove(&name);
             self.watched.retain(|it| it.id != id);
             self.watched.push(Watched { name, id, attach_points: None, is_up: true, place: Place::Joined });
         }
@@ -35,7 +48,7 @@ impl Interfaces {
     pub(super) fn join(&mut self, kernel: &mut Kernel) -> Result<(), kernel::Error> {
         self.register_joined(kernel)?;
         for Attached { link, joined, .. } in self.attached.values_mut() {
-            let now = self.selection.joined(link);
+            let now = self.selection.joined(link).filter(|name| !self.without_id.contains(*name));
             if now == joined.as_ref() {
                 continue;
             }
@@ -52,13 +65,7 @@ impl Interfaces {
     pub(super) fn check_link_type(&self, link: &Link, joined: &Arc<str>) -> Result<(), kernel::Error> {
         let others = self.attached.values().filter(|it| it.joined.as_ref() == Some(joined));
         for other in others {
-            if other.link.link_type()? != link.link_type()? {
-                return Err(kernel::Error::JoinedLinkTypes {
-                    name: joined.to_string(),
-                    one: other.link.name.clone(),
-                    other: link.name.clone(),
-                });
-            }
+            check_link_types(joined, &other.link, link)?;
         }
         Ok(())
     }

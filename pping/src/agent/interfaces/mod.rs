@@ -50,6 +50,8 @@ pub(super) struct Interfaces {
     owner: FilterOwner,
     /// Each interface that is watched, or was until it went away.
     pub(super) watched: Vec<Watched>,
+    /// Joined interfaces for which there is no id, so that they count apart.
+    without_id: BTreeSet<Arc<str>>,
     /// Attached interfaces, by ifindex.
     attached: BTreeMap<u32, Attached>,
     /// Interfaces whose failure to attach was logged, by ifindex: when that was tried last.
@@ -91,6 +93,7 @@ impl Interfaces {
             promiscuous,
             owner: FilterOwner::default(),
             watched: Vec::new(),
+            without_id: BTreeSet::new(),
             attached: BTreeMap::new(),
             failed: BTreeMap::new(),
             tried: Instant::now(),
@@ -231,8 +234,12 @@ impl Interfaces {
                 self.has_more = !self.failed.contains_key(&link.ifindex);
                 break;
             }
+            let was_watched = self.watched.iter().any(|it| *it.name == *link.name && !it.is_up);
             match self.attach(kernel, pins, link) {
-                Ok(()) => {}
+                Ok(()) if was_watched => {
+                    tracing::warn!("{} (ifindex {}) is watched again", link.name, link.ifindex)
+                }
+                Ok(()) => tracing::info!("{} (ifindex {}) is watched", link.name, link.ifindex),
                 Err(error @ kernel::Error::Map(_)) => return Err(error),
                 Err(error) => {
                     self.failed.entry(link.ifindex).and_modify(|tried| *tried = Instant::now());
@@ -294,7 +301,7 @@ impl Interfaces {
     }
 
     fn attach(&mut self, kernel: &mut Kernel, pins: Option<&Pins>, link: &Link) -> Result<(), kernel::Error> {
-        let joined = self.selection.joined(link).cloned();
+        let joined = self.selection.joined(link).filter(|name| !self.without_id.contains(*name)).cloned();
         if let Some(joined) = &joined {
             self.check_link_type(link, joined)?;
         }

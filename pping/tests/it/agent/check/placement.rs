@@ -73,7 +73,12 @@ fn a_mirror_port_has_to_be_promiscuous_without_gro() {
     ping(topology.client(), Topology::SERVER_IPV4, "-c100 -i0.01");
     let report = at_probe("");
     report.assert("mirror", PROBE, "degraded", &["probably a mirror port: ", "it is not promiscuous"]);
-    report.assert("mirror", PROBE, "degraded", &["ip link set dev probe0 promisc on, or --mirror"]);
+    report.assert(
+        "mirror",
+        PROBE,
+        "degraded",
+        &["add --mirror, with --inside PREFIX, or ip link set dev probe0 promisc on"],
+    );
     report.assert("gro", PROBE, "ok", &["off"]);
     assert!(!report.has("arms", PROBE));
     assert_eq!(report.0["ok"], true);
@@ -83,7 +88,12 @@ fn a_mirror_port_has_to_be_promiscuous_without_gro() {
     ok(run(probe.command("ethtool").args(["-K", "probe0", "gro", "on"])));
     let _pings = endless_ping(topology.client(), Topology::SERVER_IPV4);
     let report = at_probe("");
-    report.assert("mirror", PROBE, "ok", &["very likely a mirror port: ", "it is promiscuous"]);
+    report.assert(
+        "mirror",
+        PROBE,
+        "degraded",
+        &["very likely a mirror port: ", "it is promiscuous", "add --mirror"],
+    );
     report.assert("gro", PROBE, "degraded", &["on (rx-gro)", "ethtool -K probe0 gro off lro off"]);
     // The router's uplink is in the path, whatever GRO does.
     ok(run(router.command("ethtool").args(["-K", Topology::WAN, "gro", "on"])));
