@@ -94,6 +94,7 @@ pub enum FileError {
 fn so_far(packets: u64) -> String {
     match packets {
         0 => String::new(),
+        1 => "; a packet was read before that, and its sample, if it gave one, is written".to_owned(),
         _ => format!("; {packets} packets were read before that, and their samples are written"),
     }
 }

@@ -11,6 +11,7 @@ mod interface_ids;
 mod link;
 mod pcap;
 mod pcapng;
+mod sorted;
 mod time;
 
 use std::{io::Read, sync::Arc};
@@ -26,6 +27,7 @@ use self::{
     interface_ids::InterfaceIds,
     pcap::Pcap,
     pcapng::{Block, Next, Pcapng, Skip},
+    sorted::Sorter,
 };
 
 /// The length of the magic of a format, bytes.
@@ -61,8 +63,8 @@ pub struct Capture<R> {
     buffer: Buffer<R>,
     format: Format,
     interface_ids: InterfaceIds,
-    /// Whether all interfaces count as one.
-    is_joined: bool,
+    /// Sorts the packets of all interfaces, if they count as one.
+    sorter: Option<Sorter>,
     packets: u64,
     skipped: Skipped,
 }
@@ -81,17 +83,17 @@ impl<R: Read> Capture<R> {
             buffer: Buffer::new(source),
             format: Format::Unknown,
             interface_ids: InterfaceIds::default(),
-            is_joined: false,
+            sorter: None,
             packets: 0,
             skipped: Skipped::default(),
         }
     }
 
     /// Takes all interfaces for one without a name: each direction of a flow may be at another. In which direction a packet passed
-    /// one of them then says nothing.
+    /// one of them then says nothing. Packets are sorted by time, as far as three seconds.
     #[must_use]
     pub fn with_interfaces_joined(mut self, is_joined: bool) -> Self {
-        self.is_joined = is_joined;
+        self.sorter = is_joined.then(Sorter::default);
         self
     }
 
@@ -101,6 +103,22 @@ impl<R: Read> Capture<R> {
     /// If the capture is invalid. It cannot be read any further.
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
+        let Some(mut sorter) = self.sorter.take() else { return self.read_packet() };
+        while sorter.needs_more() {
+            match self.read_packet() {
+                Ok(Some(packet)) => sorter.add(&packet),
+                Ok(None) => break,
+                Err(error) => {
+                    sorter.end(Some(error));
+                }
+            }
+        }
+        self.sorter.insert(sorter).next()
+    }
+
+    /// The next packet, in the order of the file.
+    #[inline]
+    fn read_packet(&mut self) -> Result<Option<Packet<'_>>, Error> {
         let found = loop {
             let Some(mut found) = self.find()? else { return Ok(None) };
             if found.link != LinkType::CookedV2 || self.resolve(&mut found) {
@@ -111,16 +129,11 @@ impl<R: Read> Capture<R> {
         };
         self.packets += 1;
         let bytes = found.bytes(self.buffer.take(found.block));
-        let (interface, direction) = if self.is_joined {
-            (JOINED, None)
-        } else {
-            (found.interface, found.link.direction(bytes).or(found.direction))
-        };
         Ok(Some(Packet {
             time: found.time,
-            interface,
+            interface: found.interface,
             link: found.link,
-            direction,
+            direction: found.link.direction(bytes).or(found.direction),
             bytes: Captured { bytes, frame_len: found.frame_len.max(bytes.len()) },
         }))
     }
@@ -130,6 +143,20 @@ impl<R: Read> Capture<R> {
     /// # Errors
     /// If reading fails, or the capture is empty, is truncated, or has no interface of a supported link type.
     pub fn fill(&mut self) -> Result<bool, Error> {
+        let filled = self.read_more();
+        let Some(sorter) = &mut self.sorter else { return filled };
+        match filled {
+            Ok(true) => Ok(true),
+            // What waits comes before the end.
+            Ok(false) => Ok(sorter.end(None)),
+            Err(error) => {
+                sorter.end(Some(error));
+                Ok(true)
+            }
+        }
+    }
+
+    fn read_more(&mut self) -> Result<bool, Error> {
         if self.buffer.fill().map_err(compression::error)? {
             return Ok(true);
         }
@@ -156,7 +183,7 @@ impl<R: Read> Capture<R> {
 
     /// The name of an interface, or its number in the file; `None` in a pcap file.
     pub fn interface_name(&self, id: u16) -> Option<Arc<str>> {
-        if self.is_joined { None } else { self.interface_ids.name(id).cloned() }
+        if self.sorter.is_some() { None } else { self.interface_ids.name(id).cloned() }
     }
 
     #[inline]
