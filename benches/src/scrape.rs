@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Result, ensure};
 use pping::{
     groups::SeriesName,
-    http::{Access, Readiness, Server},
+    http::{Access, Contents, Readiness, Server},
     metrics::{Encoding, Metrics, PageFormat},
     recent::{self, RecentHistory},
 };
@@ -60,9 +60,7 @@ fn one(groups: u32, report: &mut Report) -> Result<()> {
     let server = Server::start(
         anywhere,
         Access::default(),
-        metrics.clone(),
-        RecentHistory::new(recent::MEMORY),
-        Readiness::default(),
+        Contents::new(metrics.clone(), RecentHistory::new(recent::MEMORY), Readiness::default()),
     )?;
     let address = server.address();
     let mut worst = 0.0_f64;

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 use pping::{
-    http::{Access, Readiness, Server},
+    http::{Access, Contents, Readiness, Server},
     metrics::Metrics,
     recent::{self, RecentHistory},
 };
@@ -21,9 +21,7 @@ pub(crate) fn serve(address: SocketAddr, groups: u32, step: u64) -> Result<()> {
     let _server = Server::start(
         address,
         Access::default(),
-        metrics.clone(),
-        RecentHistory::new(recent::MEMORY),
-        Readiness::default(),
+        Contents::new(metrics.clone(), RecentHistory::new(recent::MEMORY), Readiness::default()),
     )?;
     println!("serving {groups} groups at http://{address}/metrics");
     let start = Instant::now();

@@ -13,6 +13,8 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+#[cfg(feature = "history")]
+use crate::history::HistoryArguments;
 use crate::{
     config::{Arguments, interface},
     features,
@@ -37,6 +39,7 @@ Examples:
   pping check -i eth0                      check whether and how well pping runs here
   pping top                                show what a running pping measures
   pping top -i eth0                        show what passes eth0
+  pping history --worst 20 --from -7d      show which groups were worst in the last week
   pping config show                        show all values and where each is set";
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
@@ -54,7 +57,7 @@ pub struct Cli {
 }
 
 /// The options that say where measurements go. `pping top` hides them, because it writes to the screen.
-pub(crate) const NOT_FOR_TOP: [&str; 17] = [
+pub(crate) const NOT_FOR_TOP: [&str; 20] = [
     "aggregate",
     "flow_summary",
     "with_samples",
@@ -66,6 +69,9 @@ pub(crate) const NOT_FOR_TOP: [&str; 17] = [
     "listen_names",
     "prometheus_groups",
     "baseline",
+    "history",
+    "history_disk",
+    "history_keep",
     "otlp",
     "otlp_interval",
     "otlp_headers",
@@ -143,6 +149,12 @@ pub enum Command {
     /// it asks a running pping, which needs `--listen`. With -i it measures itself, and takes the options of `pping` for that;
     /// with -r it plays a capture. Groups are those of `/24,/48` then, unless --group-by or --groups says otherwise.
     Top(Box<TopArguments>),
+    /// Show what was measured in the past, from the files of --history, and look after them
+    ///
+    /// Without a command it prints the intervals of a range: of one group, or of all together. It needs no running pping,
+    /// and reads while one writes.
+    #[cfg(feature = "history")]
+    History(Box<HistoryArguments>),
     /// Remove what --pin left behind, and stop its measuring
     Unpin {
         /// Directory that was given to --pin

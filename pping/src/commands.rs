@@ -11,6 +11,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 #[cfg(not(feature = "top"))]
 use crate::features::Missing;
+#[cfg(feature = "history")]
+use crate::history;
 #[cfg(feature = "top")]
 use crate::top;
 use crate::{
@@ -49,6 +51,8 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
             let typed = matches.subcommand_matches("top").unwrap_or(matches);
             top::look(typed, &loader(typed), *asked)
         }
+        #[cfg(feature = "history")]
+        Some(Command::History(asked)) => write(history::perform(*asked)?.as_bytes()),
         #[cfg(feature = "live")]
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         #[cfg(feature = "live")]

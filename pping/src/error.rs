@@ -4,6 +4,8 @@ use std::{io, process::ExitCode};
 
 #[cfg(feature = "top")]
 use crate::client;
+#[cfg(feature = "history")]
+use crate::history;
 #[cfg(feature = "otlp")]
 use crate::otlp;
 #[cfg(feature = "live")]
@@ -40,6 +42,10 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error(transparent)]
     Http(#[from] http::Error),
+    /// The history could not be read or written.
+    #[cfg(feature = "history")]
+    #[error(transparent)]
+    History(#[from] history::Error),
     /// Metrics could not be pushed.
     #[cfg(feature = "otlp")]
     #[error(transparent)]
@@ -90,6 +96,8 @@ impl Error {
             Self::Http(error) => error.option(),
             #[cfg(feature = "otlp")]
             Self::Otlp(error) => error.option(),
+            #[cfg(feature = "history")]
+            Self::History(_) => None,
             #[cfg(feature = "live")]
             Self::Capabilities(_) | Self::Unfit { .. } => None,
             #[cfg(feature = "top")]
@@ -110,6 +118,8 @@ impl Error {
             Self::Capture(error) => !matches!(error, capture::FileError::Read { .. }),
             #[cfg(feature = "live")]
             Self::Capabilities(_) | Self::Kernel(kernel::Error::UnknownFeature { .. }) => true,
+            #[cfg(feature = "history")]
+            Self::History(error) => error.is_usage(),
             #[cfg(feature = "top")]
             Self::Client(error) => error.is_usage(),
             #[cfg(feature = "top")]

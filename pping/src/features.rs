@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use crate::config::Live;
 
 /// The features, and whether this build has them.
-const FEATURES: [(&str, bool); 4] = [
+const FEATURES: [(&str, bool); 5] = [
+    ("history", cfg!(feature = "history")),
     ("live", cfg!(feature = "live")),
     ("otlp", cfg!(feature = "otlp")),
     ("page", cfg!(feature = "page")),
@@ -58,6 +59,9 @@ impl Missing {
 pub(crate) fn check(settings: &Live) -> Result<(), Missing> {
     if settings.otlp.is_some() && !cfg!(feature = "otlp") {
         return Err(Missing { asked: "--otlp", option: Some("otlp"), feature: "otlp" });
+    }
+    if settings.history.is_some() && !cfg!(feature = "history") {
+        return Err(Missing { asked: "--history", option: Some("history"), feature: "history" });
     }
     Ok(())
 }

@@ -32,6 +32,8 @@ mod fingerprint;
 mod foreign_text;
 pub mod generate;
 pub mod groups;
+#[cfg(feature = "history")]
+pub mod history;
 #[cfg(feature = "live")]
 pub mod http;
 #[cfg(any(feature = "otlp", feature = "top"))]

@@ -98,6 +98,10 @@ impl Agent {
         self.reporter.take_residence(self.residence()?);
         let records = self.end_interval(&last, &now)?;
         self.write(&records);
+        #[cfg(feature = "history")]
+        if let Some(history) = &mut self.history {
+            history.tick(now.wall);
+        }
         self.count()?;
         self.notify.alive();
         if self.interfaces.is_retry_due() {

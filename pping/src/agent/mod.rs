@@ -8,6 +8,8 @@ mod count;
 mod cycle;
 pub mod events;
 mod groups;
+#[cfg(feature = "history")]
+mod history;
 mod interfaces;
 mod losses;
 mod placement;

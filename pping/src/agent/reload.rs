@@ -1,7 +1,7 @@
 //! SIGHUP: the configuration is made again, and files are read and opened again. See docs/architecture.md, A SIGHUP.
 
 use super::{
-    setup::{self, access},
+    setup::{self, access, contents},
     state::Agent,
 };
 #[cfg(feature = "otlp")]
@@ -81,6 +81,13 @@ impl Agent {
                 }
                 Change::Metrics => self.metrics.change(live.prometheus_groups, live.baseline),
                 Change::HistoryMemory => self.recent.limit(live.history_memory),
+                Change::HistoryLimits =>
+                {
+                    #[cfg(feature = "history")]
+                    if let Some(history) = &self.history {
+                        history.limit(live.history_limits);
+                    }
+                }
                 Change::Inside => {
                     let networks = &self.config.aggregation.inside.prefixes;
                     match setup::list(&mut self.kernel.inside, networks) {
@@ -114,6 +121,10 @@ impl Agent {
             Ok(profiles) => {
                 self.reporter.score_by(profiles.clone());
                 self.metrics.score_by(profiles.clone());
+                #[cfg(feature = "history")]
+                if let Some(history) = &self.history {
+                    history.score_by(profiles.clone());
+                }
                 self.recent.score_by(profiles);
             }
             Err(error) => tracing::error!("{error}; the profiles stay as they were"),
@@ -147,9 +158,9 @@ impl Agent {
         selection.check_joined(links)?;
         let address = new.live.listen.filter(|address| self.config.live.listen != Some(*address));
         let start = |address| {
-            let (metrics, recent, readiness) =
-                (self.metrics.clone(), self.recent.clone(), self.readiness.clone());
-            Server::start(address, access(&new.live), metrics, recent, readiness)
+            // Another directory of the history takes a restart.
+            let contents = contents(&self.config.live, &self.metrics, &self.recent, &self.readiness);
+            Server::start(address, access(&new.live), contents)
         };
         let server = address.map(start).transpose()?;
         self.interfaces.select(selection, links, new.live.wait)?;

@@ -68,6 +68,10 @@ impl Agent {
             recent.add(&epoch.series, now);
             recent.add_queues(&epoch.queues, now);
         }
+        #[cfg(feature = "history")]
+        if let Some(history) = &mut self.history {
+            history.add(&epoch.series);
+        }
         metrics.commit(series.rotations());
         for interface in interface_ids.take_replaced() {
             metrics.forget_interface(&interface);

@@ -27,6 +27,8 @@ use super::{
     slow_start::SlowStart,
     state::{Agent, Inputs},
 };
+#[cfg(feature = "history")]
+use crate::history::Archive;
 #[cfg(feature = "otlp")]
 use crate::otlp::Receiver;
 use crate::{
@@ -34,7 +36,7 @@ use crate::{
     config::{Aggregation, Config, Ingress, Live, Loader},
     features,
     groups::Names,
-    http::{Access, Readiness, Server},
+    http::{Access, Contents, Readiness, Server},
     kernel::{
         self,
         attach::Wanted,
@@ -88,8 +90,7 @@ pub(super) async fn set_up(
     let mut options = load_options(&config)?;
     let pins = open_pins(live, options.without)?;
     let metrics = Metrics::new(live.prometheus_groups, live.baseline);
-    let has_screen = screen.is_some();
-    let recent = screen.unwrap_or_else(|| RecentHistory::new(live.history_memory));
+    let (has_screen, recent) = (screen.is_some(), recent_history(screen, live));
     let readiness = Readiness::default();
     let server = serve(live, &metrics, &recent, &readiness)?;
     #[cfg(feature = "otlp")]
@@ -99,8 +100,7 @@ pub(super) async fn set_up(
     let mut reporter = Reporter::live(&config.aggregation, config.max_flows, began.wall)?;
     let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
     reporter.score_by(profiles.clone());
-    metrics.score_by(profiles.clone());
-    show(&recent, profiles, &config.aggregation);
+    show(&metrics, &recent, &profiles, &config);
     let encoder = format::encoder(config.format);
     let (output, output_ended) =
         Output::open(Role::Records, config.output.as_deref(), encoder.framing(), OnFailure::Drop)?;
@@ -159,6 +159,8 @@ pub(super) async fn set_up(
         recent,
         has_screen,
         server,
+        #[cfg(feature = "history")]
+        history: None,
         #[cfg(feature = "otlp")]
         exporter: None,
         readiness,
@@ -169,7 +171,7 @@ pub(super) async fn set_up(
         notify,
         started: Instant::now(),
     });
-    take_over(&mut agent).await?;
+    take_over(&mut agent, profiles).await?;
     #[cfg(feature = "otlp")]
     agent.push(receiver);
     let ring = say_ready(&mut agent)?;
@@ -181,11 +183,19 @@ async fn own_addresses(live: &Live) -> Result<BTreeSet<[u8; 16]>, kernel::Error>
     if live.mirror { Ok(BTreeSet::new()) } else { netlink::addresses().await }
 }
 
-/// Tells the recent history how to show what is measured.
-fn show(recent: &RecentHistory, profiles: Profiles, aggregation: &Aggregation) {
-    recent.score_by(profiles);
+/// The recent history: that of the screen, or one for the server.
+fn recent_history(screen: Option<RecentHistory>, live: &Live) -> RecentHistory {
+    screen.unwrap_or_else(|| RecentHistory::new(live.history_memory))
+}
+
+/// Tells the metrics and the recent history how to show what is measured.
+fn show(metrics: &Metrics, recent: &RecentHistory, profiles: &Profiles, config: &Config) {
+    let Config { aggregation, live, .. } = config;
+    metrics.score_by(profiles.clone());
+    recent.score_by(profiles.clone());
     recent.set_min_samples(aggregation.worst_min_samples);
     recent.tell_sides_apart(aggregation.grouping().inside != 0);
+    recent.tell_of_history(live.history.is_some());
 }
 
 /// Opens what keeps mirror ports in promiscuous mode.
@@ -200,17 +210,39 @@ fn serve(
     recent: &RecentHistory,
     readiness: &Readiness,
 ) -> Result<Option<Server>, Error> {
-    let start =
-        |address| Server::start(address, access(live), metrics.clone(), recent.clone(), readiness.clone());
+    let start = |address| Server::start(address, access(live), contents(live, metrics, recent, readiness));
     Ok(live.listen.map(start).transpose()?)
 }
 
+/// What is served.
+pub(super) fn contents(
+    #[cfg_attr(not(feature = "history"), expect(unused_variables, reason = "only a history has settings"))]
+    live: &Live,
+    metrics: &Metrics,
+    recent: &RecentHistory,
+    readiness: &Readiness,
+) -> Contents {
+    let contents = Contents::new(metrics.clone(), recent.clone(), readiness.clone());
+    #[cfg(feature = "history")]
+    let contents = contents.with_archive(live.history.clone().map(Archive::new));
+    contents
+}
+
 /// Takes over what was counted before, and begins to count.
-async fn take_over(agent: &mut Agent) -> Result<(), Error> {
+async fn take_over(
+    agent: &mut Agent,
+    #[cfg_attr(
+        not(feature = "history"),
+        expect(unused_variables, reason = "only a history needs them again")
+    )]
+    profiles: Profiles,
+) -> Result<(), Error> {
     agent.adopt_series()?;
     // Interfaces may have come since they were listed.
     agent.update_interfaces().await?;
     agent.begin_counting()?;
+    #[cfg(feature = "history")]
+    agent.begin_history(profiles)?;
     agent.count()
 }
 

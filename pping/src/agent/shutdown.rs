@@ -54,6 +54,10 @@ impl Agent {
         self.write(&records);
         let mut counters = self.hand_over_counters().total();
         counters.subtract(&self.counters_before);
+        #[cfg(feature = "history")]
+        if let Some(history) = self.history.take() {
+            history.stop();
+        }
         let log_lines_lost = self.reporter.close_log()?;
         let lines_lost = log_lines_lost + self.output.finish();
         let totals = self.reporter.into_totals();

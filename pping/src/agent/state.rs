@@ -8,6 +8,8 @@ use tokio::{io::unix::AsyncFd, signal::unix::Signal};
 use super::{
     arms::Evidence, groups::GroupsFile, interfaces::Interfaces, losses::Losses, placement::Placement,
 };
+#[cfg(feature = "history")]
+use crate::history::Keeper;
 #[cfg(feature = "otlp")]
 use crate::otlp::Exporter;
 use crate::{
@@ -52,6 +54,9 @@ pub(super) struct Agent {
     /// Whether a screen of this process shows the recent history.
     pub(super) has_screen: bool,
     pub(super) server: Option<Server>,
+    /// The writer of the history, with `--history`.
+    #[cfg(feature = "history")]
+    pub(super) history: Option<Keeper>,
     #[cfg(feature = "otlp")]
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,

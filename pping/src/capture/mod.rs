@@ -53,9 +53,6 @@ impl Skipped {
     }
 }
 
-/// The id of the interface of all packets, if all interfaces count as one.
-const JOINED: u16 = 0;
-
 /// A capture that is being read.
 ///
 /// Only [`Capture::fill`] reads, so that the caller can flush its output before it waits for input.

@@ -11,7 +11,10 @@ use std::{
 
 use pping_common::{bytes::Captured, matcher::Packet, parse::LinkType};
 
-use super::{Error, JOINED};
+use super::error::Error;
+
+/// The id of the interface that all are joined to.
+const JOINED: u16 = 0;
 
 /// How long a packet waits for earlier ones, ns in the time of the packets.
 const WINDOW: u64 = 3_000_000_000;
@@ -153,9 +156,9 @@ mod tests {
 
     #[test]
     fn what_waits_takes_bounded_memory() {
-        let mut sorter = Sorter::default();
+        let (mut sorter, large) = (Sorter::default(), vec![0; 1 << 20]);
         for time in 0..200 {
-            sorter.add(&packet(time, &[0; 1 << 20]));
+            sorter.add(&packet(time, &large));
             while sorter.next().unwrap().is_some() {}
         }
         assert!(sorter.waiting.len() <= 64, "{}", sorter.waiting.len());

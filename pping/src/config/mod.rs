@@ -31,6 +31,8 @@ mod values;
 
 #[cfg(feature = "top")]
 pub(crate) use self::endpoint::port;
+#[cfg(feature = "history")]
+pub(crate) use self::values::{history_disk, history_keep};
 pub(crate) use self::values::{interface, leading_zero, network, without_host_bits};
 pub use self::{
     check::check,
@@ -40,8 +42,8 @@ pub use self::{
     inside::{Inside, InsideItem},
     layered::Layered,
     loader::{DEFAULT_FILE, Loaded, Loader},
-    model::{Aggregation, Config, Live, Otlp},
+    model::{Aggregation, Config, HistoryLimits, Live, Otlp},
     options::Arguments,
     reload::Change,
-    values::{Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel},
+    values::{Arms, Format, HistoryKeep, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel},
 };

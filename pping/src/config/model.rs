@@ -10,7 +10,7 @@ use pping_common::{
 use super::{
     endpoint::Endpoint,
     inside::Inside,
-    values::{Arms, Format, Ingress, TcpMethod, Temporality},
+    values::{Arms, Format, HistoryKeep, Ingress, TcpMethod, Temporality},
 };
 use crate::worst::DEFAULT_MIN_SAMPLES;
 
@@ -131,7 +131,7 @@ impl Config {
         Self {
             format: Format::None,
             output: None,
-            live: Live { listen: None, web_config: None, otlp: None, pin: None, ..self.live },
+            live: Live { listen: None, web_config: None, otlp: None, history: None, pin: None, ..self.live },
             aggregation: Aggregation {
                 interval: None,
                 group_by: if has_groups { self.aggregation.group_by } else { NETWORKS },
@@ -180,6 +180,10 @@ pub struct Live {
     pub baseline: Duration,
     /// The memory for the last 15 minutes of groups, bytes.
     pub history_memory: usize,
+    /// The directory of the history.
+    pub history: Option<PathBuf>,
+    /// How much of it is kept.
+    pub history_limits: HistoryLimits,
     /// The receiver that metrics are pushed to.
     pub otlp: Option<Otlp>,
     /// If times in this host are measured, one packet in this many is followed through its queue, on average. With 0 none is, and
@@ -187,6 +191,15 @@ pub struct Live {
     pub residence: Option<u32>,
     /// Whether the kernel programs log what they do.
     pub bpf_log: bool,
+}
+
+/// How much of a history is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryLimits {
+    /// The bytes that all files may take.
+    pub disk: u64,
+    /// For how long.
+    pub keep: HistoryKeep,
 }
 
 /// The settings for pushing metrics.

@@ -19,15 +19,17 @@ use super::{
     inside::{InsideItem, inside_item},
     reload::{Change, Reload, follow, follow_while_set, replace, restart},
     values::{
-        Arms, Format, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address, aggregate,
-        copies_within, history_memory, interface, listen_name, max_flows, max_groups, max_interfaces,
-        max_pending, min_samples, otlp_interval, port, prefix, prometheus_groups, rate_limit,
-        residence_every, rtt_rate, time, worst,
+        Arms, Format, HistoryKeep, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address,
+        aggregate, copies_within, history_disk, history_keep, history_memory, interface, listen_name,
+        max_flows, max_groups, max_interfaces, max_pending, min_samples, otlp_interval, port, prefix,
+        prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
     },
 };
 
 /// The reason why captures reject options of metrics.
 const NO_METRICS: &str = "a capture has no metrics";
+/// The reason why captures reject options of the history.
+const NO_HISTORY: &str = "a capture has no history";
 /// The reason why captures reject options of the kernel programs.
 const NO_PROGRAM: &str = "no kernel program is involved";
 
@@ -432,6 +434,34 @@ options! {
         capture: Rejected("a capture ends before anyone can look at it; use pping top -r"),
         reload: follow!(HistoryMemory, live.history_memory),
         needs: ["listen", SCREEN],
+    }
+
+    /// Keep months of measurements in this directory, in files that `pping history`, the page and other programs read
+    ///
+    /// Each minute is a Parquet file, with a row for each series of each group. Files of hours and days with intervals of
+    /// 1 min, 5 min and 1 h are made of them. Measuring never waits for the disk.
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    history: Option<PathBuf> {
+        capture: Rejected("a capture is no part of what passed here; use --aggregate with --format jsonl"),
+        reload: restart!(live.history),
+        example: r#""/var/lib/pping/history""#,
+    }
+
+    /// Let the history take this much of the disk: beyond that, the oldest files of the shortest intervals are removed
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = history_disk, help_heading = "Output")]
+    history_disk: u64 {
+        capture: Rejected(NO_HISTORY),
+        reload: follow!(HistoryLimits, live.history_limits.disk),
+        needs: ["history"],
+    }
+
+    /// Keep intervals of 1 min, 5 min and 1 h for this long, in days with measurements
+    #[arg(long, value_name = "TIMES", default_value = "3d,60d,2y", value_parser = history_keep,
+        help_heading = "Output")]
+    history_keep: HistoryKeep {
+        capture: Rejected(NO_HISTORY),
+        reload: follow!(HistoryLimits, live.history_limits.keep),
+        needs: ["history"],
     }
 
     /// Push metrics to this receiver of OTLP/HTTP, for instance `http://127.0.0.1:4318`

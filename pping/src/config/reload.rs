@@ -54,6 +54,8 @@ pub enum Change {
     Quality,
     /// The memory for the history of groups.
     HistoryMemory,
+    /// How much of the history is kept.
+    HistoryLimits,
     /// The receiver of exports, or another setting of them.
     Otlp,
     /// The level of the log.

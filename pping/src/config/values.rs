@@ -108,6 +108,27 @@ pub(super) fn history_memory(text: &str) -> Result<u32, &'static str> {
     number(text, 0..=MAX_HISTORY).ok_or("give a number of MiB from 0 to 4096")
 }
 
+/// For how long intervals of each length are kept: of 1 min, 5 min and 1 h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoryKeep(pub [Duration; 3]);
+
+pub(crate) fn history_disk(text: &str) -> Result<u64, &'static str> {
+    const UNITS: [(&str, u32); 3] = [("TiB", 40), ("GiB", 30), ("MiB", 20)];
+    let size = |(unit, shift): (&str, u32)| {
+        let number: u64 = text.strip_suffix(unit)?.trim().parse().ok()?;
+        number.checked_mul(1 << shift)
+    };
+    UNITS.into_iter().find_map(size).filter(|&bytes| bytes > 0).ok_or("give a size like 4GiB or 500MiB")
+}
+
+pub(crate) fn history_keep(text: &str) -> Result<HistoryKeep, &'static str> {
+    const FORM: &str = "give three times like 3d,60d,2y: for intervals of 1 min, 5 min and 1 h, none shorter than the one \
+                        before";
+    let times: Result<Vec<Duration>, _> = text.split(',').map(humantime::parse_duration).collect();
+    let times = times.ok().filter(|times| times.is_sorted() && times.iter().all(|time| !time.is_zero()));
+    times.and_then(|times| times.try_into().ok()).map(HistoryKeep).ok_or(FORM)
+}
+
 pub(super) fn prometheus_groups(text: &str) -> Result<u32, &'static str> {
     text.parse().map_err(|_| "give a number; 0 means no groups")
 }

@@ -19,14 +19,23 @@ use axum::{
 use serde::Serialize;
 
 use super::{
+    contents::Contents,
     events::{Streams, events},
     parameters::{Nothing, Parameters, refusal},
     workers::Workers,
 };
+#[cfg(feature = "history")]
+use crate::history::{Archive, Asked};
 use crate::recent::{self, RecentHistory};
 
 /// The highest number of answers that are made at a time.
 pub(super) const AT_ONCE: usize = 2;
+
+/// The highest number of answers from the history at a time: each may read hundreds of files.
+#[cfg(feature = "history")]
+pub(super) const PAST_AT_ONCE: usize = 1;
+#[cfg(not(feature = "history"))]
+pub(super) const PAST_AT_ONCE: usize = 0;
 
 const DESCRIPTION: &str = include_str!("../../../docs/schema/api.json");
 
@@ -37,13 +46,22 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 struct Api {
     recent: RecentHistory,
     workers: Workers,
+    /// The history of months, with `--history`.
+    #[cfg(feature = "history")]
+    archive: Option<Archive>,
+    /// Those that read it. They take longer, and nobody else waits for them.
+    #[cfg(feature = "history")]
+    readers: Workers,
     /// A random number that tells this server from earlier ones, whose sequences began at zero too.
     run: u64,
 }
 
 /// Routes all pages below `/api/v1`.
-pub(super) fn router(recent: RecentHistory) -> Router {
+pub(super) fn router(contents: Contents) -> Router {
+    let Contents { recent, .. } = contents;
     let api = Api::new(recent.clone());
+    #[cfg(feature = "history")]
+    let api = Api { archive: contents.archive, ..api };
     let streams = Arc::new(Streams::new(recent, api.workers.clone()));
     Router::new()
         .route("/summary", get(summary))
@@ -62,9 +80,16 @@ async fn summary(State(api): State<Api>, _: Parameters<Nothing>, headers: Header
 
 async fn history(
     State(api): State<Api>,
-    Parameters(query): Parameters<recent::SeriesQuery>,
+    Parameters(query): Parameters<recent::HistoryQuery>,
     headers: HeaderMap,
 ) -> Response {
+    if query.is_of_past() {
+        #[cfg(feature = "history")]
+        return api.past(query).await;
+        #[cfg(not(feature = "history"))]
+        return refusal("from, to, step, group: this pping was built without the feature `history`");
+    }
+    let query = query.series();
     api.answer(&headers, move |recent| Some(recent.history(&query))).await
 }
 
@@ -102,12 +127,42 @@ async fn description(_: Parameters<Nothing>) -> impl IntoResponse {
 
 impl Api {
     fn new(recent: RecentHistory) -> Self {
-        Self { recent, workers: Workers::new(AT_ONCE), run: RandomState::new().hash_one(0) }
+        Self {
+            recent,
+            workers: Workers::new(AT_ONCE),
+            #[cfg(feature = "history")]
+            archive: None,
+            #[cfg(feature = "history")]
+            readers: Workers::new(PAST_AT_ONCE),
+            run: RandomState::new().hash_one(0),
+        }
     }
 
     /// Returns the tag of the present answers. It changes with the sequence, and with each start of pping.
     fn tag(&self) -> String {
         format!("\"{:016x}-{}\"", self.run, self.recent.sequence())
+    }
+
+    /// Responds with a range of the past.
+    #[cfg(feature = "history")]
+    async fn past(&self, query: recent::HistoryQuery) -> Response {
+        let Some(archive) = self.archive.clone() else {
+            return refusal(
+                "from, to, step, group: this pping keeps no history; start it with --history DIR",
+            );
+        };
+        let asked = match Asked::from_texts(&query) {
+            Ok(asked) => asked,
+            Err(reason) => return refusal(&reason),
+        };
+        let read = move || archive.history(&asked).map(|answer| serde_json::to_vec(&answer));
+        match self.readers.run(read).await {
+            Some(Ok(Ok(body))) => {
+                ([(CACHE_CONTROL, "no-cache")], [(CONTENT_TYPE, JSON)], body).into_response()
+            }
+            Some(Err(error)) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response(),
+            Some(Ok(Err(_))) | None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
     }
 
     /// Responds with the answer as JSON: 304 if the client has the latest one, 404 if the group does not exist.

@@ -9,6 +9,7 @@ mod auth;
 mod client;
 mod connection;
 mod connections;
+mod contents;
 mod error;
 mod events;
 mod negotiation;
@@ -25,24 +26,20 @@ mod workers;
 
 use std::net::{SocketAddr, TcpListener};
 
-pub use self::{access::Access, error::Error, readiness::Readiness};
+pub use self::{access::Access, contents::Contents, error::Error, readiness::Readiness};
 use self::{
     access::Names,
     connections::{Command, GRACE},
     site::Site,
     web_config::WebConfig,
 };
-use crate::{
-    metrics::Metrics,
-    recent::RecentHistory,
-    service::{Service, Threads},
-};
+use crate::service::{Service, Threads};
 
 const THREADS: Threads = Threads {
     name: "pping-http",
     blocking_name: "pping-http-work",
     // Make pages and check passwords. As many as the [`workers`], so that none of them waits for a thread.
-    max_blocking: pages::AT_ONCE + api::AT_ONCE + auth::AT_ONCE,
+    max_blocking: pages::AT_ONCE + api::AT_ONCE + api::PAST_AT_ONCE + auth::AT_ONCE,
 };
 
 /// A running server. It stops when this is dropped.
@@ -58,20 +55,14 @@ impl Server {
     /// # Errors
     /// [`Error::Listen`] if the address cannot be bound, [`Error::OpenWebConfig`] if the web configuration cannot be
     /// read, [`Error::WebConfig`] if it is invalid, and [`Error::Io`] if the thread cannot be started.
-    pub fn start(
-        address: SocketAddr,
-        access: Access,
-        metrics: Metrics,
-        recent: RecentHistory,
-        readiness: Readiness,
-    ) -> Result<Self, Error> {
+    pub fn start(address: SocketAddr, access: Access, contents: Contents) -> Result<Self, Error> {
         let listen = |source| Error::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let prepare = move || WebConfig::read(address, access.web_config);
         let run = async move |web_config, inbox| {
-            let site = Site::new(metrics, recent, readiness, web_config, Names::new(&access.names));
+            let site = Site::new(contents, web_config, Names::new(&access.names));
             if let Err(error) = connections::serve(listener, site, inbox).await {
                 tracing::error!("--listen {address}: {error}; the HTTP server has stopped");
             }

@@ -19,15 +19,13 @@ use futures_util::stream;
 use super::page;
 use super::{
     api,
+    contents::Contents,
     negotiation::preferred,
     readers::{Reader, Readers},
     readiness::Readiness,
     workers::Workers,
 };
-use crate::{
-    metrics::{Encoding, Metrics, PageFormat},
-    recent::RecentHistory,
-};
+use crate::metrics::{Encoding, Metrics, PageFormat};
 
 /// The highest number of pages of metrics that are built at a time: with `--pin`, the agent waits for one of them.
 pub(super) const AT_ONCE: usize = 1;
@@ -49,10 +47,11 @@ const NO_PAGE: &str = "this pping was built without the feature `page`, so there
                        /metrics is for Prometheus, and /api/v1/openapi.json describes the JSON API\n";
 
 /// Routes all pages. Each request has a [`Reader`] among its extensions.
-pub(super) fn router(metrics: Metrics, recent: RecentHistory, readiness: Readiness) -> Router {
-    let metrics = (metrics, Arc::<Readers>::default(), Workers::new(AT_ONCE));
+pub(super) fn router(contents: Contents) -> Router {
+    let readiness = contents.readiness.clone();
+    let metrics = (contents.metrics.clone(), Arc::<Readers>::default(), Workers::new(AT_ONCE));
     let router = Router::new()
-        .nest("/api/v1", api::router(recent))
+        .nest("/api/v1", api::router(contents))
         .route("/metrics", get(exposition).with_state(metrics))
         .route("/readyz", get(ready).with_state(readiness))
         .route("/healthz", get(|| async { "alive\n" }))

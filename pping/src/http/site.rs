@@ -19,11 +19,10 @@ use hyper_util::service::TowerToHyperService;
 use super::{
     access::{Access, Names},
     auth::Authenticator,
+    contents::Contents,
     pages,
-    readiness::Readiness,
     web_config::WebConfig,
 };
-use crate::{metrics::Metrics, recent::RecentHistory};
 
 /// The state that all connections share.
 pub(super) struct Site {
@@ -37,14 +36,8 @@ pub(super) struct Site {
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 impl Site {
-    pub(super) fn new(
-        metrics: Metrics,
-        recent: RecentHistory,
-        readiness: Readiness,
-        web_config: WebConfig,
-        names: Names,
-    ) -> Self {
-        let pages = TowerToHyperService::new(pages::router(metrics, recent, readiness));
+    pub(super) fn new(contents: Contents, web_config: WebConfig, names: Names) -> Self {
+        let pages = TowerToHyperService::new(pages::router(contents));
         Self { pages, web_config, authenticator: Authenticator::default(), names: names.into() }
     }
 

@@ -12,12 +12,17 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use pping_common::limits::SECOND;
+#[cfg(feature = "live")]
+use pping_common::method::Method;
 
 pub use self::{
     file::load,
     profile::{Latency, Profile, Profiles, Threshold},
     score::ScoreInput,
 };
+
+#[cfg(feature = "live")]
+use crate::aggregate::Measurements;
 
 /// The score by each profile, from 0 to 100; `None` is unknown.
 pub type Scores = IndexMap<Arc<str>, Option<u8>>;
@@ -33,4 +38,12 @@ pub fn scores<B: Iterator<Item = (usize, u64)>>(
     measured: &ScoreInput<impl Fn() -> B>,
 ) -> Scores {
     profiles.iter().map(|profile| (Arc::clone(&profile.name), profile.score(measured))).collect()
+}
+
+/// Scores what was measured of a series of a method by each profile.
+#[cfg(feature = "live")]
+pub(crate) fn scores_of(measured: &Measurements, method: Method, profiles: &[Profile]) -> Scores {
+    let throughput = throughput(measured.max_bytes_per_second, SECOND);
+    let Measurements { range, traffic, .. } = *measured;
+    scores(profiles, &ScoreInput { method, bins: || measured.wide_bins(), range, traffic, throughput })
 }

@@ -14,7 +14,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::schemas;
-use crate::{groups::LongestMatch, quality::Scores};
+use crate::{aggregate::Measurements, groups::LongestMatch, quality::Scores};
 
 /// Interfaces, losses and the cost of pping.
 #[derive(Debug, Deserialize, Serialize)]
@@ -29,6 +29,9 @@ pub struct Summary {
     /// Whether sides of the network are told apart, by `--inside`.
     #[serde(default)]
     pub sides: bool,
+    /// Whether a history of months is kept, by `--history`.
+    #[serde(default)]
+    pub history: bool,
     /// The watched interfaces.
     pub interfaces: Vec<Interface>,
     /// Number of known groups.
@@ -162,7 +165,7 @@ pub struct SeriesAnswer {
     pub quality: Scores,
 }
 
-/// The last 15 minutes.
+/// The last 15 minutes, or a range of the past.
 #[derive(Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "History"))]
 pub struct HistoryAnswer {
@@ -174,6 +177,9 @@ pub struct HistoryAnswer {
     pub cell: u64,
     /// The series.
     pub series: Vec<SeriesHistory>,
+    /// What is wrong with files of the history that are left out; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<String>,
 }
 
 /// The cells of a series.
@@ -211,6 +217,15 @@ pub struct CellAnswer {
     pub sent: TrafficAnswer,
     /// Traffic to them from the hosts that reply.
     pub received: TrafficAnswer,
+}
+
+impl CellAnswer {
+    /// The answer for a cell that began at `time`, ns since the Unix epoch.
+    pub(crate) fn new(time: u64, measured: &Measurements) -> Self {
+        let [sent, received] = measured.traffic.map(TrafficAnswer::from);
+        let (rtt, histogram) = (measured.rtts().map(RttAnswer::from), measured.histogram().collect());
+        Self { time, rtt, histogram, sent, received }
+    }
 }
 
 /// Groups, filtered, sorted and limited as requested.

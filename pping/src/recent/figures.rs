@@ -1,6 +1,9 @@
 //! Distributions and traffic in the answers.
 
+use pping_common::series::Traffic;
 use serde::{Deserialize, Serialize};
+
+use crate::aggregate::RttSummary;
 
 /// A distribution of RTTs, ns. Percentiles are accurate to within 4.4 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -34,4 +37,18 @@ pub struct TrafficAnswer {
     pub bytes: u64,
     /// Retransmitted TCP segments.
     pub retransmissions: u64,
+}
+
+impl From<RttSummary> for RttAnswer {
+    fn from(rtts: RttSummary) -> Self {
+        let RttSummary { count, min, mean, max, percentiles: [p50, p90, p95, p99] } = rtts;
+        Self { count, min, mean, p50, p90, p95, p99, max }
+    }
+}
+
+impl From<Traffic> for TrafficAnswer {
+    fn from(traffic: Traffic) -> Self {
+        let Traffic { packets, bytes, retransmissions, .. } = traffic;
+        Self { packets, bytes, retransmissions }
+    }
 }

@@ -3,7 +3,7 @@
 use pping_common::series::SeriesCounts;
 
 use super::{cells::Cell, hosts::RecentHosts};
-use crate::worst::Hosts;
+use crate::{aggregate::Measurements, worst::Hosts};
 
 /// The number of cells that are kept: 15 minutes.
 pub const CELLS: u64 = 90;
@@ -33,9 +33,9 @@ impl History {
             self.pack_latest();
         }
         let latest = self.latest.get_or_insert_with(|| Cell::new(number));
-        self.count -= latest.count();
-        latest.add(counts);
-        self.count += latest.count();
+        self.count -= latest.measured.count();
+        latest.measured.add(counts);
+        self.count += latest.measured.count();
         self.hosts.add(number / RECENT, counts);
     }
 
@@ -85,12 +85,12 @@ impl History {
     fn drop_through(&mut self, number: u64) {
         let old = self.packed().take_while(|cell| Cell::number_of(cell) <= number);
         let (bytes, count) = old.fold((0, 0), |(bytes, count), cell| {
-            (bytes + PREFIX + cell.len(), count + Cell::unpack(cell).count())
+            (bytes + PREFIX + cell.len(), count + Cell::unpack(cell).measured.count())
         });
         self.past.drain(..bytes);
         self.count -= count;
         if let Some(latest) = self.latest.take_if(|latest| latest.number <= number) {
-            self.count -= latest.count();
+            self.count -= latest.measured.count();
         }
     }
 
@@ -100,14 +100,14 @@ impl History {
     }
 
     /// Returns the last minute, when the present cell has this number.
-    pub(super) fn recent(&self, number: u64) -> Cell {
+    pub(super) fn recent(&self, number: u64) -> Measurements {
         let is_recent = |cell: u64| cell + RECENT > number;
-        let mut sum = Cell::default();
+        let mut sum = Measurements::default();
         for cell in self.packed().filter(|cell| is_recent(Cell::number_of(cell))) {
-            sum.merge(&Cell::unpack(cell));
+            sum.merge(&Cell::unpack(cell).measured);
         }
         if let Some(latest) = self.latest.as_ref().filter(|latest| is_recent(latest.number)) {
-            sum.merge(latest);
+            sum.merge(&latest.measured);
         }
         sum
     }
@@ -119,7 +119,7 @@ impl History {
 
     /// Returns the lowest RTT of all cells, ns.
     pub(super) fn lowest(&self) -> Option<u64> {
-        let latest = self.latest.as_ref().and_then(Cell::lowest);
+        let latest = self.latest.as_ref().and_then(|latest| latest.measured.lowest());
         self.packed().filter_map(Cell::lowest_of).chain(latest).min()
     }
 
@@ -135,7 +135,7 @@ impl History {
 
     /// Returns the memory that the history takes, bytes.
     pub(super) fn size(&self) -> usize {
-        let cells = self.past.capacity() + self.latest.as_ref().map_or(0, Cell::size);
+        let cells = self.past.capacity() + self.latest.as_ref().map_or(0, |latest| latest.measured.size());
         size_of::<Self>() + cells + self.hosts.size()
     }
 }

@@ -37,7 +37,7 @@ pub use self::{
     columns::{Column, Order, View},
     figures::{RttAnswer, TrafficAnswer},
     history::CELLS,
-    order::{Query, SeriesQuery},
+    order::{HistoryQuery, Query, SeriesQuery},
     rates::Reading,
     residence::{OwnQueue, ResidenceAnswer, TimesAnswer},
     sides::{SideAnswer, SidesAnswer},
@@ -66,6 +66,8 @@ struct Inner {
     sequence: AtomicU64,
     /// Whether sides of the network are told apart.
     has_sides: AtomicBool,
+    /// Whether a history of months is kept.
+    has_history: AtomicBool,
     /// The end of the latest second, ns.
     seconds: watch::Sender<u64>,
 }
@@ -77,6 +79,7 @@ impl RecentHistory {
             model: Deferred::new(Model::new(memory)),
             sequence: AtomicU64::new(0),
             has_sides: AtomicBool::new(false),
+            has_history: AtomicBool::new(false),
             seconds: watch::Sender::new(0),
         }))
     }
@@ -117,6 +120,11 @@ impl RecentHistory {
     /// Whether sides of the network are told apart, by `--inside`. There may be no samples of either yet.
     pub fn has_sides(&self) -> bool {
         self.0.has_sides.load(Ordering::Acquire)
+    }
+
+    /// Sets whether a history of months is kept, by `--history`.
+    pub fn tell_of_history(&self, has_history: bool) {
+        self.0.has_history.store(has_history, Ordering::Release);
     }
 
     /// Takes the residence times of each interface, read at `at`, ns. It comes before [`Self::take_reading`].
@@ -169,7 +177,7 @@ impl RecentHistory {
 
     /// Returns the current rates, round-trip times and losses of all interfaces.
     pub fn summary(&self) -> Summary {
-        self.0.model.lock().summary(self.has_sides())
+        self.0.model.lock().summary(self.has_sides(), self.0.has_history.load(Ordering::Acquire))
     }
 
     /// Returns the recent past of the interfaces, for the series that are asked for.

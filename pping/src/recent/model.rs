@@ -11,12 +11,12 @@ use pping_common::{
     group::Side,
     method::Method,
     parse::{Direction, Untracked},
-    series::{SeriesCounts, Traffic},
+    series::SeriesCounts,
 };
 
 use super::{
     answers::{CellAnswer, HistoryAnswer, Interface, Losses, SeriesAnswer, SeriesHistory, Summary},
-    cells::{CELL, Cell, Rtts},
+    cells::CELL,
     figures::{RttAnswer, TrafficAnswer},
     history::History,
     order::SeriesQuery,
@@ -28,7 +28,7 @@ use super::{
 use crate::{
     groups::{Directory, GroupName, QueueName, SeriesName},
     labels::untracked_name,
-    quality::Profiles,
+    quality::{Profiles, scores_of},
     worst::{DEFAULT_MIN_SAMPLES, WorstFlow},
 };
 
@@ -236,7 +236,7 @@ impl Model {
         self.time / CELL
     }
 
-    pub(super) fn summary(&self, has_sides: bool) -> Summary {
+    pub(super) fn summary(&self, has_sides: bool, has_history: bool) -> Summary {
         let mut totals: HashMap<_, Vec<_>> = HashMap::new();
         for (key, history) in &self.totals {
             totals.entry(key.interface.as_ref()).or_default().push((key, history));
@@ -257,6 +257,7 @@ impl Model {
             sequence: self.sequence,
             time: self.time,
             sides: has_sides,
+            history: has_history,
             interfaces: interfaces.collect(),
             groups: self.known(),
             losses: self.losses.clone(),
@@ -277,7 +278,7 @@ impl Model {
         let beyond = series.iter().filter(|(key, _)| is_beyond(key));
         let recent = beyond.filter_map(|(_, it)| Some((it, it.recent(self.number()).rtts()?)));
         let (history, rtts) = recent.max_by_key(|(_, rtts)| rtts.count)?;
-        let lowest = history.cells().filter_map(|cell| Some(cell.rtts()?.min)).min()?;
+        let lowest = history.cells().filter_map(|cell| cell.measured.lowest()).min()?;
         Some(rtts.percentiles[0].saturating_sub(lowest))
     }
 
@@ -287,16 +288,16 @@ impl Model {
         series.sort_unstable_by_key(|(key, _)| *key);
         let answer = |(key, history): (&Key, &History)| {
             let recent = history.recent(self.number());
-            let [sent, received] = recent.traffic.map(traffic);
+            let [sent, received] = recent.traffic.map(TrafficAnswer::from);
             SeriesAnswer {
                 interface: key.interface.clone(),
                 method: key.method.name().into(),
                 matched: key.matched.map(|direction| direction.name().into()),
                 side: key.side.map(|side| side.name().into()),
-                rtt: recent.rtts().map(rtt),
+                rtt: recent.rtts().map(RttAnswer::from),
                 sent,
                 received,
-                quality: recent.scores(&self.profiles, key.method),
+                quality: scores_of(&recent, key.method, &self.profiles),
             }
         };
         series.into_iter().map(answer).collect()
@@ -310,13 +311,14 @@ impl Model {
             method: key.method.name().into(),
             matched: key.matched.map(|direction| direction.name().into()),
             side: key.side.map(|side| side.name().into()),
-            cells: history.cells().map(|it| cell(&it)).collect(),
+            cells: history.cells().map(|it| CellAnswer::new(it.number * CELL, &it.measured)).collect(),
         };
         HistoryAnswer {
             sequence: self.sequence,
             time: self.time,
             cell: CELL,
             series: series.into_iter().map(answer).collect(),
+            damaged: Vec::new(),
         }
     }
 
@@ -358,26 +360,5 @@ const fn shows_queues(method: Method) -> bool {
             true
         }
         Method::Dns | Method::QuicSpin => false,
-    }
-}
-
-fn rtt(rtts: Rtts) -> RttAnswer {
-    let Rtts { count, min, mean, max, percentiles: [p50, p90, p95, p99] } = rtts;
-    RttAnswer { count, min, mean, p50, p90, p95, p99, max }
-}
-
-fn traffic(traffic: Traffic) -> TrafficAnswer {
-    let Traffic { packets, bytes, retransmissions, .. } = traffic;
-    TrafficAnswer { packets, bytes, retransmissions }
-}
-
-fn cell(cell: &Cell) -> CellAnswer {
-    let [sent, received] = cell.traffic.map(traffic);
-    CellAnswer {
-        time: cell.number * CELL,
-        rtt: cell.rtts().map(rtt),
-        histogram: cell.histogram().collect(),
-        sent,
-        received,
     }
 }

@@ -42,6 +42,49 @@ pub struct SeriesQuery {
     pub side: Option<String>,
 }
 
+/// Which series, and of which time: the last 15 minutes in cells of ten seconds unless one of the last four is given.
+#[derive(Clone, Debug, Default, serde::Deserialize, serde::Serialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct HistoryQuery {
+    /// Only series of this interface.
+    pub interface: Option<String>,
+    /// Only series of this method.
+    #[serde(deserialize_with = "method")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::MethodName>"))]
+    pub method: Option<String>,
+    /// Only series whose echoes passed in this direction.
+    #[serde(deserialize_with = "matched")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::DirectionName>"))]
+    pub matched: Option<String>,
+    /// Only series whose hosts that reply are on this side of the network.
+    #[serde(deserialize_with = "side")]
+    #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
+    pub side: Option<String>,
+    /// The first moment, from the files of --history: a time ago such as `-24h`, a time such as `2026-11-25T21:00:00Z`
+    /// (without a zone it is that of the host that measures), or ns since the Unix epoch. `-24h` unless set.
+    pub from: Option<String>,
+    /// The moment after the last, as `from`. `now` unless set.
+    pub to: Option<String>,
+    /// Length of a cell, in whole minutes, such as `5m`. Unless set, by the range: at most some 400 cells.
+    pub step: Option<String>,
+    /// Only this group, by its label. All groups together unless set.
+    pub group: Option<String>,
+}
+
+impl HistoryQuery {
+    /// Whether it asks for a range of the past.
+    pub fn is_of_past(&self) -> bool {
+        [&self.from, &self.to, &self.step, &self.group].into_iter().any(Option::is_some)
+    }
+
+    /// Which series.
+    pub fn series(&self) -> SeriesQuery {
+        let Self { interface, method, matched, side, .. } = self.clone();
+        SeriesQuery { interface, method, matched, side }
+    }
+}
+
 /// Which groups, how many of them, and in what order.
 #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(default, deny_unknown_fields)]
@@ -139,7 +182,7 @@ fn one_of<'de, D: Deserializer<'de>>(deserializer: D, known: &[&str]) -> Result<
 
 impl SeriesQuery {
     /// Whether a series is asked for.
-    pub(super) fn has(
+    pub(crate) fn has(
         &self,
         interface: Option<&str>,
         method: &str,

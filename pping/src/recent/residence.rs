@@ -8,8 +8,11 @@ use std::{
 use pping_common::abi::{Part, Residence};
 use serde::{Deserialize, Serialize};
 
-use super::cells::{CELL, Rtts};
-use crate::residence::{self, InterfaceTimes};
+use super::cells::CELL;
+use crate::{
+    aggregate::RttSummary,
+    residence::{self, InterfaceTimes},
+};
 
 /// The number of cells before the present one whose start is kept: a minute.
 const CELLS: usize = 6;
@@ -121,7 +124,9 @@ impl TimesAnswer {
     }
 
     /// Converts times that were aggregated like RTTs.
-    pub(super) fn of_rtts(Rtts { count, mean, percentiles: [p50, _, p95, p99], .. }: Rtts) -> Self {
+    pub(super) fn of_rtts(
+        RttSummary { count, mean, percentiles: [p50, _, p95, p99], .. }: RttSummary,
+    ) -> Self {
         Self { count, mean, p50, p95, p99 }
     }
 }

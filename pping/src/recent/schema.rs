@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, generate::Contract};
 use serde_json::{Map, Value, json};
 
 use super::{
-    GroupDetail, GroupsAnswer, HistoryAnswer, Query, SeriesQuery, Summary, WorstAnswer, WorstQuery,
+    GroupDetail, GroupsAnswer, HistoryAnswer, HistoryQuery, Query, Summary, WorstAnswer, WorstQuery,
     order::PREFIXES_OF_ONE,
 };
 use crate::schemas::{assert_is_in_file, generator, without_null};
@@ -50,7 +50,7 @@ fn schema_is_that_of_the_types() {
     let mut document: Value = serde_json::from_str(include_str!("paths.json")).unwrap();
     for path in document["paths"].as_object_mut().unwrap().values_mut() {
         let parameters = match path["get"]["parameters"].as_str() {
-            Some("SeriesQuery") => parameters::<SeriesQuery>(),
+            Some("HistoryQuery") => parameters::<HistoryQuery>(),
             Some("Query") => parameters::<Query>(),
             Some("WorstQuery") => parameters::<WorstQuery>(),
             Some(other) => panic!("no parameters {other}"),

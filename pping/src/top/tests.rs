@@ -74,6 +74,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         sequence: 1,
         time: 0,
         sides: false,
+        history: false,
         interfaces: vec![interface],
         groups: groups.len(),
         losses: Losses { events_lost: 5, ..Losses::default() },

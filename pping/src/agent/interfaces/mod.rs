@@ -237,7 +237,7 @@ impl Interfaces {
             let was_watched = self.watched.iter().any(|it| *it.name == *link.name && !it.is_up);
             match self.attach(kernel, pins, link) {
                 Ok(()) if was_watched => {
-                    tracing::warn!("{} (ifindex {}) is watched again", link.name, link.ifindex)
+                    tracing::warn!("{} (ifindex {}) is watched again", link.name, link.ifindex);
                 }
                 Ok(()) => tracing::info!("{} (ifindex {}) is watched", link.name, link.ifindex),
                 Err(error @ kernel::Error::Map(_)) => return Err(error),

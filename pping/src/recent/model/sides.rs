@@ -6,14 +6,14 @@ use pping_common::{group::Side, method::Method, parse::Direction, series::Traffi
 
 use super::{
     super::{
-        cells::Cell,
-        figures::TrafficAnswer,
+        figures::{RttAnswer, TrafficAnswer},
         history::{CELLS, History},
         order::SeriesQuery,
         sides::{SideAnswer, SidesAnswer},
     },
-    Group, Key, Model, rtt, traffic,
+    Group, Key, Model,
 };
+use crate::{aggregate::Measurements, quality::scores_of};
 
 /// What methods of a side time. Samples of methods that time the same thing are one distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,23 +42,23 @@ impl Timed {
 }
 
 /// A series of a side.
-struct Measured<'a> {
+struct OfSide<'a> {
     method: Method,
     history: &'a History,
     /// The last minute.
-    recent: Cell,
+    recent: Measurements,
 }
 
 /// The series of a side at one interface, with echoes in one direction.
 struct Place<'a> {
     interface: &'a Option<Arc<str>>,
     matched: Option<Direction>,
-    series: Vec<Measured<'a>>,
+    series: Vec<OfSide<'a>>,
 }
 
 impl<'a> Place<'a> {
     /// Returns the series that time the same thing.
-    fn that_time(&self, timed: Timed) -> impl Iterator<Item = &Measured<'a>> {
+    fn that_time(&self, timed: Timed) -> impl Iterator<Item = &OfSide<'a>> {
         self.series.iter().filter(move |it| Timed::by(it.method) == Some(timed))
     }
 
@@ -110,18 +110,18 @@ impl Model {
             let Key { interface, matched, method, .. } = key;
             let empty = Place { interface, matched: *matched, series: Vec::new() };
             let place = places.entry((interface, *matched)).or_insert(empty);
-            place.series.push(Measured { method: *method, history, recent: history.recent(self.number()) });
+            place.series.push(OfSide { method: *method, history, recent: history.recent(self.number()) });
         }
         // The same packets may pass several interfaces, so these are never added.
         let place = places.into_values().max_by_key(Place::rank)?;
         let mut all = [Traffic::default(); 2];
-        for Measured { recent, .. } in &place.series {
+        for OfSide { recent, .. } in &place.series {
             all.iter_mut().zip(&recent.traffic).for_each(|(sum, traffic)| sum.add(traffic));
         }
-        let [sent, received] = all.map(traffic);
-        let mut joined = Cell::default();
+        let [sent, received] = all.map(TrafficAnswer::from);
+        let mut joined = Measurements::default();
         let mut methods = Vec::new();
-        for Measured { method, history, recent } in place.timed().iter().flat_map(|it| place.that_time(*it)) {
+        for OfSide { method, history, recent } in place.timed().iter().flat_map(|it| place.that_time(*it)) {
             joined.merge(recent);
             if history.count() > 0 {
                 methods.push(*method);
@@ -131,11 +131,11 @@ impl Model {
         Some(SideAnswer {
             interface: place.interface.clone(),
             matched: place.matched.map(|direction| direction.name().into()),
-            rtt: joined.rtts().map(rtt),
+            rtt: joined.rtts().map(RttAnswer::from),
             sent,
             received,
             // Of methods that are joined, each gives the same score.
-            quality: joined.scores(&self.profiles, methods.first().copied().unwrap_or(Method::TcpTs)),
+            quality: scores_of(&joined, methods.first().copied().unwrap_or(Method::TcpTs), &self.profiles),
             methods: methods.into_iter().map(|method| method.name().into()).collect(),
             trend: Vec::new(),
         })
@@ -161,11 +161,11 @@ impl Model {
     /// Returns the 95th percentile of each cell of the last 15 minutes, ns, over all these series.
     fn trend(&self, histories: &[&History]) -> Vec<Option<u64>> {
         let first = (self.number() + 1).saturating_sub(CELLS);
-        let mut cells = vec![Cell::default(); CELLS as usize];
+        let mut cells = vec![Measurements::default(); CELLS as usize];
         for cell in histories.iter().flat_map(|history| history.cells()) {
             let at = cell.number.checked_sub(first).and_then(|at| usize::try_from(at).ok());
             if let Some(sum) = at.and_then(|at| cells.get_mut(at)) {
-                sum.merge(&cell);
+                sum.merge(&cell.measured);
             }
         }
         cells.iter().map(|cell| cell.rtts().map(|rtts| rtts.percentiles[2])).collect()

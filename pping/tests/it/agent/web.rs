@@ -23,7 +23,7 @@ use std::{
 
 use pping::{
     groups::{GroupName, SeriesName},
-    http::{Access, Readiness, Server},
+    http::{Access, Contents, Readiness, Server},
     metrics::Metrics,
     recent::{self, RecentHistory},
 };
@@ -59,9 +59,7 @@ impl Served {
         let server = Server::start(
             anywhere,
             access,
-            metrics.clone(),
-            RecentHistory::new(recent::MEMORY),
-            Readiness::default(),
+            Contents::new(metrics.clone(), RecentHistory::new(recent::MEMORY), Readiness::default()),
         )
         .unwrap_or_else(|error| panic!("{error}"));
         Self { server, metrics, directory }

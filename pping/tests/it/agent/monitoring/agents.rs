@@ -7,7 +7,7 @@ use std::{
 
 use pping::{
     groups::{GroupName, QueueName, SeriesName},
-    http::{Access, Readiness, Server},
+    http::{Access, Contents, Readiness, Server},
     metrics::{Fill, Metrics},
     quality,
     recent::{self, RecentHistory},
@@ -56,9 +56,7 @@ impl Agent {
             Server::start(
                 address,
                 Access::default(),
-                metrics.clone(),
-                RecentHistory::new(recent::MEMORY),
-                Readiness::default(),
+                Contents::new(metrics.clone(), RecentHistory::new(recent::MEMORY), Readiness::default()),
             )
         };
         let server = ok(host.enter(serve)).unwrap();

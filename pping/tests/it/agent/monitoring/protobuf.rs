@@ -8,7 +8,7 @@ use std::{
 };
 
 use pping::{
-    http::{Access, Readiness, Server},
+    http::{Access, Contents, Readiness, Server},
     metrics::{Fill, Metrics},
     recent::{self, RecentHistory},
     snapshot::{InterfaceCounters, Place, Snapshot},
@@ -250,9 +250,7 @@ fn it_has_the_values_of_the_text_and_the_bins_of_the_samples() {
         Server::start(
             address,
             Access::default(),
-            metrics.clone(),
-            RecentHistory::new(recent::MEMORY),
-            Readiness::default(),
+            Contents::new(metrics.clone(), RecentHistory::new(recent::MEMORY), Readiness::default()),
         )
     }))
     .unwrap();

@@ -7,7 +7,7 @@ use std::{
 
 use pping::{
     groups::{GroupName, SeriesName},
-    http::{Access, Readiness, Server},
+    http::{Access, Contents, Readiness, Server},
     metrics::Metrics,
     recent::{self, CELL, CELLS, Reading, RecentHistory},
     snapshot::{InterfaceCounters, Place, Snapshot},
@@ -73,8 +73,13 @@ impl FedServer {
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let metrics = Metrics::new(100, Duration::from_mins(10));
-        let serve =
-            || Server::start(address, Access::default(), metrics, recent.clone(), Readiness::default());
+        let serve = || {
+            Server::start(
+                address,
+                Access::default(),
+                Contents::new(metrics, recent.clone(), Readiness::default()),
+            )
+        };
         let server = ok(host.enter(serve)).unwrap();
         let (counted, mut counters) = (recent.clone(), Counters::ZERO);
         let counting = EverySecond::start(move || count(&counted, &mut counters));

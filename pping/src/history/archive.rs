@@ -1,0 +1,276 @@
+//! Questions about the past, and their answers.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use foldhash::fast::RandomState;
+use pping_common::{group::Side, limits::SECOND, method::Method, parse::Direction};
+
+use super::{
+    error::Error,
+    line::{self, GroupSum, Line},
+    piece::{Piece, Span},
+    read::{StoredFile, Wanted},
+    row::Row,
+    store::Store,
+    tier::Tier,
+    time::{self, Moment, moment},
+};
+use crate::{
+    aggregate::Measurements,
+    groups::SeriesName,
+    recent::{CellAnswer, HistoryAnswer, HistoryQuery, SeriesHistory, SeriesQuery},
+};
+
+/// The highest number of cells of a series in an answer.
+const MAX_CELLS: u64 = 10_000;
+
+/// The number of cells that an answer has at most unless the step is given: one for each pixel or two.
+const CELLS: u64 = 400;
+
+/// The steps to choose from, seconds: what people think in.
+const STEPS: [u64; 12] = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400];
+
+/// How often files are listed again, if some of them vanish because they were merged meanwhile.
+const ATTEMPTS: usize = 5;
+
+/// A history that can be asked.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    directory: PathBuf,
+}
+
+/// What is asked of the past.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The first moment, seconds since the Unix epoch.
+    pub from: Moment,
+    /// The moment after the last.
+    pub to: Moment,
+    /// The length of a cell, seconds.
+    pub step: u64,
+    /// The label of the only group; all groups together if it is `None`.
+    pub group: Option<String>,
+    /// Which series.
+    pub series: SeriesQuery,
+}
+
+/// The files that a question is answered from.
+pub(super) struct Found {
+    pub(super) tier: Tier,
+    pub(super) files: Vec<StoredFile>,
+    /// What is wrong with others.
+    pub(super) damaged: Vec<String>,
+}
+
+/// What series of different groups are added up by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Place {
+    interface: Option<Arc<str>>,
+    method: Method,
+    matched: Option<Direction>,
+    side: Option<Side>,
+}
+
+impl Place {
+    fn of(SeriesName { interface, method, matched, side, group: _ }: &SeriesName) -> Self {
+        Self { interface: interface.clone(), method: *method, matched: *matched, side: *side }
+    }
+
+    fn is_asked_for(&self, query: &SeriesQuery) -> bool {
+        let (matched, side) = (self.matched.map(Direction::name), self.side.map(Side::name));
+        query.has(self.interface.as_deref(), self.method.name(), matched, side)
+    }
+}
+
+impl Asked {
+    /// A question, as it is typed.
+    ///
+    /// # Errors
+    /// If a text is no time, or the range cannot be answered, in words.
+    pub fn from_texts(query: &HistoryQuery) -> Result<Self, String> {
+        let now = time::now();
+        let read = |name: &str, text: &Option<String>, unset: &str| {
+            moment(text.as_deref().unwrap_or(unset), now).map_err(|reason| format!("{name}: {reason}"))
+        };
+        let (from, to) = (read("from", &query.from, "-24h")?, read("to", &query.to, "now")?);
+        if from >= to {
+            return Err("from is not before to: give an earlier time as from, for instance -24h".to_owned());
+        }
+        let step = query.step.as_deref().map(|text| step(text, to - from)).transpose();
+        let step = step.map_err(|reason| format!("step: {reason}"))?;
+        Ok(Self {
+            from,
+            to,
+            step: step.unwrap_or_else(|| step_for(to - from)),
+            group: query.group.clone(),
+            series: query.series(),
+        })
+    }
+}
+
+/// Reads the length of a cell of a range, seconds.
+fn step(text: &str, length: u64) -> Result<u64, String> {
+    const FORM: &str = "give whole minutes, for instance 5m";
+    let step =
+        humantime::parse_duration(text).map_err(|error| format!("`{text}`: {error}; {FORM}"))?.as_secs();
+    if step == 0 || step % Tier::Minute.step() != 0 {
+        return Err(format!("`{text}` is no length that is kept; {FORM}"));
+    }
+    let cells = length.div_ceil(step);
+    if cells > MAX_CELLS {
+        let longer = length / MAX_CELLS / 60 + 1;
+        return Err(format!("{cells} cells are too many; give a longer step, for instance {longer}m"));
+    }
+    Ok(step)
+}
+
+/// The length of a cell that suits a range, seconds.
+fn step_for(length: u64) -> u64 {
+    let suits = |step: &u64| length / step <= CELLS;
+    let longest = STEPS[STEPS.len() - 1];
+    STEPS.into_iter().find(suits).unwrap_or_else(|| (length / CELLS).next_multiple_of(longest))
+}
+
+impl Archive {
+    /// The history in a directory.
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Returns the cells of series. They begin at multiples of the step.
+    ///
+    /// # Errors
+    /// If there is no history, or it cannot be read. Damaged files are left out, and named in the answer.
+    pub fn history(&self, asked: &Asked) -> Result<HistoryAnswer, Error> {
+        let found = self.find(asked.from, asked.to, asked.step)?;
+        // A step that is no multiple of what is kept would count parts of intervals twice or not at all.
+        let step = asked.step.next_multiple_of(found.tier.step());
+        let mut series: BTreeMap<Place, BTreeMap<u64, Measurements>> = BTreeMap::new();
+        let damaged = found.read(Wanted { group: asked.group.as_deref() }, |row| {
+            let place = Place::of(&row.series);
+            if (asked.from..asked.to).contains(&row.time) && place.is_asked_for(&asked.series) {
+                let cells = series.entry(place).or_default();
+                cells.entry(row.time - row.time % step).or_default().merge(&row.measured);
+            }
+        })?;
+        let series = series.into_iter().map(|(place, cells)| SeriesHistory {
+            interface: place.interface,
+            method: place.method.name().into(),
+            matched: place.matched.map(|it| it.name().into()),
+            side: place.side.map(|it| it.name().into()),
+            cells: cells.iter().map(|(time, it)| CellAnswer::new(time * SECOND, it)).collect(),
+        });
+        Ok(HistoryAnswer {
+            sequence: 0,
+            time: asked.to * SECOND,
+            cell: step * SECOND,
+            series: series.collect(),
+            damaged,
+        })
+    }
+
+    /// Returns the measurements of each group in a range, by series.
+    ///
+    /// # Errors
+    /// As [`Self::history`].
+    fn groups(&self, asked: &Asked) -> Result<(Vec<GroupSum>, Vec<String>), Error> {
+        let length = asked.to.saturating_sub(asked.from);
+        let step = if length > 2 * super::tier::DAY { Tier::Hour.step() } else { Tier::FiveMinutes.step() };
+        let found = self.find(asked.from, asked.to, step)?;
+        let mut groups: HashMap<SeriesName, Measurements, RandomState> = HashMap::default();
+        let damaged = found.read(Wanted { group: asked.group.as_deref() }, |row| {
+            if (asked.from..asked.to).contains(&row.time)
+                && Place::of(&row.series).is_asked_for(&asked.series)
+            {
+                match groups.get_mut(&row.series) {
+                    Some(known) => known.merge(&row.measured),
+                    None => drop(groups.insert(row.series, row.measured)),
+                }
+            }
+        })?;
+        let mut by_group: BTreeMap<Arc<str>, GroupSum> = BTreeMap::new();
+        for (name, measured) in groups {
+            let group = by_group.entry(Arc::clone(&name.group.label));
+            let empty = || GroupSum { name: Arc::clone(&name.group), series: Vec::new() };
+            group.or_insert_with(empty).series.push((name, measured));
+        }
+        Ok((by_group.into_values().collect(), damaged))
+    }
+
+    /// Returns the groups whose worst series have the highest 95th percentiles in a range, at most `limit`, and what is wrong with
+    /// files that are left out.
+    ///
+    /// # Errors
+    /// As [`Self::history`].
+    pub fn worst(&self, asked: &Asked, limit: usize) -> Result<(Vec<Line>, Vec<String>), Error> {
+        let (groups, damaged) = self.groups(asked)?;
+        Ok((line::worst(&groups, limit), damaged))
+    }
+
+    /// Finds the files with intervals of at most `step` seconds in a range, or longer ones where nothing else is left.
+    pub(super) fn find(&self, from: Moment, to: Moment, step: u64) -> Result<Found, Error> {
+        let store = Store::open(&self.directory)?;
+        let mut attempts = 0;
+        loop {
+            let found = find(&store, from, to, step);
+            attempts += 1;
+            match found {
+                Err(error) if error.is_gone() && attempts < ATTEMPTS => {}
+                found => return found,
+            }
+        }
+    }
+}
+
+fn find(store: &Store, from: Moment, to: Moment, step: u64) -> Result<Found, Error> {
+    let pieces = Tier::ALL.map(|tier| store.pieces(tier));
+    let mut kept = Vec::new();
+    for (tier, pieces) in Tier::ALL.into_iter().zip(pieces) {
+        kept.push((tier, pieces?));
+    }
+    let first = |pieces: &[Piece]| pieces.first().map_or(u64::MAX, |piece| piece.start);
+    let wanted = kept.iter().rposition(|(tier, _)| tier.step() <= step).unwrap_or(0);
+    // Finer tiers go first. A range that begins before them is answered by one that has all of it.
+    let reaches = |at: &usize| {
+        let earlier = kept[at + 1..].iter().map(|(_, pieces)| first(pieces)).min().unwrap_or(u64::MAX);
+        first(&kept[*at].1) <= from.max(earlier)
+    };
+    let at = (wanted..kept.len()).find(reaches).unwrap_or(kept.len() - 1);
+    let (tier, _) = kept[at];
+    // Minutes that are in no file of the tier yet are added.
+    let minutes = kept[0].1.iter().filter(|piece| piece.span == Span::Minute);
+    let of_tier = kept[at].1.iter().filter(|piece| piece.span != Span::Minute);
+    let in_range = |piece: &&Piece| piece.start < to && from < piece.end();
+    let (mut files, mut damaged) = (Vec::new(), Vec::new());
+    for piece in of_tier.chain(minutes).filter(in_range) {
+        match store.open_piece(piece) {
+            Ok(file) => files.push(file),
+            Err(error @ Error::Damaged { .. }) => damaged.push(error.to_string()),
+            Err(error) => return Err(error),
+        }
+    }
+    let merged: HashSet<String> = files.iter().flat_map(StoredFile::sources).map(ToOwned::to_owned).collect();
+    files.retain(|file| !merged.contains(file.id()));
+    Ok(Found { tier, files, damaged })
+}
+
+impl Found {
+    /// Reads all rows that are wanted. Returns what is wrong with files, whose further rows are left out.
+    fn read(self, wanted: Wanted<'_>, mut take: impl FnMut(Row)) -> Result<Vec<String>, Error> {
+        let Self { files, mut damaged, .. } = self;
+        for file in &files {
+            for row in file.rows(wanted) {
+                match row {
+                    Ok(row) => take(row),
+                    Err(error @ Error::Damaged { .. }) => damaged.push(error.to_string()),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(damaged)
+    }
+}

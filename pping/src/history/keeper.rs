@@ -1,0 +1,291 @@
+//! The thread that writes the history.
+//!
+//! The agent adds up each minute, and hands it over when it is over. The thread has no capabilities, and nothing waits for
+//! it: if the disk is so slow that minutes pile up, they are lost and counted.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    io,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use foldhash::fast::RandomState;
+use pping_common::{limits::SECOND, series::SeriesCounts};
+
+use super::{
+    error::Error,
+    piece::{Piece, Span},
+    row::compare,
+    store::Store,
+    tier::{HOUR, Tier},
+    upkeep::{facts, keep_up},
+    write::NewFile,
+};
+use crate::{
+    aggregate::Measurements, capabilities, config::HistoryLimits, groups::SeriesName, quality::Profiles,
+};
+
+/// Minutes that may wait for the thread.
+const QUEUE: usize = 4;
+
+/// For how long the end of a run waits for the last minute.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Nanoseconds in a minute.
+const MINUTE: u64 = 60 * SECOND;
+
+/// Where a history is, and what is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The directory.
+    pub directory: PathBuf,
+    /// What is kept.
+    pub limits: HistoryLimits,
+}
+
+/// What happened so far.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Rows that were written.
+    pub rows: AtomicU64,
+    /// Rows that could not be written.
+    pub lost_rows: AtomicU64,
+    /// Files that were found damaged.
+    pub damaged_files: AtomicU64,
+    /// The bytes that all files take.
+    pub disk: AtomicU64,
+}
+
+/// A message to the thread.
+enum Message {
+    Minute(Minute),
+    Limits(HistoryLimits),
+    Profiles(Profiles),
+}
+
+/// What was measured in a minute.
+pub(super) struct Minute {
+    /// Its start, seconds since the Unix epoch.
+    pub(super) start: u64,
+    /// For how many seconds pping measured.
+    pub(super) seconds: u64,
+    pub(super) series: HashMap<SeriesName, Measurements, RandomState>,
+}
+
+/// The writer of a history.
+pub struct Keeper {
+    /// None once the run ends.
+    messages: Option<SyncSender<Message>>,
+    thread: JoinHandle<()>,
+    state: Arc<State>,
+    /// The number of the present minute since the epoch.
+    number: u64,
+    /// For how many seconds it was measured.
+    seconds: u64,
+    series: HashMap<SeriesName, Measurements, RandomState>,
+}
+
+impl Keeper {
+    /// Starts the thread, in the minute of `now`, ns since the epoch.
+    ///
+    /// # Errors
+    /// If no thread can be started. A directory that cannot be used is logged, and tried again each minute.
+    pub fn start(settings: Settings, profiles: Profiles, now: u64) -> io::Result<Self> {
+        let (messages, received) = sync_channel(QUEUE);
+        let state = Arc::<State>::default();
+        let writer = Writer::new(settings, profiles, Arc::clone(&state));
+        let thread = std::thread::Builder::new()
+            .name("pping-history".to_owned())
+            .spawn(move || writer.run(&received))?;
+        let (number, series) = (now / MINUTE, HashMap::default());
+        Ok(Self { messages: Some(messages), thread, state, number, seconds: 0, series })
+    }
+
+    /// What happened so far.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Adds the counts of series since the last call.
+    pub fn add(&mut self, slices: &[(SeriesName, SeriesCounts)]) {
+        for (name, counts) in slices.iter().filter(|(_, counts)| !counts.is_empty()) {
+            match self.series.get_mut(name) {
+                Some(known) => known.add(counts),
+                None => self.series.entry(name.clone()).or_default().add(counts),
+            }
+        }
+    }
+
+    /// Ends a second at `now`, ns since the epoch, and the minute if that is over.
+    pub fn tick(&mut self, now: u64) {
+        self.seconds += 1;
+        if now / MINUTE != self.number {
+            self.end_minute();
+            self.number = now / MINUTE;
+        }
+    }
+
+    /// Keeps as much as these limits say from now on.
+    pub fn limit(&self, limits: HistoryLimits) {
+        self.send(Message::Limits(limits));
+    }
+
+    /// Scores by these profiles from now on.
+    pub fn score_by(&self, profiles: Profiles) {
+        self.send(Message::Profiles(profiles));
+    }
+
+    fn end_minute(&mut self) {
+        let minute = Minute {
+            start: self.number * MINUTE / SECOND,
+            seconds: std::mem::take(&mut self.seconds),
+            series: std::mem::take(&mut self.series),
+        };
+        let rows = minute.series.len() as u64;
+        if !self.send(Message::Minute(minute)) {
+            self.state.lost_rows.fetch_add(rows, Ordering::Relaxed);
+            tracing::warn!("--history: the disk is too slow, so a minute of {rows} rows is lost");
+        }
+    }
+
+    /// Whether a message reached the thread, or will.
+    fn send(&self, message: Message) -> bool {
+        self.messages.as_ref().is_some_and(|messages| messages.try_send(message).is_ok())
+    }
+
+    /// Writes the last minute. Gives up after some seconds. Returns the number of rows lost in all.
+    pub fn stop(mut self) -> u64 {
+        self.end_minute();
+        self.messages = None;
+        let began = Instant::now();
+        while !self.thread.is_finished() && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.state.lost_rows.load(Ordering::Relaxed)
+    }
+}
+
+/// The state of the thread.
+pub(super) struct Writer {
+    settings: Settings,
+    profiles: Profiles,
+    state: Arc<State>,
+    /// None until the directory can be used.
+    store: Option<Store>,
+    /// Whether the last minute could not be written.
+    is_lossy: bool,
+    /// Whether the last upkeep failed.
+    is_behind: bool,
+    /// The hour of the last upkeep, since the epoch.
+    hour: Option<u64>,
+}
+
+impl Writer {
+    pub(super) fn new(settings: Settings, profiles: Profiles, state: Arc<State>) -> Self {
+        Self { settings, profiles, state, store: None, is_lossy: false, is_behind: false, hour: None }
+    }
+
+    fn run(mut self, messages: &Receiver<Message>) {
+        if let Err(error) = capabilities::drop_all() {
+            tracing::warn!("--history: cannot give up capabilities: {error}");
+        }
+        // A directory that cannot be used is named at once, and not after a minute.
+        let opened = self.open();
+        self.note_write(&opened);
+        for message in messages {
+            match message {
+                Message::Minute(minute) => self.take(&minute),
+                Message::Limits(limits) => {
+                    self.settings.limits = limits;
+                    self.hour = None;
+                }
+                Message::Profiles(profiles) => self.profiles = profiles,
+            }
+        }
+    }
+
+    fn open(&mut self) -> Result<(), Error> {
+        if self.store.is_none() {
+            self.store = Some(Store::create(&self.settings.directory)?);
+        }
+        Ok(())
+    }
+
+    /// Writes a minute, and does the upkeep at the first minute of each hour.
+    pub(super) fn take(&mut self, minute: &Minute) {
+        let rows = minute.series.len() as u64;
+        let written = self.write(minute);
+        self.note_write(&written);
+        let counter = if written.is_ok() { &self.state.rows } else { &self.state.lost_rows };
+        counter.fetch_add(rows, Ordering::Relaxed);
+        // The minute is over, so the present one is the next.
+        let now = minute.start + Tier::Minute.step();
+        if written.is_ok() && self.hour != Some(now / HOUR) {
+            let kept_up = self.keep_up(now);
+            if kept_up.is_ok() {
+                self.hour = Some(now / HOUR);
+            }
+            self.note_upkeep(&kept_up);
+        }
+    }
+
+    /// Logs when writing begins to fail, and when it succeeds again.
+    fn note_write(&mut self, result: &Result<(), Error>) {
+        match result {
+            Err(error) if !self.is_lossy => {
+                tracing::error!(
+                    "--history: {error}; measuring goes on, and each minute is lost until that is mended"
+                );
+            }
+            Ok(()) if self.is_lossy => tracing::info!("--history: minutes are written again"),
+            _ => {}
+        }
+        self.is_lossy = result.is_err();
+    }
+
+    /// Logs when the upkeep begins to fail, and when it succeeds again.
+    fn note_upkeep(&mut self, result: &Result<(), Error>) {
+        match result {
+            Err(error) if !self.is_behind => {
+                tracing::error!(
+                    "--history: {error}; nothing is lost, and minutes are merged once that is mended"
+                );
+            }
+            Ok(()) if self.is_behind => tracing::info!("--history: minutes are merged again"),
+            _ => {}
+        }
+        self.is_behind = result.is_err();
+    }
+
+    fn write(&mut self, minute: &Minute) -> Result<(), Error> {
+        self.open()?;
+        let Some(store) = &self.store else { return Ok(()) };
+        let mut rows: Vec<(&SeriesName, &Measurements)> = minute.series.iter().collect();
+        rows.sort_unstable_by(|(one, _), (other, _)| compare(one, other));
+        let labels =
+            rows.iter().flat_map(|(name, _)| &name.group.columns).map(|(label, _)| Arc::clone(label));
+        let labels: BTreeSet<Arc<str>> = labels.collect();
+        let path = store.path(&store.free(Piece::first(Tier::Minute, Span::Minute, minute.start)).path());
+        let mut file = NewFile::create(&path, Tier::Minute.step(), &labels, &self.profiles)?;
+        for (series, measured) in rows {
+            file.push(series, minute.start, measured)?;
+        }
+        file.complete(facts(Tier::Minute, &[], minute.seconds))?;
+        file.publish()
+    }
+
+    fn keep_up(&mut self, now: u64) -> Result<(), Error> {
+        let Some(store) = &self.store else { return Ok(()) };
+        let upkeep = keep_up(store, now, &self.settings.limits, &self.profiles)?;
+        self.state.damaged_files.fetch_add(upkeep.damaged, Ordering::Relaxed);
+        self.state.disk.store(upkeep.disk, Ordering::Relaxed);
+        Ok(())
+    }
+}

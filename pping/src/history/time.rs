@@ -1,0 +1,73 @@
+//! Moments of the past, as people write them.
+
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+
+/// A moment, seconds since the Unix epoch.
+pub type Moment = u64;
+
+/// The present.
+pub(super) fn now() -> Moment {
+    u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
+}
+
+/// What a moment may look like.
+const FORMS: &str = "write `now`, a time ago like `-24h` or `-7d`, a local time like `2026-11-25 21:00`, a date, \
+                     or a time with a zone like `2026-11-25T21:00:00Z`";
+
+/// Reads a moment: `now`, `-24h`, `2026-11-25 21:00` in local time, `2026-11-25T21:00:00Z`, or the seconds or nanoseconds
+/// since the Unix epoch.
+///
+/// # Errors
+/// If it is none of these, in words.
+pub fn moment(text: &str, now: Moment) -> Result<Moment, String> {
+    let text = text.trim();
+    if text == "now" {
+        return Ok(now);
+    }
+    if let Some(ago) = text.strip_prefix('-') {
+        let ago =
+            humantime::parse_duration(ago.trim()).map_err(|error| format!("`{text}`: {error}; {FORMS}"))?;
+        return Ok(now.saturating_sub(ago.as_secs()));
+    }
+    if let Ok(number) = text.parse::<u64>() {
+        // No time in nanoseconds is lower than this in our lifetimes, and none in seconds is higher.
+        let is_nanoseconds = number > 1_000_000_000_000_000;
+        return Ok(if is_nanoseconds { number / 1_000_000_000 } else { number });
+    }
+    let timestamp = text.parse::<Timestamp>().ok().or_else(|| {
+        let local: DateTime = text.parse().ok()?;
+        Some(local.to_zoned(TimeZone::system()).ok()?.timestamp())
+    });
+    let second = timestamp.and_then(|time| u64::try_from(time.as_second()).ok());
+    second.ok_or_else(|| format!("`{text}` is no time; {FORMS}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_as_people_write_them() {
+        let now = 1_795_702_345;
+        for (text, expected) in [
+            ("now", now),
+            ("-24h", now - 86_400),
+            ("-7d", now - 7 * 86_400),
+            ("1795702345", now),
+            ("1795702345000000000", now),
+            ("2026-11-26T14:12:25Z", now),
+            ("2026-11-26T15:12:25+01:00", now),
+        ] {
+            assert_eq!(moment(text, now), Ok(expected), "{text}");
+        }
+        let local: DateTime = "2026-11-26T14:12:00".parse().unwrap();
+        let expected = local.to_zoned(TimeZone::system()).unwrap().timestamp().as_second() as u64;
+        for text in ["2026-11-26 14:12", "2026-11-26 14:12:00", "2026-11-26T14:12"] {
+            assert_eq!(moment(text, now), Ok(expected), "{text}");
+        }
+        for text in ["yesterday", "-", "-7", "2026-13-01", "", "1960-01-01T00:00:00Z"] {
+            let said = moment(text, now).unwrap_err();
+            assert!(said.contains("write `now`"), "{said}");
+        }
+    }
+}
