@@ -106,7 +106,7 @@ fn number(text: &str, word: &str) -> Option<u64> {
 }
 
 /// The CPU time of all threads of a process, to the nanosecond (`/proc/PID/task/TID/schedstat`).
-fn cpu_time(process: u32) -> Result<Duration> {
+pub(crate) fn cpu_time(process: u32) -> Result<Duration> {
     let mut nanoseconds = 0;
     for task in fs::read_dir(format!("/proc/{process}/task"))? {
         let stat = fs::read_to_string(task?.path().join("schedstat"))?;

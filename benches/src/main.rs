@@ -7,6 +7,7 @@ mod client_library;
 mod exchanges;
 mod forwarding;
 mod frames;
+mod history;
 mod iperf;
 mod kernel;
 mod machine;
@@ -36,7 +37,7 @@ use serde::Serialize;
 
 /// Measure what pping costs: a packet in the kernel, in ns over an empty program, and under real traffic; the memory that it
 /// touches; a router's loss of throughput, and what `--residence` adds; the agent's work for samples, and how many it can handle; the memory of flows; a sweep, and
-/// how long packets wait for it; reading captures; scrapes; and what is kept for people to look at.
+/// how long packets wait for it; reading captures; scrapes; what is kept for people to look at; and the history of months.
 #[derive(Parser)]
 struct Arguments {
     /// Measure nothing else
@@ -102,6 +103,8 @@ enum Part {
     Scrape,
     /// What is kept for people to look at
     Recent,
+    /// What is kept for months
+    History,
 }
 
 /// Parses a number of connections.
@@ -139,6 +142,7 @@ fn main() -> Result<()> {
             Part::Replay => replay::measure(packets, &mut report)?,
             Part::Scrape => scrape::measure(&mut report)?,
             Part::Recent => recent::measure(&mut report)?,
+            Part::History => history::measure(&mut report)?,
         }
     }
     json.map_or(Ok(()), |file| report.save(&file))

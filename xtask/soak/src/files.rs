@@ -59,6 +59,8 @@ pub(super) struct Files {
     pub(super) config: PathBuf,
     pub(super) listen: &'static str,
     pub(super) groups: PathBuf,
+    /// The directory of the history.
+    pub(super) history: PathBuf,
     /// Where the agent writes records, if it does.
     pub(super) records: Option<PathBuf>,
     /// Whether the agent measures residence.
@@ -90,11 +92,12 @@ impl Files {
         let pin =
             self.pins.as_ref().map_or_else(String::new, |pins| format!("pin = \"{}\"\n", pins.display()));
         let residence = if self.has_residence { "residence = true\nresidence-every = 4\n" } else { "" };
+        let history = self.history.display();
         format!(
             "interface = [\"lan0\", \"wan0\", \"queue0\", \"dial*\"{more}]\nwait = true\ninclude-local = true\n\
              rate-limit = \"{rate_limit}\"\nlisten = \"{}\"\ngroups = \"{}\"\ngroup-timeout = \"1d\"\n\
              verbose = {verbose}\nprometheus-groups = {labels}\notlp = \"http://{}\"\notlp-interval = \"1s\"\n\
-             {output}{pin}{residence}",
+             history = \"{history}\"\n{output}{pin}{residence}",
             self.listen,
             self.groups.display(),
             receiver::ADDRESS,

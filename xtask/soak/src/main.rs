@@ -10,6 +10,7 @@ mod counters;
 mod dial;
 mod files;
 mod findings;
+mod history;
 mod load;
 mod metrics;
 mod mirror;
@@ -97,6 +98,7 @@ struct Counts {
 
 /// Everything that a soak has.
 struct Soak<'a> {
+    pping: &'a Path,
     plan: Plan,
     topology: &'a Topology,
     /// The agent that is killed, and the one that is not.
@@ -134,12 +136,14 @@ fn run(pping: &Path, plan: Plan) -> Result<()> {
         config: agent.config.clone(),
         listen: agent.address,
         groups: directory.join(format!("{}.csv", agent.name)),
+        history: history::directory(directory, agent.name),
         records,
         // Pinned programs do not keep times of queues, so the other agent measures them.
         has_residence: pins.is_none(),
         pins,
     };
     let soak = Soak {
+        pping,
         plan,
         topology: &topology,
         restarted: &restarted,
@@ -160,7 +164,8 @@ fn run(pping: &Path, plan: Plan) -> Result<()> {
     };
     let mut report = soak.soak(&interrupt).inspect_err(|_| workspace.keep())?;
     restarted.end("TERM")?;
-    lasting.end("TERM")?;
+    // Kills have cost it minutes, but no file.
+    history::samples(pping, &soak.files[0].history)?;
     mirrored.end("TERM")?;
     pping_lab::run(Command::new(pping).arg("unpin").arg(&pins))?;
     report.left_pinned = workspace.pinned()?;
@@ -233,10 +238,14 @@ impl Soak<'_> {
             })
             .collect();
         let mirrored = self.mirror.compare(self.mirrored, &pages[1], self.findings)?;
+        // The last minute is written at the end.
+        self.lasting.end("TERM")?;
+        let kept = history::compare(self.pping, &self.files[1].history, &pages[1], self.findings)?;
         self.count_lines()?;
         let followed = Followed::read(&pages[1]);
         followed.judge(self.findings);
-        let report = Report::new(self, elapsed, &dial, readings, &differences, followed, mirrored);
+        let mut report = Report::new(self, elapsed, &dial, readings, &differences, followed, mirrored);
+        report.take_history(kept);
         report.judge(self.findings);
         Ok(report)
     }

@@ -179,6 +179,11 @@ impl Report {
         }
     }
 
+    /// Adds the number of samples in the history of the agent that is never restarted.
+    pub(super) fn take_history(&mut self, samples: u64) {
+        self.rows.push(("samples in the history, never restarted", samples.to_string()));
+    }
+
     /// Writes the tables to standard output.
     pub(super) fn write(&self) {
         // If standard output is closed, the exit code says enough.
