@@ -8,6 +8,8 @@ use pping_common::{
 };
 
 use super::{losses::Losses, state::Agent};
+#[cfg(feature = "history")]
+use crate::history::Keeper;
 use crate::{
     Error,
     kernel::{clock, persistent::PersistentMap},
@@ -109,6 +111,10 @@ impl Agent {
             max_interfaces: options.max_interfaces,
             series: series.series as u32,
             max_series: series.max_series as u32,
+            #[cfg(feature = "history")]
+            history: self.history.as_ref().map(Keeper::counts),
+            #[cfg(not(feature = "history"))]
+            history: None,
         };
         self.metrics.set_counters(snapshot.clone(), fill);
         self.metrics.set_program_runs(self.kernel.runs());

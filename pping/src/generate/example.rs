@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::config::definition::Definition;
 
 /// The options that a service needs. They are set in the example.
-const SERVICE: [&str; 4] = ["interface", "wait", "listen", "format"];
+const SERVICE: [&str; 5] = ["interface", "wait", "listen", "format", "history"];
 
 const HEAD: &str = "\
 # /etc/pping/pping.toml: the configuration of the pping service.

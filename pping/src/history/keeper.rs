@@ -29,7 +29,8 @@ use super::{
     write::NewFile,
 };
 use crate::{
-    aggregate::Measurements, capabilities, config::HistoryLimits, groups::SeriesName, quality::Profiles,
+    aggregate::Measurements, capabilities, config::HistoryLimits, groups::SeriesName, metrics::HistoryCounts,
+    quality::Profiles,
 };
 
 /// Minutes that may wait for the thread.
@@ -111,6 +112,14 @@ impl Keeper {
     /// What happened so far.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// What happened so far, for metrics.
+    pub(crate) fn counts(&self) -> HistoryCounts {
+        let State { rows, lost_rows, damaged_files, disk } = &*self.state;
+        let [rows, lost_rows, damaged_files, disk] =
+            [rows, lost_rows, damaged_files, disk].map(|it| it.load(Ordering::Relaxed));
+        HistoryCounts { rows, lost_rows, damaged_files, disk }
     }
 
     /// Adds the counts of series since the last call.

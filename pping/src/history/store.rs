@@ -22,6 +22,9 @@ pub(super) const FORMAT: u32 = 1;
 /// The file that marks the directory.
 const MARKER: &str = "pping-history.json";
 
+/// The marker while it is written.
+const UNFINISHED_MARKER: &str = "pping-history.json.tmp";
+
 /// The file that a writer locks.
 const LOCK: &str = "lock";
 
@@ -64,8 +67,9 @@ impl Store {
         let failed = |error| Error::write(directory, error);
         fs::create_dir_all(directory).map_err(failed)?;
         if read_marker(directory)?.is_none() {
-            let is_foreign =
-                |entry: &fs::DirEntry| entry.file_name() != LOCK && entry.file_name() != "lost+found";
+            // A disk that was full may have left a marker that is not complete.
+            let own = [LOCK, "lost+found", UNFINISHED_MARKER];
+            let is_foreign = |entry: &fs::DirEntry| own.iter().all(|name| entry.file_name() != *name);
             let entries = fs::read_dir(directory).map_err(|error| Error::read(directory, error))?;
             if entries.filter_map(Result::ok).any(|entry| is_foreign(&entry)) {
                 return Err(Error::Foreign(directory.to_owned()));
@@ -202,7 +206,7 @@ fn read_marker(directory: &Path) -> Result<Option<()>, Error> {
 
 fn write_marker(directory: &Path) -> io::Result<()> {
     let marker = Marker { format: FORMAT, by: format!("pping {}", env!("CARGO_PKG_VERSION")) };
-    let (path, temporary) = (directory.join(MARKER), directory.join(MARKER).with_added_extension(TEMPORARY));
+    let (path, temporary) = (directory.join(MARKER), directory.join(UNFINISHED_MARKER));
     let mut file = File::create(&temporary)?;
     file.write_all(&serde_json::to_vec(&marker)?)?;
     file.sync_all()?;

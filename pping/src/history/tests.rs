@@ -370,3 +370,47 @@ fn the_past_is_printed_for_people_spreadsheets_and_programs() {
     );
     assert!(said.ends_with(" rows\n") && file.exists(), "{said}");
 }
+
+#[test]
+fn a_full_disk_costs_minutes_and_never_what_is_kept() {
+    let run = |directory: &Path| {
+        let history = directory.join("history");
+        let ballast = directory.join("ballast");
+        let (state, mut numbers) = (Arc::<State>::default(), Numbers(17));
+        let settings = Settings { directory: history.clone(), limits: LIMITS };
+        let mut writer = Writer::new(settings, quality::load(None).unwrap(), Arc::clone(&state));
+        let mut expected = Stored::new();
+        let mut refused = 0;
+        // Each hour has another amount of room left when it is merged: too little for one file more, for two, for three.
+        for number in 0..40_u64 {
+            let start = MIDNIGHT + number * 1800;
+            fs::remove_file(&ballast).ok();
+            if number % 2 == 0 {
+                fs::write(&ballast, vec![0; 4096]).unwrap();
+                let mut fill = fs::File::options().append(true).open(&ballast).unwrap();
+                while std::io::Write::write_all(&mut fill, &[0; 4096]).is_ok() {}
+                let left = fs::metadata(&ballast).unwrap().len().saturating_sub(4096 * (number / 2));
+                fill.set_len(left).unwrap();
+            }
+            let slices = second(&mut numbers);
+            let before = state.rows.load(Ordering::Relaxed);
+            writer.take(&minute(start, &slices));
+            if state.rows.load(Ordering::Relaxed) == before {
+                refused += 1;
+                continue;
+            }
+            for (name, counts) in &slices {
+                let key = (name.group.label.to_string(), name.method, start - start % 3600);
+                expected.entry(key).or_default().add(counts);
+            }
+            assert_eq!(stored(&history, Tier::Hour, MIDNIGHT, MIDNIGHT + 2 * DAY), expected, "{number}");
+        }
+        assert!(refused > 0 && refused < 20, "{refused} minutes were refused");
+        fs::remove_file(&ballast).ok();
+        writer.take(&minute(MIDNIGHT + 3 * DAY, &[]));
+        assert_eq!(stored(&history, Tier::Hour, MIDNIGHT, MIDNIGHT + 2 * DAY), expected);
+        let minutes = Store::open(&history).unwrap().pieces(Tier::Minute).unwrap();
+        assert!(minutes.iter().filter(|piece| piece.end() - piece.start == 60).count() <= 1, "{minutes:?}");
+    };
+    pping_lab::on_small_disk(2048, run).unwrap();
+}

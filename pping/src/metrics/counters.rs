@@ -60,7 +60,7 @@ type Series = Vec<(Labels, u64)>;
 
 /// The metrics whose values are integers, but for those of groups, in the order of pages. Pages, exports and the test of
 /// docs/metrics.md go through this table.
-static TABLE: [(Metric, Read); 36] = [
+static TABLE: [(Metric, Read); 39] = [
     (
         Metric::counter("pping_packets", "{packet}", "Packets seen"),
         Labelled(|counters| by_protocol(|direction, protocol| counters.of(direction, protocol).packets())),
@@ -270,6 +270,29 @@ static TABLE: [(Metric, Read); 36] = [
                 ],
             )
         }),
+    ),
+    (
+        Metric::counter(
+            "pping_history_rows",
+            "{row}",
+            "Rows of --history that were written, or lost because they could not be",
+        ),
+        IfAny(|Latest { fill, .. }| {
+            let rows = fill.history.map(|it| [("written", it.rows), ("lost", it.lost_rows)]);
+            rows.map_or_else(Vec::new, |rows| by("outcome", rows))
+        }),
+    ),
+    (
+        Metric::counter(
+            "pping_history_damaged_files",
+            "{file}",
+            "Files of --history that were damaged, and were set aside",
+        ),
+        IfAny(|Latest { fill, .. }| fill.history.iter().map(|it| (Vec::new(), it.damaged_files)).collect()),
+    ),
+    (
+        Metric::gauge("pping_history_disk_bytes", "By", "Size of all files of --history in bytes"),
+        IfAny(|Latest { fill, .. }| fill.history.iter().map(|it| (Vec::new(), it.disk)).collect()),
     ),
     (
         Metric::counter(

@@ -32,6 +32,21 @@ pub struct Fill {
     pub series: u32,
     /// The highest number of series.
     pub max_series: u32,
+    /// The counts of the history, with `--history`.
+    pub history: Option<HistoryCounts>,
+}
+
+/// The counts of a history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HistoryCounts {
+    /// Rows that were written.
+    pub rows: u64,
+    /// Rows that could not be written.
+    pub lost_rows: u64,
+    /// Files that were found damaged.
+    pub damaged_files: u64,
+    /// The bytes that all files take.
+    pub disk: u64,
 }
 
 /// The latest values, which the agent replaces once a second.

@@ -39,7 +39,7 @@ pub use export::{Attributes, Distribution, Export, Family, Point, Points, TimeSu
 use exposition::{Exposition, Value};
 use groups::Groups;
 use labels::FormattedLabels;
-pub use latest::{Dropped, Failed, Fill, Pushes};
+pub use latest::{Dropped, Failed, Fill, HistoryCounts, Pushes};
 use metric::IntegerFamily;
 pub use metric::{Kind, Metric};
 pub use page::{Encoding, Page, PageFormat};

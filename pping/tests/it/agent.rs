@@ -28,6 +28,7 @@ mod files;
 mod foreign;
 mod formats;
 mod help;
+mod history;
 mod host;
 mod http;
 mod integrations;
