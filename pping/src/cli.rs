@@ -221,6 +221,10 @@ pub struct TopArguments {
     /// Write one screen as text, for a script or a ticket; with -r, after all of the capture
     #[arg(long)]
     pub once: bool,
+    /// Show the 15 minutes before this moment, from the files of --history: `-2h`, `2026-11-25 21:00`
+    #[cfg(feature = "history")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["source", "connect", "user"])]
+    pub at: Option<String>,
     /// The options of what is measured.
     #[command(flatten)]
     pub arguments: Arguments,

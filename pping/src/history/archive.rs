@@ -1,13 +1,13 @@
 //! Questions about the past, and their answers.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
     sync::Arc,
 };
 
 use foldhash::fast::RandomState;
-use pping_common::{group::Side, limits::SECOND, method::Method, parse::Direction};
+use pping_common::{abi::Counters, group::Side, limits::SECOND, method::Method, parse::Direction};
 
 use super::{
     error::Error,
@@ -22,7 +22,8 @@ use super::{
 use crate::{
     aggregate::Measurements,
     groups::SeriesName,
-    recent::{CellAnswer, HistoryAnswer, HistoryQuery, SeriesHistory, SeriesQuery},
+    recent::{CellAnswer, HistoryAnswer, HistoryQuery, Reading, RecentHistory, SeriesHistory, SeriesQuery},
+    snapshot::{InterfaceCounters, Place as Standing, Snapshot, Usage},
 };
 
 /// The highest number of cells of a series in an answer.
@@ -33,6 +34,9 @@ const CELLS: u64 = 400;
 
 /// The steps to choose from, seconds: what people think in.
 const STEPS: [u64; 12] = [60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400];
+
+/// How much of the past is recalled, seconds: what is recent to people.
+const RECALLED: u64 = 15 * 60;
 
 /// How often files are listed again, if some of them vanish because they were merged meanwhile.
 const ATTEMPTS: usize = 5;
@@ -199,6 +203,40 @@ impl Archive {
             group.or_insert_with(empty).series.push((name, measured));
         }
         Ok((by_group.into_values().collect(), damaged))
+    }
+
+    /// Fills a recent history with the 15 minutes before a moment, as it was then. Returns what is wrong with files that are left
+    /// out.
+    ///
+    /// # Errors
+    /// As [`Self::history`].
+    pub(crate) fn recall(&self, at: Moment, recent: &RecentHistory) -> Result<Vec<String>, Error> {
+        let from = at.saturating_sub(RECALLED);
+        let found = self.find(from, at, Tier::Minute.step())?;
+        let step = found.tier.step();
+        let mut intervals: BTreeMap<u64, Vec<(SeriesName, Measurements)>> = BTreeMap::new();
+        let mut interfaces = BTreeSet::new();
+        let damaged = found.read(Wanted::default(), |row| {
+            // Intervals that had only begun, at either end, count, too: with long ones there are no others.
+            if row.time < at && from < row.time + step {
+                interfaces.extend(row.series.interface.clone());
+                intervals.entry(row.time).or_default().push((row.series, row.measured));
+            }
+        })?;
+        for (time, series) in intervals {
+            recent.restore(&series, (time + step).min(at) * SECOND);
+        }
+        let interface = |name| InterfaceCounters {
+            name,
+            attach_points: Vec::new(),
+            is_up: true,
+            counters: Counters::ZERO,
+            place: Standing::Alone,
+        };
+        let snapshot = Snapshot { interfaces: interfaces.into_iter().map(interface).collect() };
+        let reading = Reading { snapshot, lines_lost: 0, usage: Usage::default(), warnings: Vec::new() };
+        recent.take_reading(reading, at * SECOND);
+        Ok(damaged)
     }
 
     /// Returns the groups whose worst series have the highest 95th percentiles in a range, at most `limit`, and what is wrong with

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// Where the packages keep the history.
-pub(crate) const DEFAULT_DIRECTORY: &str = "/var/lib/pping/history";
+pub const DEFAULT_DIRECTORY: &str = "/var/lib/pping/history";
 
 /// The options of `pping history`.
 #[derive(Clone, Debug, Args)]

@@ -25,12 +25,12 @@ mod write;
 
 pub use self::{
     archive::{Archive, Asked},
-    command::{HistoryArguments, perform},
+    command::{DEFAULT_DIRECTORY, HistoryArguments, perform},
     error::Error,
     keeper::{Keeper, Settings, State},
     line::Line,
     tier::Tier,
-    time::{Moment, moment},
+    time::{Moment, local, moment, now},
 };
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Printing the past: tables for people, CSV for spreadsheets.
 
-use jiff::{Timestamp, tz::TimeZone};
+use pping_common::limits::SECOND;
 
-use super::line::Line;
+use super::{line::Line, time::local};
 use crate::foreign_text::sanitized;
 
 /// The lines as CSV (RFC 4180, with line feeds), times in ns since the Unix epoch and RTTs in ns.
@@ -68,16 +68,12 @@ pub(super) fn table(lines: &[Line]) -> String {
             format!("{share:.2}"),
         ];
         let names = used.iter().map(|&column| sanitized(line.names()[column].1.unwrap_or("-")));
-        rows.push(line.time.map(local).into_iter().chain(names).chain(numbers).collect());
+        rows.push(
+            line.time.map(|time| local(time / SECOND)).into_iter().chain(names).chain(numbers).collect(),
+        );
     }
     let texts = usize::from(has_times) + used.len();
     aligned(&rows, texts)
-}
-
-/// A time in the zone of this host.
-fn local(time: u64) -> String {
-    let timestamp = Timestamp::from_nanosecond(time.into()).unwrap_or(Timestamp::MAX);
-    timestamp.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// Aligns columns: the first ones, which are texts, to the left, the others to the right.

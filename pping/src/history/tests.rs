@@ -414,3 +414,46 @@ fn a_full_disk_costs_minutes_and_never_what_is_kept() {
     };
     pping_lab::on_small_disk(2048, run).unwrap();
 }
+
+#[test]
+fn a_moment_of_the_past_is_recalled_as_it_was() {
+    let directory = directory();
+    let (mut writer, mut numbers) = (writer(directory.path()), Numbers(23));
+    let mut minutes = Vec::new();
+    for number in 0..90 {
+        let slices = second(&mut numbers);
+        writer.take(&minute(MIDNIGHT + 60 * number, &slices));
+        minutes.push(slices);
+    }
+    let archive = Archive::new(directory.path().to_owned());
+    // Within the hour that is merged, and within the present one.
+    for at in [40_u64, 88] {
+        let recent = crate::recent::RecentHistory::new(usize::MAX);
+        assert_eq!(archive.recall(MIDNIGHT + 60 * at, &recent).unwrap(), [""; 0]);
+        let samples = |slices: &[Vec<(SeriesName, SeriesCounts)>], label: &str| -> u64 {
+            let of_group = slices.iter().flatten().filter(|(name, _)| &*name.group.label == label);
+            of_group.map(|(_, counts)| counts.count()).sum()
+        };
+        let answer = recent.groups(&crate::recent::Query::default());
+        for group in &answer.groups {
+            let last: u64 = group.series.iter().filter_map(|it| it.rtt).map(|rtt| rtt.count).sum();
+            assert_eq!(
+                last,
+                samples(&minutes[at as usize - 1..at as usize], &group.group),
+                "{}",
+                group.group
+            );
+            let detail = recent.group(&group.id).unwrap();
+            let cells = detail.history.series.iter().flat_map(|it| &it.cells);
+            let all: u64 = cells.filter_map(|cell| cell.rtt).map(|rtt| rtt.count).sum();
+            assert_eq!(
+                all,
+                samples(&minutes[at as usize - 15..at as usize], &group.group),
+                "{}",
+                group.group
+            );
+        }
+        assert!(answer.groups.len() > 3);
+        assert_eq!(recent.summary().interfaces.len(), 1);
+    }
+}

@@ -5,8 +5,14 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 /// A moment, seconds since the Unix epoch.
 pub type Moment = u64;
 
+/// A moment in the zone of this host, as `2026-11-25 21:00`.
+pub fn local(moment: Moment) -> String {
+    let second = i64::try_from(moment).ok().and_then(|second| Timestamp::from_second(second).ok());
+    second.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
 /// The present.
-pub(super) fn now() -> Moment {
+pub fn now() -> Moment {
     u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
 }
 

@@ -39,6 +39,16 @@ impl History {
         self.hosts.add(number / RECENT, counts);
     }
 
+    /// Adds what was measured in a longer time, which ended with the cell of this number.
+    #[cfg(feature = "history")]
+    pub(super) fn restore(&mut self, number: u64, measured: &Measurements) {
+        self.add(number, &SeriesCounts::EMPTY);
+        if let Some(latest) = &mut self.latest {
+            latest.measured.merge(measured);
+        }
+        self.count += measured.count();
+    }
+
     /// Packs the latest cell.
     fn pack_latest(&mut self) {
         let Some(latest) = self.latest.take() else { return };

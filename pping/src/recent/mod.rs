@@ -43,6 +43,8 @@ pub use self::{
     sides::{SideAnswer, SidesAnswer},
     worst::{WorstAnswer, WorstFlowAnswer, WorstGroupAnswer, WorstQuery},
 };
+#[cfg(feature = "history")]
+use crate::aggregate::Measurements;
 use crate::{
     deferred::Deferred,
     groups::{Directory, QueueName, SeriesName},
@@ -87,6 +89,13 @@ impl RecentHistory {
     /// Adds the measurements of series in the second before `at`, ns. Does not wait for an answer that is being made.
     pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], at: u64) {
         self.0.model.change_by(slices, move |model, slices| model.add(slices, at));
+        self.changed();
+    }
+
+    /// Adds what series measured in a longer time of the past, which ended at `at`, ns.
+    #[cfg(feature = "history")]
+    pub(crate) fn restore(&self, series: &[(SeriesName, Measurements)], at: u64) {
+        self.0.model.lock().restore(series, at);
         self.changed();
     }
 

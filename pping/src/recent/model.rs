@@ -25,6 +25,8 @@ use super::{
     residence::Recent,
     worst::WorstFlows,
 };
+#[cfg(feature = "history")]
+use crate::aggregate::Measurements;
 use crate::{
     groups::{Directory, GroupName, QueueName, SeriesName},
     labels::untracked_name,
@@ -121,6 +123,20 @@ impl Model {
             let key = Key::new(name);
             self.totals.entry(key.clone()).or_default().add(number, counts);
             Self::group_of(&mut self.groups, &name.group).series.entry(key).or_default().add(number, counts);
+        }
+    }
+
+    /// Adds what series measured in a longer time, which ended at `at`, ns.
+    #[cfg(feature = "history")]
+    pub(super) fn restore(&mut self, series: &[(SeriesName, Measurements)], at: u64) {
+        self.changed(at);
+        // The cell of `at` begins only then.
+        let number = (at / CELL).saturating_sub(1);
+        for (name, measured) in series {
+            let key = Key::new(name);
+            self.totals.entry(key.clone()).or_default().restore(number, measured);
+            let group = Self::group_of(&mut self.groups, &name.group);
+            group.series.entry(key).or_default().restore(number, measured);
         }
     }
 

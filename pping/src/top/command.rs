@@ -3,6 +3,8 @@
 use clap::{ArgMatches, CommandFactory as _, parser::ValueSource};
 
 use super::watched::WatchTarget;
+#[cfg(feature = "history")]
+use crate::history;
 use crate::{
     Error,
     cli::{NOT_FOR_TOP, TopArguments},
@@ -15,9 +17,18 @@ use crate::{
 /// # Errors
 /// If there is an error in the options.
 pub(super) fn target(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<WatchTarget, Error> {
+    #[cfg(feature = "history")]
+    let asked_at = asked.at.clone();
     let TopArguments { connect, user, cacert, insecure, cert, key, arguments, .. } = asked;
+    #[cfg(feature = "history")]
+    if let Some(at) = asked_at {
+        refuse(typed, true, &["history"])?;
+        let directory = arguments.history.unwrap_or_else(|| history::DEFAULT_DIRECTORY.into());
+        let at = history::moment(&at, history::now()).map_err(history::Error::Usage)?;
+        return Ok(WatchTarget::Past(history::Archive::new(directory), at));
+    }
     let is_service = arguments.interfaces.is_empty() && arguments.read.is_none();
-    refuse(typed, is_service)?;
+    refuse(typed, is_service, &[])?;
     if is_service {
         return Ok(WatchTarget::Service(Source {
             url: connect,
@@ -45,9 +56,12 @@ fn with_password(user: String) -> Result<String, Error> {
     Ok(format!("{user}:{password}"))
 }
 
-/// Refuses options that would have no effect.
-fn refuse(typed: &ArgMatches, is_service: bool) -> Result<(), Error> {
+/// Refuses options that would have no effect, other than those that `have_effect`.
+fn refuse(typed: &ArgMatches, is_service: bool, have_effect: &[&str]) -> Result<(), Error> {
     for option in Arguments::command().get_arguments() {
+        if have_effect.contains(&option.get_id().as_str()) {
+            continue;
+        }
         if typed.value_source(option.get_id().as_str()) != Some(ValueSource::CommandLine) {
             continue;
         }

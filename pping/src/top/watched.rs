@@ -17,6 +17,11 @@ use crate::{
     recent::RecentHistory,
     replay::{Player, Position},
 };
+#[cfg(feature = "history")]
+use crate::{
+    history::{self, Archive, Moment},
+    quality,
+};
 
 /// What to watch.
 #[derive(Clone, Debug)]
@@ -27,6 +32,9 @@ pub(super) enum WatchTarget {
     Interfaces(Box<Config>, Loader),
     /// A capture, which is played.
     Capture(Box<Config>, PathBuf),
+    /// The past, at a moment.
+    #[cfg(feature = "history")]
+    Past(Archive, Moment),
 }
 
 /// What is watched, until this is dropped.
@@ -75,6 +83,22 @@ impl Watched {
                 }
                 return Ok(Self { name, backend, agent: None, player: None, held: None });
             }
+            #[cfg(feature = "history")]
+            WatchTarget::Past(archive, at) => {
+                let recent = RecentHistory::new(usize::MAX);
+                recent.score_by(quality::load(None).map_err(crate::Error::Quality)?);
+                for reason in archive.recall(*at, &recent)? {
+                    warn!("{reason}; it is left out");
+                }
+                let name = format!("the past, until {}", history::local(*at));
+                return Ok(Self {
+                    name,
+                    backend: Backend::Recent(recent),
+                    agent: None,
+                    player: None,
+                    held: None,
+                });
+            }
             WatchTarget::Interfaces(config, _) => {
                 (config.live.interfaces.join(" "), RecentHistory::new(config.live.history_memory))
             }
@@ -90,7 +114,7 @@ impl Watched {
             WatchTarget::Capture(config, path) => {
                 player = Some(Player::start(*config, path, recent.clone(), is_once)?);
             }
-            WatchTarget::Service(_) => {}
+            _ => {}
         }
         Ok(Self { name, backend: Backend::Recent(recent), agent, player, held: None })
     }
