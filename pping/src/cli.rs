@@ -155,6 +155,13 @@ pub enum Command {
     /// and reads while one writes.
     #[cfg(feature = "history")]
     History(Box<HistoryArguments>),
+    /// Show what was measured in the past (not in this build)
+    #[cfg(not(feature = "history"))]
+    History {
+        /// What the command takes in other builds.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        arguments: Vec<OsString>,
+    },
     /// Remove what --pin left behind, and stop its measuring
     Unpin {
         /// Directory that was given to --pin

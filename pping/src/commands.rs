@@ -9,7 +9,7 @@ use std::{
 use clap::{ArgMatches, FromArgMatches as _};
 use tokio::signal::unix::{SignalKind, signal};
 
-#[cfg(not(feature = "top"))]
+#[cfg(not(all(feature = "history", feature = "top")))]
 use crate::features::Missing;
 #[cfg(feature = "history")]
 use crate::history;
@@ -63,6 +63,8 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
         Some(Command::Unpin { .. }) => Err(Missing::command("pping unpin", "live").into()),
         #[cfg(not(feature = "live"))]
         Some(Command::Cleanup { .. }) => Err(Missing::command("pping cleanup", "live").into()),
+        #[cfg(not(feature = "history"))]
+        Some(Command::History { .. }) => Err(Missing::command("pping history", "history").into()),
         #[cfg(not(feature = "top"))]
         Some(Command::Top(_)) => Err(Missing::command("pping top", "top").into()),
         Some(Command::Generate { page }) => write(&generate::generate(page)),

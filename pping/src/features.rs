@@ -45,7 +45,7 @@ pub struct Missing {
 
 impl Missing {
     /// The error of a command.
-    #[cfg(not(feature = "top"))]
+    #[cfg(not(all(feature = "history", feature = "top")))]
     pub(crate) fn command(asked: &'static str, feature: &'static str) -> Self {
         Self { asked, option: None, feature }
     }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 const PPING: &str = env!("CARGO_BIN_EXE_pping");
 
+const HISTORY: bool = cfg!(feature = "history");
 const LIVE: bool = cfg!(feature = "live");
 const OTLP: bool = cfg!(feature = "otlp");
 const PAGE: bool = cfg!(feature = "page");
@@ -21,10 +22,11 @@ fn pping(arguments: &str) -> (Option<i32>, String, String) {
 
 #[test]
 fn version_names_missing_features() {
-    let missing: Vec<_> = [("live", LIVE), ("otlp", OTLP), ("page", PAGE), ("top", TOP)]
-        .into_iter()
-        .filter_map(|(feature, is_built)| (!is_built).then_some(feature))
-        .collect();
+    let missing: Vec<_> =
+        [("history", HISTORY), ("live", LIVE), ("otlp", OTLP), ("page", PAGE), ("top", TOP)]
+            .into_iter()
+            .filter_map(|(feature, is_built)| (!is_built).then_some(feature))
+            .collect();
     let version = format!("pping {} ({})\n", env!("CARGO_PKG_VERSION"), env!("PPING_REVISION"));
     assert_eq!(pping("-V").1, version);
     let expected = match &missing[..] {
@@ -42,6 +44,8 @@ fn what_needs_a_missing_feature_names_it() {
         ("check -r none.pcap", "pping check", "live", LIVE),
         ("unpin /nowhere/pping", "pping unpin", "live", LIVE),
         ("cleanup -i no-such-interface", "pping cleanup", "live", LIVE),
+        ("history --worst 3 --history /nowhere", "pping history", "history", HISTORY),
+        ("-i no-such-interface --history /nowhere", "--history", "history", HISTORY || !LIVE),
         ("top --once --connect http://127.0.0.1:9", "pping top", "top", TOP),
         ("top --once -r none.pcap", "pping top", "top", TOP),
         ("-i no-such-interface --otlp http://127.0.0.1:9", "--otlp", "otlp", OTLP || !LIVE),
