@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use pping::{
     config::{HistoryKeep, HistoryLimits},
     groups::SeriesName,
-    history::{Archive, Asked, Keeper, Settings},
+    history::{Archive, Asked, HistoryWriter, Settings},
     quality,
     recent::HistoryQuery,
 };
@@ -59,19 +59,19 @@ fn seconds(groups: u32, second: u64) -> Vec<(SeriesName, SeriesCounts)> {
     (0..).zip(methods).flat_map(of).collect()
 }
 
-fn keeper(directory: &Path, start: u64) -> Result<Keeper> {
+fn writer(directory: &Path, start: u64) -> Result<HistoryWriter> {
     let keep = HistoryKeep([3, 60, 730].map(|days| Duration::from_secs(days * 24 * 3600)));
     let settings =
         Settings { directory: directory.to_owned(), limits: HistoryLimits { disk: 1 << 40, keep } };
-    Ok(Keeper::start(settings, quality::load(None)?, start * SECOND)?)
+    Ok(HistoryWriter::start(settings, quality::load(None)?, start * SECOND)?)
 }
 
 /// Ends a minute, and waits until the thread has nothing to do.
-fn end_minute(keeper: &mut Keeper, end: u64, rows: u64) -> Result<()> {
-    let state = keeper.state();
+fn end_minute(writer: &mut HistoryWriter, end: u64, rows: u64) -> Result<()> {
+    let state = writer.state();
     let before = state.rows.load(Ordering::Relaxed);
-    keeper.tick(end * SECOND);
-    let state = keeper.state();
+    writer.tick(end * SECOND);
+    let state = writer.state();
     while state.rows.load(Ordering::Relaxed) < before + rows {
         ensure!(state.lost_rows.load(Ordering::Relaxed) == 0, "rows are lost");
         thread::sleep(Duration::from_micros(200));
@@ -82,16 +82,16 @@ fn end_minute(keeper: &mut Keeper, end: u64, rows: u64) -> Result<()> {
 fn write_seconds(directory: &Path, groups: u32, name: &str, report: &mut Report) -> Result<()> {
     let kinds: Vec<_> = (0..10).map(|second| seconds(groups, second)).collect();
     let before = Resident::of(std::process::id())?.own;
-    let mut keeper = keeper(directory, MIDNIGHT)?;
+    let mut writer = writer(directory, MIDNIGHT)?;
     let (began, mut highest) = (cpu_time(std::process::id())?, before);
     for minute in 1..=HOURS * 60 {
         for second in 0..60 {
-            keeper.add(&kinds[(second % 10) as usize]);
+            writer.add(&kinds[(second % 10) as usize]);
         }
-        end_minute(&mut keeper, MIDNIGHT + 60 * minute, kinds[0].len() as u64)?;
+        end_minute(&mut writer, MIDNIGHT + 60 * minute, kinds[0].len() as u64)?;
         highest = highest.max(Resident::of(std::process::id())?.own);
     }
-    keeper.stop();
+    writer.stop();
     let share =
         100.0 * cpu_time(std::process::id())?.saturating_sub(began).as_secs_f64() / (HOURS * 3600) as f64;
     report.print_one(&format!("{name} groups with 3 series: share of a core, %"), "%", share)?;
@@ -101,15 +101,15 @@ fn write_seconds(directory: &Path, groups: u32, name: &str, report: &mut Report)
 
 fn write_days(directory: &Path, report: &mut Report) -> Result<()> {
     let kinds: Vec<_> = (0..20).map(|second| seconds(GROUPS, second)).collect();
-    let mut keeper = keeper(directory, MIDNIGHT)?;
+    let mut writer = writer(directory, MIDNIGHT)?;
     for step in 1..=DAYS * 288 {
         let first = step % 17;
         for kind in &kinds[first as usize..][..3] {
-            keeper.add(kind);
+            writer.add(kind);
         }
-        end_minute(&mut keeper, MIDNIGHT + 300 * step, kinds[0].len() as u64)?;
+        end_minute(&mut writer, MIDNIGHT + 300 * step, kinds[0].len() as u64)?;
     }
-    keeper.stop();
+    writer.stop();
     // Of the finest tier only three days are left.
     for (tier, rows) in [("5m", DAYS * 288), ("1h", DAYS * 24)] {
         let files = files(&directory.join(tier))?;

@@ -9,7 +9,7 @@ use pping_common::{
 
 use super::{losses::Losses, state::Agent};
 #[cfg(feature = "history")]
-use crate::history::Keeper;
+use crate::history::HistoryWriter;
 use crate::{
     Error,
     kernel::{clock, persistent::PersistentMap},
@@ -112,7 +112,7 @@ impl Agent {
             series: series.series as u32,
             max_series: series.max_series as u32,
             #[cfg(feature = "history")]
-            history: self.history.as_ref().map(Keeper::counts),
+            history: self.history.as_ref().map(HistoryWriter::counts),
             #[cfg(not(feature = "history"))]
             history: None,
         };

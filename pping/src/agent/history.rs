@@ -3,7 +3,7 @@
 use super::state::Agent;
 use crate::{
     Error,
-    history::{Keeper, Settings},
+    history::{HistoryWriter, Settings},
     kernel::clock,
     quality::Profiles,
 };
@@ -14,7 +14,7 @@ impl Agent {
         let live = &self.config.live;
         if let Some(directory) = &live.history {
             let settings = Settings { directory: directory.clone(), limits: live.history_limits };
-            self.history = Some(Keeper::start(settings, profiles, clock::wall()?)?);
+            self.history = Some(HistoryWriter::start(settings, profiles, clock::wall()?)?);
         }
         Ok(())
     }

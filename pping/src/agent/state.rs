@@ -9,7 +9,7 @@ use super::{
     arms::Evidence, groups::GroupsFile, interfaces::Interfaces, losses::Losses, placement::Placement,
 };
 #[cfg(feature = "history")]
-use crate::history::Keeper;
+use crate::history::HistoryWriter;
 #[cfg(feature = "otlp")]
 use crate::otlp::Exporter;
 use crate::{
@@ -56,7 +56,7 @@ pub(super) struct Agent {
     pub(super) server: Option<Server>,
     /// The writer of the history, with `--history`.
     #[cfg(feature = "history")]
-    pub(super) history: Option<Keeper>,
+    pub(super) history: Option<HistoryWriter>,
     #[cfg(feature = "otlp")]
     pub(super) exporter: Option<Exporter>,
     pub(super) readiness: Readiness,

@@ -1,6 +1,6 @@
 //! The history: months of measurements, in files of Parquet that every engine reads.
 //!
-//! [`Keeper`] is what the agent feeds once a second. Its thread writes a file for each minute, and [`upkeep`] merges them into
+//! [`HistoryWriter`] is what the agent feeds once a second. Its thread writes a file for each minute, and [`upkeep`] merges them into
 //! hours and days of three resolutions ([`Tier`]). [`archive`] answers questions about the past, to the HTTP server and to
 //! `pping history`. docs/history.md describes the files.
 
@@ -10,7 +10,6 @@ mod command;
 mod error;
 mod export;
 mod inspect;
-mod keeper;
 mod line;
 mod merge;
 mod piece;
@@ -22,15 +21,16 @@ mod tier;
 mod time;
 mod upkeep;
 mod write;
+mod writer;
 
 pub use self::{
     archive::{Archive, Asked},
     command::{DEFAULT_DIRECTORY, HistoryArguments, perform},
     error::Error,
-    keeper::{Keeper, Settings, State},
     line::Line,
     tier::Tier,
     time::{Moment, local, moment, now},
+    writer::{HistoryWriter, Settings, State},
 };
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use std::{
 use pping_common::{group::Side, method::Method, parse::Direction, series::SeriesCounts};
 
 use super::{
-    keeper::{Minute, Writer},
     read::Wanted,
     store::Store,
     tier::DAY,
+    writer::{Minute, WriterThread},
     *,
 };
 use crate::{
@@ -86,9 +86,9 @@ fn minute(start: u64, slices: &[(SeriesName, SeriesCounts)]) -> Minute {
     minute
 }
 
-fn writer(directory: &Path) -> Writer {
+fn writer(directory: &Path) -> WriterThread {
     let settings = Settings { directory: directory.to_owned(), limits: LIMITS };
-    Writer::new(settings, quality::load(None).unwrap(), Arc::default())
+    WriterThread::new(settings, quality::load(None).unwrap(), Arc::default())
 }
 
 /// A directory in memory, where syncing takes no time.
@@ -247,7 +247,7 @@ fn the_oldest_go_by_days_and_by_size() {
     };
     let mut numbers = Numbers(5);
     let write = |settings, days: &[u64], numbers: &mut Numbers| {
-        let mut writer = Writer::new(settings, quality::load(None).unwrap(), Arc::default());
+        let mut writer = WriterThread::new(settings, quality::load(None).unwrap(), Arc::default());
         for day in days {
             writer.take(&minute(MIDNIGHT + day * DAY, &second(numbers)));
         }
@@ -309,7 +309,7 @@ fn a_wrong_directory_is_named_and_costs_minutes_only() {
     assert!(said(&taken).contains("another pping writes to the history"), "{}", said(&taken));
     let (state, mut numbers) = (Arc::<State>::default(), Numbers(2));
     let settings = Settings { directory: taken.clone(), limits: LIMITS };
-    let mut writer = Writer::new(settings, quality::load(None).unwrap(), Arc::clone(&state));
+    let mut writer = WriterThread::new(settings, quality::load(None).unwrap(), Arc::clone(&state));
     let slices = second(&mut numbers);
     writer.take(&minute(MIDNIGHT, &slices));
     let lost = state.lost_rows.load(Ordering::Relaxed);
@@ -378,7 +378,7 @@ fn a_full_disk_costs_minutes_and_never_what_is_kept() {
         let ballast = directory.join("ballast");
         let (state, mut numbers) = (Arc::<State>::default(), Numbers(17));
         let settings = Settings { directory: history.clone(), limits: LIMITS };
-        let mut writer = Writer::new(settings, quality::load(None).unwrap(), Arc::clone(&state));
+        let mut writer = WriterThread::new(settings, quality::load(None).unwrap(), Arc::clone(&state));
         let mut expected = Stored::new();
         let mut refused = 0;
         // Each hour has another amount of room left when it is merged: too little for one file more, for two, for three.

@@ -31,10 +31,10 @@ fn start_of(number: u64) -> u64 {
     MIDNIGHT + STEP * number
 }
 
-fn forever(directory: &Path) -> Writer {
+fn forever(directory: &Path) -> WriterThread {
     let limits = HistoryLimits { disk: 1 << 40, keep: HistoryKeep([Duration::from_secs(1000 * DAY); 3]) };
     let settings = Settings { directory: directory.to_owned(), limits };
-    Writer::new(settings, quality::load(None).unwrap(), Arc::default())
+    WriterThread::new(settings, quality::load(None).unwrap(), Arc::default())
 }
 
 #[test]

@@ -81,7 +81,7 @@ pub(super) struct Minute {
 }
 
 /// The writer of a history.
-pub struct Keeper {
+pub struct HistoryWriter {
     /// None once the run ends.
     messages: Option<SyncSender<Message>>,
     thread: JoinHandle<()>,
@@ -93,7 +93,7 @@ pub struct Keeper {
     series: HashMap<SeriesName, Measurements, RandomState>,
 }
 
-impl Keeper {
+impl HistoryWriter {
     /// Starts the thread, in the minute of `now`, ns since the epoch.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Keeper {
     pub fn start(settings: Settings, profiles: Profiles, now: u64) -> io::Result<Self> {
         let (messages, received) = sync_channel(QUEUE);
         let state = Arc::<State>::default();
-        let writer = Writer::new(settings, profiles, Arc::clone(&state));
+        let writer = WriterThread::new(settings, profiles, Arc::clone(&state));
         let thread = std::thread::Builder::new()
             .name("pping-history".to_owned())
             .spawn(move || writer.run(&received))?;
@@ -182,7 +182,7 @@ impl Keeper {
 }
 
 /// The state of the thread.
-pub(super) struct Writer {
+pub(super) struct WriterThread {
     settings: Settings,
     profiles: Profiles,
     state: Arc<State>,
@@ -196,7 +196,7 @@ pub(super) struct Writer {
     hour: Option<u64>,
 }
 
-impl Writer {
+impl WriterThread {
     pub(super) fn new(settings: Settings, profiles: Profiles, state: Arc<State>) -> Self {
         Self { settings, profiles, state, store: None, is_lossy: false, is_behind: false, hour: None }
     }
@@ -245,32 +245,14 @@ impl Writer {
         }
     }
 
-    /// Logs when writing begins to fail, and when it succeeds again.
     fn note_write(&mut self, result: &Result<(), Error>) {
-        match result {
-            Err(error) if !self.is_lossy => {
-                tracing::error!(
-                    "--history: {error}; measuring goes on, and each minute is lost until that is mended"
-                );
-            }
-            Ok(()) if self.is_lossy => tracing::info!("--history: minutes are written again"),
-            _ => {}
-        }
-        self.is_lossy = result.is_err();
+        let consequence = "measuring goes on, and each minute is lost until that is mended";
+        log_change(&mut self.is_lossy, result, consequence, "minutes are written again");
     }
 
-    /// Logs when the upkeep begins to fail, and when it succeeds again.
     fn note_upkeep(&mut self, result: &Result<(), Error>) {
-        match result {
-            Err(error) if !self.is_behind => {
-                tracing::error!(
-                    "--history: {error}; nothing is lost, and minutes are merged once that is mended"
-                );
-            }
-            Ok(()) if self.is_behind => tracing::info!("--history: minutes are merged again"),
-            _ => {}
-        }
-        self.is_behind = result.is_err();
+        let consequence = "nothing is lost, and minutes are merged once that is mended";
+        log_change(&mut self.is_behind, result, consequence, "minutes are merged again");
     }
 
     fn write(&mut self, minute: &Minute) -> Result<(), Error> {
@@ -297,4 +279,14 @@ impl Writer {
         self.state.disk.store(upkeep.disk, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Logs when something begins to fail, with what follows from that, and when it succeeds again.
+fn log_change(was_failing: &mut bool, result: &Result<(), Error>, consequence: &str, recovery: &str) {
+    match result {
+        Err(error) if !*was_failing => tracing::error!("--history: {error}; {consequence}"),
+        Ok(()) if *was_failing => tracing::info!("--history: {recovery}"),
+        _ => {}
+    }
+    *was_failing = result.is_err();
 }
