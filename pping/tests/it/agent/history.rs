@@ -80,8 +80,12 @@ fn what_was_measured_is_kept_for_each_reader() {
         let refusal = ask(query);
         assert!(refusal.status == 400 && refusal.body.contains(text), "{query}: {}", refusal.body);
     }
-    let metrics = scrape(topology.router());
-    assert_eq!(metrics.sum("pping_history_rows_total", &[("outcome", "lost")]), Some(0.0));
+    // The API answers before pping is ready; counters are served from then on.
+    wait_until("counters are served", || {
+        let lost = scrape(topology.router()).sum("pping_history_rows_total", &[("outcome", "lost")]);
+        assert!(matches!(lost, None | Some(0.0)), "{lost:?}");
+        lost.is_some()
+    });
     // A second writer is refused, and measures all the same.
     let arguments = format!("--format none --history {}", history.display());
     let mut other = watch(topology.router(), Topology::LAN, &arguments);

@@ -133,7 +133,8 @@ fn interfaces_come_and_go_and_none_of_their_packets_is_missed() {
     });
     assert!(sums.iter().all(|&sum| sum >= 12 * 5), "{sums:?}");
     let said = ok(pping.stderr());
-    assert_eq!(said.matches("is not watched any more: it is gone").count(), 12, "{said}");
+    // It is gone, or was made again before pping looked.
+    assert_eq!(said.matches("is not watched any more").count(), 12, "{said}");
     assert_eq!(said.matches("is watched again").count(), 11, "{said}");
     interrupt(pping);
 }
