@@ -2,8 +2,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    panic::resume_unwind,
     path::PathBuf,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
 };
 
 use foldhash::fast::RandomState;
@@ -69,6 +74,15 @@ pub(super) struct Found {
     /// What is wrong with others.
     pub(super) damaged: Vec<String>,
 }
+
+/// The measurements of series by time.
+type Cells = BTreeMap<Place, BTreeMap<u64, Measurements>>;
+
+/// The measurements of series of groups.
+type Series = HashMap<SeriesName, Measurements, RandomState>;
+
+/// The measurements of series of groups, by time.
+type Intervals = BTreeMap<u64, Vec<(SeriesName, Measurements)>>;
 
 /// What series of different groups are added up by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -153,14 +167,24 @@ impl Archive {
         let found = self.find(asked.from, asked.to, asked.step)?;
         // A step that is no multiple of what is kept would count parts of intervals twice or not at all.
         let step = asked.step.next_multiple_of(found.tier.step());
-        let mut series: BTreeMap<Place, BTreeMap<u64, Measurements>> = BTreeMap::new();
-        let damaged = found.read(Wanted { group: asked.group.as_deref() }, |row| {
-            let place = Place::of(&row.series);
-            if (asked.from..asked.to).contains(&row.time) && place.is_asked_for(&asked.series) {
-                let cells = series.entry(place).or_default();
-                cells.entry(row.time - row.time % step).or_default().merge(&row.measured);
-            }
-        })?;
+        let (series, damaged) = found.read(
+            Wanted { group: asked.group.as_deref() },
+            |series: &mut Cells, row| {
+                let place = Place::of(&row.series);
+                if (asked.from..asked.to).contains(&row.time) && place.is_asked_for(&asked.series) {
+                    let cells = series.entry(place).or_default();
+                    cells.entry(row.time - row.time % step).or_default().merge(&row.measured);
+                }
+            },
+            |series, others| {
+                for (place, others) in others {
+                    let cells = series.entry(place).or_default();
+                    for (time, other) in others {
+                        cells.entry(time).or_default().merge(&other);
+                    }
+                }
+            },
+        )?;
         let series = series.into_iter().map(|(place, cells)| SeriesHistory {
             interface: place.interface,
             method: place.method.name().into(),
@@ -185,17 +209,19 @@ impl Archive {
         let length = asked.to.saturating_sub(asked.from);
         let step = if length > 2 * super::tier::DAY { Tier::Hour.step() } else { Tier::FiveMinutes.step() };
         let found = self.find(asked.from, asked.to, step)?;
-        let mut groups: HashMap<SeriesName, Measurements, RandomState> = HashMap::default();
-        let damaged = found.read(Wanted { group: asked.group.as_deref() }, |row| {
-            if (asked.from..asked.to).contains(&row.time)
-                && Place::of(&row.series).is_asked_for(&asked.series)
-            {
-                match groups.get_mut(&row.series) {
-                    Some(known) => known.merge(&row.measured),
-                    None => drop(groups.insert(row.series, row.measured)),
+        let add = |groups: &mut Series, series, measured| match groups.get_mut(&series) {
+            Some(known) => known.merge(&measured),
+            None => drop(groups.insert(series, measured)),
+        };
+        let (groups, damaged) = found.read(
+            Wanted { group: asked.group.as_deref() },
+            |groups: &mut Series, Row { series, time, measured }| {
+                if (asked.from..asked.to).contains(&time) && Place::of(&series).is_asked_for(&asked.series) {
+                    add(groups, series, measured);
                 }
-            }
-        })?;
+            },
+            |groups, others| others.into_iter().for_each(|(series, other)| add(groups, series, other)),
+        )?;
         let mut by_group: BTreeMap<Arc<str>, GroupSum> = BTreeMap::new();
         for (name, measured) in groups {
             let group = by_group.entry(Arc::clone(&name.group.label));
@@ -214,15 +240,22 @@ impl Archive {
         let from = at.saturating_sub(RECALLED);
         let found = self.find(from, at, Tier::Minute.step())?;
         let step = found.tier.step();
-        let mut intervals: BTreeMap<u64, Vec<(SeriesName, Measurements)>> = BTreeMap::new();
-        let mut interfaces = BTreeSet::new();
-        let damaged = found.read(Wanted::default(), |row| {
-            // Intervals that had only begun, at either end, count, too: with long ones there are no others.
-            if row.time < at && from < row.time + step {
-                interfaces.extend(row.series.interface.clone());
-                intervals.entry(row.time).or_default().push((row.series, row.measured));
-            }
-        })?;
+        let (intervals, damaged) = found.read(
+            Wanted::default(),
+            |intervals: &mut Intervals, row| {
+                // Intervals that had only begun, at either end, count, too: with long ones there are no others.
+                if row.time < at && from < row.time + step {
+                    intervals.entry(row.time).or_default().push((row.series, row.measured));
+                }
+            },
+            |intervals, others| {
+                for (time, series) in others {
+                    intervals.entry(time).or_default().extend(series);
+                }
+            },
+        )?;
+        let series = intervals.values().flatten();
+        let interfaces: BTreeSet<_> = series.filter_map(|(series, _)| series.interface.clone()).collect();
         for (time, series) in intervals {
             recent.restore(&series, (time + step).min(at) * SECOND);
         }
@@ -297,18 +330,42 @@ fn find(store: &Store, from: Moment, to: Moment, step: u64) -> Result<Found, Err
 }
 
 impl Found {
-    /// Reads all rows that are wanted. Returns what is wrong with files, whose further rows are left out.
-    fn read(self, wanted: Wanted<'_>, mut take: impl FnMut(Row)) -> Result<Vec<String>, Error> {
+    /// Reads all rows that are wanted, with two threads, so that a question takes half the time and leaves most of a box to
+    /// its packets. Each of them adds the rows of its files to a sum, and the sums are joined. Returns the sum, and what is
+    /// wrong with files, whose further rows are left out.
+    fn read<Sum: Default + Send>(
+        self,
+        wanted: Wanted<'_>,
+        add: impl Fn(&mut Sum, Row) + Sync,
+        join: impl FnOnce(&mut Sum, Sum),
+    ) -> Result<(Sum, Vec<String>), Error> {
         let Self { files, mut damaged, .. } = self;
-        for file in &files {
-            for row in file.rows(wanted) {
-                match row {
-                    Ok(row) => take(row),
-                    Err(error @ Error::Damaged { .. }) => damaged.push(error.to_string()),
-                    Err(error) => return Err(error),
+        let next = AtomicUsize::new(0);
+        let read = || {
+            let (mut sum, mut damaged) = (Sum::default(), Vec::new());
+            while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                for row in file.rows(wanted) {
+                    match row {
+                        Ok(row) => add(&mut sum, row),
+                        Err(error @ Error::Damaged { .. }) => damaged.push(error.to_string()),
+                        Err(error) => return Err(error),
+                    }
                 }
             }
+            Ok((sum, damaged))
+        };
+        let (own, other) = thread::scope(|scope| {
+            // If no thread can be started, this one reads all files.
+            let other = thread::Builder::new().spawn_scoped(scope, read).ok();
+            (read(), other.map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))))
+        });
+        let (mut sum, own_damaged) = own?;
+        damaged.extend(own_damaged);
+        if let Some((other, other_damaged)) = other.transpose()? {
+            join(&mut sum, other);
+            damaged.extend(other_damaged);
         }
-        Ok(damaged)
+        damaged.sort_unstable();
+        Ok((sum, damaged))
     }
 }

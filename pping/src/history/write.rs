@@ -35,6 +35,22 @@ const ROW_GROUP: usize = 64 << 10;
 /// Rows in a page. Who looks for one group reads its pages only.
 const PAGE: usize = 1024;
 
+/// The columns whose values are hardly ever the same.
+const PLAIN: [&str; 12] = [
+    "count",
+    "sum",
+    "min",
+    "max",
+    "sent_packets",
+    "sent_bytes",
+    "sent_retransmissions",
+    "sent_ce_packets",
+    "rec_packets",
+    "rec_bytes",
+    "rec_retransmissions",
+    "rec_ce_packets",
+];
+
 /// The names of facts about a file, in its metadata.
 pub(super) mod key {
     /// The version of the format.
@@ -162,6 +178,10 @@ fn properties() -> Result<WriterProperties, ParquetError> {
         // A label that is cut off would not say which groups there are.
         .set_column_index_truncate_length(None)
         .set_statistics_truncate_length(None);
+    // Who reads one page of a column reads the column's dictionary too, which is large if hardly a value comes twice.
+    let properties = PLAIN.into_iter().fold(properties, |properties, column| {
+        properties.set_column_dictionary_enabled(ColumnPath::from(column), false)
+    });
     Ok(properties.build())
 }
 
