@@ -13,12 +13,12 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
-#[cfg(feature = "history")]
-use crate::history::HistoryArguments;
 use crate::{
     config::{Arguments, interface},
     features,
 };
+#[cfg(feature = "history")]
+use crate::{history::HistoryArguments, report::ReportArguments};
 
 /// Examples, and what they do.
 pub(crate) const EXAMPLES: &str = "\
@@ -40,6 +40,7 @@ Examples:
   pping top                                show what a running pping measures
   pping top -i eth0                        show what passes eth0
   pping history --worst 20 --from -7d      show which groups were worst in the last week
+  pping report --week > week.html          write a page about the last week
   pping config show                        show all values and where each is set";
 
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
@@ -158,6 +159,19 @@ pub enum Command {
     /// Show what was measured in the past (not in this build)
     #[cfg(not(feature = "history"))]
     History {
+        /// What the command takes in other builds.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        arguments: Vec<OsString>,
+    },
+    /// Write a report of a day or a week, from the files of --history: one page of HTML
+    ///
+    /// The page needs neither scripts nor a network, and can be printed: the worst and best groups, busy hours, changes against
+    /// the week before, quality by hour, and what was not measured.
+    #[cfg(feature = "history")]
+    Report(Box<ReportArguments>),
+    /// Write a report of a day or a week (not in this build)
+    #[cfg(not(feature = "history"))]
+    Report {
         /// What the command takes in other builds.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
         arguments: Vec<OsString>,

@@ -11,8 +11,6 @@ use tokio::signal::unix::{SignalKind, signal};
 
 #[cfg(not(all(feature = "history", feature = "top")))]
 use crate::features::Missing;
-#[cfg(feature = "history")]
-use crate::history;
 #[cfg(feature = "top")]
 use crate::top;
 use crate::{
@@ -23,6 +21,8 @@ use crate::{
 };
 #[cfg(feature = "live")]
 use crate::{agent, check};
+#[cfg(feature = "history")]
+use crate::{history, report};
 
 /// Performs the command of `matches`, the parsed command line of [`Cli`].
 ///
@@ -53,6 +53,8 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
         }
         #[cfg(feature = "history")]
         Some(Command::History(asked)) => write(history::perform(*asked)?.as_bytes()),
+        #[cfg(feature = "history")]
+        Some(Command::Report(asked)) => write(report::perform(&asked)?.as_bytes()),
         #[cfg(feature = "live")]
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         #[cfg(feature = "live")]
@@ -65,6 +67,8 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
         Some(Command::Cleanup { .. }) => Err(Missing::command("pping cleanup", "live").into()),
         #[cfg(not(feature = "history"))]
         Some(Command::History { .. }) => Err(Missing::command("pping history", "history").into()),
+        #[cfg(not(feature = "history"))]
+        Some(Command::Report { .. }) => Err(Missing::command("pping report", "history").into()),
         #[cfg(not(feature = "top"))]
         Some(Command::Top(_)) => Err(Missing::command("pping top", "top").into()),
         Some(Command::Generate { page }) => write(&generate::generate(page)),

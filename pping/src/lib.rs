@@ -58,6 +58,8 @@ pub mod reasons;
 pub mod recent;
 pub mod records;
 pub mod replay;
+#[cfg(feature = "history")]
+pub mod report;
 pub mod residence;
 #[cfg(test)]
 mod schemas;

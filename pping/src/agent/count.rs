@@ -9,7 +9,7 @@ use pping_common::{
 
 use super::{losses::Losses, state::Agent};
 #[cfg(feature = "history")]
-use crate::history::HistoryWriter;
+use crate::history::{Counts, HistoryWriter};
 use crate::{
     Error,
     kernel::{clock, persistent::PersistentMap},
@@ -95,10 +95,15 @@ impl Agent {
         Ok(self.kernel.residence_times(&self.interfaces.watched)?)
     }
 
-    /// Hands the kernel's counters to the metrics, with the fill of the tables and the kernel's statistics of the
+    /// Hands the kernel's counters to the metrics and to the history, with the fill of the tables and the kernel's statistics of the
     /// programs. Returns the counters.
     pub(super) fn hand_over_counters(&mut self) -> Snapshot {
         let snapshot = self.kernel.counters.snapshot(&self.interfaces.watched);
+        #[cfg(feature = "history")]
+        if let Some(history) = &mut self.history {
+            let lines_lost = self.output.lines_lost() + self.reporter.log_lines_lost();
+            history.count(Counts::of(&snapshot.total(), lines_lost));
+        }
         let series = self.kernel.series.fill();
         let options = &self.kernel.options;
         let fill = Fill {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Range,
     panic::resume_unwind,
     path::PathBuf,
     sync::{
@@ -12,21 +13,23 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use pping_common::{abi::Counters, group::Side, limits::SECOND, method::Method, parse::Direction};
+use pping_common::{abi::Counters, limits::SECOND};
 
 use super::{
+    counts::Counts,
     error::Error,
     line::{self, GroupSum, Line},
     piece::{Piece, Span},
+    place::Place,
     read::{StoredFile, Wanted},
     row::Row,
     store::Store,
-    tier::Tier,
+    tier::{HOUR, Tier},
     time::{self, Moment, moment},
 };
 use crate::{
     aggregate::Measurements,
-    groups::SeriesName,
+    groups::{GroupName, SeriesName},
     recent::{CellAnswer, HistoryAnswer, HistoryQuery, Reading, RecentHistory, SeriesHistory, SeriesQuery},
     snapshot::{InterfaceCounters, Place as Standing, Snapshot, Usage},
 };
@@ -67,6 +70,18 @@ pub struct Asked {
     pub series: SeriesQuery,
 }
 
+/// What was measured in a range, by series of groups and by hour.
+pub(crate) struct Survey {
+    /// By series of groups.
+    pub(crate) groups: Series,
+    /// All groups together, by the start of the hour.
+    pub(crate) hours: Cells,
+    /// What was counted besides, of all groups.
+    pub(crate) counts: Counts,
+    /// What is wrong with files that are left out.
+    pub(crate) damaged: Vec<String>,
+}
+
 /// The files that a question is answered from.
 pub(super) struct Found {
     pub(super) tier: Tier,
@@ -83,26 +98,6 @@ type Series = HashMap<SeriesName, Measurements, RandomState>;
 
 /// The measurements of series of groups, by time.
 type Intervals = BTreeMap<u64, Vec<(SeriesName, Measurements)>>;
-
-/// What series of different groups are added up by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Place {
-    interface: Option<Arc<str>>,
-    method: Method,
-    matched: Option<Direction>,
-    side: Option<Side>,
-}
-
-impl Place {
-    fn of(SeriesName { interface, method, matched, side, group: _ }: &SeriesName) -> Self {
-        Self { interface: interface.clone(), method: *method, matched: *matched, side: *side }
-    }
-
-    fn is_asked_for(&self, query: &SeriesQuery) -> bool {
-        let (matched, side) = (self.matched.map(Direction::name), self.side.map(Side::name));
-        query.has(self.interface.as_deref(), self.method.name(), matched, side)
-    }
-}
 
 impl Asked {
     /// A question, as it is typed.
@@ -176,14 +171,7 @@ impl Archive {
                     cells.entry(row.time - row.time % step).or_default().merge(&row.measured);
                 }
             },
-            |series, others| {
-                for (place, others) in others {
-                    let cells = series.entry(place).or_default();
-                    for (time, other) in others {
-                        cells.entry(time).or_default().merge(&other);
-                    }
-                }
-            },
+            add_cells,
         )?;
         let series = series.into_iter().map(|(place, cells)| SeriesHistory {
             interface: place.interface,
@@ -209,18 +197,14 @@ impl Archive {
         let length = asked.to.saturating_sub(asked.from);
         let step = if length > 2 * super::tier::DAY { Tier::Hour.step() } else { Tier::FiveMinutes.step() };
         let found = self.find(asked.from, asked.to, step)?;
-        let add = |groups: &mut Series, series, measured| match groups.get_mut(&series) {
-            Some(known) => known.merge(&measured),
-            None => drop(groups.insert(series, measured)),
-        };
         let (groups, damaged) = found.read(
             Wanted { group: asked.group.as_deref() },
             |groups: &mut Series, Row { series, time, measured }| {
                 if (asked.from..asked.to).contains(&time) && Place::of(&series).is_asked_for(&asked.series) {
-                    add(groups, series, measured);
+                    add_series(groups, series, measured);
                 }
             },
-            |groups, others| others.into_iter().for_each(|(series, other)| add(groups, series, other)),
+            |groups, others| others.into_iter().for_each(|(series, other)| add_series(groups, series, other)),
         )?;
         let mut by_group: BTreeMap<Arc<str>, GroupSum> = BTreeMap::new();
         for (name, measured) in groups {
@@ -229,6 +213,39 @@ impl Archive {
             group.or_insert_with(empty).series.push((name, measured));
         }
         Ok((by_group.into_values().collect(), damaged))
+    }
+
+    /// Returns what was measured in a range of whole hours, of the groups that are wanted.
+    ///
+    /// # Errors
+    /// As [`Self::history`].
+    pub(crate) fn survey(
+        &self,
+        range: Range<Moment>,
+        is_wanted: impl Fn(&GroupName) -> bool + Sync,
+    ) -> Result<Survey, Error> {
+        let found = self.find(range.start, range.end, HOUR)?;
+        let mut counts = Counts::default();
+        for file in &found.files {
+            counts.add(&file.counts().sum(&range));
+        }
+        let ((groups, hours), damaged) = found.read(
+            Wanted::default(),
+            |(groups, hours): &mut (Series, Cells), Row { series, time, measured }| {
+                if range.contains(&time) && is_wanted(&series.group) {
+                    let hour = hours.entry(Place::of(&series)).or_default().entry(time - time % HOUR);
+                    hour.or_default().merge(&measured);
+                    add_series(groups, series, measured);
+                }
+            },
+            |(groups, hours), (other_groups, other_hours)| {
+                for (series, other) in other_groups {
+                    add_series(groups, series, other);
+                }
+                add_cells(hours, other_hours);
+            },
+        )?;
+        Ok(Survey { groups, hours, counts, damaged })
     }
 
     /// Fills a recent history with the 15 minutes before a moment, as it was then. Returns what is wrong with files that are left
@@ -293,6 +310,22 @@ impl Archive {
                 Err(error) if error.is_gone() && attempts < ATTEMPTS => {}
                 found => return found,
             }
+        }
+    }
+}
+
+fn add_series(groups: &mut Series, series: SeriesName, measured: Measurements) {
+    match groups.get_mut(&series) {
+        Some(known) => known.merge(&measured),
+        None => drop(groups.insert(series, measured)),
+    }
+}
+
+fn add_cells(series: &mut Cells, others: Cells) {
+    for (place, others) in others {
+        let cells = series.entry(place).or_default();
+        for (time, other) in others {
+            cells.entry(time).or_default().merge(&other);
         }
     }
 }

@@ -13,6 +13,9 @@ pub enum Error {
     /// What was asked makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// Nothing was measured of what was asked for.
+    #[error("{0}")]
+    Empty(String),
     /// The directory has something else in it.
     #[error(
         "{} has other files in it, and is no history; name an empty or a new directory",
@@ -76,7 +79,7 @@ pub enum Error {
 }
 
 impl Error {
-    pub(super) fn write(path: &Path, source: io::Error) -> Self {
+    pub(crate) fn write(path: &Path, source: io::Error) -> Self {
         Self::Write { path: path.to_owned(), source }
     }
 

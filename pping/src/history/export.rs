@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use super::{
     archive::Archive,
+    counts::HourlyCounts,
     error::Error,
     merge::{Merged, Sum},
     read::{StoredFile, Wanted},
@@ -46,8 +47,11 @@ pub(super) fn export(
         output.push(&row.series, row.time, &row.measured)?;
         rows += 1;
     }
-    let seconds = found.files.iter().map(StoredFile::seconds).sum();
-    output.complete(facts(found.tier, &[], seconds))?;
+    let mut counts = HourlyCounts::default();
+    for file in &found.files {
+        counts.add(&file.counts());
+    }
+    output.complete(facts(found.tier, &[], &counts))?;
     output.publish()?;
     Ok(rows)
 }

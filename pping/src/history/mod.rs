@@ -7,12 +7,14 @@
 mod archive;
 mod columns;
 mod command;
+mod counts;
 mod error;
 mod export;
 mod inspect;
 mod line;
 mod merge;
 mod piece;
+mod place;
 mod print;
 mod read;
 mod row;
@@ -26,11 +28,18 @@ mod writer;
 pub use self::{
     archive::{Archive, Asked},
     command::{DEFAULT_DIRECTORY, HistoryArguments, perform},
+    counts::Counts,
     error::Error,
     line::Line,
     tier::Tier,
     time::{Moment, local, moment, now},
     writer::{HistoryWriter, Settings, State},
+};
+
+pub(crate) use self::{
+    archive::Survey,
+    counts::{PACKETS, SECONDS, UNTRACKED},
+    place::Place,
 };
 
 #[cfg(test)]

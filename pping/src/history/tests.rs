@@ -79,7 +79,7 @@ fn second(numbers: &mut Numbers) -> Vec<(SeriesName, SeriesCounts)> {
 }
 
 fn minute(start: u64, slices: &[(SeriesName, SeriesCounts)]) -> Minute {
-    let mut minute = Minute { start, seconds: 60, series: HashMap::default() };
+    let mut minute = Minute { start, counts: Counts::seconds(60), series: HashMap::default() };
     for (name, counts) in slices {
         minute.series.entry(name.clone()).or_default().add(counts);
     }

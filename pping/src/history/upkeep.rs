@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::{
+    counts::HourlyCounts,
     error::Error,
     merge::{Merged, Sum},
     piece::{Piece, Span},
@@ -31,12 +32,12 @@ pub(super) struct Upkeep {
 }
 
 /// The facts about a file with intervals of a tier, made of these sources.
-pub(super) fn facts(tier: Tier, sources: &[&str], seconds: u64) -> Vec<(&'static str, String)> {
+pub(super) fn facts(tier: Tier, sources: &[&str], counts: &HourlyCounts) -> Vec<(&'static str, String)> {
     vec![
         (key::FORMAT, FORMAT.to_string()),
         (key::ID, format!("{:016x}", RandomState::new().hash_one(0))),
         (key::STEP, tier.step().to_string()),
-        (key::SECONDS, seconds.to_string()),
+        (key::COUNTS, counts.to_fact()),
         (key::SOURCES, sources.join(",")),
     ]
 }
@@ -170,13 +171,16 @@ impl Merger<'_> {
             }
         }
         let sources: Vec<&str> = inputs.iter().map(|input| input.file.id()).collect();
-        let seconds = inputs.iter().map(|input| input.file.seconds()).sum();
+        let mut counts = HourlyCounts::default();
+        for input in inputs {
+            counts.add(&input.file.counts());
+        }
         let mut complete = Vec::new();
         for ((mut file, sum), output) in writers.into_iter().zip(outputs) {
             if let Some(Row { series, time, measured }) = sum.finish() {
                 file.push(&series, time, &measured)?;
             }
-            file.complete(facts(output.tier, &sources, seconds))?;
+            file.complete(facts(output.tier, &sources, &counts))?;
             complete.push(file);
         }
         complete.into_iter().try_for_each(NewFile::publish)

@@ -61,8 +61,8 @@ pub(super) mod key {
     pub(in super::super) const SOURCES: &str = "pping.sources";
     /// The length of an interval, in seconds.
     pub(in super::super) const STEP: &str = "pping.step";
-    /// For how many seconds pping measured.
-    pub(in super::super) const SECONDS: &str = "pping.seconds";
+    /// What was counted besides rows, by hour, as JSON.
+    pub(in super::super) const COUNTS: &str = "pping.counts";
 }
 
 /// A file that is being written. Unless it is [published](Self::publish), nothing of it is left.

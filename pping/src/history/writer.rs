@@ -20,6 +20,7 @@ use foldhash::fast::RandomState;
 use pping_common::{limits::SECOND, series::SeriesCounts};
 
 use super::{
+    counts::{Counts, HourlyCounts},
     error::Error,
     piece::{Piece, Span},
     row::compare,
@@ -75,8 +76,8 @@ enum Message {
 pub(super) struct Minute {
     /// Its start, seconds since the Unix epoch.
     pub(super) start: u64,
-    /// For how many seconds pping measured.
-    pub(super) seconds: u64,
+    /// What was counted besides series.
+    pub(super) counts: Counts,
     pub(super) series: HashMap<SeriesName, Measurements, RandomState>,
 }
 
@@ -90,6 +91,8 @@ pub struct HistoryWriter {
     number: u64,
     /// For how many seconds it was measured.
     seconds: u64,
+    /// What was counted until the minute before, and until now; none before the first count.
+    counted: Option<[Counts; 2]>,
     series: HashMap<SeriesName, Measurements, RandomState>,
 }
 
@@ -106,7 +109,7 @@ impl HistoryWriter {
             .name("pping-history".to_owned())
             .spawn(move || writer.run(&received))?;
         let (number, series) = (now / MINUTE, HashMap::default());
-        Ok(Self { messages: Some(messages), thread, state, number, seconds: 0, series })
+        Ok(Self { messages: Some(messages), thread, state, number, seconds: 0, counted: None, series })
     }
 
     /// What happened so far.
@@ -132,6 +135,14 @@ impl HistoryWriter {
         }
     }
 
+    /// Takes what was counted since the start of the counters. What the first call has was counted before.
+    pub fn count(&mut self, counts: Counts) {
+        match &mut self.counted {
+            Some([_, latest]) => *latest = counts,
+            None => self.counted = Some([counts.clone(), counts]),
+        }
+    }
+
     /// Ends a second at `now`, ns since the epoch, and the minute if that is over.
     pub fn tick(&mut self, now: u64) {
         self.seconds += 1;
@@ -152,11 +163,13 @@ impl HistoryWriter {
     }
 
     fn end_minute(&mut self) {
-        let minute = Minute {
-            start: self.number * MINUTE / SECOND,
-            seconds: std::mem::take(&mut self.seconds),
-            series: std::mem::take(&mut self.series),
-        };
+        let mut counts = Counts::seconds(std::mem::take(&mut self.seconds));
+        if let Some([before, latest]) = &mut self.counted {
+            counts.add(&latest.since(before));
+            before.clone_from(latest);
+        }
+        let minute =
+            Minute { start: self.number * MINUTE / SECOND, counts, series: std::mem::take(&mut self.series) };
         let rows = minute.series.len() as u64;
         if !self.send(Message::Minute(minute)) {
             self.state.lost_rows.fetch_add(rows, Ordering::Relaxed);
@@ -268,7 +281,8 @@ impl WriterThread {
         for (series, measured) in rows {
             file.push(series, minute.start, measured)?;
         }
-        file.complete(facts(Tier::Minute, &[], minute.seconds))?;
+        let counts = HourlyCounts::at(minute.start, minute.counts.clone());
+        file.complete(facts(Tier::Minute, &[], &counts))?;
         file.publish()
     }
 

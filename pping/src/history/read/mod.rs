@@ -33,6 +33,7 @@ use self::{
 };
 use super::{
     columns::{GROUP, MICROSECONDS, TIME},
+    counts::HourlyCounts,
     error::Error,
     row::Row,
     write::key,
@@ -87,9 +88,9 @@ impl StoredFile {
         self.fact(key::SOURCES).unwrap_or_default().split(',').filter(|id| !id.is_empty())
     }
 
-    /// For how many seconds pping measured.
-    pub(super) fn seconds(&self) -> u64 {
-        self.fact(key::SECONDS).and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
+    /// What was counted besides rows.
+    pub(super) fn counts(&self) -> HourlyCounts {
+        self.fact(key::COUNTS).map(HourlyCounts::from_fact).unwrap_or_default()
     }
 
     /// The number of rows.

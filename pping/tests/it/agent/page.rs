@@ -2,6 +2,7 @@
 
 mod browser;
 mod fed;
+mod report;
 mod sides;
 
 use std::{cmp::Reverse, fs, thread, time::Duration};
