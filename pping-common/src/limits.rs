@@ -59,6 +59,9 @@ pub const MAX_LOCAL_ADDRESSES: u32 = 16_384;
 /// Bytes of the ring buffer through which events reach the agent; a power of two.
 pub const RING_BYTES: u32 = 4 << 20;
 
+/// The same with `--profile small`. It holds more than [`RING_WAKE_BYTES`].
+pub const SMALL_RING_BYTES: u32 = 1 << 20;
+
 /// Bytes of waiting events at which the kernel wakes the agent. Below that, the agent polls every [`DRAIN_INTERVAL_MS`]:
 /// one wake-up per event would cost more than the event.
 pub const RING_WAKE_BYTES: u64 = (RING_BYTES / 8) as u64;

@@ -33,7 +33,7 @@ use crate::history::Archive;
 use crate::otlp::Receiver;
 use crate::{
     Error, capabilities,
-    config::{Aggregation, Config, Ingress, Live, Loader},
+    config::{Aggregation, Config, Ingress, Live, Loader, Profile},
     features,
     groups::Names,
     http::{Access, Contents, Readiness, Server},
@@ -298,6 +298,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
     Ok(LoadOptions {
         rules: config.rules,
         dns_ports: config.dns_ports,
+        ring_bytes: config.live.profile.ring_bytes(),
         max_flows: config.max_flows,
         max_pending: config.live.max_pending,
         max_unproved: max_unproved(config.max_flows, config.live.max_pending),
@@ -312,6 +313,7 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         log: config.live.bpf_log,
         max_series: None,
         bin_blocks: None,
+        saves_memory: config.live.profile == Profile::Small,
         residence: config.live.residence,
         table_keys: None,
         without: DisabledFeatures::from_environment()?,

@@ -11,34 +11,69 @@ use procfs::{Current as _, Meminfo};
 use rustix::process::{Resource, getrlimit};
 
 use super::{kernel, name::Name, privileges, report::Check};
-use crate::kernel::inspect::maps::Size;
+use crate::{
+    config::{Config, Profile},
+    kernel::inspect::maps::Size,
+};
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Compares the memory that the maps need for `flows` flows of each address family with the available memory.
-pub(super) fn memory(maps: Option<Size>, flows: u32) -> Check {
+/// Bytes that the agent takes beside the maps, about.
+const AGENT: u64 = 24 * MEBIBYTE;
+
+/// What helps in any case.
+const FEWER_FLOWS: &str = "lower --max-flows: flows beyond it are counted, not measured";
+
+/// Compares the memory that the maps of a configuration need with the available memory. `small` returns what the maps would take
+/// with `--profile small`, and for how many flows.
+pub(super) fn memory(
+    maps: Option<Size>,
+    config: &Config,
+    small: impl FnOnce() -> Option<(u64, u32)>,
+) -> Check {
     let Some(Size { taken: needed, .. }) = maps else {
         return Check::unknown(Name::Memory, "the size of the maps is not known");
     };
-    let (available, source) = available();
-    let Some(available) = available else {
-        return Check::unknown(
-            Name::Memory,
-            format!("the maps take {} MiB; the available memory is not known", needed / MEBIBYTE),
-        );
+    let host = Meminfo::current().ok();
+    compare(needed, config, &Room::new(host.as_ref(), cgroup_limit(Path::new("/sys/fs/cgroup"))), small)
+}
+
+fn compare(needed: u64, config: &Config, room: &Room, small: impl FnOnce() -> Option<(u64, u32)>) -> Check {
+    let is_small = config.live.profile == Profile::Small;
+    let flows = config.max_flows;
+    let what = if is_small {
+        let Config { aggregation, live, .. } = config;
+        let (groups, interfaces) = (aggregation.max_groups, live.max_interfaces);
+        format!(
+            "{flows} flows of each address family, {groups} groups and {interfaces} interfaces (--profile small)"
+        )
+    } else {
+        format!("{flows} flows of each address family")
     };
-    let found = format!(
-        "the maps take {} MiB for {flows} flows of each address family; {} MiB are {source}",
-        needed.div_ceil(MEBIBYTE),
-        available / MEBIBYTE
-    );
-    let remedy = "lower --max-flows: flows beyond it are counted, not measured";
+    let found = format!("the maps take {} MiB for {what}", needed.div_ceil(MEBIBYTE));
+    let Some(available) = room.available else {
+        return Check::unknown(Name::Memory, format!("{found}; the available memory is not known"));
+    };
+    let found = format!("{found}; {} MiB are {}", available / MEBIBYTE, room.source);
+    let both = needed + AGENT;
+    let is_large = both > available / 2 || room.total.is_some_and(|total| both > total / 4);
+    if needed <= available && !is_large {
+        return Check::ok(Name::Memory, found);
+    }
+    let of_host = room.total.map(|total| format!(" of {}", total / MEBIBYTE)).unwrap_or_default();
+    let found = format!("{found}{of_host}; the agent takes some {} MiB more", AGENT / MEBIBYTE);
+    let small = if is_small { None } else { small().filter(|&(bytes, _)| bytes < needed) };
+    let remedy = match small {
+        Some((bytes, flows)) => format!(
+            "--profile small, with which the maps take {} MiB for {flows} flows; or {FEWER_FLOWS}",
+            bytes.div_ceil(MEBIBYTE)
+        ),
+        None => FEWER_FLOWS.to_owned(),
+    };
     if needed > available {
         Check::missing(Name::Memory, found, remedy)
-    } else if needed > available / 2 {
-        Check::degraded(Name::Memory, found, remedy)
     } else {
-        Check::ok(Name::Memory, found)
+        Check::degraded(Name::Memory, found, remedy)
     }
 }
 
@@ -73,13 +108,25 @@ fn limited(limit: u64, needed: Option<u64>) -> Check {
     }
 }
 
-/// The available bytes, and what limits them.
-fn available() -> (Option<u64>, &'static str) {
-    let host = Meminfo::current().ok().and_then(|info| info.mem_available);
-    match (host, cgroup_limit(Path::new("/sys/fs/cgroup"))) {
-        (Some(host), Some(limit)) if limit < host => (Some(limit), "the limit of its cgroup (memory.max)"),
-        (None, Some(limit)) => (Some(limit), "the limit of its cgroup (memory.max)"),
-        (host, _) => (host, "available"),
+/// The memory that there is.
+struct Room {
+    /// The available bytes.
+    available: Option<u64>,
+    /// What limits them.
+    source: &'static str,
+    /// The bytes of the host, unless a cgroup limits what is available.
+    total: Option<u64>,
+}
+
+impl Room {
+    fn new(host: Option<&Meminfo>, limit: Option<u64>) -> Self {
+        let available = host.and_then(|host| host.mem_available);
+        match limit.filter(|limit| available.is_none_or(|available| *limit < available)) {
+            Some(limit) => {
+                Self { available: Some(limit), source: "the limit of its cgroup (memory.max)", total: None }
+            }
+            None => Self { available, source: "available", total: host.map(|host| host.mem_total) },
+        }
     }
 }
 
@@ -95,22 +142,81 @@ fn cgroup_limit(root: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::{super::report::Status, *};
+    use crate::config::Loader;
+
+    fn config(arguments: &str) -> Config {
+        let typed = ["pping", "-i", "eth0"].into_iter().chain(arguments.split_whitespace());
+        Loader::typed(typed).unwrap().load().unwrap().config
+    }
+
+    fn host(total: u64, available: u64) -> Room {
+        let of = |mebibytes| Some(mebibytes * MEBIBYTE);
+        Room { available: of(available), source: "available", total: of(total) }
+    }
 
     #[test]
-    fn too_little_memory_is_reported() {
-        let (available, _) = available();
-        let available = available.unwrap();
-        assert!(available > 64 * MEBIBYTE);
-        for (needed, status) in [
-            (Some(MEBIBYTE), Status::Ok),
-            // The available memory changes all the time.
-            (Some(available / 10 * 8), Status::Degraded),
-            (Some(available * 2), Status::Missing),
-            (None, Status::Unknown),
+    fn too_little_memory_is_reported_with_what_takes_less() {
+        let small = || Some((13 * MEBIBYTE, 8192));
+        let maps = 140 * MEBIBYTE;
+        let named = "--profile small, with which the maps take 13 MiB for 8192 flows";
+        for (room, status) in [
+            (host(4096, 3000), Status::Ok),
+            // Half of what is available.
+            (host(4096, 320), Status::Degraded),
+            // A quarter of all.
+            (host(512, 450), Status::Degraded),
+            (host(128, 60), Status::Missing),
         ] {
-            let maps = needed.map(|taken| Size { taken, charged: 0 });
-            assert_eq!(memory(maps, 7).status, status, "{needed:?}");
+            let check = compare(maps, &config(""), &room, small);
+            let said = format!("{check:?}");
+            assert_eq!(check.status, status, "{said}");
+            assert_eq!(said.contains(named), status != Status::Ok, "{said}");
         }
+        let said = format!("{:?}", compare(maps, &config(""), &host(128, 60), small));
+        assert!(
+            said.contains("the maps take 140 MiB for 131072 flows")
+                && said.contains("60 MiB are available of 128")
+        );
+    }
+
+    #[test]
+    fn the_small_profile_is_not_advised_where_it_does_not_help() {
+        let (maps, room) = (13 * MEBIBYTE, host(64, 30));
+        let check = compare(maps, &config("--profile small"), &room, || panic!("it is in use"));
+        let said = format!("{check:?}");
+        assert!(
+            said.contains(
+                "8192 flows of each address family, 1024 groups and 32 interfaces (--profile small)"
+            )
+        );
+        assert!(check.status == Status::Degraded && !said.contains("with which"), "{said}");
+        // With sizes that are given, it may not save anything. Or the kernel does not make the maps.
+        for small in [Some((maps, 131_072)), None] {
+            let said = format!("{:?}", compare(maps, &config(""), &room, || small));
+            assert!(!said.contains("small") && said.contains("lower --max-flows"), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_said() {
+        let known = Room { available: None, source: "available", total: None };
+        assert_eq!(compare(1, &config(""), &known, || None).status, Status::Unknown);
+        assert_eq!(memory(None, &config(""), || None).status, Status::Unknown);
+    }
+
+    #[test]
+    fn a_cgroup_limits_what_is_available() {
+        let groups = tempfile::tempdir().unwrap();
+        assert_eq!(cgroup_limit(groups.path()), None);
+        fs::write(groups.path().join("memory.max"), "max\n").unwrap();
+        assert_eq!(cgroup_limit(groups.path()), None);
+        fs::write(groups.path().join("memory.max"), format!("{}\n", 64 * MEBIBYTE)).unwrap();
+        let limit = cgroup_limit(groups.path());
+        assert_eq!(limit, Some(64 * MEBIBYTE));
+        let host = Meminfo::current().unwrap();
+        let check = compare(80 * MEBIBYTE, &config(""), &Room::new(Some(&host), limit), || None);
+        assert_eq!(check.status, Status::Missing);
+        assert!(format!("{check:?}").contains("64 MiB are the limit of its cgroup"), "{check:?}");
     }
 
     #[test]

@@ -103,7 +103,11 @@ async fn report(loader: &Loader, arguments: Arguments) -> Result<Report, Error> 
     checks.extend(features);
     let loaded = programs::programs(&config, may_load);
     checks.extend(loaded.checks);
-    checks.extend([kernel::statistics(), memory::memory(loaded.memory, config.max_flows)]);
+    let small = || {
+        let config = loader.load_small().ok()?;
+        Some((programs::size_of_maps(&config)?.taken, config.max_flows))
+    };
+    checks.extend([kernel::statistics(), memory::memory(loaded.memory, &config, small)]);
     checks.extend(memory::memlock(loaded.memory));
     checks.push(kernel::clock());
     checks.push(residence::residence(live.residence));

@@ -101,6 +101,12 @@ pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
     }
 }
 
+/// The memory that the maps of a configuration take, from making them. `None` if the kernel does not make them.
+pub(super) fn size_of_maps(config: &Config) -> Option<maps::Size> {
+    let _kernel = load::make_maps(&load_options(config).ok()?).ok()?;
+    maps::size()
+}
+
 /// The programs that are loaded, by name.
 fn infos(kernel: &Kernel) -> Vec<(String, ProgramInfo)> {
     let mut infos: Vec<_> = kernel

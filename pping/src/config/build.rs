@@ -48,6 +48,7 @@ impl Config {
             mirror,
             copies_within,
             ingress,
+            profile,
             max_flows,
             max_pending,
             max_interfaces,
@@ -141,6 +142,7 @@ impl Config {
             capture: read,
             join,
             live: Live {
+                profile,
                 interfaces: IndexSet::<String>::from_iter(interfaces).into_iter().collect(),
                 wait,
                 mirror,

@@ -56,6 +56,8 @@ pub struct SettingError {
 pub enum Origin {
     /// Not set: the default applies.
     Default,
+    /// Not set: `--profile small` has another default.
+    Profile,
     /// On the command line.
     Flag,
     /// In this variable of the environment.
@@ -86,10 +88,10 @@ impl fmt::Display for SettingError {
             write!(formatter, "{}:{line}:{column}: ", path.display())?;
         }
         match (origin, assignment) {
-            (Origin::Default | Origin::Flag, Some((option, value))) if value.is_empty() => {
+            (Origin::Default | Origin::Profile | Origin::Flag, Some((option, value))) if value.is_empty() => {
                 write!(formatter, "--{option}: ")?;
             }
-            (Origin::Default | Origin::Flag, Some((option, value))) => {
+            (Origin::Default | Origin::Profile | Origin::Flag, Some((option, value))) => {
                 write!(formatter, "--{option} {value}: ")?;
             }
             (Origin::Variable(variable), Some((_, value))) => write!(formatter, "{variable}={value}: ")?,
@@ -104,6 +106,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
+            Self::Profile => formatter.write_str("default of --profile small"),
             Self::Flag => formatter.write_str("command line"),
             Self::Variable(variable) => formatter.write_str(variable),
             Self::File { path, line, .. } => write!(formatter, "{}:{line}", path.display()),

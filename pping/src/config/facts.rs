@@ -11,6 +11,8 @@ pub(super) struct Facts {
     pub(super) capture: Capture,
     /// The effect of a reload that changes it.
     pub(super) reload: Reload,
+    /// The default with `--profile small`, if that is another.
+    pub(super) small: Option<&'static str>,
     /// An example as written in a file, for an option without a default.
     pub(super) example: Option<&'static str>,
     /// The option has an effect only if one of these is set too; always, if there are none. [`SCREEN`] among them is no option.
@@ -25,6 +27,7 @@ impl Facts {
         allowed_in: AllowedIn::Everywhere,
         capture: Capture::Applies,
         reload: Reload::NEVER,
+        small: None,
         example: None,
         needs: &[],
     };

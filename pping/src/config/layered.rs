@@ -13,6 +13,10 @@ use super::{
     setting::Setting,
 };
 
+/// The option that has defaults of others, and its value that changes them.
+const PROFILE: &str = "profile";
+const SMALL: &str = "small";
+
 /// All options, their values, and where those are set.
 #[derive(Clone, Debug)]
 pub struct Layered {
@@ -70,7 +74,25 @@ impl Layered {
             let index = settings.iter().position(|it| it.definition.key == definition.key);
             index.map_or_else(|| Setting::default(definition), |index| settings.swap_remove(index))
         };
-        Self { all: definitions.into_iter().map(&mut take).collect(), has_screen: false }
+        Self { all: definitions.into_iter().map(&mut take).collect(), has_screen: false }.with_profile()
+    }
+
+    /// Sets `--profile small`, wherever another one is set.
+    #[cfg(feature = "live")]
+    pub(super) fn made_small(mut self) -> Self {
+        for setting in self.all.iter_mut().filter(|setting| setting.definition.key == PROFILE) {
+            setting.values = Some(vec![SMALL.into()]);
+        }
+        self.with_profile()
+    }
+
+    /// Gives the options that are not set the defaults of the profile.
+    pub(super) fn with_profile(mut self) -> Self {
+        let values = self.get(PROFILE).and_then(|setting| setting.values.as_ref());
+        if values.is_some_and(|values| values.iter().any(|value| value == SMALL)) {
+            self.all.iter_mut().for_each(Setting::take_small_default);
+        }
+        self
     }
 
     /// The setting of the option with this name.
@@ -85,10 +107,7 @@ impl Layered {
 
     /// The arguments, parsed as if all had been typed on the command line.
     pub(super) fn arguments(&self) -> Result<Arguments, Error> {
-        let set = self
-            .all
-            .iter()
-            .filter(|setting| setting.origin != Origin::Default || !setting.has_parser_default());
+        let set = self.all.iter().filter(|setting| setting.is_set() || !setting.has_parser_default());
         let typed = set.flat_map(|setting| match &setting.values {
             Some(values) => setting.definition.to_arguments(values),
             None => Vec::new(),
@@ -115,12 +134,11 @@ impl Layered {
     /// The options that have no effect because none of the options that they need is set. A file may have them at their
     /// defaults, as that of `pping config show` does.
     fn useless(&self) -> Vec<SettingError> {
-        let is_set = |setting: &Setting| setting.origin != Origin::Default;
         let is_wanted = |setting: &Setting| setting.origin == Origin::Flag || !setting.has_parser_default();
-        let set = self.all.iter().filter(|setting| is_set(setting) && is_wanted(setting));
+        let set = self.all.iter().filter(|setting| setting.is_set() && is_wanted(setting));
         let is_there = |key: &str| match key {
             SCREEN => self.has_screen,
-            key => self.get(key).is_some_and(is_set),
+            key => self.get(key).is_some_and(Setting::is_set),
         };
         let useless = set.filter(|setting| {
             let needs = setting.definition.facts.needs;
@@ -142,8 +160,8 @@ impl Layered {
 
     /// The origin of an option's value, if that is the environment or the file.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
-        let origin = &self.get(key)?.origin;
-        (!matches!(origin, Origin::Default | Origin::Flag)).then_some(origin)
+        let setting = self.get(key)?;
+        (setting.is_set() && setting.origin != Origin::Flag).then_some(&setting.origin)
     }
 
     /// Replaces the origin of contradictions by the origin of the option's value.

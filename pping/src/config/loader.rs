@@ -73,7 +73,7 @@ impl Loader {
         self.environment.warn_of_unknown(&definitions);
         let (file, path) = self.file(&definitions)?;
         let layered = Layered::new(&self.matches, &self.environment, file, definitions)?;
-        Ok((Layered { has_screen: self.has_screen, ..layered }, path))
+        Ok((Layered { has_screen: self.has_screen, ..layered }.with_profile(), path))
     }
 
     /// Makes the configuration even if it names nothing to measure. Returns the file that was read, too.
@@ -83,6 +83,15 @@ impl Loader {
     pub fn load_without_source(&self) -> Result<(Config, Option<PathBuf>), Error> {
         let (layered, file) = self.settings()?;
         Ok((layered.config()?, file))
+    }
+
+    /// Makes the configuration that it would be with `--profile small`.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`], except for a missing source.
+    #[cfg(feature = "live")]
+    pub(crate) fn load_small(&self) -> Result<Config, Error> {
+        self.settings()?.0.made_small().config()
     }
 
     /// Writes all options as a configuration file, with the origin of each.

@@ -45,5 +45,7 @@ pub use self::{
     model::{Aggregation, Config, HistoryLimits, Live, Otlp},
     options::Arguments,
     reload::Change,
-    values::{Arms, Format, HistoryKeep, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel},
+    values::{
+        Arms, Format, HistoryKeep, Ingress, MethodName, Profile, RttType, TcpMethod, Temporality, Tunnel,
+    },
 };

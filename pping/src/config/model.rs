@@ -10,7 +10,7 @@ use pping_common::{
 use super::{
     endpoint::Endpoint,
     inside::Inside,
-    values::{Arms, Format, HistoryKeep, Ingress, TcpMethod, Temporality},
+    values::{Arms, Format, HistoryKeep, Ingress, Profile, TcpMethod, Temporality},
 };
 use crate::worst::DEFAULT_MIN_SAMPLES;
 
@@ -154,6 +154,8 @@ impl Config {
 /// The settings for watching interfaces.
 #[derive(Clone, Debug)]
 pub struct Live {
+    /// The defaults of sizes, and the size of what has no option.
+    pub profile: Profile,
     /// The highest number of flows of each address family with pending timestamps.
     pub max_pending: u32,
     /// The highest number of interfaces.

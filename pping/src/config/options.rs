@@ -19,10 +19,10 @@ use super::{
     inside::{InsideItem, inside_item},
     reload::{Change, Reload, follow, follow_while_set, replace, restart},
     values::{
-        Arms, Format, HistoryKeep, Ingress, MethodName, RttType, TcpMethod, Temporality, Tunnel, address,
-        aggregate, copies_within, history_disk, history_keep, history_memory, interface, listen_name,
-        max_flows, max_groups, max_interfaces, max_pending, min_samples, otlp_interval, port, prefix,
-        prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
+        Arms, Format, HistoryKeep, Ingress, MethodName, Profile, RttType, TcpMethod, Temporality, Tunnel,
+        address, aggregate, copies_within, history_disk, history_keep, history_memory, interface,
+        listen_name, max_flows, max_groups, max_interfaces, max_pending, min_samples, otlp_interval, port,
+        prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
     },
 };
 
@@ -41,6 +41,7 @@ macro_rules! options {
             $(allowed_in: $allowed_in:expr,)?
             $(capture: $capture:expr,)?
             reload: $reload:expr,
+            $(small: $small:literal,)?
             $(example: $example:literal,)?
             $(needs: $needs:expr,)?
         }
@@ -59,6 +60,7 @@ macro_rules! options {
             $(allowed_in: $allowed_in,)?
             $(capture: $capture,)?
             reload: $reload,
+            $(small: Some($small),)?
             $(example: Some($example),)?
             $(needs: &$needs,)?
             ..Facts::DEFAULT
@@ -136,11 +138,22 @@ options! {
         reload: restart!(live.ingress),
     }
 
+    /// Take the defaults of all sizes from this profile
+    ///
+    /// `small` stands for `--max-flows 8192`, `--max-pending 4096`, `--max-interfaces 32`, `--max-groups 1024`, `--history-memory 4`,
+    /// `--history-disk 64MiB` and `--history-keep 1d,14d,1y`. Each of these options wins over it.
+    #[arg(long, value_enum, value_name = "PROFILE", default_value = "default", help_heading = "Source")]
+    profile: Profile {
+        capture: Rejected("it is for boxes that measure what passes; give --max-flows or --max-groups"),
+        reload: restart!(live.profile),
+    }
+
     /// Track at most this many flows per address family
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_FLOWS, value_parser = max_flows,
         help_heading = "Source")]
     max_flows: u32 {
         reload: restart!(max_flows),
+        small: "8192",
     }
 
     /// Limit the flows per address family that have pending timestamps, at most --max-flows
@@ -152,6 +165,7 @@ options! {
     max_pending: u32 {
         capture: Rejected("each flow of a capture has room for its own pending timestamps"),
         reload: restart!(live.max_pending),
+        small: "4096",
     }
 
     /// Watch at most this many interfaces, those included that went away a moment ago
@@ -162,6 +176,7 @@ options! {
     max_interfaces: u32 {
         capture: Rejected("a capture may have any number of interfaces"),
         reload: restart!(live.max_interfaces),
+        small: "32",
     }
 
     /// Measure by these methods only, separated by commas (default: `all`)
@@ -306,6 +321,7 @@ options! {
         help_heading = "Aggregating")]
     max_groups: u32 {
         reload: restart!(aggregation.max_groups),
+        small: "1024",
         needs: ["group-by", "groups", SCREEN],
     }
 
@@ -315,7 +331,7 @@ options! {
         reload: follow!(GroupTimeout, aggregation.group_timeout),
     }
 
-    /// Score latency and loss by the profiles in this file, from 0 to 100; SIGHUP reads it again
+    /// Score latency and loss by the quality profiles in this file, from 0 to 100; SIGHUP reads it again
     ///
     /// Without it there are profiles of a video call, a game and the web. In a file without any, nothing is scored.
     #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
@@ -433,6 +449,7 @@ options! {
     history_memory: u32 {
         capture: Rejected("a capture ends before anyone can look at it; use pping top -r"),
         reload: follow!(HistoryMemory, live.history_memory),
+        small: "4",
         needs: ["listen", SCREEN],
     }
 
@@ -452,6 +469,7 @@ options! {
     history_disk: u64 {
         capture: Rejected(NO_HISTORY),
         reload: follow!(HistoryLimits, live.history_limits.disk),
+        small: "64MiB",
         needs: ["history"],
     }
 
@@ -461,6 +479,7 @@ options! {
     history_keep: HistoryKeep {
         capture: Rejected(NO_HISTORY),
         reload: follow!(HistoryLimits, live.history_limits.keep),
+        small: "1d,14d,1y",
         needs: ["history"],
     }
 

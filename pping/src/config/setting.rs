@@ -32,6 +32,18 @@ impl Setting {
         }
     }
 
+    /// Takes the default of `--profile small`, if the option is not set and has one.
+    pub(super) fn take_small_default(&mut self) {
+        if let (Origin::Default, Some(value)) = (&self.origin, self.definition.facts.small) {
+            (self.values, self.origin) = (Some(vec![value.into()]), Origin::Profile);
+        }
+    }
+
+    /// Whether it is set, and has not just a default.
+    pub(super) fn is_set(&self) -> bool {
+        !matches!(self.origin, Origin::Default | Origin::Profile)
+    }
+
     /// Whether it has the value that the parser of the command line gives an option that is not there.
     pub(super) fn has_parser_default(&self) -> bool {
         let default = self.definition.default();

@@ -46,6 +46,83 @@ fn invalid_values_are_rejected_with_the_option_and_a_suggestion() {
     }
 }
 
+fn loaded(given: &[&str]) -> Loaded {
+    let typed = ["pping", "-i", "eth0"].iter().chain(given);
+    Loader::typed(typed).unwrap().load().unwrap()
+}
+
+#[test]
+fn the_small_profile_has_other_defaults_and_what_is_set_wins() {
+    let sizes = |given: &[&str]| {
+        let Config { max_flows, live, aggregation, .. } = loaded(given).config;
+        let HistoryLimits { disk, keep: HistoryKeep(keep) } = live.history_limits;
+        let numbers = [max_flows, live.max_pending, live.max_interfaces, aggregation.max_groups];
+        let days = keep.map(|time| time.as_secs() / 86_400);
+        (numbers, [live.history_memory >> 20, (disk >> 20) as usize], days, live.profile)
+    };
+    let default = ([131_072, 131_072, 256, 16_384], [16, 4096], [3, 60, 730], Profile::Default);
+    assert_eq!(sizes(&[]), default);
+    assert_eq!(sizes(&["--profile", "default"]), default);
+    let small = ([8192, 4096, 32, 1024], [4, 64], [1, 14, 365], Profile::Small);
+    assert_eq!(sizes(&["--profile", "small"]), small);
+    // Also if it is the default of the other profile.
+    let given = ["--profile", "small", "--max-flows", "131072", "--history", "d", "--history-disk", "1GiB"];
+    assert_eq!(sizes(&given), ([131_072, 4096, 32, 1024], [4, 1024], small.2, Profile::Small));
+    let history = loaded(&["--profile", "small"]).config.live.history;
+    assert_eq!(history, None);
+}
+
+#[test]
+fn help_lists_what_the_small_profile_stands_for() {
+    let all = definition::Definition::all();
+    let profile = all.iter().find(|definition| definition.key == "profile").unwrap();
+    let help = profile.help().join(" ");
+    let small: Vec<_> = all
+        .iter()
+        .filter_map(|definition| Some(format!("`--{} {}`", definition.key, definition.facts.small?)))
+        .collect();
+    assert_eq!(small.len(), 7);
+    assert!(small.iter().all(|option| help.contains(option)), "{help} lacks some of {small:?}");
+    assert_eq!(help.matches("`--").count(), small.len(), "{help}");
+}
+
+#[test]
+fn the_origin_of_a_default_of_the_profile_is_shown() {
+    let shown = |given: &[&str]| {
+        let typed = ["pping", "-i", "eth0"].iter().chain(given);
+        let text = Loader::typed(typed).unwrap().show().unwrap();
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.lines().map(words).collect::<Vec<_>>()
+    };
+    let lines = shown(&["--profile", "small", "--max-pending", "7"]);
+    for line in [
+        "profile = \"small\" # command line",
+        "max-flows = 8192 # default of --profile small",
+        "max-pending = 7 # command line",
+        "baseline = \"10m\" # default",
+    ] {
+        assert!(lines.iter().any(|it| it == line), "no `{line}` in {lines:#?}");
+    }
+}
+
+#[test]
+fn a_reload_names_the_profile_and_the_sizes_that_take_a_restart() {
+    let mut current = loaded(&[]).config;
+    let Changes { followed, restart } = current.follow(&loaded(&["--profile", "small"]).config);
+    assert_eq!(restart, ["profile", "max-flows", "max-pending", "max-interfaces", "max-groups"]);
+    assert_eq!(followed, [Change::HistoryMemory, Change::HistoryLimits]);
+    assert_eq!((current.max_flows, current.live.profile), (131_072, Profile::Default));
+}
+
+#[cfg(feature = "live")]
+#[test]
+fn a_configuration_can_be_made_small() {
+    let loader = Loader::typed(["pping", "-ieth0", "--max-groups=7", "--group-by=dscp"]).unwrap();
+    let small = loader.load_small().unwrap();
+    assert_eq!((small.max_flows, small.aggregation.max_groups), (8192, 7));
+    assert_eq!(small.live.profile, Profile::Small);
+}
+
 #[test]
 fn an_interface_given_twice_is_watched_once() {
     let given = ["-i", "eth1", "-i", "eth0", "-i", "a-pattern-is-longer-[0-3]"];

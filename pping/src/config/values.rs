@@ -7,7 +7,11 @@ use std::{
 
 use clap::{ValueEnum, builder::PossibleValue};
 use ipnet::IpNet;
-use pping_common::{copies::MAX_COPIES_WITHIN, limits::HIGHEST_MAX_INTERFACES, method::Method};
+use pping_common::{
+    copies::MAX_COPIES_WITHIN,
+    limits::{HIGHEST_MAX_INTERFACES, RING_BYTES, SMALL_RING_BYTES},
+    method::Method,
+};
 
 use super::joined;
 use crate::spelling::{JOINT, pattern};
@@ -268,6 +272,25 @@ fn duration(text: &str) -> Option<Duration> {
         return Some(Duration::ZERO);
     }
     humantime::parse_duration(text).ok().filter(|time| u64::try_from(time.as_nanos()).is_ok())
+}
+
+/// The sizes that pping has by default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// For routers and servers: all maps take 140 MiB of kernel memory, or some more with groups
+    Default,
+    /// For boxes with little memory: all maps take less than 16 MiB of kernel memory
+    Small,
+}
+
+impl Profile {
+    /// Bytes of the ring buffer of events.
+    pub(crate) fn ring_bytes(self) -> u32 {
+        match self {
+            Self::Default => RING_BYTES,
+            Self::Small => SMALL_RING_BYTES,
+        }
+    }
 }
 
 /// The attach point for incoming packets.

@@ -5,7 +5,7 @@ use pping_common::{
     group::Grouping,
     hash::TableKeys,
     limits::{
-        DEFAULT_MAX_FLOWS, DEFAULT_MAX_INTERFACES, MAX_DNS_PORTS, MAX_QUERIES, SERIES_PER_GROUP,
+        DEFAULT_MAX_FLOWS, DEFAULT_MAX_INTERFACES, MAX_DNS_PORTS, MAX_QUERIES, RING_BYTES, SERIES_PER_GROUP,
         max_unproved, reserved_series,
     },
     method::Method,
@@ -34,6 +34,8 @@ pub struct LoadOptions {
     pub rules: Rules,
     /// Ports that DNS servers listen at; 0 is none.
     pub dns_ports: [u16; MAX_DNS_PORTS],
+    /// Bytes of the ring buffer of events.
+    pub ring_bytes: u32,
     /// Flows per address family.
     pub max_flows: u32,
     /// Flows per address family that may have something pending.
@@ -52,6 +54,8 @@ pub struct LoadOptions {
     pub max_series: Option<u32>,
     /// Blocks of bins, if not the usual number.
     pub bin_blocks: Option<u32>,
+    /// Whether programs are loaded one at a time, which takes less memory and more time.
+    pub saves_memory: bool,
     /// One packet in this many is followed through its queue, on average; 0 measures forwarding only. `None` measures no
     /// times in this host.
     pub residence: Option<u32>,
@@ -66,6 +70,7 @@ impl LoadOptions {
     pub const DEFAULT: Self = Self {
         rules: Rules::UNLIMITED,
         dns_ports: Scope::ALL.dns_ports,
+        ring_bytes: RING_BYTES,
         max_flows: DEFAULT_MAX_FLOWS,
         max_pending: DEFAULT_MAX_FLOWS,
         max_unproved: max_unproved(DEFAULT_MAX_FLOWS, DEFAULT_MAX_FLOWS),
@@ -80,6 +85,7 @@ impl LoadOptions {
         log: false,
         max_series: None,
         bin_blocks: None,
+        saves_memory: false,
         residence: None,
         table_keys: None,
         without: DisabledFeatures::NOTHING,

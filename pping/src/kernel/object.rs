@@ -107,7 +107,10 @@ fn advice(error: &(dyn StdError + 'static)) -> Option<&'static str> {
             Some("too many open files; allow more (`ulimit -n 1024`, or `LimitNOFILE=` of a systemd service)")
         }
         libc::ENFILE => Some("the system has too many open files (sysctl fs.file-max)"),
-        libc::ENOMEM => Some("the kernel has not enough memory, or the control group may not use as much"),
+        libc::ENOMEM => Some(
+            "the kernel has not enough memory, or the control group may not use as much; with --profile small the \
+             maps take less than 16 MiB, and a lower --max-flows saves memory, too (see pping check)",
+        ),
         NOT_SUPPORTED => Some(
             "the kernel did not compile the program (ENOTSUPP); see sysctl net.core.bpf_jit_enable and \
              net.core.bpf_jit_limit",

@@ -136,6 +136,8 @@ impl Pins {
         }
         options.max_pending = max_pending;
         options.max_series = room("SERIES")?;
+        // It has no option to warn of.
+        options.ring_bytes = room("EVENTS")?.unwrap_or(options.ring_bytes);
         let has_room = options.max_series.is_none_or(|pinned| pinned >= options.series_wanted());
         if !has_room {
             tracing::warn!(

@@ -44,6 +44,7 @@ mod packet_cost;
 mod page;
 mod pins;
 mod privileges;
+mod profile;
 mod quality;
 mod reloading;
 mod residence;

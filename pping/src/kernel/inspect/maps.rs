@@ -63,6 +63,15 @@ pub(crate) fn scaled(small: &LoadOptions, large: &LoadOptions) -> Option<Size> {
     })
 }
 
+/// The memory of the maps that this process has open. `None` if the kernel does not report maps.
+pub(crate) fn size() -> Option<Size> {
+    let maps = own();
+    (!maps.is_empty()).then(|| Size {
+        taken: maps.iter().filter(|map| !map.grows).map(|map| map.bytes).sum(),
+        charged: maps.iter().map(|map| map.bytes).sum(),
+    })
+}
+
 /// Describes how much memory the maps of this process take, naming the large ones. Maps that grow as they fill are left
 /// out, because before Linux 6.4 the kernel reports them as if they were full.
 pub(crate) fn describe() -> String {

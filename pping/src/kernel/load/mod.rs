@@ -2,7 +2,7 @@
 
 mod stages;
 
-use std::{panic, thread};
+use std::{panic, sync::Mutex, thread};
 
 use aya::{
     Ebpf, EbpfLoader, VerifierLogLevel,
@@ -70,7 +70,7 @@ pub fn load_entry_programs(
     // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
     let mut kernel = open_with(object::for_features(features)?, options, pins, features, lease)?;
-    load_programs(&mut kernel.programs, hooks, |name| !stages::is_stage(name))?;
+    load_programs(&mut kernel.programs, hooks, options.saves_memory, |name| !stages::is_stage(name))?;
     if kernel.has_lease() {
         // The programs must have the lease before they are attached.
         load_sweep(&mut kernel)?;
@@ -87,7 +87,8 @@ pub fn load_entry_programs(
 /// If the kernel does not accept them.
 pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> Result<(), Error> {
     let _held = signals::hold()?;
-    load_programs(&mut kernel.programs, hooks, stages::is_stage)?;
+    let saves_memory = kernel.options.saves_memory;
+    load_programs(&mut kernel.programs, hooks, saves_memory, stages::is_stage)?;
     if kernel.has_lease() {
         // On a slow machine the lease may have run out meanwhile. No flows exist yet that would have to start over.
         kernel.sweeper.begin_lease(&kernel.series);
@@ -112,23 +113,39 @@ pub fn load_stages(kernel: &mut Kernel, hooks: &[Hook], pins: Option<&Pins>) -> 
 /// # Errors
 /// If the kernel does not accept them.
 pub fn load_packet_programs(programs: &mut Ebpf, hooks: &[Hook]) -> Result<(), Error> {
-    load_programs(programs, hooks, |_| true)?;
+    load_programs(programs, hooks, false, |_| true)?;
     stages::fill(programs, hooks)
 }
 
 /// Loads the programs of some hooks that are due and not loaded yet. It loads them in parallel: verifying takes most of
-/// the time of a start, and one CPU verifies one program.
-fn load_programs(programs: &mut Ebpf, hooks: &[Hook], is_due: impl Fn(&str) -> bool) -> Result<(), Error> {
+/// the time of a start, and one CPU verifies one program. If this `saves_memory`, it loads one at a time: the kernel takes
+/// tens of megabytes to verify one.
+fn load_programs(
+    programs: &mut Ebpf,
+    hooks: &[Hook],
+    saves_memory: bool,
+    is_due: impl Fn(&str) -> bool,
+) -> Result<(), Error> {
+    let turn = Mutex::new(());
+    let in_turn = || saves_memory.then(|| turn.lock());
     thread::scope(|scope| {
         let verified: Vec<_> = programs
             .programs_mut()
             .filter(|(name, program)| program.fd().is_err() && is_due(name))
             .filter_map(|(name, program)| match program {
                 Program::SchedClassifier(program) if hooks.contains(&Hook::Tc) => {
-                    Some((name, scope.spawn(|| retry_interrupted(|| program.load()))))
+                    let load = || {
+                        let _turn = in_turn();
+                        retry_interrupted(|| program.load())
+                    };
+                    Some((name, scope.spawn(load)))
                 }
                 Program::Xdp(program) if hooks.contains(&Hook::Xdp) => {
-                    Some((name, scope.spawn(|| retry_interrupted(|| program.load()))))
+                    let load = || {
+                        let _turn = in_turn();
+                        retry_interrupted(|| program.load())
+                    };
+                    Some((name, scope.spawn(load)))
                 }
                 _ => None,
             })
@@ -181,6 +198,14 @@ fn features(options: &LoadOptions) -> Result<Features, Error> {
     Features::probe(options.without).map_err(|error| refused("a program that probes this kernel", error))
 }
 
+/// Makes the maps of these options, without loading programs.
+///
+/// # Errors
+/// If the kernel does not make them.
+pub fn make_maps(options: &LoadOptions) -> Result<Kernel, Error> {
+    open(object::for_features(features(options)?)?, options)
+}
+
 /// Makes the maps of an object whose programs are not loaded yet. The programs have no lease: tests and benches do not
 /// renew one.
 ///
@@ -206,6 +231,7 @@ fn open_with(
         excludes,
         rules,
         dns_ports,
+        ring_bytes,
         max_flows,
         max_pending: _,
         max_unproved,
@@ -214,6 +240,7 @@ fn open_with(
         copies_within,
         log,
         max_series: _,
+        saves_memory: _,
         bin_blocks: _,
         residence,
         table_keys,
@@ -254,6 +281,7 @@ fn open_with(
         .override_global("RESIDENCE_EVERY", &every, true)
         .override_global("OFFSETS", &offsets, false)
         .override_global("AYA_LOG_LEVEL", &log_level, true)
+        .map_max_entries("EVENTS", ring_bytes)
         .map_max_entries("INTERFACES", room.table())
         .map_max_entries("INTERFACE_NAMES", room.ids)
         .map_max_entries("COUNTERS", counters::len(room)?)

@@ -338,6 +338,48 @@ fn the_reported_memory_is_what_a_run_takes() {
     }
 }
 
+/// The report on a machine that says it has so many kilobytes of memory.
+fn check_with_memory(host: &Namespace, total: u64, available: u64, arguments: &str) -> Report {
+    let real = fs::read_to_string("/proc/meminfo").unwrap();
+    let line = |line: &str| match line.split(':').next() {
+        Some("MemTotal") => format!("MemTotal: {total} kB\n"),
+        Some("MemAvailable") => format!("MemAvailable: {available} kB\n"),
+        _ => format!("{line}\n"),
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), real.lines().map(line).collect::<String>()).unwrap();
+    let mut command = host.command("unshare");
+    let script = "mount --bind \"$0\" /proc/meminfo && exec \"$@\"";
+    command.args(["--mount", "sh", "-c", script]).arg(file.path()).args([PPING, "check", "--json"]);
+    CheckOutput::of(command.args(arguments.split_whitespace()).output().unwrap()).report()
+}
+
+#[test]
+fn the_small_profile_is_named_where_memory_is_short() {
+    let host = Host::new();
+    let mebibytes = |text: &str| -> u64 {
+        let (_, rest) = text.split_once("the maps take ").unwrap();
+        rest.split(' ').next().unwrap().parse().unwrap()
+    };
+    let mut advised = 0;
+    for (total, available, status) in [(524_288, 420_000, "degraded"), (131_072, 61_440, "missing")] {
+        let report = check_with_memory(&host.namespace, total, available, "-i eth0");
+        let parts = ["for 131072 flows", "--profile small, with which the maps take", "for 8192 flows"];
+        report.assert("memory", None, status, &parts);
+        let check = report.get("memory", None);
+        advised = mebibytes(check["remedy"].as_str().unwrap());
+        assert!(advised < 16 && mebibytes(check["found"].as_str().unwrap()) > 130, "{check:#}");
+    }
+    let small = "-i eth0 --profile small";
+    let report = check_with_memory(&host.namespace, 131_072, 81_920, small);
+    let parts = ["8192 flows of each address family, 1024 groups and 32 interfaces (--profile small)"];
+    report.assert("memory", None, "degraded", &parts);
+    let report = check_with_memory(&host.namespace, 262_144, 163_840, small);
+    report.assert("memory", None, "ok", &parts);
+    let found = report.get("memory", None)["found"].as_str().unwrap();
+    assert!(mebibytes(found).abs_diff(advised) <= 1, "{found}, but {advised} MiB were said");
+}
+
 #[test]
 fn the_schema_rejects_invalid_reports() {
     let validator = validator("check.json");

@@ -154,6 +154,7 @@ fn all_errors_in_a_file_are_reported_with_line_and_column() {
         "methods = []\n",
         "dns-ports = [53, 0]\n",
         "format = jsonl\n",
+        "profile = \"tiny\"\n",
         "[aggregation]\n",
     ));
     let (code, stdout, stderr) = file.check();
@@ -171,7 +172,8 @@ fn all_errors_in_a_file_are_reported_with_line_and_column() {
         ":10:11: methods = []: it is empty; give a value, or leave the option out",
         ":11:18: dns-ports = 0: give a port from 1 to 65535",
         ":12:10: string values must be quoted",
-        ":13:2: `aggregation` is a section, but options stand without sections",
+        ":13:11: profile = \"tiny\": give one of default, small",
+        ":14:2: `aggregation` is a section, but options stand without sections",
     ];
     assert_eq!(stderr.lines().count(), errors.len(), "{stderr}");
     for (line, error) in stderr.lines().zip(errors) {

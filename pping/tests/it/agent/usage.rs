@@ -68,6 +68,7 @@ fn a_wrong_value_names_its_option_and_what_would_be_right() {
         ("--max-flows 0", &["--max-flows", "from 1 to"]),
         ("--max-flows 4294967296", &["--max-flows", "4294967296", "from 1 to"]),
         ("--max-flows few", &["--max-flows", "few", "from 1 to"]),
+        ("--profile tiny", &["--profile", "tiny", "default", "small"]),
         ("--format xml", &["--format", "xml", "standard", "jsonl", "json", "ppviz", "none"]),
         ("--ingress nfqueue", &["--ingress", "nfqueue", "tc", "xdp", "auto"]),
         ("--listen 9464", &["--listen", "9464", "like 127.0.0.1:9464"]),
