@@ -18,8 +18,11 @@ use crate::{
 
 const MEBIBYTE: u64 = 1 << 20;
 
-/// Bytes that the agent takes beside the maps, about.
-const AGENT: u64 = 24 * MEBIBYTE;
+/// Bytes that the kernel takes to verify the programs at the start, about: on two CPUs, which verify two at a time.
+const VERIFYING: u64 = 80 * MEBIBYTE;
+
+/// The same with `--profile small`, one program at a time.
+const VERIFYING_IN_TURN: u64 = 50 * MEBIBYTE;
 
 /// What helps in any case.
 const FEWER_FLOWS: &str = "lower --max-flows: flows beyond it are counted, not measured";
@@ -55,22 +58,27 @@ fn compare(needed: u64, config: &Config, room: &Room, small: impl FnOnce() -> Op
         return Check::unknown(Name::Memory, format!("{found}; the available memory is not known"));
     };
     let found = format!("{found}; {} MiB are {}", available / MEBIBYTE, room.source);
-    let both = needed + AGENT;
-    let is_large = both > available / 2 || room.total.is_some_and(|total| both > total / 4);
-    if needed <= available && !is_large {
+    let verifying = if is_small { VERIFYING_IN_TURN } else { VERIFYING };
+    let is_missing = needed + verifying > available;
+    if !is_missing && needed <= available / 2 && room.total.is_none_or(|total| needed <= total / 4) {
         return Check::ok(Name::Memory, found);
     }
     let of_host = room.total.map(|total| format!(" of {}", total / MEBIBYTE)).unwrap_or_default();
-    let found = format!("{found}{of_host}; the agent takes some {} MiB more", AGENT / MEBIBYTE);
+    let found = format!(
+        "{found}{of_host}; to verify the programs at the start, the kernel takes some {} MiB more",
+        verifying / MEBIBYTE
+    );
     let small = if is_small { None } else { small().filter(|&(bytes, _)| bytes < needed) };
     let remedy = match small {
         Some((bytes, flows)) => format!(
-            "--profile small, with which the maps take {} MiB for {flows} flows; or {FEWER_FLOWS}",
-            bytes.div_ceil(MEBIBYTE)
+            "--profile small, with which the maps take {} MiB for {flows} flows, and a start some {} MiB more; or \
+             {FEWER_FLOWS}",
+            bytes.div_ceil(MEBIBYTE),
+            VERIFYING_IN_TURN / MEBIBYTE
         ),
         None => FEWER_FLOWS.to_owned(),
     };
-    if needed > available {
+    if is_missing {
         Check::missing(Name::Memory, found, remedy)
     } else {
         Check::degraded(Name::Memory, found, remedy)
@@ -162,9 +170,10 @@ mod tests {
         for (room, status) in [
             (host(4096, 3000), Status::Ok),
             // Half of what is available.
-            (host(4096, 320), Status::Degraded),
+            (host(4096, 270), Status::Degraded),
             // A quarter of all.
             (host(512, 450), Status::Degraded),
+            (host(512, 219), Status::Missing),
             (host(128, 60), Status::Missing),
         ] {
             let check = compare(maps, &config(""), &room, small);
@@ -181,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_small_profile_is_not_advised_where_it_does_not_help() {
-        let (maps, room) = (13 * MEBIBYTE, host(64, 30));
+        let (maps, room) = (13 * MEBIBYTE, host(64, 60));
         let check = compare(maps, &config("--profile small"), &room, || panic!("it is in use"));
         let said = format!("{check:?}");
         assert!(
@@ -189,7 +198,7 @@ mod tests {
                 "8192 flows of each address family, 1024 groups and 32 interfaces (--profile small)"
             )
         );
-        assert!(check.status == Status::Degraded && !said.contains("with which"), "{said}");
+        assert!(check.status == Status::Missing && !said.contains("with which"), "{said}");
         // With sizes that are given, it may not save anything. Or the kernel does not make the maps.
         for small in [Some((maps, 131_072)), None] {
             let said = format!("{:?}", compare(maps, &config(""), &room, || small));

@@ -87,7 +87,14 @@ pub(super) fn programs(config: &Config, may_load: bool) -> Loaded {
         }
     };
     let max_groups = if real.grouping.is_on() { FEW_GROUPS } else { real.max_groups };
-    let small = LoadOptions { max_flows: FEW_FLOWS, max_pending: FEW_PENDING, max_groups, ..real };
+    // The machine may have too little memory for what is checked.
+    let small = LoadOptions {
+        max_flows: FEW_FLOWS,
+        max_pending: FEW_PENDING,
+        max_groups,
+        saves_memory: true,
+        ..real
+    };
     match load::load(&small, config.live.ingress != Ingress::Tc) {
         Ok(kernel) => {
             let infos = infos(&kernel);

@@ -7,11 +7,7 @@ use std::{
 
 use clap::{ValueEnum, builder::PossibleValue};
 use ipnet::IpNet;
-use pping_common::{
-    copies::MAX_COPIES_WITHIN,
-    limits::{HIGHEST_MAX_INTERFACES, RING_BYTES, SMALL_RING_BYTES},
-    method::Method,
-};
+use pping_common::{copies::MAX_COPIES_WITHIN, limits::HIGHEST_MAX_INTERFACES, method::Method};
 
 use super::joined;
 use crate::spelling::{JOINT, pattern};
@@ -283,12 +279,13 @@ pub enum Profile {
     Small,
 }
 
+#[cfg(feature = "live")]
 impl Profile {
     /// Bytes of the ring buffer of events.
     pub(crate) fn ring_bytes(self) -> u32 {
         match self {
-            Self::Default => RING_BYTES,
-            Self::Small => SMALL_RING_BYTES,
+            Self::Default => pping_common::limits::RING_BYTES,
+            Self::Small => pping_common::limits::SMALL_RING_BYTES,
         }
     }
 }

@@ -69,7 +69,12 @@ pub fn load_entry_programs(
     }
     // Links end with the agent, or are pinned to outlive it; filters have to notice that the agent is gone.
     let lease = if features.has(Feature::Tcx) { 0 } else { clock::ticks(LEASE_SECONDS)? };
-    let mut kernel = open_with(object::for_features(features)?, options, pins, features, lease)?;
+    let object = object::for_features(features)?;
+    let mut kernel = open_with(object, options, pins, features, lease)?;
+    if options.saves_memory {
+        // Verifying is what takes the most memory, and it comes next.
+        object::release_memory(object);
+    }
     load_programs(&mut kernel.programs, hooks, options.saves_memory, |name| !stages::is_stage(name))?;
     if kernel.has_lease() {
         // The programs must have the lease before they are attached.

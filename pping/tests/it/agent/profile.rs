@@ -1,13 +1,21 @@
 //! `--profile small`: what its maps take, as the kernel accounts it, and what is measured with them.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use pping_lab::{Process, Signal, Topology};
+use pping_lab::{Namespace, Process, Signal, Topology};
 
 use super::{
     bpffs::Bpffs,
+    host::Host,
     http::{LISTEN, is_ready, scrape},
-    monitor::{ENDING, converse, interrupt, ok, ping, topology, wait_until, watch},
+    monitor::{
+        ENDING, PATIENCE, PPING, converse, interrupt, ok, ping, topology, wait_until, watch, watch_with,
+    },
 };
 
 /// What all maps together may take.
@@ -87,6 +95,59 @@ fn a_size_that_is_given_wins_over_the_profile() {
     let capacity = |map| scrape(topology.router()).sum("pping_map_capacity", &[("map", map)]);
     assert_eq!((capacity("FLOWS_V4"), capacity("INTERFACES")), (Some(20_000.0), Some(32.0)));
     interrupt(agent);
+}
+
+/// A control group that limits memory, for maps too.
+struct Limited {
+    path: PathBuf,
+}
+
+impl Limited {
+    /// Creates the group beside this process' own, or where cgroup2 is mounted.
+    fn to(bytes: u64) -> Self {
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let own = groups.lines().find_map(|line| {
+            let (_, rest) = line.split_once(':')?;
+            rest.strip_prefix("memory:/").map(|own| Path::new("/sys/fs/cgroup/memory").join(own))
+        });
+        let (parent, limit) = match own {
+            Some(own) => (own, "memory.limit_in_bytes"),
+            None => (PathBuf::from("/sys/fs/cgroup"), "memory.max"),
+        };
+        let path = parent.join(format!("pping-test-{}", std::process::id()));
+        fs::create_dir(&path).unwrap_or_else(|error| panic!("no control group {}: {error}", path.display()));
+        fs::write(path.join(limit), bytes.to_string())
+            .unwrap_or_else(|error| panic!("{} has no {limit}: {error}", path.display()));
+        Self { path }
+    }
+
+    /// The command to run pping in the group.
+    fn pping(&self, host: &Namespace, arguments: &str) -> Command {
+        let mut command = host.command("sh");
+        command.args(["-c", "echo $$ > \"$0\"/cgroup.procs && exec \"$@\""]).arg(&self.path).arg(PPING);
+        command.args(arguments.split_whitespace());
+        command
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        // The kernel takes a moment to end the processes.
+        wait_until("the control group is removed", || fs::remove_dir(&self.path).is_ok());
+    }
+}
+
+#[test]
+fn maps_that_are_refused_for_want_of_memory_name_the_profile() {
+    let (host, group) = (Host::new(), Limited::to(100 << 20));
+    let arguments = format!("-v -i {} --format none", Host::ETH);
+    let mut process = ok(Process::spawn(group.pping(&host.namespace, &arguments)));
+    let status = ok(process.wait_timeout(PATIENCE));
+    let said = ok(process.stderr());
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("not enough memory") && said.contains("--profile small"), "{said}");
+    let small = group.pping(&host.namespace, &format!("{arguments} --profile small"));
+    interrupt(watch_with(small, Host::ETH));
 }
 
 /// The ring has another size with the profile, too, which the agent must not take for that of a pinned one.
