@@ -30,7 +30,7 @@ use crate::{aggregate::Measurements, groups::SeriesName, quality::Profiles};
 pub(super) const TEMPORARY: &str = "tmp";
 
 /// Rows in a row group. An engine reads at least one row group of a file.
-const ROW_GROUP: usize = 64 << 10;
+const ROW_GROUP: usize = 16 << 10;
 
 /// Rows in a page. Who looks for one group reads its pages only.
 const PAGE: usize = 1024;
