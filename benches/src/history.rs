@@ -20,7 +20,12 @@ use pping::{
 
 use pping_common::{limits::SECOND, method::Method, series::SeriesCounts};
 
-use crate::{agent::cpu_time, memory::Resident, networks::slices, report::Report};
+use crate::{
+    agent::cpu_time,
+    memory::Resident,
+    networks::{slices, slices_of},
+    report::Report,
+};
 
 /// The groups, each with a series of three methods.
 const GROUPS: u32 = 1_000;
@@ -42,6 +47,8 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
         fs::remove_dir_all(directory).ok();
         write_seconds(directory, groups, name, report)?;
     }
+    fs::remove_dir_all(directory).ok();
+    write_crowd(directory, report)?;
     fs::remove_dir_all(directory).ok();
     write_days(directory, report)?;
     ask(directory, report)?;
@@ -97,6 +104,42 @@ fn write_seconds(directory: &Path, groups: u32, name: &str, report: &mut Report)
     report.print_one(&format!("{name} groups with 3 series: share of a core, %"), "%", share)?;
     let memory = highest.saturating_sub(before) as f64 / f64::from(1 << 20);
     report.print_one(&format!("{name} groups with 3 series: memory, MiB"), "MiB", memory)
+}
+
+/// Writes a day of 100,000 groups, of which about 1,000 are there at a time, and the first hour of the next day, so that the day
+/// is merged.
+fn write_crowd(directory: &Path, report: &mut Report) -> Result<()> {
+    const GROUPS: u32 = 100_000;
+    const QUARTERS: u32 = 25 * 4;
+    let mut measured = 0;
+    let before = Resident::of(std::process::id())?.own;
+    let mut highest = before;
+    let mut writer = writer(directory, MIDNIGHT)?;
+    for quarter in 0..QUARTERS {
+        let first = quarter * (GROUPS / 96);
+        let present = slices_of(first..first + GROUPS / 96, 1);
+        for step in 1..=3 {
+            writer.add(&present);
+            let minute = u64::from(quarter) * 900 + 300 * step;
+            end_minute(&mut writer, MIDNIGHT + minute, present.len() as u64)?;
+            measured += present.iter().flat_map(|(_, counts)| counts.bins).map(u64::from).sum::<u64>();
+            highest = highest.max(Resident::of(std::process::id())?.own);
+        }
+    }
+    writer.stop();
+    let query = HistoryQuery {
+        from: Some(MIDNIGHT.to_string()),
+        to: Some((MIDNIGHT + 2 * 24 * 3600).to_string()),
+        step: Some("1h".to_owned()),
+        ..HistoryQuery::default()
+    };
+    let asked = Asked::from_texts(&query).map_err(anyhow::Error::msg)?;
+    let answer = Archive::new(directory.to_owned()).history(&asked)?;
+    let kept: u64 =
+        answer.series.iter().flat_map(|it| &it.cells).filter_map(|cell| Some(cell.rtt?.count)).sum();
+    ensure!(kept == measured, "{kept} samples are kept of {measured}");
+    let memory = highest.saturating_sub(before) as f64 / f64::from(1 << 20);
+    report.print_one("100,000 groups in a day, 1,000 at a time: memory, MiB", "MiB", memory)
 }
 
 fn write_days(directory: &Path, report: &mut Report) -> Result<()> {

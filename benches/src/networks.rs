@@ -1,13 +1,18 @@
 //! Made-up samples of many networks.
 
-use std::{net::Ipv4Addr, sync::Arc};
+use std::{net::Ipv4Addr, ops::Range, sync::Arc};
 
 use pping::groups::{GroupName, SeriesName};
 use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
 
 /// The samples of `groups` networks in the given second: up to 19 each, mostly around the network's own RTT.
 pub(crate) fn slices(groups: u32, second: u64) -> Vec<(SeriesName, SeriesCounts)> {
-    (0..groups).map(|number| (name(number), counts(number, second))).collect()
+    slices_of(0..groups, second)
+}
+
+/// The samples of some networks, by their numbers.
+pub(crate) fn slices_of(groups: Range<u32>, second: u64) -> Vec<(SeriesName, SeriesCounts)> {
+    groups.map(|number| (name(number), counts(number, second))).collect()
 }
 
 fn name(number: u32) -> SeriesName {
