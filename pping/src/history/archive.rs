@@ -30,7 +30,10 @@ use super::{
 use crate::{
     aggregate::Measurements,
     groups::{GroupName, SeriesName},
-    recent::{CellAnswer, HistoryAnswer, HistoryQuery, Reading, RecentHistory, SeriesHistory, SeriesQuery},
+    recent::{
+        CellAnswer, HistoryAnswer, HistoryQuery, Reading, RecentHistory, RttAnswer, SeriesHistory,
+        SeriesQuery, WorstOfRange,
+    },
     snapshot::{InterfaceCounters, Place as Standing, Snapshot, Usage},
 };
 
@@ -173,12 +176,19 @@ impl Archive {
             },
             add_cells,
         )?;
-        let series = series.into_iter().map(|(place, cells)| SeriesHistory {
-            interface: place.interface,
-            method: place.method.name().into(),
-            matched: place.matched.map(|it| it.name().into()),
-            side: place.side.map(|it| it.name().into()),
-            cells: cells.iter().map(|(time, it)| CellAnswer::new(time * SECOND, it)).collect(),
+        let series = series.into_iter().map(|(place, cells)| {
+            let mut all = Measurements::default();
+            for cell in cells.values() {
+                all.merge(cell);
+            }
+            SeriesHistory {
+                interface: place.interface,
+                method: place.method.name().into(),
+                matched: place.matched.map(|it| it.name().into()),
+                side: place.side.map(|it| it.name().into()),
+                rtt: all.rtts().map(RttAnswer::from),
+                cells: cells.iter().map(|(time, it)| CellAnswer::new(time * SECOND, it)).collect(),
+            }
         });
         Ok(HistoryAnswer {
             sequence: 0,
@@ -297,6 +307,16 @@ impl Archive {
     pub fn worst(&self, asked: &Asked, limit: usize) -> Result<(Vec<Line>, Vec<String>), Error> {
         let (groups, damaged) = self.groups(asked)?;
         Ok((line::worst(&groups, limit), damaged))
+    }
+
+    /// Returns the same groups as [`Self::worst`], as the API lists them.
+    ///
+    /// # Errors
+    /// As [`Self::history`].
+    pub fn worst_of_range(&self, asked: &Asked, limit: usize) -> Result<WorstOfRange, Error> {
+        let (groups, damaged) = self.groups(asked)?;
+        let (from, to) = (asked.from * SECOND, asked.to * SECOND);
+        Ok(WorstOfRange { from, to, groups: line::worst_groups(&groups, limit), damaged })
     }
 
     /// Finds the files with intervals of at most `step` seconds in a range, or longer ones where nothing else is left.

@@ -6,9 +6,10 @@ use pping_common::series::Traffic;
 use serde::Serialize;
 
 use crate::{
-    aggregate::Measurements,
+    aggregate::{Measurements, RttSummary},
     groups::{GroupName, SeriesName},
-    recent::{HistoryAnswer, RttAnswer, TrafficAnswer},
+    quality::Scores,
+    recent::{GroupOfRange, HistoryAnswer, RttAnswer, SeriesAnswer, TrafficAnswer},
 };
 
 /// What was measured of a group in a range.
@@ -63,10 +64,7 @@ pub(super) fn lines(answer: &HistoryAnswer) -> Vec<Line> {
 
 /// The groups whose worst series have the highest 95th percentiles.
 pub(super) fn worst(groups: &[GroupSum], limit: usize) -> Vec<Line> {
-    let worst_of = |group: &GroupSum| {
-        let rtts = |measured: &Measurements| measured.rtts().filter(|rtts| rtts.count >= FEWEST);
-        let ranked = group.series.iter().filter_map(|series| Some((series, rtts(&series.1)?)));
-        let ((name, measured), rtts) = ranked.max_by_key(|(_, rtts)| rtts.percentiles[2])?;
+    let line = |Ranked { group, name, measured, rtts }| {
         let line = Line {
             group: Some(Arc::clone(&group.name.label)),
             interface: name.interface.clone(),
@@ -75,12 +73,56 @@ pub(super) fn worst(groups: &[GroupSum], limit: usize) -> Vec<Line> {
             side: name.side.map(|it| it.name().into()),
             ..Line::default()
         };
-        Some(line.with(Some(rtts.into()), measured.traffic.map(Traffic::into)))
+        line.with(Some(RttAnswer::from(rtts)), measured.traffic.map(Traffic::into))
     };
-    let mut lines: Vec<Line> = groups.iter().filter_map(worst_of).collect();
-    lines.sort_by(|one, other| other.p95.cmp(&one.p95).then_with(|| one.group.cmp(&other.group)));
-    lines.truncate(limit);
-    lines
+    ranked(groups, limit).into_iter().map(line).collect()
+}
+
+/// The same groups, as the API lists them.
+pub(super) fn worst_groups(groups: &[GroupSum], limit: usize) -> Vec<GroupOfRange> {
+    let answer = |Ranked { group, name, measured, rtts }: Ranked<'_>| {
+        let [sent, received] = measured.traffic.map(TrafficAnswer::from);
+        let series = SeriesAnswer {
+            interface: name.interface.clone(),
+            method: name.method.name().into(),
+            matched: name.matched.map(|it| it.name().into()),
+            side: name.side.map(|it| it.name().into()),
+            rtt: Some(rtts.into()),
+            sent,
+            received,
+            quality: Scores::default(),
+        };
+        GroupOfRange::new(&group.name, series)
+    };
+    ranked(groups, limit).into_iter().map(answer).collect()
+}
+
+/// The worst series of a group.
+struct Ranked<'a> {
+    group: &'a GroupSum,
+    name: &'a SeriesName,
+    measured: &'a Measurements,
+    rtts: RttSummary,
+}
+
+/// Returns the series of a group with the highest 95th percentile.
+fn worst_of(group: &GroupSum) -> Option<Ranked<'_>> {
+    let with_rtts = group.series.iter().filter_map(|(name, measured)| {
+        let rtts = measured.rtts().filter(|rtts| rtts.count >= FEWEST)?;
+        Some(Ranked { group, name, measured, rtts })
+    });
+    with_rtts.max_by_key(|ranked| ranked.rtts.percentiles[2])
+}
+
+/// Returns the groups whose worst series have the highest 95th percentiles, each with that series.
+fn ranked(groups: &[GroupSum], limit: usize) -> Vec<Ranked<'_>> {
+    let mut all: Vec<Ranked<'_>> = groups.iter().filter_map(worst_of).collect();
+    all.sort_by(|one, other| {
+        let p95 = |ranked: &Ranked<'_>| ranked.rtts.percentiles[2];
+        p95(other).cmp(&p95(one)).then_with(|| one.group.name.label.cmp(&other.group.name.label))
+    });
+    all.truncate(limit);
+    all
 }
 
 impl Line {

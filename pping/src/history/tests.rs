@@ -457,3 +457,38 @@ fn a_moment_of_the_past_is_recalled_as_it_was() {
         assert_eq!(recent.summary().interfaces.len(), 1);
     }
 }
+
+#[test]
+fn the_worst_of_a_range_have_all_its_samples() {
+    let directory = directory();
+    let mut writer = writer(directory.path());
+    let counts = |rtts: std::ops::Range<u64>| {
+        let mut counts = SeriesCounts::EMPTY;
+        rtts.for_each(|rtt| counts.sample((rtt + 1) << 20, 0));
+        counts.sent.packets = 7;
+        counts
+    };
+    // The third has too few samples, although these are the longest.
+    for number in 0..180 {
+        let third = if number < 19 { 900..901 } else { 0..0 };
+        let slices = [(1, 5..9), (2, 50..53), (3, third)]
+            .map(|(group, rtts)| (name(group, Method::TcpTs, None), counts(rtts)));
+        writer.take(&minute(MIDNIGHT + 60 * number, &slices));
+    }
+    let archive = Archive::new(directory.path().to_owned());
+    let asked = asked(MIDNIGHT, MIDNIGHT + 3 * 3600, 300);
+    let worst = archive.worst_of_range(&asked, 20).unwrap();
+    assert_eq!((worst.from, worst.to), (MIDNIGHT * 1_000_000_000, (MIDNIGHT + 3 * 3600) * 1_000_000_000));
+    let found: Vec<_> = worst.groups.iter().map(|it| (&*it.group, it.series.rtt.unwrap().count)).collect();
+    assert_eq!(found, [("customer-2", 3 * 180), ("customer-1", 4 * 180)]);
+    assert_eq!(
+        (worst.groups[0].series.sent.packets, worst.groups[0].prefix.as_deref()),
+        (7 * 180, Some("192.0.2.2/32"))
+    );
+    assert_eq!(archive.worst_of_range(&asked, 1).unwrap().groups.len(), 1);
+    // The distribution of a range is that of all its cells.
+    let group = Asked { group: Some("customer-2".to_owned()), ..asked };
+    let history = archive.history(&group).unwrap();
+    assert_eq!(history.series[0].rtt, worst.groups[0].series.rtt);
+    assert!(history.series[0].cells.len() > 30);
+}

@@ -25,7 +25,7 @@ use super::{
     workers::Workers,
 };
 #[cfg(feature = "history")]
-use crate::history::{Archive, Asked};
+use crate::history::{Archive, Asked, Error};
 use crate::recent::{self, RecentHistory};
 
 /// The highest number of answers that are made at a time.
@@ -66,6 +66,7 @@ pub(super) fn router(contents: Contents) -> Router {
     Router::new()
         .route("/summary", get(summary))
         .route("/history", get(history))
+        .route("/history/worst", get(worst_of_range))
         .route("/groups", get(groups))
         .route("/groups/{id}", get(group))
         .route("/worst", get(worst))
@@ -85,12 +86,27 @@ async fn history(
 ) -> Response {
     if query.is_of_past() {
         #[cfg(feature = "history")]
-        return api.past(query).await;
+        return api.past(&query, Archive::history).await;
         #[cfg(not(feature = "history"))]
         return refusal("from, to, step, group: this pping was built without the feature `history`");
     }
     let query = query.series();
     api.answer(&headers, move |recent| Some(recent.history(&query))).await
+}
+
+async fn worst_of_range(
+    State(api): State<Api>,
+    Parameters(query): Parameters<recent::WorstOfRangeQuery>,
+) -> Response {
+    #[cfg(feature = "history")]
+    return api
+        .past(&query.history(), move |archive, asked| archive.worst_of_range(asked, query.limit))
+        .await;
+    #[cfg(not(feature = "history"))]
+    {
+        let (_, _) = (api, query);
+        refusal("this pping was built without the feature `history`")
+    }
 }
 
 async fn groups(
@@ -145,17 +161,21 @@ impl Api {
 
     /// Responds with a range of the past.
     #[cfg(feature = "history")]
-    async fn past(&self, query: recent::HistoryQuery) -> Response {
+    async fn past<T: Serialize>(
+        &self,
+        query: &recent::HistoryQuery,
+        make: impl FnOnce(&Archive, &Asked) -> Result<T, Error> + Send + 'static,
+    ) -> Response {
         let Some(archive) = self.archive.clone() else {
             return refusal(
                 "from, to, step, group: this pping keeps no history; start it with --history DIR",
             );
         };
-        let asked = match Asked::from_texts(&query) {
+        let asked = match Asked::from_texts(query) {
             Ok(asked) => asked,
             Err(reason) => return refusal(&reason),
         };
-        let read = move || archive.history(&asked).map(|answer| serde_json::to_vec(&answer));
+        let read = move || make(&archive, &asked).map(|answer| serde_json::to_vec(&answer));
         match self.readers.run(read).await {
             Some(Ok(Ok(body))) => {
                 ([(CACHE_CONTROL, "no-cache")], [(CONTENT_TYPE, JSON)], body).into_response()

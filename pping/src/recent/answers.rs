@@ -14,7 +14,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::schemas;
-use crate::{aggregate::Measurements, groups::LongestMatch, quality::Scores};
+use crate::{aggregate::Measurements, fingerprint::fingerprint, groups::LongestMatch, quality::Scores};
 
 /// Interfaces, losses and the cost of pping.
 #[derive(Debug, Deserialize, Serialize)]
@@ -136,7 +136,7 @@ pub struct Losses {
     pub events_lost: u64,
 }
 
-/// Measurements of a series in the last minute: by one method, with echoes in one direction.
+/// Measurements of a series in the last minute, or in a range of the past: by one method, with echoes in one direction.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Series"))]
 pub struct SeriesAnswer {
@@ -159,7 +159,7 @@ pub struct SeriesAnswer {
     /// Traffic to them from the hosts that reply.
     pub received: TrafficAnswer,
     /// Score for each profile, in the order of the file of profiles (docs/groups.md), from 0 (unacceptable) to 100 (optimal);
-    /// null if it is unknown.
+    /// null if it is unknown. Empty for a range of the past.
     #[serde(default)]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, Option<schemas::Score>>"))]
     pub quality: Scores,
@@ -198,6 +198,9 @@ pub struct SeriesHistory {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(with = "Option<schemas::SideName>"))]
     pub side: Option<Cow<'static, str>>,
+    /// Distribution of the RTTs of all cells together; absent without samples, and for the last 15 minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<RttAnswer>,
     /// Cells in which packets passed, the oldest first.
     pub cells: Vec<CellAnswer>,
 }
@@ -266,6 +269,11 @@ impl From<LongestMatch> for LongestMatchAnswer {
     fn from(found: LongestMatch) -> Self {
         Self { group: found.group, prefix: found.prefix.map(|prefix| prefix.to_string()) }
     }
+}
+
+/// Returns the id of a group: a hash of its label, which may be long and have any characters.
+pub(super) fn group_id(label: &str) -> String {
+    format!("{:032x}", fingerprint(&[label]))
 }
 
 /// Measurements of a group in the last minute.

@@ -12,6 +12,7 @@ mod history;
 mod hosts;
 mod model;
 mod order;
+mod range;
 mod rates;
 mod residence;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use self::{
     figures::{RttAnswer, TrafficAnswer},
     history::CELLS,
     order::{HistoryQuery, Query, SeriesQuery},
+    range::{GroupOfRange, WorstOfRange, WorstOfRangeQuery},
     rates::Reading,
     residence::{OwnQueue, ResidenceAnswer, TimesAnswer},
     sides::{SideAnswer, SidesAnswer},

@@ -327,6 +327,7 @@ impl Model {
             method: key.method.name().into(),
             matched: key.matched.map(|direction| direction.name().into()),
             side: key.side.map(|side| side.name().into()),
+            rtt: None,
             cells: history.cells().map(|it| CellAnswer::new(it.number * CELL, &it.measured)).collect(),
         };
         HistoryAnswer {

@@ -156,17 +156,17 @@ fn limit<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> 
 }
 
 /// Reads the name of a method.
-fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn method<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     one_of(deserializer, &Method::ALL.map(Method::name))
 }
 
 /// Reads the name of a direction.
-fn matched<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn matched<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     one_of(deserializer, &Direction::ALL.map(Direction::name))
 }
 
 /// Reads the name of a side.
-fn side<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(super) fn side<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     one_of(deserializer, &Side::ALL.map(Side::name))
 }
 

@@ -5,8 +5,8 @@ use schemars::{JsonSchema, Schema, generate::Contract};
 use serde_json::{Map, Value, json};
 
 use super::{
-    GroupDetail, GroupsAnswer, HistoryAnswer, HistoryQuery, Query, Summary, WorstAnswer, WorstQuery,
-    order::PREFIXES_OF_ONE,
+    GroupDetail, GroupsAnswer, HistoryAnswer, HistoryQuery, Query, Summary, WorstAnswer, WorstOfRange,
+    WorstOfRangeQuery, WorstQuery, order::PREFIXES_OF_ONE,
 };
 use crate::schemas::{assert_is_in_file, generator, without_null};
 
@@ -42,6 +42,7 @@ fn definitions() -> Map<String, Value> {
     generator.subschema_for::<GroupsAnswer>();
     generator.subschema_for::<GroupDetail>();
     generator.subschema_for::<WorstAnswer>();
+    generator.subschema_for::<WorstOfRange>();
     generator.take_definitions(true)
 }
 
@@ -51,6 +52,7 @@ fn schema_is_that_of_the_types() {
     for path in document["paths"].as_object_mut().unwrap().values_mut() {
         let parameters = match path["get"]["parameters"].as_str() {
             Some("HistoryQuery") => parameters::<HistoryQuery>(),
+            Some("WorstOfRangeQuery") => parameters::<WorstOfRangeQuery>(),
             Some("Query") => parameters::<Query>(),
             Some("WorstQuery") => parameters::<WorstQuery>(),
             Some(other) => panic!("no parameters {other}"),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        answers::{GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, LongestMatchAnswer},
+        answers::{GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, LongestMatchAnswer, group_id},
         columns::View,
         history::History,
         order::{PREFIXES, PREFIXES_OF_ONE, Query},
@@ -12,7 +12,7 @@ use super::{
     },
     Group, Key, Model,
 };
-use crate::{fingerprint::fingerprint, groups::GroupName};
+use crate::groups::GroupName;
 
 impl Model {
     pub(in crate::recent) fn groups(&self, query: &Query) -> GroupsAnswer {
@@ -53,7 +53,7 @@ impl Model {
     }
 
     pub(in crate::recent) fn group(&self, asked: &str) -> Option<GroupDetail> {
-        let group = self.groups.values().find(|group| id(&group.name.label) == asked)?;
+        let group = self.groups.values().find(|group| group_id(&group.name.label) == asked)?;
         let mut answer = self.answer(group, |_| true);
         self.list_prefixes(group, PREFIXES_OF_ONE, &mut answer);
         Some(GroupDetail { group: answer, history: self.history(group.series.iter()) })
@@ -75,7 +75,7 @@ impl Model {
     pub(super) fn answer(&self, group: &Group, is_asked_for: impl Fn(&Key) -> bool) -> GroupAnswer {
         let GroupName { label, dscp, columns, .. } = &*group.name;
         GroupAnswer {
-            id: id(label),
+            id: group_id(label),
             group: Arc::clone(label),
             prefix: self.first_prefix(&group.name),
             prefixes: Vec::new(),
@@ -98,9 +98,4 @@ impl Model {
         queues.sort_unstable_by(|one, other| one.interface.cmp(&other.interface));
         queues
     }
-}
-
-/// Returns the id of a group: a hash of its label, which may be long and have any characters.
-fn id(label: &str) -> String {
-    format!("{:032x}", fingerprint(&[label]))
 }

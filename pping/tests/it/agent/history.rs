@@ -6,6 +6,7 @@ use pping_lab::{Signal, Topology};
 use serde_json::Value;
 
 use super::{
+    api,
     http::{LISTEN, PORT, get, scrape},
     monitor::{ENDING, PPING, ok, ping, tool, topology, wait_until, watch},
 };
@@ -80,6 +81,13 @@ fn what_was_measured_is_kept_for_each_reader() {
         let refusal = ask(query);
         assert!(refusal.status == 400 && refusal.body.contains(text), "{query}: {}", refusal.body);
     }
+    let router = topology.router();
+    let worst = api::answer(router, "/history/worst?from=-1h&method=icmp-echo", "WorstOfRange");
+    let groups = worst["groups"].as_array().unwrap();
+    let counted: u64 = groups.iter().map(|it| it["series"]["rtt"]["count"].as_u64().unwrap()).sum();
+    assert_eq!((groups.len(), counted), (2, samples(&all)), "{worst}");
+    let refusal = api::request(router, "/history/worst?limit=101");
+    assert!(refusal.status == 400 && refusal.body.contains("limit: at most 100"), "{}", refusal.body);
     // The API answers before pping is ready; counters are served from then on.
     wait_until("counters are served", || {
         let lost = scrape(topology.router()).sum("pping_history_rows_total", &[("outcome", "lost")]);
