@@ -2,6 +2,12 @@
 
 const DEFAULTS = { sort: "", order: "desc", filter: "", interface: "", side: "", method: "" };
 
+/** The range of time, and what it is compared with: links to groups and back keep these. */
+const RANGE = { range: "", from: "", to: "", compare: "" };
+
+/** The label of a group in a range: pping may no longer know it by its id. */
+const LABEL = "label";
+
 /** How many groups are shown until the user asks for more. */
 const LIMIT = 100;
 
@@ -25,7 +31,8 @@ export function parse(hash) {
     const [path, query] = hash.replace(/^#/, "").split("?", 2);
     const given = new URLSearchParams(query);
     const state = { group: /^\/groups\/([0-9a-f]+)$/.exec(path)?.[1] ?? null, limit: LIMIT };
-    for (const [name, value] of Object.entries(DEFAULTS)) state[name] = given.get(name) ?? value;
+    for (const [name, value] of Object.entries({ ...DEFAULTS, ...RANGE })) state[name] = given.get(name) ?? value;
+    state.label = (state.group && given.get(LABEL)) ?? "";
     if (!(state.side in SIDES)) state.side = "";
     const limit = Number(given.get("limit"));
     if (Number.isInteger(limit) && limit > LIMIT) state.limit = Math.min(limit, MAX_LIMIT);
@@ -35,12 +42,27 @@ export function parse(hash) {
 /** Returns the address of a state. Defaults are left out. */
 export function format(state) {
     const given = new URLSearchParams();
-    for (const [name, value] of Object.entries(DEFAULTS)) {
+    for (const [name, value] of Object.entries({ ...DEFAULTS, ...RANGE })) {
         if (state[name] !== value) given.set(name, state[name]);
     }
+    if (state.group && state.label && isOfPast(state)) given.set(LABEL, state.label);
     if (state.limit > LIMIT) given.set("limit", state.limit);
     const query = given.toString();
     return `#/${state.group ? `groups/${state.group}` : ""}${query && `?${query}`}`;
+}
+
+/** Whether a state has a range. */
+const isOfPast = ({ range, from, to }) => Boolean(range || from || to);
+
+/** Returns a state with the range of another one. */
+export function withRange(state, other) {
+    return { ...state, ...Object.fromEntries(Object.keys(RANGE).map((name) => [name, other[name]])) };
+}
+
+/** Returns what gives the address of a group's page, in the range of a state. */
+export function linkIn(state) {
+    const kept = withRange({ ...DEFAULTS, limit: LIMIT }, state);
+    return ({ id, group }) => format({ ...kept, group: id, label: group });
 }
 
 /** Returns a URL below that of this page, without a password that it may contain. */
@@ -71,6 +93,24 @@ export function groupUrl(state) {
 /** Returns the question for the last 15 minutes of the interfaces, by one method. */
 export function historyUrl(state, method) {
     return narrowed(relativeUrl("api/v1/history"), state, method);
+}
+
+/** Returns the question for a range: of the interfaces, or of the group with this label. */
+export function rangeUrl(state, { from, to }, label) {
+    const url = narrowed(relativeUrl("api/v1/history"), state, state.method);
+    if (label !== null) url.searchParams.set("group", label);
+    return between(url, from, to);
+}
+
+/** Returns the question for the worst groups of a range. */
+export function worstOfRangeUrl(state, { from, to }) {
+    return between(narrowed(relativeUrl("api/v1/history/worst"), state, state.method), from, to);
+}
+
+function between(url, from, to) {
+    url.searchParams.set("from", from);
+    url.searchParams.set("to", to);
+    return url;
 }
 
 function narrowed(url, state, method) {

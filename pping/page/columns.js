@@ -41,6 +41,9 @@ const COLUMNS = [
     },
 ];
 
+/** The columns of the worst groups of a range. */
+export const RANKED = ["group", "interface", "method", "side", "count", "p50", "p95", "p99", "range", "packets", "retx"];
+
 /** The columns of the table of all groups, of that with both sides of each in a row, of the series below, and of one group. */
 export const ALL = ["group", "interface", "method", "side", "count", "min", "p50", "p95", "p99", "range", "packets", "retx", "quality"];
 export const SIDES = [
@@ -74,6 +77,11 @@ function row(group, series) {
     const sum = (name) => series.sent[name] + series.received[name];
     const traffic = { packets: sum("packets"), bytes: sum("bytes"), retransmissions: sum("retransmissions") };
     return { group, series, traffic, quality: series.quality, below: 0, key: `${group.id} ${seriesKey(series)}` };
+}
+
+/** Returns a row for each group of a ranking, with the series that ranks it. */
+export function rowsOfRanking(groups) {
+    return groups.map((group) => row(group, group.series));
 }
 
 /** Returns a row for each series of a group that has samples, in the order of the answer. */

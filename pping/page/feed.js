@@ -135,11 +135,13 @@ export class Question {
     #timer = null;
     #after = 0;
     #again = false;
+    #timeOut;
 
-    /** `take(status, answer)` gets each answer. */
-    constructor(pace, take) {
+    /** `take(status, answer, text)` gets each answer: its text if it is an error. The status is 0 if there is none. */
+    constructor(pace, take, timeOut = TIME_OUT) {
         this.#pace = pace;
         this.#take = take;
+        this.#timeOut = timeOut;
     }
 
     /** Announces that a URL may have something new. A URL other than the last one is asked at once. */
@@ -172,11 +174,11 @@ export class Question {
         const asked = new AbortController();
         const begin = performance.now();
         [this.#asked, this.#timer, this.#again] = [asked, null, false];
-        let answer = null;
+        let answer = [0, null, "it cannot be reached, or takes too long"];
         try {
-            const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(TIME_OUT)]);
+            const signal = AbortSignal.any([asked.signal, AbortSignal.timeout(this.#timeOut)]);
             const response = await fetch(this.#url, { signal });
-            answer = [response.status, response.ok ? await response.json() : null];
+            answer = response.ok ? [response.status, await response.json()] : [response.status, null, await response.text()];
         } catch {
             // The feed reports that nothing answers.
         }
@@ -185,6 +187,6 @@ export class Question {
         const took = performance.now() - begin;
         this.#after = Math.max(begin + this.#pace, performance.now() + 9 * took);
         if (this.#again) this.#schedule();
-        if (answer) this.#take(...answer);
+        this.#take(...answer);
     }
 }

@@ -51,6 +51,23 @@ export function clock(seconds) {
     return new Date(1000 * seconds).toLocaleTimeString("en-GB");
 }
 
+/** Formats the day and the time of seconds since 1970. */
+export function moment(seconds) {
+    const form = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" };
+    return new Date(1000 * seconds).toLocaleString("en-GB", form);
+}
+
+/** Formats the day of seconds since 1970. */
+export function day(seconds) {
+    return new Date(1000 * seconds).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+/** Formats a length of time in seconds. */
+export function duration(seconds) {
+    const [unit, name] = [[86_400, "d"], [3600, "h"], [60, "min"]].find(([unit]) => seconds >= unit && seconds % unit === 0) ?? [1, "s"];
+    return `${seconds / unit} ${name}`;
+}
+
 /** Returns the side that a series measures: of the network, if sides are told apart, or else of the interface. */
 export function side({ matched, side: ofNetwork }) {
     return ofNetwork ?? { ingress: "beyond", egress: "behind" }[matched] ?? "both";

@@ -2,11 +2,15 @@
 
 import * as address from "./address.js";
 import { ALL, ONE, SIDES, rowsOf, rowsOfSeries } from "./columns.js";
+import { Controls } from "./controls.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
 import { count, cut, sanitized, seriesKey, side, time } from "./format.js";
 import { Head } from "./head.js";
 import { Panels } from "./panels.js";
+import { Past } from "./past.js";
+import { rangeOf } from "./range.js";
+import { RangeView } from "./rangeview.js";
 import { Table } from "./table.js";
 import { Worst } from "./worst.js";
 
@@ -26,8 +30,13 @@ const CHOICES = ["interface", "side", "method"];
 let state = address.parse(location.hash);
 let summary = null;
 let isFrozen = false;
-/** The address of the list that a group's page leads back to. */
-let list = address.format({ ...state, group: null });
+/** The list that a group's page leads back to, in the present range. */
+let listState = { ...state, group: null };
+const list = () => address.format(address.withRange(listState, state));
+/** The range that is shown; null for the last 15 minutes. */
+let range = null;
+/** The label of the group that is shown, as soon as it is known. */
+let label = null;
 /** The latest summary, shown or not. */
 let latest = null;
 /** The groups that are shown, and the ids of those whose other rows are. */
@@ -39,11 +48,14 @@ const groups = new Table(byId("groups"), ALL, { onSort: (sort, order) => change(
 const series = new Table(byId("series"), ONE);
 const worst = new Worst(() => summary && !isFrozen && ask());
 const panels = new Panels(byId("panels"), byId("panels-note"));
+const rangeView = new RangeView(panels);
+const controls = new Controls((some) => change(some, "push"));
 
 const ofGroups = new Question(PACE, (status, answer) => answer && showGroups(answer));
-const ofGroup = new Question(PACE, showGroup);
+const ofGroup = new Question(PACE, (status, answer) => status && showGroup(status, answer));
 const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && showPast(answer));
-const ofWorst = new Question(PACE, (status, answer) => answer && worst.update(answer));
+const ofWorst = new Question(PACE, (status, answer) => answer && worst.update(answer, address.linkIn(state)));
+const past = new Past(showRange);
 const feed = new Feed((answer) => {
     latest = answer;
     if (!isFrozen) show(answer);
@@ -53,9 +65,9 @@ const feed = new Feed((answer) => {
  * Returns one series for each interface and side: that of the chosen method, or else the one with the most samples,
  * since percentiles of several methods cannot be combined.
  */
-function representativeSeries() {
+function representativeSeries(all = summary.interfaces.flatMap((it) => it.series)) {
     const found = new Map();
-    for (const series of summary.interfaces.flatMap((it) => it.series)) {
+    for (const series of all) {
         if (state.method && series.method !== state.method) continue;
         const place = JSON.stringify([series.interface, side(series)]);
         const samples = (of) => of?.rtt?.count ?? -1;
@@ -82,6 +94,12 @@ function view() {
 }
 
 function ask() {
+    const of = rangeOf(state, summary);
+    if ((of.range === null) !== (range === null)) panels.clear();
+    range = of.range;
+    controls.update(state, of, summary);
+    rangeView.announce(range);
+    askPast();
     if (state.group) {
         ofGroup.want(address.groupUrl(state));
         return;
@@ -91,10 +109,23 @@ function ask() {
     if (worstUrl) ofWorst.want(worstUrl);
     else ofWorst.stop();
     const methods = new Set(representativeSeries().map((it) => it.method));
-    ofPast.want(address.historyUrl(state, methods.size === 1 ? [...methods][0] : state.method));
+    if (range) ofPast.stop();
+    else ofPast.want(address.historyUrl(state, methods.size === 1 ? [...methods][0] : state.method));
+}
+
+/** Asks for the range, if there is one: that of a group by its label, as soon as this is known. */
+function askPast() {
+    if (range && (!state.group || label !== null)) past.want(state, range, state.group ? label : null);
+    else past.stop();
+}
+
+/** Shows what there is of a range: of a group all series, as of its last 15 minutes. */
+function showRange(found) {
+    rangeView.update(found, state.group ? (series) => series : representativeSeries, address.linkIn(state));
 }
 
 function showPast(answer) {
+    if (range) return;
     const wanted = new Set(representativeSeries().map(seriesKey));
     panels.update({ ...answer, series: answer.series.filter((it) => wanted.has(seriesKey(it))) });
 }
@@ -104,7 +135,7 @@ function arrangeGroups() {
     const rows = rowsOf(shown, unfolded);
     const hasSides = shown.some((group) => group.sides);
     if (shown.length > 0) groups.arrange(hasSides ? SIDES : ALL);
-    groups.update(rows, { ...state, sort: address.sortOf(state, hasSides ? "sides" : "series") });
+    groups.update(rows, { ...state, link: address.linkIn(state), sort: address.sortOf(state, hasSides ? "sides" : "series") });
     return rows;
 }
 
@@ -132,17 +163,16 @@ function showGroups(answer) {
 function showGroup(status, answer) {
     const isGone = answer === null;
     byId("gone").hidden = !isGone;
-    byId("group").hidden = isGone;
+    byId("group").hidden = isGone && !(range && label);
+    for (const id of ["facts", "last-minute"]) byId(id).hidden = isGone;
     if (isGone) {
-        panels.clear();
+        if (!range) panels.clear();
         write(byId("gone"), status === 404
             ? "There is no such group, or it has sent nothing for 15 minutes. It appears here when it does."
             : `pping answered ${status}.`);
         return;
     }
-    const label = sanitized(answer.group);
-    write(byId("label"), label);
-    document.title = `${cut(label, 60)} - pping`;
+    showLabel(answer.group);
     const queues = answer.queues.map(({ interface: name, p50, p95 }) =>
         [`own queue at ${name ?? "-"}`, `p50 ${time(p50)}, p95 ${time(p95)}`]);
     const facts = [prefixes(answer), ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...queues];
@@ -158,8 +188,17 @@ function showGroup(status, answer) {
         (!state.method || it.method === state.method) &&
         (!state.side || side(it) === state.side));
     series.update(rowsOfSeries({ ...answer, series: narrow(answer.series) }));
-    panels.update({ ...answer.history, series: narrow(answer.history.series) });
+    if (range) askPast();
+    else panels.update({ ...answer.history, series: narrow(answer.history.series) });
     document.body.dataset.sequence = answer.history.sequence;
+}
+
+/** Shows the label of the group. In a range, the group is asked for by it. */
+function showLabel(text) {
+    label = text;
+    const shown = sanitized(text);
+    write(byId("label"), shown);
+    document.title = `${cut(shown, 60)} - pping`;
 }
 
 /** Returns the prefixes of a group as a fact, as many as a reader may want. */
@@ -182,22 +221,24 @@ function offer(name, values) {
     choice.value = state[name];
 }
 
-/** Changes what is shown, and the address with it. */
-function change(some) {
+/** Changes what is shown, and the address with it. With `push`, the back button returns to what was before. */
+function change(some, how = "replace") {
     state = { ...state, ...some };
-    history.replaceState(null, "", address.format(state));
+    if (state.group && label !== null) state.label = label;
+    history[`${how}State`](null, "", address.format(state));
     arrange();
 }
 
 /** Shows what the address says. */
 function arrange() {
     const isGroup = state.group !== null;
-    if (!isGroup) list = address.format(state);
+    if (!isGroup) listState = state;
     document.body.dataset.view = isGroup ? "group" : "groups";
     byId("of-groups").hidden = isGroup;
     byId("of-group").hidden = !isGroup;
     for (const each of document.querySelectorAll(".only-groups")) each.hidden = isGroup;
-    mark(byId("back"), "href", list);
+    for (const each of document.querySelectorAll(".only-group")) each.hidden = !isGroup;
+    mark(byId("back"), "href", list());
     if (isGroup) {
         ofGroups.stop();
         ofPast.stop();
@@ -218,7 +259,7 @@ function arrange() {
 function freeze() {
     isFrozen = !isFrozen;
     // A frozen page changes only when its user asks for something.
-    if (isFrozen) [ofGroups, ofGroup, ofPast, ofWorst].forEach((question) => question.stop());
+    if (isFrozen) [ofGroups, ofGroup, ofPast, ofWorst, past].forEach((question) => question.stop());
     else if (latest) show(latest);
     mark(byId("freeze"), "aria-pressed", isFrozen);
     head.showState(feed, isFrozen);
@@ -242,12 +283,17 @@ function listen() {
     });
     byId("more").addEventListener("click", () => change({ limit: Math.min(state.limit + 100, address.MAX_LIMIT) }));
     byId("freeze").addEventListener("click", freeze);
-    byId("controls").addEventListener("submit", (event) => event.preventDefault());
+    byId("controls").addEventListener("submit", (event) => {
+        event.preventDefault();
+        controls.submit();
+    });
     addEventListener("hashchange", () => {
         const before = state.group;
         state = address.parse(location.hash);
         if (before !== state.group) {
             panels.clear();
+            label = null;
+            if (state.label) showLabel(state.label);
             byId("group").hidden = true;
             byId("gone").hidden = true;
             scrollTo(0, 0);
@@ -261,7 +307,7 @@ function listen() {
     addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
         if (event.key === "Escape") {
-            if (state.group) location.hash = list;
+            if (state.group) location.hash = list();
             else clear();
         } else if (event.key === "/" && !event.target.matches("input, select")) {
             event.preventDefault();
@@ -273,6 +319,7 @@ function listen() {
 write(byId("host"), location.host);
 byId("without").hidden = Boolean(globalThis.uPlot);
 listen();
+if (state.label) showLabel(state.label);
 arrange();
 feed.start();
 setInterval(() => head.showState(feed, isFrozen), 500);

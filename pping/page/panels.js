@@ -1,25 +1,17 @@
-// The last 15 minutes of series: for each series a heatmap, lines of percentiles, and the values at the cursor that all
-// share.
+// The last 15 minutes of series, or a range: for each series a heatmap, lines of percentiles, and the values at the cursor
+// that all share.
 
-import { labels } from "./axis.js";
+import { Before, COMPARED, changes } from "./before.js";
 import { Keyed, el, mark, write } from "./dom.js";
-import { clock, count, sanitized, seriesKey, side, tick, time } from "./format.js";
+import { clock, count, duration, moment, sanitized, seriesKey, side, time } from "./format.js";
 import { draw } from "./heatmap.js";
+import { data, options, style } from "./lines.js";
 
-/** The number of cells that are shown: 15 minutes. */
+/** The number of cells that are shown unless there is a range: 15 minutes. */
 const CELLS = 90;
 
 /** The width of the axis left of both plots, px. */
 const GUTTER = 56;
-
-/** The height of the lines, px. */
-const HEIGHT = 150;
-
-/** The width of a time below the lines, px. */
-const CLOCK = 32;
-
-/** The percentiles with lines. Each line has its own dashes, so that colour is not the only sign. */
-const LINES = [["p50", []], ["p95", [7, 3]], ["p99", [2, 3]]];
 
 const VALUES = ["count", "min", "p50", "p95", "p99", "max"];
 
@@ -27,7 +19,17 @@ const VALUES = ["count", "min", "p50", "p95", "p99", "max"];
 const MOST = 8;
 
 const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
-const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Returns the cells from the first to the last of an answer, and how they are named: of a range, or of the last 15 minutes. */
+function windowOf(history, range) {
+    const cell = history.cell / 1e9;
+    if (!range) {
+        const last = Math.floor(history.time / history.cell);
+        return { first: last - CELLS + 1, last, cell, text: clock, name: "the last 15 minutes" };
+    }
+    const [first, last] = [Math.floor(range.from / cell), Math.ceil(range.to / cell) - 1];
+    return { first, last, cell, text: moment, name: "the range" };
+}
 
 /** All panels. */
 export class Panels {
@@ -53,23 +55,27 @@ export class Panels {
         this.#each((panel) => panel.point(this.#cursor));
     }
 
-    /** Shows the series of an answer. */
-    update(history) {
-        const last = Math.floor(history.time / history.cell);
-        this.#window = { first: last - CELLS + 1, last, cell: history.cell / 1e9 };
-        if (this.#cursor !== null && this.#cursor < this.#window.first) this.#cursor = null;
+    /** Shows the series of an answer, which is of a range or of the last 15 minutes, and those of the week before if there are any. */
+    update(history, range = null, before = null) {
+        const { cell } = this.#window ?? {};
+        this.#window = windowOf(history, range);
+        // The numbers of cells of another length are other moments.
+        if (cell !== this.#window.cell) this.#cursor = null;
+        const { first, last } = this.#window;
+        if (this.#cursor !== null && (this.#cursor < first || this.#cursor > last)) this.#cursor = null;
         const samples = (series) => series.cells.reduce((sum, cell) => sum + (cell.rtt?.count ?? 0), 0);
         const measured = history.series.filter((series) => samples(series) > 0);
         // If there are too many series, the busiest are shown.
         const chosen = new Set([...measured].sort((one, other) => samples(other) - samples(one)).slice(0, MOST));
         const series = measured.filter((it) => chosen.has(it));
         this.#panels.update(series.map(seriesKey)).forEach((panel, index) => {
-            panel.update(series[index], this.#window);
+            const earlier = before?.series.find((it) => seriesKey(it) === seriesKey(series[index]));
+            panel.update(series[index], this.#window, before && new Before(earlier, before.cell));
             panel.point(this.#cursor);
         });
         const more = measured.length - series.length;
         write(this.#note, more > 0 ? `${more} more: choose an interface, a side or a method` : "");
-        if (series.length === 0) write(this.#note, "No round-trip times in the last 15 minutes");
+        if (series.length === 0) write(this.#note, `No round-trip times in ${this.#window.name}`);
     }
 
     /** Removes all panels. */
@@ -82,7 +88,8 @@ export class Panels {
 /** One series. */
 class Panel {
     #onPoint;
-    #window = { first: 0, last: CELLS - 1, cell: 10 };
+    #window = { first: 0, last: CELLS - 1, cell: 10, text: clock, name: "" };
+    #before = null;
     #cells = [];
     #byNumber = new Map();
     #cursor = null;
@@ -95,6 +102,9 @@ class Panel {
     #at = el("b", { className: "at" });
     #values = Object.fromEntries(VALUES.map((name) => [name, el("b")]));
     #most = el("span");
+    #change = el("p", { className: "change" });
+    #columns = el("tr");
+    #scroll = el("div", { className: "scroll", tabIndex: 0, role: "group" });
     #table = el("tbody");
     #details;
     #observer = new ResizeObserver(() => this.repaint());
@@ -102,7 +112,7 @@ class Panel {
     constructor(onPoint) {
         this.#onPoint = onPoint;
         // This is a slider over time: its value is read aloud when the cursor moves.
-        const slider = { role: "slider", tabIndex: 0, ariaValueMin: "0", ariaValueMax: String(CELLS - 1) };
+        const slider = { role: "slider", tabIndex: 0, ariaValueMin: "0" };
         this.#heat = el("div", { className: "heat", ...slider }, this.#canvas, this.#mark);
         const value = (className, textContent, figure) =>
             el("div", { className }, el("dt", { textContent }), el("dd", {}, figure));
@@ -111,26 +121,19 @@ class Panel {
             readout.append(value(`v-${name}`, name === "count" ? "samples" : name, this.#values[name]));
         }
         const legend = el("p", { className: "legend" }, "1", el("span", { className: "ramp", ariaHidden: "true" }), this.#most);
-        this.#details = el("details", {}, el("summary", { textContent: "as a table" }), this.#asTable());
+        this.#scroll.append(el("table", {}, el("thead", {}, this.#columns), this.#table));
+        this.#details = el("details", {}, el("summary", { textContent: "as a table" }), this.#scroll);
         this.#details.addEventListener("toggle", () => this.#fill());
         this.element = el(
             "section", { className: "panel" },
             el("header", {}, this.#title, legend),
-            this.#heat, this.#plot, readout, this.#details,
+            this.#heat, this.#plot, readout, this.#change, this.#details,
         );
         this.#heat.addEventListener("pointermove", (event) => this.#onPoint(this.#under(event)));
         this.#heat.addEventListener("pointerdown", (event) => this.#onPoint(this.#under(event)));
         this.element.addEventListener("pointerleave", () => this.#onPoint(null));
         this.#heat.addEventListener("keydown", (event) => this.#key(event));
         this.#observer.observe(this.element);
-    }
-
-    #asTable() {
-        const titles = ["time", "samples", ...VALUES.slice(1)];
-        const head = el("tr", {}, ...titles.map((textContent) => el("th", { scope: "col", textContent })));
-        const scroll = el("div", { className: "scroll", tabIndex: 0, role: "group", ariaLabel: "cells of ten seconds, the latest first" });
-        scroll.append(el("table", {}, el("thead", {}, head), this.#table));
-        return scroll;
     }
 
     destroy() {
@@ -142,7 +145,8 @@ class Panel {
     #under(event) {
         const { left, width } = this.#canvas.getBoundingClientRect();
         const part = (event.clientX - left - GUTTER) / (width - GUTTER);
-        return this.#window.first + Math.min(CELLS - 1, Math.max(0, Math.floor(part * CELLS)));
+        const { first, last } = this.#window;
+        return Math.min(last, Math.max(first, first + Math.floor(part * (last - first + 1))));
     }
 
     #key(event) {
@@ -158,9 +162,10 @@ class Panel {
         this.#onPoint(to);
     }
 
-    /** Shows the cells of a series. */
-    update(series, window) {
+    /** Shows the cells of a series, and those of the week before unless that is null. */
+    update(series, window, before) {
         this.#window = window;
+        this.#before = before;
         this.#cells = series.cells.map((cell) => ({ ...cell, number: Math.round(cell.time / (1e9 * window.cell)) }));
         this.#byNumber = new Map(this.#cells.map((cell) => [cell.number, cell]));
         const name = `${sanitized(series.interface ?? "-")} ${side(series)}`;
@@ -168,8 +173,11 @@ class Panel {
             const method = el("span", { className: "method", textContent: sanitized(series.method) });
             const at = el("bdi", { textContent: sanitized(series.interface ?? "-") });
             this.#title.append(at, ` ${side(series)} `, method);
-            mark(this.#heat, "aria-label", `${name}, ${sanitized(series.method)}: round-trip times of the last 15 minutes`);
         }
+        mark(this.#heat, "aria-label", `${name}, ${sanitized(series.method)}: round-trip times of ${window.name}`);
+        mark(this.#heat, "aria-valuemax", window.last - window.first);
+        write(this.#change, before ? changes(series.rtt, before.rtt) : "");
+        this.#change.hidden = before === null;
         this.repaint();
         this.#fill();
     }
@@ -193,31 +201,26 @@ class Panel {
         }
         const width = this.#plot.clientWidth;
         if (width <= GUTTER) return;
-        const { first, last, cell } = this.#window;
-        const numbers = Array.from({ length: CELLS }, (_, index) => first + index);
-        const data = [
-            // The middle of a cell, as in the heatmap.
-            numbers.map((number) => (number + 0.5) * cell),
-            ...LINES.map(([name]) => numbers.map((number) => this.#byNumber.get(number)?.rtt?.[name] ?? null)),
-        ];
-        const look = `${width} ${isDark()}`;
+        const drawn = data(this.#window, this.#byNumber, this.#before);
+        const isCompared = this.#before !== null;
+        const look = `${width} ${isDark()} ${isCompared}`;
         if (this.#lines?.look !== look) {
             this.#lines?.destroy();
-            const drawn = options(width, () => this.#window, (number) => this.#onPoint(number));
-            this.#lines = new globalThis.uPlot(drawn, data, this.#plot);
+            const of = options({ width, gutter: GUTTER, isCompared }, () => this.#window, (number) => this.#onPoint(number));
+            this.#lines = new globalThis.uPlot(of, drawn, this.#plot);
             this.#lines.look = look;
         } else {
-            this.#lines.setData(data);
+            this.#lines.setData(drawn);
         }
     }
 
     /** Moves the cursor to a cell, or to the latest with values. */
     point(number) {
         this.#cursor = number;
-        const { first, last, cell } = this.#window;
+        const { first, last, cell, text } = this.#window;
         const at = number ?? this.#cells.at(-1)?.number ?? last;
         const rtt = this.#byNumber.get(at)?.rtt;
-        write(this.#at, clock(at * cell));
+        write(this.#at, text(at * cell));
         mark(this.#at, "data-value", at);
         for (const name of VALUES) {
             const value = rtt?.[name] ?? (name === "count" ? 0 : null);
@@ -225,83 +228,37 @@ class Panel {
             mark(this.#values[name], "data-value", value);
         }
         const spoken = VALUES.slice(1).map((name) => `${name} ${rtt ? time(rtt[name]) : "none"}`).join(", ");
-        mark(this.#heat, "aria-valuenow", Math.min(CELLS - 1, Math.max(0, at - first)));
+        mark(this.#heat, "aria-valuenow", Math.min(last - first, Math.max(0, at - first)));
         const samples = rtt ? `${count(rtt.count)} samples, ${spoken}` : "no samples";
-        mark(this.#heat, "aria-valuetext", `${clock(at * cell)}: ${samples}`);
+        const earlier = this.#earlier(at).map((value, index) => `${COMPARED[index][0]} a week before ${value}`);
+        mark(this.#heat, "aria-valuetext", `${text(at * cell)}: ${[samples, ...earlier].join(", ")}`);
         this.#mark.hidden = number === null;
         const width = this.#canvas.clientWidth - GUTTER;
-        this.#mark.style.left = `${GUTTER + ((at - first + 0.5) * width) / CELLS}px`;
+        this.#mark.style.left = `${GUTTER + ((at - first + 0.5) * width) / (last - first + 1)}px`;
         if (!this.#lines) return;
         const left = number === null ? -10 : this.#lines.valToPos((at + 0.5) * cell, "x");
         this.#lines.setCursor({ left, top: number === null ? -10 : 0 }, false);
     }
 
+    /** Returns the percentiles of the week before a cell in words, if there is one. */
+    #earlier(number) {
+        if (!this.#before) return [];
+        const rtt = this.#before.at((number + 0.5) * this.#window.cell);
+        return COMPARED.map(([name]) => (rtt ? time(rtt[name]) : "-"));
+    }
+
     /** Fills the table if it is open, with a row for each cell. */
     #fill() {
         if (!this.#details.open) return;
-        const rows = [...this.#cells].reverse().filter((cell) => cell.rtt).map(({ number, rtt }) => {
-            const values = [clock(number * this.#window.cell), count(rtt.count), ...VALUES.slice(1).map((name) => time(rtt[name]))];
-            return el("tr", {}, ...values.map((value) => el("td", { textContent: value })));
+        const { cell, text } = this.#window;
+        mark(this.#scroll, "aria-label", `cells of ${duration(cell)}, the latest first`);
+        const titles = ["time", "samples", ...VALUES.slice(1)];
+        const earlier = this.#before ? COMPARED.map(([name]) => `${name} a week before`) : [];
+        this.#columns.replaceChildren(...[...titles, ...earlier].map((textContent) => el("th", { scope: "col", textContent })));
+        const rows = [...this.#cells].reverse().filter(({ rtt }) => rtt).map(({ number, rtt }) => {
+            const values = [text(number * cell), count(rtt.count), ...VALUES.slice(1).map((name) => time(rtt[name]))];
+            return el("tr", {}, ...[...values, ...this.#earlier(number)].map((value) => el("td", { textContent: value })));
         });
         this.#table.replaceChildren(...rows);
     }
-}
-
-/** Returns the options of uPlot: percentiles on a logarithmic scale, under the heatmap and as wide. */
-function options(width, window, onPoint) {
-    const axis = {
-        stroke: style("--muted"), font: "11px system-ui, sans-serif", ticks: { show: false },
-        grid: { stroke: style("--rule"), width: 1 },
-    };
-    // A time at the right edge would be cut off.
-    const clockInside = (at) => {
-        const { first, last, cell } = window();
-        const pixels = ((last + 1) * cell - at) * ((width - GUTTER) / ((last - first + 1) * cell));
-        return pixels < CLOCK / 2 ? "" : clock(at).slice(0, 5);
-    };
-    // A value between two gaps has no line.
-    const alone = (plot, series) => {
-        const values = plot.data[series];
-        const isAlone = (value, index) => value !== null && values[index - 1] == null && values[index + 1] == null;
-        return values.flatMap((value, index) => (isAlone(value, index) ? [index] : []));
-    };
-    return {
-        width, height: HEIGHT, padding: [8, 0, 0, 0], legend: { show: false },
-        cursor: { y: false, points: { show: false }, drag: { x: false, y: false, setScale: false } },
-        scales: {
-            x: { range: () => [window().first * window().cell, (window().last + 1) * window().cell] },
-            y: { distr: 3, range: (plot, low, high) => globalThis.uPlot.rangeLog(low ?? 1e6, high ?? 1e7, 10, false) },
-        },
-        axes: [
-            { ...axis, size: 22, gap: 3, space: 70, values: (plot, splits) => splits.map(clockInside) },
-            {
-                ...axis, size: GUTTER, gap: 6, space: 18, grid: { ...axis.grid, filter: labelled },
-                values: (plot, splits) => splits.map((value) => (value === null ? "" : tick(value))),
-                filter: labelled,
-            },
-        ],
-        series: [
-            {},
-            ...LINES.map(([name, dash]) => ({
-                label: name, stroke: style(`--${name}`), width: 1.5, dash, spanGaps: false,
-                points: { show: false, size: 4, filter: alone },
-            })),
-        ],
-        hooks: {
-            ready: [(plot) => {
-                plot.over.addEventListener("pointermove", (event) => {
-                    const { left } = plot.over.getBoundingClientRect();
-                    onPoint(Math.floor(plot.posToVal(event.clientX - left, "x") / window().cell));
-                });
-            }],
-        },
-    };
-}
-
-/** Returns the splits of a logarithmic axis that get a label and a line; null in place of the others. */
-function labelled(plot, splits) {
-    const { min, max } = plot.scales.y;
-    const height = plot.bbox.height / (globalThis.devicePixelRatio || 1);
-    const found = labels(min, max, height).map(({ ns }) => ns);
-    return splits.map((value) => (found.some((ns) => Math.abs(value / ns - 1) < 1e-6) ? value : null));
 }

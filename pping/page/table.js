@@ -101,8 +101,8 @@ export class Table {
         return { element: el("tr", { className: "below" }, cell), table: new Table(table, BELOW) };
     }
 
-    /** Shows rows, and their sort order. */
-    update(rows, { sort = null, order = null } = {}) {
+    /** Shows rows, and their sort order. `link(group)` gives the address of a group's page. */
+    update(rows, { sort = null, order = null, link = null } = {}) {
         this.#heads.forEach((cell, index) => {
             const isSorted = sort !== null && this.#columns[index].sort === sort;
             // This column is shown on a narrow screen too.
@@ -120,12 +120,12 @@ export class Table {
             }
             this.#columns.forEach((column, at) => {
                 cells[at].cell.classList.toggle("sorted", sort !== null && column.sort === sort);
-                this.#show(column, cells[at], rows[index], scale);
+                this.#show(column, cells[at], rows[index], scale, link);
             });
         });
     }
 
-    #show(column, parts, row, scale) {
+    #show(column, parts, row, scale, link) {
         if (column.name === "group") {
             const label = sanitized(row.group.group);
             write(parts.label, cut(label, LABEL));
@@ -134,7 +134,7 @@ export class Table {
             mark(parts.link, "title", prefix && prefix !== row.group.group ? `${label}: ${sanitized(prefix)}${more}` : label);
             // A label that several rows repeat stands out once.
             mark(parts.link, "class", row.isBelow ? "same" : null);
-            mark(parts.link, "href", `#/groups/${row.group.id}`);
+            mark(parts.link, "href", link(row.group));
             mark(parts.fold, "data-below", row.below);
             parts.fold.disabled = row.below === 0;
             mark(parts.fold, "aria-expanded", row.below > 0 ? String(Boolean(row.isUnfolded)) : null);

@@ -27,7 +27,7 @@ function ofGroup({ id, group, ranked_rtt: rtt, inflation, retransmissions, serie
     return {
         key: id,
         figures: [rtt, inflation, retransmissions, series.sent.bytes + series.received.bytes],
-        words: [series.interface ?? "-", side(series), series.method], name: group, link: `#/groups/${id}`,
+        words: [series.interface ?? "-", side(series), series.method], name: group, of: { id, group },
     };
 }
 
@@ -41,7 +41,7 @@ function row() {
     const link = el("a", {}, name);
     const group = el("bdi", { className: "muted" });
     const element = el("tr", {}, ...numbers, ...words, el("th", { scope: "row", className: "text c-group" }, link, " ", group));
-    const update = (of) => {
+    const update = (of, linkTo) => {
         numbers.forEach((cell, index) => {
             const value = of.figures[index];
             write(cell, value === null ? "-" : TEXTS[index](value));
@@ -50,7 +50,7 @@ function row() {
         words.forEach((cell, index) => write(cell, sanitized(of.words[index])));
         write(name, cut(sanitized(of.name), LABEL));
         mark(link, "title", sanitized(of.name));
-        mark(link, "href", of.link ?? null);
+        mark(link, "href", of.of ? linkTo(of.of) : null);
         write(group, of.group ? cut(sanitized(of.group), LABEL) : "");
     };
     return { element, update };
@@ -77,13 +77,13 @@ export class Worst {
         return this.#element.open ? relativeUrl(`api/v1/worst?by=${this.#by.value}&limit=${LIMIT}`) : null;
     }
 
-    /** Shows an answer. */
-    update({ min_samples: minSamples, flows, groups }) {
+    /** Shows an answer. `link(group)` gives the address of a group's page. */
+    update({ min_samples: minSamples, flows, groups }, link) {
         write(this.#minSamples, `Of those with ${count(minSamples)} packets each way, or ${count(minSamples)} samples.`);
         [flows.map(ofFlow), groups.map(ofGroup)].forEach((all, index) => {
             const { rows, none } = this.#tables[index];
             none.hidden = all.length > 0;
-            rows.update(all.map(({ key }) => key)).forEach((row, at) => row.update(all[at]));
+            rows.update(all.map(({ key }) => key)).forEach((row, at) => row.update(all[at], link));
         });
     }
 }

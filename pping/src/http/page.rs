@@ -45,21 +45,27 @@ macro_rules! file {
 }
 
 /// The files: path, content type and content.
-const FILES: [(&str, &str, &str); 20] = [
+const FILES: [(&str, &str, &str); 26] = [
     ("/", HTML, file!("index.html")),
     ("/assets/pping.css", CSS, file!("pping.css")),
     ("/assets/icon.svg", SVG, file!("icon.svg")),
     ("/assets/page.js", SCRIPT, file!("page.js")),
     ("/assets/address.js", SCRIPT, file!("address.js")),
     ("/assets/axis.js", SCRIPT, file!("axis.js")),
+    ("/assets/before.js", SCRIPT, file!("before.js")),
     ("/assets/columns.js", SCRIPT, file!("columns.js")),
+    ("/assets/controls.js", SCRIPT, file!("controls.js")),
     ("/assets/dom.js", SCRIPT, file!("dom.js")),
     ("/assets/feed.js", SCRIPT, file!("feed.js")),
     ("/assets/format.js", SCRIPT, file!("format.js")),
     ("/assets/head.js", SCRIPT, file!("head.js")),
     ("/assets/health.js", SCRIPT, file!("health.js")),
     ("/assets/heatmap.js", SCRIPT, file!("heatmap.js")),
+    ("/assets/lines.js", SCRIPT, file!("lines.js")),
     ("/assets/panels.js", SCRIPT, file!("panels.js")),
+    ("/assets/past.js", SCRIPT, file!("past.js")),
+    ("/assets/range.js", SCRIPT, file!("range.js")),
+    ("/assets/rangeview.js", SCRIPT, file!("rangeview.js")),
     ("/assets/sparkline.js", SCRIPT, file!("sparkline.js")),
     ("/assets/table.js", SCRIPT, file!("table.js")),
     ("/assets/worst.js", SCRIPT, file!("worst.js")),

@@ -2,6 +2,8 @@
 
 mod browser;
 mod fed;
+mod history;
+mod past;
 mod report;
 mod sides;
 

@@ -2,11 +2,13 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use pping::{
     groups::{GroupName, SeriesName},
+    history::Archive,
     http::{Access, Contents, Readiness, Server},
     metrics::Metrics,
     recent::{self, CELL, CELLS, Reading, RecentHistory},
@@ -42,12 +44,19 @@ pub(super) struct FedServer {
 impl FedServer {
     /// Serves 15 minutes of `groups` groups, the hostile ones, and one with a label of 10 kB.
     pub(super) fn start(host: &Namespace, groups: u64) -> Self {
-        Self::start_with(host, groups, series)
+        Self::start_with(host, groups, None, series)
+    }
+
+    /// Does the same with a history in a directory.
+    pub(super) fn start_with_history(host: &Namespace, groups: u64, directory: &Path) -> Self {
+        let fed = Self::start_with(host, groups, Some(directory), series);
+        fed.recent.tell_of_history(true);
+        fed
     }
 
     /// Does the same at a gateway that tells sides apart.
     pub(super) fn start_with_sides(host: &Namespace, groups: u64) -> Self {
-        let fed = Self::start_with(host, groups, series_of_sides);
+        let fed = Self::start_with(host, groups, None, series_of_sides);
         fed.recent.tell_sides_apart(true);
         fed
     }
@@ -55,6 +64,7 @@ impl FedServer {
     fn start_with<const N: usize>(
         host: &Namespace,
         groups: u64,
+        history: Option<&Path>,
         series: fn(&str, u64, u64) -> [(SeriesName, SeriesCounts); N],
     ) -> Self {
         let recent = RecentHistory::new(recent::MEMORY);
@@ -73,11 +83,12 @@ impl FedServer {
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
         let metrics = Metrics::new(100, Duration::from_mins(10));
+        let archive = history.map(|directory| Archive::new(directory.to_owned()));
         let serve = || {
             Server::start(
                 address,
                 Access::default(),
-                Contents::new(metrics, recent.clone(), Readiness::default()),
+                Contents::new(metrics, recent.clone(), Readiness::default()).with_archive(archive),
             )
         };
         let server = ok(host.enter(serve)).unwrap();
