@@ -31,7 +31,7 @@ SELECT
     ppingMs(0.99, bins, shortest, longest) AS p99_ms, round(p95_ms - baseline_ms, 3) AS inflation_ms
 FROM
 (
-    WITH toDateTime({night:Date}) + INTERVAL 18 HOUR AS evening
+    WITH toDateTime(concat(toString({night:Date}), ' 18:00:00')) AS evening
     SELECT
         group, interface, matched, side, method, sumMapIf(histogram_upper, histogram_samples, time >= evening) AS bins,
         minIf(min, time >= evening) AS shortest, maxIf(max, time >= evening) AS longest, min(min) AS baseline

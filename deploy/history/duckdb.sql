@@ -64,12 +64,12 @@ WITH week AS
 (
     SELECT {'group': "group", interface: interface, matched: matched, side: side, method: method} AS series, *
     FROM history
-    WHERE method != 'dns' AND time >= asked('night')::DATE::TIMESTAMPTZ + INTERVAL 18 HOUR - INTERVAL 7 DAY
-        AND time < asked('night')::DATE::TIMESTAMPTZ + INTERVAL 18 HOUR + to_hours(asked('hours')::INTEGER)
+    WHERE method != 'dns' AND time >= (asked('night')::DATE - 7 + TIME '18:00')::TIMESTAMPTZ
+        AND time < (asked('night')::DATE + TIME '18:00')::TIMESTAMPTZ + to_hours(asked('hours')::INTEGER)
 ),
 night AS
 (
-    SELECT * FROM week WHERE time >= asked('night')::DATE::TIMESTAMPTZ + INTERVAL 18 HOUR
+    SELECT * FROM week WHERE time >= (asked('night')::DATE + TIME '18:00')::TIMESTAMPTZ
 ),
 baselines AS
 (

@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 """The questions of a first week, asked of the history's files with polars (pip install polars).
 
-    history_polars.py 'DIR/1h/**/*.parquet' worst-prefixes --night 2026-11-24 --hours 6 --least 100
+    python3 history_polars.py '/var/lib/pping/history/1h/**/*.parquet' worst-prefixes --night 2026-11-24 --hours 6 --least 100
 
-`--help` lists the questions, and `history_polars.py FILES QUESTION --help` what each takes. Each question is a function
+`--help` lists the questions, and `python3 history_polars.py FILES QUESTION --help` what each takes. Each question is a function
 that takes the rows of `history` and returns a table, for use in a notebook. Percentiles of several rows are computed from
 the sum of their histograms, as pping itself does it. Interfaces, sides and methods stay apart, because each measures
 something else.
@@ -82,11 +81,10 @@ def worst_prefixes(rows, night, hours, least, zone=UTC):
     """Which prefixes were worst last night? The night begins at 18:00 on the date `night` and lasts `hours` hours. Groups
     with fewer than `least` samples say little, so they are left out. The baseline is the shortest round-trip time of the
     night and the 7 days before it."""
-    evening = datetime.combine(night, time(18), zone)
-    until = evening.astimezone(UTC) + timedelta(hours=hours)
-    week = rows.filter(
-        pl.col("method") != "dns", pl.col("time") >= evening - timedelta(days=7), pl.col("time") < until
-    )
+    # Files have times in UTC, and polars does not compare those of different zones.
+    evening, week_ago = (datetime.combine(day, time(18), zone).astimezone(UTC) for day in [night, night - timedelta(days=7)])
+    until = evening + timedelta(hours=hours)
+    week = rows.filter(pl.col("method") != "dns", pl.col("time") >= week_ago, pl.col("time") < until)
     baselines = week.group_by(SERIES).agg(baseline_ms=ms(pl.col("min").min()))
     return (
         percentiles(week.filter(pl.col("time") >= evening), SERIES)
@@ -105,8 +103,10 @@ def worst_prefixes(rows, night, hours, least, zone=UTC):
 def month_of_customer(rows, customer, month, zone=UTC):
     """What was this customer's month like, day by day? `customer` is the label of the group, `month` any day of the
     month."""
-    first = datetime(month.year, month.month, 1, tzinfo=zone)
-    after = datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=zone)
+    next_month = (month.replace(day=28) + timedelta(days=4)).replace(day=1)
+    first, after = (
+        datetime.combine(day, time(), zone).astimezone(UTC) for day in [month.replace(day=1), next_month]
+    )
     rows = rows.filter(
         pl.col("group") == customer, pl.col("method") != "dns", pl.col("time") >= first, pl.col("time") < after
     ).with_columns(day=pl.col("time").dt.convert_time_zone(str(zone)).dt.date())
@@ -243,8 +243,8 @@ def main():
     if ask in (worst_prefixes, month_of_customer):
         arguments["zone"] = zone
     for name, value in arguments.items():
-        if isinstance(value, datetime) and value.tzinfo is None:
-            arguments[name] = value.replace(tzinfo=zone)
+        if isinstance(value, datetime):
+            arguments[name] = (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC)
     try:
         rows = history(files)
     except (FileNotFoundError, pl.exceptions.ComputeError) as error:

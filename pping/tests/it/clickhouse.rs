@@ -41,10 +41,14 @@ pub(crate) fn deployed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/clickhouse").join(name)
 }
 
-/// Returns the statements of a file in `deploy/clickhouse`, without comments. Each statement ends with a semicolon at
-/// the end of a line.
+/// Returns the statements of a file in `deploy/clickhouse`, without comments.
 pub(crate) fn statements(name: &str) -> Vec<String> {
-    let text = fs::read_to_string(deployed(name)).unwrap();
+    statements_of(&deployed(name))
+}
+
+/// Returns the statements of a file, without comments. Each statement ends with a semicolon at the end of a line.
+pub(crate) fn statements_of(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
     let code: Vec<&str> = text
         .lines()
         .map(|line| line.split_once("--").map_or(line, |(code, _)| code).trim_end())
@@ -52,7 +56,7 @@ pub(crate) fn statements(name: &str) -> Vec<String> {
         .collect();
     let code = code.join("\n");
     let (statements, rest) = code.rsplit_once(';').unwrap();
-    assert_eq!(rest, "", "{name} does not end with a semicolon");
+    assert_eq!(rest, "", "{} does not end with a semicolon", path.display());
     statements.split(";\n").map(ToOwned::to_owned).collect()
 }
 

@@ -12,7 +12,7 @@ mod aggregates;
 mod agreement;
 mod capture;
 mod concurrent;
-mod dns;
+pub(crate) mod dns;
 mod faults;
 mod flow_events;
 mod forged;

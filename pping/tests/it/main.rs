@@ -9,6 +9,8 @@ mod agent;
 mod clickhouse;
 #[cfg(feature = "live")]
 mod end_to_end;
+#[cfg(feature = "history")]
+mod engines;
 #[cfg_attr(
     not(feature = "live"),
     expect(dead_code, reason = "the kernel is shown more of them than captures are")

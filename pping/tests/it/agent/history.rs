@@ -1,16 +1,21 @@
 //! `--history`, read by the command, by the API and by another engine.
 
-use std::{path::Path, process::Command};
+use std::{net::SocketAddr, path::Path, process::Command, thread, time::Duration};
 
+use jiff::Timestamp;
 use pping_lab::{Signal, Topology};
 use serde_json::Value;
 
 use super::{
     api,
     http::{LISTEN, PORT, get, scrape},
-    monitor::{ENDING, PPING, ok, ping, tool, topology, wait_until, watch},
+    monitor::{ENDING, PPING, converse, ok, ping, tool, topology, wait_until, watch},
 };
-use crate::clickhouse::{Engine, Parameters};
+use crate::{
+    clickhouse::{Engine, Parameters},
+    end_to_end::dns,
+    engines::{self, reference::Reference},
+};
 
 /// The samples of all cells of an answer.
 fn samples(answer: &Value) -> u64 {
@@ -119,4 +124,57 @@ fn without_a_history_the_api_says_how_to_get_one() {
     let read = Command::new(PPING).args(["history", "--history", "/nonexistent"]).output().unwrap();
     assert_eq!(read.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&read.stderr).contains("there is no history in /nonexistent"));
+}
+
+/// The present, seconds since the epoch.
+fn now() -> u64 {
+    Timestamp::now().as_second().try_into().unwrap()
+}
+
+#[test]
+fn engines_answer_questions_about_real_packets() {
+    let topology = topology();
+    let directory = tempfile::tempdir().unwrap();
+    let history = directory.path().join("host=gw1");
+    let arguments =
+        format!("--format none --rate-limit 0 --group-by /32,/128 --history {}", history.display());
+    let mut pping = watch(topology.router(), Topology::WAN, &arguments);
+    let _resolver = dns::resolver(topology.server(), 53);
+    let traffic = || {
+        converse(&topology, 40);
+        ping(topology.client(), Topology::SERVER_IPV4, "-c20 -i0.01");
+        ping(topology.client(), Topology::SERVER_IPV6, "-c20 -i0.01");
+        dns::ask(topology.client(), SocketAddr::new(Topology::SERVER_IPV4.into(), 53), 1, 5);
+    };
+    traffic();
+    let begun = now();
+    // The change is at the end of a minute, so that there is traffic in minutes before it and after it.
+    let change = (begun / 60 + 1) * 60;
+    thread::sleep(Duration::from_secs(change.saturating_sub(now()) + 1));
+    traffic();
+    ok(pping.stop(Signal::SIGTERM, ENDING));
+
+    let server = format!("{}/32", Topology::SERVER_IPV4);
+    let groups = [
+        server.clone(),
+        format!("{}/128", Topology::SERVER_IPV6),
+        format!("{}/32", Topology::CLIENT_IPV4),
+        format!("{}/128", Topology::CLIENT_IPV6),
+    ];
+    let asked = Parameters::from([
+        // The night lasts from yesterday evening to midnight, so it includes the present.
+        ("night", engines::text(begun - 24 * 3600)[..10].to_owned()),
+        ("hours", "31".to_owned()),
+        ("least", "5".to_owned()),
+        ("customer", server),
+        ("month", engines::text(begun)[..10].to_owned()),
+        ("change", engines::text(change)),
+        ("from", engines::text(begun - 3600)),
+        ("until", engines::text(begun + 3600)),
+        ("times", "1.0001".to_owned()),
+    ]);
+    let range = (begun - 3600, begun + 3600);
+    let reference = Reference::read(&[(Some("gw1"), &history)], &groups, "1m", range);
+    let files = format!("{}/host=*/1m/**/*.parquet", directory.path().display());
+    engines::assert_answers(&files, 1, &reference, &asked);
 }

@@ -24,7 +24,7 @@ const NAMES: [(&str, u8, &str); 3] =
     [("here.test", 0, "NOERROR"), ("nowhere.test", 3, "NXDOMAIN"), ("elsewhere.example", 5, "REFUSED")];
 
 /// Starts dnsmasq, which is killed on drop.
-fn resolver(host: &Namespace, port: u16) -> Process {
+pub(crate) fn resolver(host: &Namespace, port: u16) -> Process {
     let mut command = host.command("dnsmasq");
     command.args(["--no-daemon", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--local=/test/"]);
     command.args(["--host-record=here.test,192.0.2.1,2001:db8::1", &format!("--port={port}")]);
@@ -61,7 +61,7 @@ fn socket(host: &Namespace, server: SocketAddr) -> UdpSocket {
 
 /// Queries the names in turn, `times` times each, over one socket and with IDs from `first` on. Asserts that each query
 /// gets the expected response. Returns by ID how long the client waited.
-fn ask(host: &Namespace, server: SocketAddr, first: u16, times: u16) -> BTreeMap<u16, Duration> {
+pub(crate) fn ask(host: &Namespace, server: SocketAddr, first: u16, times: u16) -> BTreeMap<u16, Duration> {
     let socket = socket(host, server);
     let ids = first..first + times * NAMES.len() as u16;
     let name = |id: u16| NAMES[usize::from(id - first) % NAMES.len()];

@@ -8,20 +8,22 @@ use super::Missing;
 use crate::{command, environment};
 
 /// Another reader of the logs that pping writes for `HdrHistogram`, the schemas of Kubernetes, hosts that speak QUIC,
-/// and a receiver and a collector of OTLP. The tests' script for QUIC sets private fields of aioquic, so another
-/// version may need another script.
-const PACKAGES: [&str; 5] = [
+/// a receiver and a collector of OTLP, and two engines that read the history (240 MB). The tests' script for QUIC sets
+/// private fields of aioquic, so another version may need another script.
+const PACKAGES: [&str; 7] = [
     "hdrhistogram==0.10.8",
     "kubernetes-validate==1.37.0",
     "aioquic==1.7.2",
     "opentelemetry-proto==1.45.2",
     "rotel==0.0.1a15",
+    "duckdb==2.0.1",
+    "polars==2.1.0",
 ];
 /// `ClickHouse`'s engine, 560 MB. It is installed without its dependencies pandas and pyarrow, which take as much
 /// again: only its interface for data frames needs them.
 const ALONE: [&str; 1] = ["chdb-core==26.9.0"];
-const MODULES: &str =
-    "import hdrh, kubernetes_validate, aioquic, opentelemetry.proto.metrics.v1.metrics_pb2, rotel, chdb";
+const MODULES: &str = "import hdrh, kubernetes_validate, aioquic, opentelemetry.proto.metrics.v1.metrics_pb2, rotel, \
+                       duckdb, polars, chdb";
 
 const VENV: Missing = Missing {
     what: "Python's venv",
