@@ -3,6 +3,7 @@
 
 mod agents;
 mod dashboard;
+mod history_dashboard;
 mod merged;
 mod pages;
 mod protobuf;

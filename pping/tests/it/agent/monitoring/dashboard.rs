@@ -19,15 +19,15 @@ use crate::agent::monitor::{PATIENCE, ok, repository, wait_until};
 const CLASSIC: &str = "pping.json";
 const NATIVE: &str = "pping.native.json";
 
-fn dashboard(file: &str) -> Value {
+pub(super) fn dashboard(file: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(repository("deploy/grafana").join(file)).unwrap()).unwrap()
 }
 
-fn array(value: &Value) -> &[Value] {
+pub(super) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn text<'a>(value: &'a Value, what: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, what: &str) -> &'a str {
     value[what].as_str().unwrap_or_else(|| panic!("no {what} in {value}"))
 }
 
@@ -100,21 +100,20 @@ fn native_dashboard_is_made_from_the_classic_one() {
 
 #[test]
 fn it_has_the_structure_that_grafana_imports() {
-    assert_importable(&dashboard(CLASSIC));
-    assert_importable(&dashboard(NATIVE));
+    let variables = ["datasource", "group", "instance", "interface", "matched", "method"];
+    assert_importable(&dashboard(CLASSIC), variables);
+    assert_importable(&dashboard(NATIVE), variables);
 }
 
-fn assert_importable(dashboard: &Value) {
+/// Asserts that a dashboard has the structure that Grafana imports, and these variables.
+pub(super) fn assert_importable(dashboard: &Value, expected: [&str; 6]) {
     assert!(dashboard["schemaVersion"].as_u64() >= Some(36) && dashboard["id"].is_null());
     for key in ["title", "uid"] {
         assert!(!text(dashboard, key).is_empty());
     }
     let variables: BTreeSet<&str> =
         array(&dashboard["templating"]["list"]).iter().map(|variable| text(variable, "name")).collect();
-    assert_eq!(
-        variables,
-        BTreeSet::from(["datasource", "group", "instance", "interface", "matched", "method"])
-    );
+    assert_eq!(variables, BTreeSet::from(expected));
     let (mut numbers, mut kinds) = (BTreeSet::new(), BTreeSet::new());
     let mut positions: Vec<[u64; 4]> = Vec::new();
     for panel in array(&dashboard["panels"]) {
