@@ -23,7 +23,7 @@ struct Cell {
     series: Series,
     start: u64,
     end: u64,
-    cell: Value,
+    measured: Value,
 }
 
 /// What some cells have together.
@@ -55,19 +55,19 @@ impl Cell {
     }
 
     fn count(&self) -> u64 {
-        self.cell["rtt"]["count"].as_u64().unwrap_or(0)
+        self.measured["rtt"]["count"].as_u64().unwrap_or(0)
     }
 }
 
 impl Sum {
-    fn of<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Self {
+    fn of(cells: &[&Cell]) -> Self {
         let mut sum = Self::default();
         for cell in cells {
-            for bin in cell.cell["histogram"].as_array().unwrap() {
+            for bin in cell.measured["histogram"].as_array().unwrap() {
                 *sum.bins.entry(number(&bin[0])).or_default() += number(&bin[1]);
             }
             if cell.count() > 0 {
-                let (min, max) = (number(&cell.cell["rtt"]["min"]), number(&cell.cell["rtt"]["max"]));
+                let (min, max) = (number(&cell.measured["rtt"]["min"]), number(&cell.measured["rtt"]["max"]));
                 let (shortest, longest) = sum.range.unwrap_or((min, max));
                 sum.range = Some((shortest.min(min), longest.max(max)));
             }
@@ -90,6 +90,14 @@ impl Sum {
         let (upper, _) = self.bins.iter().find(reaches).unwrap();
         ms(hist::middle(hist::bin(*upper)).clamp(min, max))
     }
+}
+
+fn wanted(cells: &[Cell], is_wanted: impl Fn(&Cell) -> bool) -> Vec<&Cell> {
+    cells.iter().filter(|cell| is_wanted(cell)).collect()
+}
+
+fn all(cells: &[Cell]) -> Vec<&Cell> {
+    wanted(cells, |_| true)
 }
 
 /// Cells by what `key` says.
@@ -150,11 +158,11 @@ impl Reference {
                     let [interface, matched, side, method] =
                         ["interface", "matched", "side", "method"].map(text);
                     for cell in series["cells"].as_array().unwrap() {
-                        let (start, cell) = (number(&cell["time"]) / SECOND, cell.clone());
+                        let (start, measured) = (number(&cell["time"]) / SECOND, cell.clone());
                         let [host, group] = [*host, Some(group.as_str())].map(|it| it.map(ToOwned::to_owned));
                         let series =
                             [group, interface.clone(), matched.clone(), side.clone(), method.clone()];
-                        cells.push(Cell { host, series, start, end: start + length, cell });
+                        cells.push(Cell { host, series, start, end: start + length, measured });
                     }
                 }
             }
@@ -176,7 +184,8 @@ impl Reference {
         let cells = self.cells(evening - 7 * DAY, until, Cell::is_of_hosts);
         let mut rows = Vec::new();
         for (series, cells) in by(cells, |cell| cell.series.clone()) {
-            let (week, night) = (Sum::of(&cells), Sum::of(cells.iter().filter(|cell| cell.start >= evening)));
+            let (week, night) =
+                (Sum::of(&all(&cells)), Sum::of(&wanted(&cells, |cell| cell.start >= evening)));
             if night.samples() >= asked["least"].parse().unwrap() {
                 let [baseline, p95] = [ms(week.range.unwrap().0), night.quantile(0.95)];
                 let inflation = rounded(p95.as_f64().unwrap() - baseline.as_f64().unwrap());
@@ -198,9 +207,9 @@ impl Reference {
         });
         let mut rows = Vec::new();
         for ((day, series), cells) in by(cells, |cell| (cell.start / DAY, cell.series.clone())) {
-            let sum = Sum::of(&cells);
+            let sum = Sum::of(&all(&cells));
             let total =
-                |way: &str, what: &str| cells.iter().map(|it| number(&it.cell[way][what])).sum::<u64>();
+                |way: &str, what: &str| cells.iter().map(|it| number(&it.measured[way][what])).sum::<u64>();
             let (to, from) = if series[3].as_deref() == Some("outside") {
                 ("received", "sent")
             } else {
@@ -223,8 +232,8 @@ impl Reference {
         let least = asked["least"].parse().unwrap();
         let mut rows = Vec::new();
         for (series, cells) in by(cells, |cell| cell.series.clone()) {
-            let before = Sum::of(cells.iter().filter(|cell| cell.end <= change));
-            let after = Sum::of(cells.iter().filter(|cell| cell.start >= change));
+            let before = Sum::of(&wanted(&cells, |cell| cell.end <= change));
+            let after = Sum::of(&wanted(&cells, |cell| cell.start >= change));
             if before.samples().min(after.samples()) >= least {
                 let [from, to] = [&before, &after].map(|sum| sum.quantile(0.95));
                 let values = json!({"method": series[4], "samples_before": before.samples(),
@@ -244,7 +253,7 @@ impl Reference {
         cells.sort_by_key(|cell| cell.start);
         let mut rows = Vec::new();
         for (series, cells) in by(cells, |cell| cell.series.clone()) {
-            let sum = Sum::of(&cells);
+            let sum = Sum::of(&all(&cells));
             let slow: u64 = sum.bins.range(1_000_000_001..).map(|(_, samples)| samples).sum();
             let ends = std::iter::once(from).chain(cells.iter().map(|cell| cell.end));
             let starts = cells.iter().map(|cell| cell.start).chain([until]);
@@ -265,8 +274,8 @@ impl Reference {
         let (least, times): (u64, f64) = (asked["least"].parse().unwrap(), asked["times"].parse().unwrap());
         let mut rows = Vec::new();
         for ((host, series), mut cells) in by(cells, |cell| (cell.host.clone(), cell.series.clone())) {
-            let Some((baseline, _)) = Sum::of(&cells).range else { continue };
-            let median = |cell: &Cell| cell.cell["rtt"]["p50"].as_u64().unwrap_or(0);
+            let Some((baseline, _)) = Sum::of(&all(&cells)).range else { continue };
+            let median = |cell: &Cell| cell.measured["rtt"]["p50"].as_u64().unwrap_or(0);
             cells.retain(|cell| cell.count() >= least && median(cell) as f64 >= times * baseline as f64);
             let Some(since) = cells.iter().map(|cell| cell.start).min() else { continue };
             let highest = cells.iter().map(median).max().unwrap();

@@ -101,7 +101,9 @@ fn minute(numbers: &mut Numbers, time: u64) -> Vec<(SeriesName, SeriesCounts)> {
     }
     // Shorter than the lowest bin, and longer than the highest one.
     let mut extremes = SeriesCounts::EMPTY;
-    [300, 700, 900, 70_000_000_000, 90_000_000_000].into_iter().for_each(|rtt| extremes.sample(rtt, 0));
+    for rtt in [300, 700, 900, 70_000_000_000, 90_000_000_000] {
+        extremes.sample(rtt, 0);
+    }
     slices.push((name("extremes", LAN, Method::TcpSeq, time), extremes));
     slices
 }
