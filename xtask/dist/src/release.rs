@@ -8,7 +8,7 @@ use pping_chores::{arch::Arch, command, environment};
 use super::{Release, build::Build, copy_into};
 
 /// The files that the archive takes from the repository, by directory.
-const CONTENTS: [(&str, &[&str]); 10] = [
+const CONTENTS: [(&str, &[&str]); 11] = [
     (
         "",
         &[
@@ -30,11 +30,29 @@ const CONTENTS: [(&str, &[&str]); 10] = [
     ),
     ("deploy/sysusers.d", &["deploy/sysusers.d/pping.conf"]),
     ("deploy/logrotate", &["deploy/logrotate/pping"]),
-    ("deploy/grafana", &["deploy/grafana/pping.json", "deploy/grafana/pping.native.json"]),
+    (
+        "deploy/grafana",
+        &[
+            "deploy/grafana/pping.history.json",
+            "deploy/grafana/pping.json",
+            "deploy/grafana/pping.native.json",
+        ],
+    ),
     ("deploy/syslog-ng", &["deploy/syslog-ng/pping.conf"]),
     (
         "deploy/clickhouse",
         &["deploy/clickhouse/README.md", "deploy/clickhouse/queries.sql", "deploy/clickhouse/schema.sql"],
+    ),
+    (
+        "deploy/history",
+        &[
+            "deploy/history/README.md",
+            "deploy/history/clickhouse-files.sql",
+            "deploy/history/clickhouse-s3.sql",
+            "deploy/history/clickhouse.sql",
+            "deploy/history/duckdb.sql",
+            "deploy/history/history_polars.py",
+        ],
     ),
     (
         "deploy/container",
