@@ -1,7 +1,7 @@
 //! Questions about the past, and their answers.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     ops::Range,
     panic::resume_unwind,
     path::PathBuf,
@@ -12,7 +12,6 @@ use std::{
     thread,
 };
 
-use foldhash::fast::RandomState;
 use pping_common::{abi::Counters, limits::SECOND};
 
 use super::{
@@ -24,6 +23,7 @@ use super::{
     read::{StoredFile, Wanted},
     row::Row,
     store::Store,
+    sums::{Series, SeriesSums},
     tier::{HOUR, Tier},
     time::{self, Moment, moment},
 };
@@ -95,9 +95,6 @@ pub(super) struct Found {
 
 /// The measurements of series by time.
 type Cells = BTreeMap<Place, BTreeMap<u64, Measurements>>;
-
-/// The measurements of series of groups.
-type Series = HashMap<SeriesName, Measurements, RandomState>;
 
 /// The measurements of series of groups, by time.
 type Intervals = BTreeMap<u64, Vec<(SeriesName, Measurements)>>;
@@ -209,15 +206,15 @@ impl Archive {
         let found = self.find(asked.from, asked.to, step)?;
         let (groups, damaged) = found.read(
             Wanted { group: asked.group.as_deref() },
-            |groups: &mut Series, Row { series, time, measured }| {
+            |groups: &mut SeriesSums, Row { series, time, measured }| {
                 if (asked.from..asked.to).contains(&time) && Place::of(&series).is_asked_for(&asked.series) {
-                    add_series(groups, series, measured);
+                    groups.add(series, measured);
                 }
             },
-            |groups, others| others.into_iter().for_each(|(series, other)| add_series(groups, series, other)),
+            SeriesSums::join,
         )?;
         let mut by_group: BTreeMap<Arc<str>, GroupSum> = BTreeMap::new();
-        for (name, measured) in groups {
+        for (name, measured) in groups.finish() {
             let group = by_group.entry(Arc::clone(&name.group.label));
             let empty = || GroupSum { name: Arc::clone(&name.group), series: Vec::new() };
             group.or_insert_with(empty).series.push((name, measured));
@@ -241,21 +238,19 @@ impl Archive {
         }
         let ((groups, hours), damaged) = found.read(
             Wanted::default(),
-            |(groups, hours): &mut (Series, Cells), Row { series, time, measured }| {
+            |(groups, hours): &mut (SeriesSums, Cells), Row { series, time, measured }| {
                 if range.contains(&time) && is_wanted(&series.group) {
                     let hour = hours.entry(Place::of(&series)).or_default().entry(time - time % HOUR);
                     hour.or_default().merge(&measured);
-                    add_series(groups, series, measured);
+                    groups.add(series, measured);
                 }
             },
             |(groups, hours), (other_groups, other_hours)| {
-                for (series, other) in other_groups {
-                    add_series(groups, series, other);
-                }
+                groups.join(other_groups);
                 add_cells(hours, other_hours);
             },
         )?;
-        Ok(Survey { groups, hours, counts, damaged })
+        Ok(Survey { groups: groups.finish(), hours, counts, damaged })
     }
 
     /// Fills a recent history with the 15 minutes before a moment, as it was then. Returns what is wrong with files that are left
@@ -331,13 +326,6 @@ impl Archive {
                 found => return found,
             }
         }
-    }
-}
-
-fn add_series(groups: &mut Series, series: SeriesName, measured: Measurements) {
-    match groups.get_mut(&series) {
-        Some(known) => known.merge(&measured),
-        None => drop(groups.insert(series, measured)),
     }
 }
 

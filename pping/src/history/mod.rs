@@ -19,6 +19,7 @@ mod print;
 mod read;
 mod row;
 mod store;
+mod sums;
 mod tier;
 mod time;
 mod upkeep;

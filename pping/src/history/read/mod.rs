@@ -40,7 +40,7 @@ use super::{
 };
 
 /// Rows that are read at a time.
-const BATCH: usize = 1024;
+const BATCH: usize = 256;
 
 /// An open file, whose footer was read.
 pub(super) struct StoredFile {
