@@ -33,8 +33,8 @@ const GROUPS: u32 = 1_000;
 /// How many hours are written second by second.
 const HOURS: u64 = 2;
 
-/// How many days are written for the questions, a minute in each five.
-const DAYS: u64 = 20;
+/// How many days are written for the questions, a minute in each hour.
+const DAYS: u64 = 60;
 
 /// A midnight, s.
 const MIDNIGHT: u64 = 1_795_651_200;
@@ -145,19 +145,21 @@ fn write_crowd(directory: &Path, report: &mut Report) -> Result<()> {
 fn write_days(directory: &Path, report: &mut Report) -> Result<()> {
     let kinds: Vec<_> = (0..20).map(|second| seconds(GROUPS, second)).collect();
     let mut writer = writer(directory, MIDNIGHT)?;
-    for step in 1..=DAYS * 288 {
-        let first = step % 17;
+    for hour in 0..DAYS * 24 {
+        let first = hour % 17;
         for kind in &kinds[first as usize..][..3] {
             writer.add(kind);
         }
-        end_minute(&mut writer, MIDNIGHT + 300 * step, kinds[0].len() as u64)?;
+        end_minute(&mut writer, MIDNIGHT + 3600 * hour + 60, kinds[0].len() as u64)?;
+        // The hour is over.
+        end_minute(&mut writer, MIDNIGHT + 3600 * (hour + 1), 0)?;
     }
     writer.stop();
     // Of the finest tier only three days are left.
-    for (tier, rows) in [("5m", DAYS * 288), ("1h", DAYS * 24)] {
+    for tier in ["5m", "1h"] {
         let files = files(&directory.join(tier))?;
         let bytes: u64 = files.iter().map(|path| fs::metadata(path).map_or(0, |it| it.len())).sum();
-        let rows = (rows * kinds[0].len() as u64) as f64;
+        let rows = (DAYS * 24 * kinds[0].len() as u64) as f64;
         report.print_one(&format!("intervals of {tier}: bytes a row"), "By", bytes as f64 / rows)?;
     }
     Ok(())

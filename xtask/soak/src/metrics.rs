@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// Counters that belong to one process and not to what it measures, so a restart resets them.
-const OF_ONE_PROCESS: [&str; 5] = [
+const OF_ONE_PROCESS: [&str; 6] = [
     // The processor time of a process ends with it.
     "process_cpu_seconds_total",
     // The kernel counts runs of a program, and a restart loads another.
@@ -13,6 +13,8 @@ const OF_ONE_PROCESS: [&str; 5] = [
     "pping_events_lost_total{kind=\"output\"}",
     // Requests to a receiver of this process.
     "pping_otlp_",
+    // Rows and files that the history of this process was given.
+    "pping_history_",
 ];
 
 /// The suffixes of metrics that only grow.
