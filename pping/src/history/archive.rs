@@ -24,8 +24,8 @@ use super::{
     row::Row,
     store::Store,
     sums::{Series, SeriesSums},
-    tier::{HOUR, Tier},
-    time::{self, Moment, moment},
+    tier::Tier,
+    time::{self, DAY, HOUR, Moment, moment},
 };
 use crate::{
     aggregate::Measurements,
@@ -202,7 +202,7 @@ impl Archive {
     /// As [`Self::history`].
     fn groups(&self, asked: &Asked) -> Result<(Vec<GroupSum>, Vec<String>), Error> {
         let length = asked.to.saturating_sub(asked.from);
-        let step = if length > 2 * super::tier::DAY { Tier::Hour.step() } else { Tier::FiveMinutes.step() };
+        let step = if length > 2 * DAY { Tier::Hour.step() } else { Tier::FiveMinutes.step() };
         let found = self.find(asked.from, asked.to, step)?;
         let (groups, damaged) = found.read(
             Wanted { group: asked.group.as_deref() },

@@ -8,7 +8,7 @@ use pping_common::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{tier::HOUR, time::Moment};
+use super::time::{HOUR, Moment};
 use crate::labels::untracked_name;
 
 /// The seconds in which pping measured.

@@ -7,8 +7,8 @@ use super::{
     piece::{Piece, date},
     read::Wanted,
     store::Store,
-    tier::{DAY, Tier},
-    time::Moment,
+    tier::Tier,
+    time::{DAY, Moment},
 };
 use crate::aggregate::Measurements;
 

@@ -33,7 +33,7 @@ pub use self::{
     error::Error,
     line::Line,
     tier::Tier,
-    time::{Moment, local, moment, now},
+    time::{DAY, HOUR, Moment, local, moment, now},
     writer::{HistoryWriter, Settings, State},
 };
 

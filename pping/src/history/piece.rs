@@ -13,7 +13,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 
-use super::tier::{DAY, HOUR, Tier};
+use super::{
+    tier::Tier,
+    time::{DAY, HOUR},
+};
 
 /// The extension of complete files.
 const EXTENSION: &str = "parquet";

@@ -15,7 +15,7 @@ use pping_common::{group::Side, method::Method, parse::Direction, series::Series
 use super::{
     read::Wanted,
     store::Store,
-    tier::DAY,
+    time::DAY,
     writer::{Minute, WriterThread},
     *,
 };
@@ -290,6 +290,53 @@ fn a_clock_that_goes_back_loses_nothing() {
     assert_eq!(stored(directory.path(), Tier::Hour, MIDNIGHT, MIDNIGHT + DAY), expected);
     writer.take(&minute(MIDNIGHT + DAY, &[]));
     assert_eq!(stored(directory.path(), Tier::Hour, MIDNIGHT, MIDNIGHT + DAY), expected);
+}
+
+#[test]
+fn a_clock_that_was_wrong_by_years_costs_nothing_else() {
+    let directory = directory();
+    let (mut writer, mut numbers) = (writer(directory.path()), Numbers(13));
+    let times = [MIDNIGHT, 60, 2_147_483_640 / 60 * 60, MIDNIGHT + DAY];
+    let mut expected = Vec::new();
+    for start in times {
+        // The last minute of each run ends an hour and a day.
+        let slices = second(&mut numbers);
+        writer.take(&minute(start, &slices));
+        writer.take(&minute(start + 60, &[]));
+        expected.push(slices.len());
+    }
+    for (start, rows) in times.into_iter().zip(expected) {
+        assert_eq!(stored(directory.path(), Tier::Hour, start, start + 3600).len(), rows, "{start}");
+    }
+    let said = inspect::check(directory.path(), MIDNIGHT + 2 * DAY).unwrap();
+    assert_eq!(said.matches("is of the future: the clock of this host was wrong").count(), 1, "{said}");
+    assert!(said.contains("no file is damaged"), "{said}");
+}
+
+#[test]
+fn a_group_that_returns_or_has_another_name_keeps_its_past() {
+    let directory = directory();
+    let mut writer = writer(directory.path());
+    let slice = |group: u64| {
+        let mut counts = SeriesCounts::EMPTY;
+        counts.sample(20_000_000, 0);
+        vec![(name(group, Method::TcpTs, None), counts)]
+    };
+    let month = 30 * DAY;
+    // The customer is there, is away for a month, returns, and is renamed.
+    for (time, group) in [(0, 1), (month, 1), (month + 60, 1), (month + 120, 2)] {
+        writer.take(&minute(MIDNIGHT + time, &slice(group)));
+    }
+    writer.take(&minute(MIDNIGHT + month + DAY, &[]));
+    let archive = Archive::new(directory.path().to_owned());
+    let samples = |group: &str| {
+        let asked = asked(MIDNIGHT, MIDNIGHT + month + DAY, 3600);
+        let answer = archive.history(&Asked { group: Some(group.to_owned()), ..asked }).unwrap();
+        let cells = answer.series.iter().flat_map(|series| &series.cells);
+        cells.filter_map(|cell| Some(cell.rtt?.count)).collect::<Vec<_>>()
+    };
+    assert_eq!(samples("customer-1"), [1, 2]);
+    assert_eq!(samples("customer-2"), [1]);
 }
 
 #[test]

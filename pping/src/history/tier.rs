@@ -1,10 +1,6 @@
 //! The resolutions that are kept.
 
-/// The seconds of a day.
-pub(super) const DAY: u64 = 24 * HOUR;
-
-/// The seconds of an hour.
-pub(super) const HOUR: u64 = 3600;
+use super::time::HOUR;
 
 /// A resolution. The coarser ones are sums of the finer ones, and are kept for longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

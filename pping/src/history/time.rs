@@ -2,6 +2,12 @@
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
+/// The seconds of an hour.
+pub const HOUR: u64 = 3600;
+
+/// The seconds of a day.
+pub const DAY: u64 = 24 * HOUR;
+
 /// A moment, seconds since the Unix epoch.
 pub type Moment = u64;
 

@@ -17,7 +17,8 @@ use super::{
     read::{StoredFile, Wanted},
     row::Row,
     store::{FORMAT, Store},
-    tier::{DAY, HOUR, Tier},
+    tier::Tier,
+    time::{DAY, HOUR},
     write::{NewFile, key},
 };
 use crate::{config::HistoryLimits, quality::Profiles};

@@ -25,7 +25,8 @@ use super::{
     piece::{Piece, Span},
     row::compare,
     store::Store,
-    tier::{HOUR, Tier},
+    tier::Tier,
+    time::HOUR,
     upkeep::{facts, keep_up},
     write::NewFile,
 };

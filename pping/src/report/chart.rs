@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use super::{DAY, HOUR};
-use crate::history::Moment;
+use crate::history::{DAY, HOUR, Moment};
 
 /// The size of a chart with its labels, in pixels.
 const WIDTH: f64 = 760.0;

@@ -10,11 +10,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use pping_common::{limits::SECOND, method::Method, series::Traffic};
 use serde::Serialize;
 
-use super::{DAY, HOUR};
 use crate::{
     aggregate::{Measurements, RttSummary},
     groups::{GroupName, SeriesName},
-    history::{Archive, Counts, Error, Moment, Place, Survey, local},
+    history::{Archive, Counts, DAY, Error, HOUR, Moment, Place, Survey, local},
     quality::{Profile, scores_of},
     recent::{RttAnswer, TrafficAnswer},
 };

@@ -9,7 +9,7 @@ use super::{
     digest::{Figures, Hour, Report, Row},
 };
 use crate::{
-    history::{Moment, PACKETS, SECONDS, UNTRACKED, local},
+    history::{DAY, Moment, PACKETS, SECONDS, UNTRACKED, local},
     reasons,
 };
 
@@ -182,7 +182,7 @@ fn by_hour(report: &Report) -> Markup {
         Line { class: "p95", name: "95th percentile", points: points(&|hour| Some(hour.figures.rtt.p95)) },
         Line { class: "p50", name: "median", points: points(&|hour| Some(hour.figures.rtt.p50)) },
     ];
-    let is_long = report.to - report.from > 2 * super::DAY * SECOND;
+    let is_long = report.to - report.from > 2 * DAY * SECOND;
     let label =
         |moment: Moment| zoned(moment).strftime(if is_long { "%a %-d %b" } else { "%H:%M" }).to_string();
     html! {

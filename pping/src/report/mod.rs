@@ -12,15 +12,9 @@ use clap::Args;
 
 use self::digest::Report;
 use crate::{
-    history::{Archive, DEFAULT_DIRECTORY, Error, moment, now},
+    history::{Archive, DAY, DEFAULT_DIRECTORY, Error, HOUR, moment, now},
     quality,
 };
-
-/// The seconds of an hour.
-const HOUR: u64 = 3600;
-
-/// The seconds of a day.
-const DAY: u64 = 24 * HOUR;
 
 /// The options of `pping report`.
 #[derive(Clone, Debug, Args)]
