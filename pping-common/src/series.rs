@@ -105,10 +105,11 @@ layout!(Traffic { packets, bytes, retransmissions, ce });
 impl Traffic {
     /// Adds other traffic.
     pub fn add(&mut self, other: &Self) {
-        self.packets += other.packets;
-        self.bytes += other.bytes;
-        self.retransmissions += other.retransmissions;
-        self.ce += other.ce;
+        // Files of a history may say anything.
+        self.packets = self.packets.saturating_add(other.packets);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.retransmissions = self.retransmissions.saturating_add(other.retransmissions);
+        self.ce = self.ce.saturating_add(other.ce);
     }
 }
 

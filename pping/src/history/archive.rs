@@ -25,7 +25,7 @@ use super::{
     store::Store,
     sums::{Series, SeriesSums},
     tier::Tier,
-    time::{self, DAY, HOUR, Moment, moment},
+    time::{DAY, HOUR, LATEST, Moment, now, range},
 };
 use crate::{
     aggregate::Measurements,
@@ -88,6 +88,8 @@ pub(crate) struct Survey {
 /// The files that a question is answered from.
 pub(super) struct Found {
     pub(super) tier: Tier,
+    /// The intervals that have some of the range that was asked for: it begins and ends with one.
+    pub(super) range: Range<Moment>,
     pub(super) files: Vec<StoredFile>,
     /// What is wrong with others.
     pub(super) damaged: Vec<String>,
@@ -105,14 +107,7 @@ impl Asked {
     /// # Errors
     /// If a text is no time, or the range cannot be answered, in words.
     pub fn from_texts(query: &HistoryQuery) -> Result<Self, String> {
-        let now = time::now();
-        let read = |name: &str, text: &Option<String>, unset: &str| {
-            moment(text.as_deref().unwrap_or(unset), now).map_err(|reason| format!("{name}: {reason}"))
-        };
-        let (from, to) = (read("from", &query.from, "-24h")?, read("to", &query.to, "now")?);
-        if from >= to {
-            return Err("from is not before to: give an earlier time as from, for instance -24h".to_owned());
-        }
+        let (from, to) = range(query.from.as_deref(), query.to.as_deref(), now())?;
         let step = query.step.as_deref().map(|text| step(text, to - from)).transpose();
         let step = step.map_err(|reason| format!("step: {reason}"))?;
         Ok(Self {
@@ -130,7 +125,7 @@ fn step(text: &str, length: u64) -> Result<u64, String> {
     const FORM: &str = "give whole minutes, for instance 5m";
     let step =
         humantime::parse_duration(text).map_err(|error| format!("`{text}`: {error}; {FORM}"))?.as_secs();
-    if step == 0 || step % Tier::Minute.step() != 0 {
+    if step == 0 || step % Tier::Minute.step() != 0 || step > LATEST {
         return Err(format!("`{text}` is no length that is kept; {FORM}"));
     }
     let cells = length.div_ceil(step);
@@ -162,17 +157,18 @@ impl Archive {
         let found = self.find(asked.from, asked.to, asked.step)?;
         // A step that is no multiple of what is kept would count parts of intervals twice or not at all.
         let step = asked.step.next_multiple_of(found.tier.step());
+        let range = found.range.clone();
         let (series, damaged) = found.read(
             Wanted { group: asked.group.as_deref() },
             |series: &mut Cells, row| {
                 let place = Place::of(&row.series);
-                if (asked.from..asked.to).contains(&row.time) && place.is_asked_for(&asked.series) {
+                if range.contains(&row.time) && place.is_asked_for(&asked.series) {
                     let cells = series.entry(place).or_default();
                     cells.entry(row.time - row.time % step).or_default().merge(&row.measured);
                 }
             },
             add_cells,
-        )?;
+        );
         let series = series.into_iter().map(|(place, cells)| {
             let mut all = Measurements::default();
             for cell in cells.values() {
@@ -204,15 +200,16 @@ impl Archive {
         let length = asked.to.saturating_sub(asked.from);
         let step = if length > 2 * DAY { Tier::Hour.step() } else { Tier::FiveMinutes.step() };
         let found = self.find(asked.from, asked.to, step)?;
+        let range = found.range.clone();
         let (groups, damaged) = found.read(
             Wanted { group: asked.group.as_deref() },
             |groups: &mut SeriesSums, Row { series, time, measured }| {
-                if (asked.from..asked.to).contains(&time) && Place::of(&series).is_asked_for(&asked.series) {
+                if range.contains(&time) && Place::of(&series).is_asked_for(&asked.series) {
                     groups.add(series, measured);
                 }
             },
             SeriesSums::join,
-        )?;
+        );
         let mut by_group: BTreeMap<Arc<str>, GroupSum> = BTreeMap::new();
         for (name, measured) in groups.finish() {
             let group = by_group.entry(Arc::clone(&name.group.label));
@@ -249,7 +246,7 @@ impl Archive {
                 groups.join(other_groups);
                 add_cells(hours, other_hours);
             },
-        )?;
+        );
         Ok(Survey { groups: groups.finish(), hours, counts, damaged })
     }
 
@@ -261,12 +258,11 @@ impl Archive {
     pub(crate) fn recall(&self, at: Moment, recent: &RecentHistory) -> Result<Vec<String>, Error> {
         let from = at.saturating_sub(RECALLED);
         let found = self.find(from, at, Tier::Minute.step())?;
-        let step = found.tier.step();
+        let (step, range) = (found.tier.step(), found.range.clone());
         let (intervals, damaged) = found.read(
             Wanted::default(),
             |intervals: &mut Intervals, row| {
-                // Intervals that had only begun, at either end, count, too: with long ones there are no others.
-                if row.time < at && from < row.time + step {
+                if range.contains(&row.time) {
                     intervals.entry(row.time).or_default().push((row.series, row.measured));
                 }
             },
@@ -275,7 +271,7 @@ impl Archive {
                     intervals.entry(time).or_default().extend(series);
                 }
             },
-        )?;
+        );
         let series = intervals.values().flatten();
         let interfaces: BTreeSet<_> = series.filter_map(|(series, _)| series.interface.clone()).collect();
         for (time, series) in intervals {
@@ -344,30 +340,42 @@ fn find(store: &Store, from: Moment, to: Moment, step: u64) -> Result<Found, Err
     for (tier, pieces) in Tier::ALL.into_iter().zip(pieces) {
         kept.push((tier, pieces?));
     }
-    let first = |pieces: &[Piece]| pieces.first().map_or(u64::MAX, |piece| piece.start);
+    let in_range = |piece: &Piece| piece.start < to && from < piece.end();
+    for (_, pieces) in &mut kept {
+        pieces.retain(in_range);
+    }
+    // Minutes that are not merged are in no tier yet, and belong to each.
+    let minutes: Vec<Piece> = kept[0].1.extract_if(.., |piece| piece.span == Span::Minute).collect();
     let wanted = kept.iter().rposition(|(tier, _)| tier.step() <= step).unwrap_or(0);
-    // Finer tiers go first. A range that begins before them is answered by one that has all of it.
-    let reaches = |at: &usize| {
-        let earlier = kept[at + 1..].iter().map(|(_, pieces)| first(pieces)).min().unwrap_or(u64::MAX);
-        first(&kept[*at].1) <= from.max(earlier)
-    };
-    let at = (wanted..kept.len()).find(reaches).unwrap_or(kept.len() - 1);
-    let (tier, _) = kept[at];
-    // Minutes that are in no file of the tier yet are added.
-    let minutes = kept[0].1.iter().filter(|piece| piece.span == Span::Minute);
-    let of_tier = kept[at].1.iter().filter(|piece| piece.span != Span::Minute);
-    let in_range = |piece: &&Piece| piece.start < to && from < piece.end();
+    // Finer tiers go first. A range of which a finer one has less is answered by one that has all of it.
+    let has_all = |at: &usize| kept[at + 1..].iter().all(|(_, coarser)| covers(&kept[*at].1, coarser));
+    let at = (wanted..kept.len()).find(has_all).unwrap_or(kept.len() - 1);
+    let (tier, of_tier) = &kept[at];
     let (mut files, mut damaged) = (Vec::new(), Vec::new());
-    for piece in of_tier.chain(minutes).filter(in_range) {
+    for piece in of_tier.iter().chain(&minutes) {
         match store.open_piece(piece) {
             Ok(file) => files.push(file),
-            Err(error @ Error::Damaged { .. }) => damaged.push(error.to_string()),
-            Err(error) => return Err(error),
+            Err(error) if error.is_gone() => return Err(error),
+            Err(error) => damaged.push(error.to_string()),
         }
     }
     let merged: HashSet<String> = files.iter().flat_map(StoredFile::sources).map(ToOwned::to_owned).collect();
     files.retain(|file| !merged.contains(file.id()));
-    Ok(Found { tier, files, damaged })
+    let range = from - from % tier.step()..to.next_multiple_of(tier.step());
+    Ok(Found { tier: *tier, range, files, damaged })
+}
+
+/// Whether files have all times that those of a coarser tier have. Of a day that is merged, some minutes suffice: an hour
+/// without anything may have no file.
+fn covers(finer: &[Piece], coarser: &[Piece]) -> bool {
+    let days: HashSet<u64> = finer.iter().map(Piece::day).collect();
+    let of_day = finer.iter().filter(|piece| piece.span == Span::Day);
+    let merged: HashSet<u64> = of_day.map(Piece::day).collect();
+    let hours: HashSet<u64> = finer.iter().map(|piece| piece.start / HOUR).collect();
+    coarser.iter().all(|piece| match piece.span {
+        Span::Day => days.contains(&piece.day()),
+        _ => merged.contains(&piece.day()) || hours.contains(&(piece.start / HOUR)),
+    })
 }
 
 impl Found {
@@ -379,7 +387,7 @@ impl Found {
         wanted: Wanted<'_>,
         add: impl Fn(&mut Sum, Row) + Sync,
         join: impl FnOnce(&mut Sum, Sum),
-    ) -> Result<(Sum, Vec<String>), Error> {
+    ) -> (Sum, Vec<String>) {
         let Self { files, mut damaged, .. } = self;
         let next = AtomicUsize::new(0);
         let read = || {
@@ -388,25 +396,24 @@ impl Found {
                 for row in file.rows(wanted) {
                     match row {
                         Ok(row) => add(&mut sum, row),
-                        Err(error @ Error::Damaged { .. }) => damaged.push(error.to_string()),
-                        Err(error) => return Err(error),
+                        Err(error) => damaged.push(error.to_string()),
                     }
                 }
             }
-            Ok((sum, damaged))
+            (sum, damaged)
         };
         let (own, other) = thread::scope(|scope| {
             // If no thread can be started, this one reads all files.
             let other = thread::Builder::new().spawn_scoped(scope, read).ok();
             (read(), other.map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))))
         });
-        let (mut sum, own_damaged) = own?;
+        let (mut sum, own_damaged) = own;
         damaged.extend(own_damaged);
-        if let Some((other, other_damaged)) = other.transpose()? {
+        if let Some((other, other_damaged)) = other {
             join(&mut sum, other);
             damaged.extend(other_damaged);
         }
         damaged.sort_unstable();
-        Ok((sum, damaged))
+        (sum, damaged)
     }
 }

@@ -10,7 +10,7 @@ use super::{
     export, inspect, line, print,
     store::Store,
     tier::Tier,
-    time::{Moment, moment, now},
+    time::{Moment, now, range},
     upkeep::keep_up,
 };
 use crate::{
@@ -92,6 +92,8 @@ pub enum HistoryCommand {
         source: HistorySource,
     },
     /// Merge what can be merged, and remove what exceeds the limits, while pping does not run
+    ///
+    /// Give the limits that pping has: those that are not given are the defaults, and what exceeds them is removed.
     Compact {
         /// The history.
         #[command(flatten)]
@@ -101,6 +103,8 @@ pub enum HistoryCommand {
         limits: HistoryKept,
     },
     /// Copy a range into one Parquet file, while pping may run
+    ///
+    /// A file of that name is replaced once the new one is complete.
     Export {
         /// The history.
         #[command(flatten)]
@@ -136,10 +140,9 @@ impl HistoryRange {
     /// The moments.
     ///
     /// # Errors
-    /// If one is no time, in words.
+    /// If they are no range, in words.
     fn moments(&self) -> Result<(Moment, Moment), String> {
-        let now = now();
-        Ok((moment(&self.from, now)?, moment(&self.to, now)?))
+        range(Some(&self.from), Some(&self.to), now())
     }
 }
 
@@ -165,12 +168,16 @@ fn compact(directory: &Path, limits: &HistoryKept) -> Result<String, Error> {
     Store::open(directory)?;
     let store = Store::create(directory)?;
     let profiles = quality::load(None).unwrap_or_default();
-    let upkeep = keep_up(&store, now(), &limits, &profiles)?;
-    let damaged = match upkeep.damaged {
+    let upkeep = keep_up(&store, now(), &limits, None, &profiles)?;
+    upkeep.merged?;
+    let files = |number: u64, what: &str| match number {
         0 => String::new(),
-        damaged => format!(", {damaged} damaged files set aside"),
+        1 => format!(", 1 {what}"),
+        _ => format!(", {number} {}", what.replacen("file", "files", 1)),
     };
-    Ok(format!("{}: {} MiB{damaged}\n", directory.display(), upkeep.disk.div_ceil(1 << 20)))
+    let damaged = files(upkeep.damaged, "damaged file set aside");
+    let removed = files(upkeep.removed, "file beyond the limits removed");
+    Ok(format!("{}: {} MiB{damaged}{removed}\n", directory.display(), upkeep.disk.div_ceil(1 << 20)))
 }
 
 fn print(asked: &HistoryArguments) -> Result<String, Error> {

@@ -16,6 +16,8 @@ use crate::aggregate::Measurements;
 #[derive(Default)]
 struct Found {
     files: u64,
+    /// Those that are of days to come.
+    of_future: u64,
     rows: u64,
     bytes: u64,
     /// The first and the last day.
@@ -32,31 +34,29 @@ pub(super) fn check(directory: &Path, now: Moment) -> Result<String, Error> {
     for tier in Tier::ALL {
         let mut found = Found::default();
         for piece in store.pieces(tier)? {
-            found.files += 1;
-            found.bytes += store.size(&piece);
-            let (first, last) = found.days.unwrap_or((piece.start, piece.start));
-            found.days = Some((first.min(piece.start), last.max(piece.start)));
             match read(&store, &piece) {
                 Ok(rows) => found.rows += rows,
-                Err(error @ Error::Damaged { .. }) => damaged.push(error.to_string()),
                 // It was merged meanwhile.
-                Err(error) if error.is_gone() => found.files -= 1,
-                Err(error) => return Err(error),
+                Err(error) if error.is_gone() => continue,
+                Err(error) => damaged.push(error.to_string()),
             }
+            found.files += 1;
+            found.bytes += store.size(&piece);
             if piece.start > now + DAY {
-                let path = piece.path();
-                writeln!(text, "{} is of the future: the clock of this host was wrong", path.display()).ok();
+                found.of_future += 1;
+            } else {
+                let (first, last) = found.days.unwrap_or((piece.start, piece.start));
+                found.days = Some((first.min(piece.start), last.max(piece.start)));
             }
         }
-        let Found { files, rows, bytes, days } = found;
-        let per_row = bytes as f64 / rows.max(1) as f64;
-        let name = tier.name();
-        write!(
-            text,
-            "{name}  {files} files, {rows} rows, {:.1} MB ({per_row:.0} bytes a row)",
-            bytes as f64 / 1e6
-        )
-        .ok();
+        let Found { files, of_future, rows, bytes, days } = found;
+        write!(text, "{}  {files} files, {rows} rows, {:.1} MB", tier.name(), bytes as f64 / 1e6).ok();
+        if rows > 0 {
+            write!(text, " ({:.0} bytes a row)", bytes as f64 / rows as f64).ok();
+        }
+        if of_future > 0 {
+            write!(text, ", {of_future} of the future: the clock of this host was wrong").ok();
+        }
         if let Some((first, last)) = days {
             write!(text, ", {} to {}", date(first), date(last)).ok();
         }

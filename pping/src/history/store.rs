@@ -1,11 +1,15 @@
 //! The directory of a history.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File, TryLockError},
     io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use rustix::fs::{OFlags, statvfs};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -13,8 +17,9 @@ use super::{
     piece::Piece,
     read::StoredFile,
     tier::Tier,
-    write::{TEMPORARY, key, sync_parent},
+    write::{NewFile, TEMPORARY, key, sync_parent},
 };
+use crate::{foreign_text::sanitized, quality::Profiles, text};
 
 /// The version of the format. A newer one is refused.
 pub(super) const FORMAT: u32 = 1;
@@ -24,6 +29,9 @@ const MARKER: &str = "pping-history.json";
 
 /// The marker while it is written.
 const UNFINISHED_MARKER: &str = "pping-history.json.tmp";
+
+/// The most bytes of the marker.
+const MARKER_BYTES: u64 = 4096;
 
 /// The file that a writer locks.
 const LOCK: &str = "lock";
@@ -142,11 +150,31 @@ impl Store {
         fs::metadata(self.path(&piece.path())).map_or(0, |it| it.len())
     }
 
-    /// The first file of this time whose name is free.
-    pub(super) fn free(&self, first: Piece) -> Piece {
-        let numbers = (1..).map(|number| Piece { number, ..first });
-        let mut free = numbers.skip_while(|piece| self.path(&piece.path()).exists());
-        free.next().unwrap_or(first)
+    /// The room on the disk, bytes; `None` if the file system does not say.
+    pub(super) fn free_room(&self) -> Option<u64> {
+        // Some file systems have no blocks, and so no room that could be told.
+        let disk = statvfs(&self.directory).ok().filter(|disk| disk.f_blocks > 0)?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
+    /// Begins a new file of a time, under the first name that is free, for groups with these other columns.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub(super) fn begin(
+        &self,
+        first: Piece,
+        labels: &BTreeSet<Arc<str>>,
+        profiles: &Profiles,
+    ) -> Result<NewFile, Error> {
+        let paths = (1..).map(|number| self.path(&Piece { number, ..first }.path()));
+        // A link to nothing takes a name, too.
+        let mut free = paths.skip_while(|path| path.symlink_metadata().is_ok());
+        let path = free.next().unwrap_or_else(|| self.path(&first.path()));
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).map_err(|error| Error::write(directory, error))?;
+        }
+        NewFile::create(&path, first.tier.step(), labels, profiles)
     }
 
     /// Removes a file, and its directory if that is empty then.
@@ -188,16 +216,23 @@ impl Store {
     }
 }
 
+/// Whether a directory is a history.
+pub(super) fn is_history(directory: &Path) -> bool {
+    directory.join(MARKER).exists()
+}
+
 /// Reads the marker; `None` if there is none.
 fn read_marker(directory: &Path) -> Result<Option<()>, Error> {
     let path = directory.join(MARKER);
-    let text = match fs::read(&path) {
+    let opened = text::open(&path).and_then(|file| text::read_bytes(file, MARKER_BYTES));
+    let text = match opened {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Error::read(&path, error)),
     };
     let Marker { format, by } =
         serde_json::from_slice(&text).map_err(|error| Error::damaged(&path, error.to_string()))?;
+    let by = sanitized(&by);
     if format > FORMAT {
         return Err(Error::Newer { directory: directory.to_owned(), by, format, known: FORMAT });
     }
@@ -216,7 +251,10 @@ fn write_marker(directory: &Path) -> io::Result<()> {
 
 fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join(LOCK);
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    // Opening a pipe for writing would wait for its reader.
+    let without_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file =
+        File::options().create(true).truncate(false).write(true).custom_flags(without_waiting).open(&path);
     let file = file.map_err(|error| Error::write(&path, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -17,6 +17,9 @@ pub fn local(moment: Moment) -> String {
     second.unwrap_or(Timestamp::MAX).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
+/// The last moment that is understood: the start of the year 2500. Later ones, in ns, are no 64-bit numbers some day.
+pub(super) const LATEST: Moment = 16_725_225_600;
+
 /// The present.
 pub fn now() -> Moment {
     u64::try_from(Timestamp::now().as_second()).unwrap_or(0)
@@ -25,6 +28,21 @@ pub fn now() -> Moment {
 /// What a moment may look like.
 const FORMS: &str = "write `now`, a time ago like `-24h` or `-7d`, a local time like `2026-11-25 21:00`, a date, \
                      or a time with a zone like `2026-11-25T21:00:00Z`";
+
+/// Reads a range. Without `from` it begins a day ago, and without `to` it ends now.
+///
+/// # Errors
+/// If one is no time, or the range is empty, in words.
+pub(super) fn range(from: Option<&str>, to: Option<&str>, now: Moment) -> Result<(Moment, Moment), String> {
+    let read = |name: &str, text: Option<&str>, unset: &str| {
+        moment(text.unwrap_or(unset), now).map_err(|reason| format!("{name}: {reason}"))
+    };
+    let (from, to) = (read("from", from, "-24h")?, read("to", to, "now")?);
+    if from >= to {
+        return Err("from is not before to: give an earlier time as from, for instance -24h".to_owned());
+    }
+    Ok((from, to))
+}
 
 /// Reads a moment: `now`, `-24h`, `2026-11-25 21:00` in local time, `2026-11-25T21:00:00Z`, or the seconds or nanoseconds
 /// since the Unix epoch.
@@ -41,17 +59,18 @@ pub fn moment(text: &str, now: Moment) -> Result<Moment, String> {
             humantime::parse_duration(ago.trim()).map_err(|error| format!("`{text}`: {error}; {FORMS}"))?;
         return Ok(now.saturating_sub(ago.as_secs()));
     }
-    if let Ok(number) = text.parse::<u64>() {
+    let timestamp = || {
+        let zoned = text.parse::<Timestamp>().ok();
+        let local = || Some(text.parse::<DateTime>().ok()?.to_zoned(TimeZone::system()).ok()?.timestamp());
+        u64::try_from(zoned.or_else(local)?.as_second()).ok()
+    };
+    let second = match text.parse::<u64>() {
         // No time in nanoseconds is lower than this in our lifetimes, and none in seconds is higher.
-        let is_nanoseconds = number > 1_000_000_000_000_000;
-        return Ok(if is_nanoseconds { number / 1_000_000_000 } else { number });
-    }
-    let timestamp = text.parse::<Timestamp>().ok().or_else(|| {
-        let local: DateTime = text.parse().ok()?;
-        Some(local.to_zoned(TimeZone::system()).ok()?.timestamp())
-    });
-    let second = timestamp.and_then(|time| u64::try_from(time.as_second()).ok());
-    second.ok_or_else(|| format!("`{text}` is no time; {FORMS}"))
+        Ok(number) if number > 1_000_000_000_000_000 => Some(number / 1_000_000_000),
+        Ok(number) => Some(number),
+        Err(_) => timestamp(),
+    };
+    second.filter(|&second| second <= LATEST).ok_or_else(|| format!("`{text}` is no time; {FORMS}"))
 }
 
 #[cfg(test)]
@@ -77,7 +96,9 @@ mod tests {
         for text in ["2026-11-26 14:12", "2026-11-26 14:12:00", "2026-11-26T14:12"] {
             assert_eq!(moment(text, now), Ok(expected), "{text}");
         }
-        for text in ["yesterday", "-", "-7", "2026-13-01", "", "1960-01-01T00:00:00Z"] {
+        for text in
+            ["yesterday", "-", "-7", "2026-13-01", "", "1960-01-01T00:00:00Z", "2600-01-01", "99999999999"]
+        {
             let said = moment(text, now).unwrap_err();
             assert!(said.contains("write `now`"), "{said}");
         }

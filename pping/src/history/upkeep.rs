@@ -24,12 +24,16 @@ use super::{
 use crate::{config::HistoryLimits, quality::Profiles};
 
 /// What was found, and what is left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Upkeep {
     /// Files that were damaged, and are set aside.
     pub(super) damaged: u64,
+    /// Files that exceeded the limits, and are removed.
+    pub(super) removed: u64,
     /// The bytes that all files take.
     pub(super) disk: u64,
+    /// Why not all was merged that can be. The next call continues.
+    pub(super) merged: Result<(), Error>,
 }
 
 /// The facts about a file with intervals of a tier, made of these sources.
@@ -43,26 +47,32 @@ pub(super) fn facts(tier: Tier, sources: &[&str], counts: &HourlyCounts) -> Vec<
     ]
 }
 
-/// Merges what can be merged at this time, seconds since the Unix epoch, and removes what exceeds the limits. Damaged files
-/// are set aside.
+/// Merges what can be merged at this time, seconds since the Unix epoch, and removes what exceeds the limits, also if
+/// merging fails: it may be for want of room. Damaged files are set aside. `free` is the room on the disk, bytes, if
+/// some of it is to stay free.
 ///
 /// # Errors
-/// If files cannot be read or written. What was done until then stays, and the next call continues.
+/// If files cannot be listed or removed. What was done until then stays, and the next call continues.
 pub(super) fn keep_up(
     store: &Store,
     now: u64,
     limits: &HistoryLimits,
+    free: Option<u64>,
     profiles: &Profiles,
 ) -> Result<Upkeep, Error> {
     let merger = Merger { store, profiles };
     let mut damaged = 0;
-    while let Err(error) = merger.merge_all(now) {
-        let Error::Damaged { path, .. } = &error else { return Err(error) };
+    let merged = loop {
+        let Err(error) = merger.merge_all(now) else { break Ok(()) };
+        let Error::Damaged { path, .. } = &error else { break Err(error) };
         tracing::error!("{error}; it is set aside");
-        Store::set_aside(path)?;
+        if let Err(error) = Store::set_aside(path) {
+            break Err(error);
+        }
         damaged += 1;
-    }
-    Ok(Upkeep { damaged, disk: limit(store, limits)? })
+    };
+    let (removed, disk) = limit(store, now, limits, free)?;
+    Ok(Upkeep { damaged, removed, disk, merged })
 }
 
 /// Merges files.
@@ -85,7 +95,14 @@ impl Merger<'_> {
             hours.entry(piece.start / HOUR).or_default().push(piece);
         }
         hours.remove(&(now / HOUR));
-        hours.values().try_for_each(|minutes| self.merge_hour(minutes))?;
+        let mut unread = Ok(());
+        for minutes in hours.values() {
+            match self.merge_hour(minutes) {
+                // A file that cannot be read does not keep the others from being merged.
+                Err(error @ Error::Read { .. }) if !error.is_gone() => unread = Err(error),
+                merged => merged?,
+            }
+        }
         let unmerged: BTreeSet<u64> = self.minutes()?.iter().map(Piece::day).collect();
         for tier in [Tier::FiveMinutes, Tier::Hour] {
             let mut days: BTreeMap<u64, Vec<Piece>> = BTreeMap::new();
@@ -94,9 +111,14 @@ impl Merger<'_> {
             }
             // The sources of an hour say which of its minutes are in it, and the merged day would hide them.
             days.retain(|day, _| *day != now / DAY && !unmerged.contains(day));
-            days.values().try_for_each(|pieces| self.merge_day(tier, pieces))?;
+            for pieces in days.values() {
+                match self.merge_day(tier, pieces) {
+                    Err(error @ Error::Read { .. }) if !error.is_gone() => unread = Err(error),
+                    merged => merged?,
+                }
+            }
         }
-        Ok(())
+        unread
     }
 
     fn minutes(&self) -> Result<Vec<Piece>, Error> {
@@ -158,9 +180,8 @@ impl Merger<'_> {
             inputs.iter().flat_map(|input| input.file.labels()).map(Arc::from).collect();
         let mut writers = Vec::new();
         for &output in outputs {
-            let path = self.store.path(&self.store.free(output).path());
-            let step = output.tier.step();
-            writers.push((NewFile::create(&path, step, &labels, self.profiles)?, Sum::new(step)));
+            let file = self.store.begin(output, &labels, self.profiles)?;
+            writers.push((file, Sum::new(output.tier.step())));
         }
         let rows = inputs.iter().map(|input| input.file.rows(Wanted::default()));
         let mut merged = Merged::new(rows.collect())?;
@@ -193,31 +214,41 @@ fn sources(inputs: &[Input]) -> HashSet<String> {
     inputs.iter().flat_map(|input| input.file.sources()).map(ToOwned::to_owned).collect()
 }
 
-/// Removes what exceeds the limits. Returns the bytes that are left.
-fn limit(store: &Store, limits: &HistoryLimits) -> Result<u64, Error> {
-    let mut left = Vec::new();
+/// Removes what exceeds the limits, and the oldest of the finest if less than a tenth of the room that is or could be free is
+/// so. Returns the number of files that are removed, and the bytes of those that are left.
+fn limit(store: &Store, now: u64, limits: &HistoryLimits, free: Option<u64>) -> Result<(u64, u64), Error> {
+    let (mut left, mut removed) = (Vec::new(), 0);
     for tier in Tier::ALL {
         let mut pieces = store.pieces(tier)?;
-        // Days are counted and not dated: a clock that is wrong for a moment must not remove everything.
-        let days: BTreeSet<u64> = pieces.iter().map(Piece::day).collect();
+        // Days are counted and not dated: a clock that is wrong for a moment must not remove everything. The present day
+        // is not over, and one of the future is an error.
+        let days: BTreeSet<u64> = pieces.iter().map(Piece::day).filter(|&day| day < now / DAY).collect();
         let kept = limits.keep.0[tier as usize].as_secs().div_ceil(DAY);
         let first = days.iter().rev().nth(usize::try_from(kept).unwrap_or(usize::MAX)).copied();
         let is_old = |piece: &Piece| first.is_some_and(|first| piece.day() <= first);
         for old in pieces.extract_if(.., |piece| is_merged(piece) && is_old(piece)) {
             store.remove(&old)?;
+            removed += 1;
         }
         left.extend(pieces.into_iter().map(|piece| (piece, store.size(&piece))));
     }
     let mut disk: u64 = left.iter().map(|(_, size)| size).sum();
-    // They are sorted by tier and time.
-    for (piece, size) in left.iter().filter(|(piece, _)| is_merged(piece)) {
-        if disk <= limits.disk {
-            break;
+    let room = free.map_or(u64::MAX, |free| disk.saturating_add(free) / 10 * 9);
+    // They are sorted by tier and time. Minutes that are not merged go last, because no other tier has them; those of the
+    // present hour stay.
+    let (merged, mut minutes): (Vec<_>, Vec<_>) = left.into_iter().partition(|(piece, _)| is_merged(piece));
+    minutes.retain(|(piece, _)| piece.start / HOUR != now / HOUR);
+    for (piece, size) in merged.iter().chain(&minutes) {
+        // Hours are small, and are all that is left of what was long ago.
+        let is_for_room = piece.tier != Tier::Hour && is_merged(piece);
+        if disk <= limits.disk && !(is_for_room && disk > room) {
+            continue;
         }
         store.remove(piece)?;
+        removed += 1;
         disk -= size;
     }
-    Ok(disk)
+    Ok((removed, disk))
 }
 
 /// Whether a file was merged. Minutes were not: they are in no other tier yet.

@@ -84,12 +84,8 @@ impl NewFile {
         labels: &BTreeSet<Arc<str>>,
         profiles: &Profiles,
     ) -> Result<Self, Error> {
-        let failed = |error| Error::write(path, error);
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(failed)?;
-        }
         let columns = Columns::new(step, labels, profiles);
-        let file = BufWriter::new(File::create(temporary(path)).map_err(failed)?);
+        let file = BufWriter::new(create(&temporary(path)).map_err(|error| Error::write(path, error))?);
         let made = columns
             .schema()
             .and_then(|schema| SerializedFileWriter::new(file, schema, Arc::new(properties()?)));
@@ -156,13 +152,23 @@ impl Drop for NewFile {
     }
 }
 
+/// Creates a file, in place of what another run left behind. Whatever has its name is not written to.
+fn create(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::create_new(path)
+}
+
 fn temporary(path: &Path) -> PathBuf {
     path.with_added_extension(TEMPORARY)
 }
 
 /// Makes a change of names in the directory of a file last.
 pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn properties() -> Result<WriterProperties, ParquetError> {

@@ -28,7 +28,6 @@ use super::{
     tier::Tier,
     time::HOUR,
     upkeep::{facts, keep_up},
-    write::NewFile,
 };
 use crate::{
     aggregate::Measurements, capabilities, config::HistoryLimits, groups::SeriesName, metrics::HistoryCounts,
@@ -208,11 +207,22 @@ pub(super) struct WriterThread {
     is_behind: bool,
     /// The hour of the last upkeep, since the epoch.
     hour: Option<u64>,
+    /// The hour in which room was last made, since the epoch.
+    limited: Option<u64>,
 }
 
 impl WriterThread {
     pub(super) fn new(settings: Settings, profiles: Profiles, state: Arc<State>) -> Self {
-        Self { settings, profiles, state, store: None, is_lossy: false, is_behind: false, hour: None }
+        Self {
+            settings,
+            profiles,
+            state,
+            store: None,
+            is_lossy: false,
+            is_behind: false,
+            hour: None,
+            limited: None,
+        }
     }
 
     fn run(mut self, messages: &Receiver<Message>) {
@@ -222,6 +232,9 @@ impl WriterThread {
         // A directory that cannot be used is named at once, and not after a minute.
         let opened = self.open();
         self.note_write(&opened);
+        if opened.is_ok() {
+            tracing::info!("--history: each minute is written to {}", self.settings.directory.display());
+        }
         for message in messages {
             match message {
                 Message::Minute(minute) => self.take(&minute),
@@ -241,7 +254,7 @@ impl WriterThread {
         Ok(())
     }
 
-    /// Writes a minute, and does the upkeep at the first minute of each hour.
+    /// Writes a minute, and does the upkeep at the first minute of each hour, and again as long as it fails.
     pub(super) fn take(&mut self, minute: &Minute) {
         let rows = minute.series.len() as u64;
         let written = self.write(minute);
@@ -250,11 +263,10 @@ impl WriterThread {
         counter.fetch_add(rows, Ordering::Relaxed);
         // The minute is over, so the present one is the next.
         let now = minute.start + Tier::Minute.step();
-        if written.is_ok() && self.hour != Some(now / HOUR) {
+        // If the disk is full, what exceeds the limits makes room.
+        if self.hour != Some(now / HOUR) {
             let kept_up = self.keep_up(now);
-            if kept_up.is_ok() {
-                self.hour = Some(now / HOUR);
-            }
+            self.hour = kept_up.is_ok().then_some(now / HOUR);
             self.note_upkeep(&kept_up);
         }
     }
@@ -277,8 +289,8 @@ impl WriterThread {
         let labels =
             rows.iter().flat_map(|(name, _)| &name.group.columns).map(|(label, _)| Arc::clone(label));
         let labels: BTreeSet<Arc<str>> = labels.collect();
-        let path = store.path(&store.free(Piece::first(Tier::Minute, Span::Minute, minute.start)).path());
-        let mut file = NewFile::create(&path, Tier::Minute.step(), &labels, &self.profiles)?;
+        let piece = Piece::first(Tier::Minute, Span::Minute, minute.start);
+        let mut file = store.begin(piece, &labels, &self.profiles)?;
         for (series, measured) in rows {
             file.push(series, minute.start, measured)?;
         }
@@ -289,10 +301,13 @@ impl WriterThread {
 
     fn keep_up(&mut self, now: u64) -> Result<(), Error> {
         let Some(store) = &self.store else { return Ok(()) };
-        let upkeep = keep_up(store, now, &self.settings.limits, &self.profiles)?;
+        // Once an hour at most: otherwise who fills the disk would soon have the room of the whole history.
+        let is_first = self.limited.replace(now / HOUR) != Some(now / HOUR);
+        let free = is_first.then(|| store.free_room()).flatten();
+        let upkeep = keep_up(store, now, &self.settings.limits, free, &self.profiles)?;
         self.state.damaged_files.fetch_add(upkeep.damaged, Ordering::Relaxed);
         self.state.disk.store(upkeep.disk, Ordering::Relaxed);
-        Ok(())
+        upkeep.merged
     }
 }
 

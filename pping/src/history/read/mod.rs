@@ -62,7 +62,7 @@ impl StoredFile {
     /// # Errors
     /// If it cannot be read, or is damaged.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let source = Source::open(path).map_err(|error| Error::read(path, error))?;
+        let source = Source::open(path)?;
         let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&source));
         let metadata = metadata.map_err(|error| Error::decode(path, &error))?;
         Ok(Self { path: path.to_owned(), source: Arc::new(source), metadata: Arc::new(metadata) })

@@ -22,6 +22,9 @@ use crate::{
     groups::{GroupName, SeriesName},
 };
 
+/// The highest number of packets or bytes of a row: more than 400 Gbit/s have in an hour.
+const MAX_COUNT: u64 = 1 << 48;
+
 /// The columns of a row group, without those that follow from others.
 pub(super) struct OpenColumns {
     time: Column<Int64Type>,
@@ -153,6 +156,9 @@ impl OpenColumns {
         let mut numbers = [0; TRAFFIC.len()];
         for (number_of, column) in numbers.iter_mut().zip(&mut self.traffic) {
             *number_of = number(column.take()?)?.unwrap_or(0);
+            if *number_of > MAX_COUNT {
+                return Err(damaged("a counter has an impossible number"));
+            }
         }
         let [sent, received] = [&numbers[..4], &numbers[4..]].map(|it| Traffic {
             packets: it[0],

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, Read},
+    io::{self, BufReader, ErrorKind, Read},
     os::unix::fs::FileExt as _,
     path::Path,
     sync::Arc,
@@ -12,6 +12,9 @@ use parquet::{
     errors::ParquetError,
     file::reader::{ChunkReader, Length},
 };
+
+use super::Error;
+use crate::text;
 
 /// A file whose bytes are read at any offset, by any thread.
 pub(super) struct Source {
@@ -29,11 +32,16 @@ impl Source {
     /// Opens a file.
     ///
     /// # Errors
-    /// If that fails.
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        Ok(Self { file: Arc::new(file), length })
+    /// If it cannot be read, or is damaged: something that is not a file, such as a pipe, is too.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let opened = text::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        match opened {
+            Ok((length, file)) => Ok(Self { file: Arc::new(file), length }),
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                Err(Error::damaged(path, error.to_string()))
+            }
+            Err(error) => Err(Error::read(path, error)),
+        }
     }
 }
 
