@@ -9,6 +9,7 @@ something else.
 """
 
 import argparse
+import os
 import sys
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -260,4 +261,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has enough. Python would complain again when it closes the output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,7 +12,7 @@ mod weeks;
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
@@ -241,6 +241,11 @@ fn assert_explained(directory: &Path) {
     command.args(["failing-resolvers", "--from", "2025-01-01", "--until", "2025-01-02"]);
     let table = printed(&mut command);
     assert!(table.starts_with("no rows: ") && table.contains("2026-11-03"), "{table}");
+    // A reader that has enough, such as `head`, is no error.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
