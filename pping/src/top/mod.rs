@@ -55,7 +55,8 @@ pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> 
         state.set_capture(watched.player.is_some());
         let answers = watched.backend().answer(state.question()).await?;
         let shown = if is_once {
-            Ok(output::print(once::text(&answers.summary, &answers.groups).as_bytes())?)
+            let text = watched.date() + &once::text(&answers.summary, &answers.groups);
+            Ok(output::print(text.as_bytes())?)
         } else if has_terminal {
             state.take(answers);
             screen::run(&mut watched, &mut state, interval).await

@@ -40,6 +40,8 @@ pub(super) enum WatchTarget {
 /// What is watched, until this is dropped.
 pub(super) struct Watched {
     name: String,
+    /// Whether it is the past, which a screen as text dates.
+    is_past: bool,
     backend: Backend,
     agent: Option<Agent>,
     pub(super) player: Option<Player>,
@@ -81,7 +83,7 @@ impl Watched {
                     );
                     name.push_str(" (certificate not checked)");
                 }
-                return Ok(Self { name, backend, agent: None, player: None, held: None });
+                return Ok(Self { name, is_past: false, backend, agent: None, player: None, held: None });
             }
             #[cfg(feature = "history")]
             WatchTarget::Past(archive, at) => {
@@ -93,6 +95,7 @@ impl Watched {
                 let name = format!("the past, until {}", history::local(*at));
                 return Ok(Self {
                     name,
+                    is_past: true,
                     backend: Backend::Recent(recent),
                     agent: None,
                     player: None,
@@ -116,7 +119,7 @@ impl Watched {
             }
             _ => {}
         }
-        Ok(Self { name, backend: Backend::Recent(recent), agent, player, held: None })
+        Ok(Self { name, is_past: false, backend: Backend::Recent(recent), agent, player, held: None })
     }
 
     /// Waits until there is something to show. For one screen as text it waits for as long as `once` says, or until the
@@ -164,6 +167,11 @@ impl Watched {
     /// Returns where to send questions.
     pub(super) fn backend(&self) -> Backend {
         self.backend.clone()
+    }
+
+    /// Returns what a screen as text begins with: of which time it is, if that is not the present.
+    pub(super) fn date(&self) -> String {
+        if self.is_past { format!("{}\n", self.name) } else { String::new() }
     }
 
     /// Returns the name of what is watched, and the position in a capture.
