@@ -2,11 +2,29 @@
 
 use glob::{Pattern, PatternError};
 
+#[cfg(feature = "history")]
+use crate::foreign_text::sanitized;
+
 /// The similarity (0 to 1) from which an existing name may be the one that was meant.
 const SIMILAR: f64 = 0.6;
 
 /// Stands between the names of joined interfaces.
 pub(crate) const JOINT: char = '+';
+
+/// The longest list of names in a message.
+#[cfg(feature = "history")]
+pub(crate) const MOST_NAMED: usize = 10;
+
+/// Lists the first names, and how many more there are, for a terminal: `a, b and 3 more`.
+#[cfg(feature = "history")]
+pub(crate) fn listed(names: &[&str]) -> String {
+    let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| sanitized(name)).collect();
+    let first = first.join(", ");
+    match names.len().saturating_sub(MOST_NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
 
 /// Parses a pattern of names of interfaces; `None` for a plain name.
 pub(crate) fn pattern(text: &str) -> Option<Result<Pattern, PatternError>> {
@@ -30,6 +48,13 @@ pub(crate) fn similar<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "history")]
+    #[test]
+    fn long_lists_of_names_end_with_how_many_more_there_are() {
+        assert_eq!(listed(&["a\u{1b}[2J", "b"]), "a?[2J, b");
+        assert_eq!(listed(&["x"; 12]), format!("{} and 2 more", ["x"; 10].join(", ")));
+    }
 
     #[test]
     fn similar_names_come_first() {

@@ -34,6 +34,16 @@ pub(crate) struct RttSummary {
     pub(crate) percentiles: [u64; 4],
 }
 
+impl RttSummary {
+    /// What series are ranked by: the 95th percentile; of those with the same, the 99th; then the mean. Percentiles are the
+    /// middles of bins, so many series have the same.
+    #[cfg(feature = "history")]
+    pub(crate) fn rank(&self) -> [u64; 3] {
+        let [.., p95, p99] = self.percentiles;
+        [p95, p99, self.mean]
+    }
+}
+
 impl Measurements {
     /// Adds the counts of a second.
     pub(crate) fn add(&mut self, counts: &SeriesCounts) {

@@ -17,18 +17,19 @@ use pping_common::{abi::Counters, limits::SECOND};
 use super::{
     counts::Counts,
     error::Error,
-    line::{self, GroupSum, Line},
+    line::{self, Line},
     piece::{Piece, Span},
     place::Place,
     read::{StoredFile, Wanted},
     row::Row,
     store::Store,
-    sums::{Series, SeriesSums},
+    sums::{GroupSum, Series, SeriesSums, by_group},
     tier::Tier,
-    time::{DAY, HOUR, LATEST, Moment, now, range},
+    time::{DAY, HOUR, LATEST, Moment, local, now, range},
 };
 use crate::{
     aggregate::Measurements,
+    foreign_text::sanitized,
     groups::{GroupName, SeriesName},
     recent::{
         CellAnswer, HistoryAnswer, HistoryQuery, Reading, RecentHistory, RttAnswer, SeriesHistory,
@@ -81,8 +82,18 @@ pub(crate) struct Survey {
     pub(crate) hours: Cells,
     /// What was counted besides, of all groups.
     pub(crate) counts: Counts,
+    /// The seconds in which pping measured, by the start of the hour.
+    pub(crate) measured: BTreeMap<Moment, u64>,
     /// What is wrong with files that are left out.
     pub(crate) damaged: Vec<String>,
+}
+
+/// The names of what was measured.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// The labels of groups.
+    pub(super) groups: BTreeSet<Arc<str>>,
+    pub(super) interfaces: BTreeSet<Arc<str>>,
 }
 
 /// The files that a question is answered from.
@@ -123,10 +134,11 @@ impl Asked {
 /// Reads the length of a cell of a range, seconds.
 fn step(text: &str, length: u64) -> Result<u64, String> {
     const FORM: &str = "give whole minutes, for instance 5m";
+    let foreign = sanitized(text);
     let step =
-        humantime::parse_duration(text).map_err(|error| format!("`{text}`: {error}; {FORM}"))?.as_secs();
+        humantime::parse_duration(text).map_err(|error| format!("`{foreign}`: {error}; {FORM}"))?.as_secs();
     if step == 0 || step % Tier::Minute.step() != 0 || step > LATEST {
-        return Err(format!("`{text}` is no length that is kept; {FORM}"));
+        return Err(format!("`{foreign}` is no length that is kept; {FORM}"));
     }
     let cells = length.div_ceil(step);
     if cells > MAX_CELLS {
@@ -203,20 +215,14 @@ impl Archive {
         let range = found.range.clone();
         let (groups, damaged) = found.read(
             Wanted { group: asked.group.as_deref() },
-            |groups: &mut SeriesSums, Row { series, time, measured }| {
-                if range.contains(&time) && Place::of(&series).is_asked_for(&asked.series) {
-                    groups.add(series, measured);
+            |groups: &mut SeriesSums, row| {
+                if range.contains(&row.time) && Place::of(&row.series).is_asked_for(&asked.series) {
+                    groups.add(row);
                 }
             },
             SeriesSums::join,
         );
-        let mut by_group: BTreeMap<Arc<str>, GroupSum> = BTreeMap::new();
-        for (name, measured) in groups.finish() {
-            let group = by_group.entry(Arc::clone(&name.group.label));
-            let empty = || GroupSum { name: Arc::clone(&name.group), series: Vec::new() };
-            group.or_insert_with(empty).series.push((name, measured));
-        }
-        Ok((by_group.into_values().collect(), damaged))
+        Ok((by_group(groups.finish()), damaged))
     }
 
     /// Returns what was measured in a range of whole hours, of the groups that are wanted.
@@ -229,17 +235,21 @@ impl Archive {
         is_wanted: impl Fn(&GroupName) -> bool + Sync,
     ) -> Result<Survey, Error> {
         let found = self.find(range.start, range.end, HOUR)?;
-        let mut counts = Counts::default();
+        let (mut counts, mut measured) = (Counts::default(), BTreeMap::new());
         for file in &found.files {
-            counts.add(&file.counts().sum(&range));
+            let of_file = file.counts();
+            counts.add(&of_file.sum(&range));
+            for (hour, seconds) in of_file.measured(&range) {
+                *measured.entry(hour).or_default() += seconds;
+            }
         }
         let ((groups, hours), damaged) = found.read(
             Wanted::default(),
-            |(groups, hours): &mut (SeriesSums, Cells), Row { series, time, measured }| {
-                if range.contains(&time) && is_wanted(&series.group) {
-                    let hour = hours.entry(Place::of(&series)).or_default().entry(time - time % HOUR);
-                    hour.or_default().merge(&measured);
-                    groups.add(series, measured);
+            |(groups, hours): &mut (SeriesSums, Cells), row| {
+                if range.contains(&row.time) && is_wanted(&row.series.group) {
+                    let hours = hours.entry(Place::of(&row.series)).or_default();
+                    hours.entry(row.time - row.time % HOUR).or_default().merge(&row.measured);
+                    groups.add(row);
                 }
             },
             |(groups, hours), (other_groups, other_hours)| {
@@ -247,14 +257,14 @@ impl Archive {
                 add_cells(hours, other_hours);
             },
         );
-        Ok(Survey { groups: groups.finish(), hours, counts, damaged })
+        Ok(Survey { groups: groups.finish(), hours, counts, measured, damaged })
     }
 
     /// Fills a recent history with the 15 minutes before a moment, as it was then. Returns what is wrong with files that are left
     /// out.
     ///
     /// # Errors
-    /// As [`Self::history`].
+    /// As [`Self::history`], and if nothing was measured in these minutes.
     pub(crate) fn recall(&self, at: Moment, recent: &RecentHistory) -> Result<Vec<String>, Error> {
         let from = at.saturating_sub(RECALLED);
         let found = self.find(from, at, Tier::Minute.step())?;
@@ -272,6 +282,11 @@ impl Archive {
                 }
             },
         );
+        if intervals.is_empty() {
+            let (minutes, at, extent) = (RECALLED / 60, local(at), self.extent()?);
+            let text = format!("nothing was measured in the {minutes} minutes before {at}; {extent}");
+            return Err(Error::empty(text, &damaged));
+        }
         let series = intervals.values().flatten();
         let interfaces: BTreeSet<_> = series.filter_map(|(series, _)| series.interface.clone()).collect();
         for (time, series) in intervals {
@@ -310,6 +325,54 @@ impl Archive {
         Ok(WorstOfRange { from, to, groups: line::worst_groups(&groups, limit), damaged })
     }
 
+    /// Returns the names of what was measured in a range.
+    ///
+    /// # Errors
+    /// As [`Self::history`].
+    pub(super) fn known(&self, asked: &Asked) -> Result<Known, Error> {
+        let found = self.find(asked.from, asked.to, asked.step)?;
+        let range = found.range.clone();
+        let (known, _) = found.read(
+            Wanted::default(),
+            |known: &mut Known, row| {
+                if range.contains(&row.time) {
+                    let SeriesName { group, interface, .. } = row.series;
+                    note(&mut known.groups, &group.label);
+                    if let Some(interface) = interface {
+                        note(&mut known.interfaces, &interface);
+                    }
+                }
+            },
+            |known, others| {
+                known.groups.extend(others.groups);
+                known.interfaces.extend(others.interfaces);
+            },
+        );
+        Ok(known)
+    }
+
+    /// Says of which time there are measurements: what to ask for instead.
+    ///
+    /// # Errors
+    /// If there is no history, or its directory cannot be read.
+    pub(crate) fn extent(&self) -> Result<String, Error> {
+        let store = Store::open(&self.directory)?;
+        let times = |piece: &Piece| Some((store.open_piece(piece).ok()?.times()?, piece.tier.step()));
+        let mut extent: Option<(Moment, Moment)> = None;
+        for tier in Tier::ALL {
+            let pieces = store.pieces(tier)?;
+            let ends = [pieces.iter().find_map(times), pieces.iter().rev().find_map(times)];
+            for ((first, last), step) in ends.into_iter().flatten() {
+                let (from, to) = extent.unwrap_or((first, last + step));
+                extent = Some((from.min(first), to.max(last + step)));
+            }
+        }
+        Ok(extent.map_or_else(
+            || "the history has no measurements yet".to_owned(),
+            |(from, to)| format!("the history is of {} to {}", local(from), local(to)),
+        ))
+    }
+
     /// Finds the files with intervals of at most `step` seconds in a range, or longer ones where nothing else is left.
     pub(super) fn find(&self, from: Moment, to: Moment, step: u64) -> Result<Found, Error> {
         let store = Store::open(&self.directory)?;
@@ -322,6 +385,12 @@ impl Archive {
                 found => return found,
             }
         }
+    }
+}
+
+fn note(names: &mut BTreeSet<Arc<str>>, name: &Arc<str>) {
+    if !names.contains(name) {
+        names.insert(Arc::clone(name));
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, builder::PossibleValuesParser};
+use pping_common::{limits::SECOND, method::Method};
 
 use super::{
     archive::{Archive, Asked},
     error::Error,
-    export, inspect, line, print,
+    export, inspect, line, nothing, print,
     store::Store,
     tier::Tier,
-    time::{Moment, now, range},
+    time::{Moment, length, now, range},
     upkeep::keep_up,
 };
 use crate::{
@@ -35,20 +36,22 @@ pub struct HistoryArguments {
     /// Only this group, by its label; without it all groups together
     #[arg(long, value_name = "LABEL", conflicts_with = "worst")]
     pub group: Option<String>,
-    /// List the N groups with the highest 95th percentile
+    /// List the N groups with the highest 95th percentile, of those with at least 20 samples
     #[arg(long, value_name = "N")]
     pub worst: Option<usize>,
     /// The range.
     #[command(flatten)]
     pub range: HistoryRange,
     /// The length of an interval, for instance `5m` (default: by the range)
+    ///
+    /// Intervals begin at multiples of it in UTC. They are longer where the files have longer ones only.
     #[arg(long, value_name = "TIME", conflicts_with = "worst")]
     pub step: Option<String>,
     /// Only series of this interface
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
     /// Only series of this method
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = method_name())]
     pub method: Option<String>,
     /// Only series of this side of the network: `inside` or `outside`
     #[arg(long, value_name = "SIDE", value_parser = ["inside", "outside"])]
@@ -56,7 +59,9 @@ pub struct HistoryArguments {
     /// Write one JSON document, with the histogram of each interval
     #[arg(long, conflicts_with = "csv")]
     pub json: bool,
-    /// Write lines of comma-separated values, times in ns since 1970 and RTTs in ns
+    /// Write lines of comma-separated values, times in ns since 1970, steps and RTTs in ns
+    ///
+    /// A text that begins with =, +, -, @ or a tab gets a ' before it, so that no spreadsheet takes a label for a formula.
     #[arg(long)]
     pub csv: bool,
 }
@@ -132,6 +137,10 @@ pub struct HistoryKept {
     pub history_keep: HistoryKeep,
 }
 
+fn method_name() -> PossibleValuesParser {
+    Method::ALL.map(Method::name).into()
+}
+
 fn tier(text: &str) -> Result<Tier, &'static str> {
     Tier::named(text).ok_or("give 1m, 5m or 1h")
 }
@@ -193,21 +202,32 @@ fn print(asked: &HistoryArguments) -> Result<String, Error> {
     };
     let question = Asked::from_texts(&query).map_err(Error::Usage)?;
     let archive = Archive::new(asked.source.history.clone());
-    let (lines, damaged) = if let Some(limit) = asked.worst {
-        archive.worst(&question, limit)?
+    let (lines, answer) = if let Some(limit) = asked.worst {
+        let (lines, damaged) = archive.worst(&question, limit)?;
+        warn(&damaged);
+        (lines, None)
     } else {
         let answer = archive.history(&question)?;
-        if asked.json {
-            warn(&answer.damaged);
-            return json(&answer);
+        warn(&answer.damaged);
+        let step = answer.cell / SECOND;
+        if asked.step.is_some() && step != question.step {
+            let [asked, step] = [question.step, step].map(length);
+            tracing::warn!("--step: this range is not kept in intervals of {asked}; these are of {step}");
         }
-        (line::lines(&answer), answer.damaged)
+        (line::lines(&answer, asked.group.as_deref()), Some(answer))
     };
-    warn(&damaged);
-    match (asked.json, asked.csv) {
-        (true, _) => json(&lines),
-        (_, true) => Ok(print::csv(&lines)),
-        _ => Ok(print::table(&lines)),
+    if lines.is_empty() && asked.worst != Some(0) {
+        let reason = nothing::reason(&archive, &question, asked.worst.is_some())?;
+        if !asked.json && !asked.csv {
+            return Ok(reason + "\n");
+        }
+        tracing::warn!("{reason}");
+    }
+    match answer {
+        _ if asked.csv => Ok(print::csv(&lines)),
+        _ if !asked.json => Ok(print::table(&lines)),
+        Some(answer) => json(&answer),
+        None => json(&lines),
     }
 }
 

@@ -101,6 +101,11 @@ impl HourlyCounts {
         sum
     }
 
+    /// The hours that begin in a range, each with the seconds in which pping measured.
+    pub(super) fn measured(&self, range: &Range<Moment>) -> impl Iterator<Item = (Moment, u64)> {
+        self.0.range(range.clone()).map(|(&hour, counts)| (hour, counts.get(SECONDS)))
+    }
+
     /// As a fact about a file.
     pub(super) fn to_fact(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()

@@ -1,11 +1,14 @@
 //! What can be wrong with a history.
 
 use std::{
+    fmt::Write as _,
     io,
     path::{Path, PathBuf},
 };
 
 use parquet::errors::ParquetError;
+
+use crate::{foreign_text::sanitized, spelling::MOST_NAMED};
 
 /// What is wrong with a history.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,23 @@ pub enum Error {
 impl Error {
     pub(crate) fn write(path: &Path, source: io::Error) -> Self {
         Self::Write { path: path.to_owned(), source }
+    }
+
+    /// Nothing was measured, for a reason; damaged files may be another.
+    pub(crate) fn empty(mut text: String, damaged: &[String]) -> Self {
+        for reason in damaged.iter().take(MOST_NAMED) {
+            text.push('\n');
+            text.push_str(&sanitized(reason));
+        }
+        match damaged.len().saturating_sub(MOST_NAMED) {
+            0 => {}
+            1 => text.push_str("\n1 more file is damaged"),
+            more => {
+                // Writing to memory does not fail.
+                write!(text, "\n{more} more files are damaged").ok();
+            }
+        }
+        Self::Empty(text)
     }
 
     pub(super) fn read(path: &Path, source: io::Error) -> Self {

@@ -1,25 +1,22 @@
 //! The lines of output: a series in an interval, or the worst series of a group.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
 use pping_common::series::Traffic;
 use serde::Serialize;
 
+use super::{place::Place, sums::GroupSum};
 use crate::{
     aggregate::{Measurements, RttSummary},
-    groups::{GroupName, SeriesName},
     quality::Scores,
     recent::{GroupOfRange, HistoryAnswer, RttAnswer, SeriesAnswer, TrafficAnswer},
 };
 
-/// What was measured of a group in a range.
-pub(super) struct GroupSum {
-    pub(super) name: Arc<GroupName>,
-    pub(super) series: Vec<(SeriesName, Measurements)>,
-}
-
 /// The fewest samples of the worst groups: with fewer, a percentile says little.
-const FEWEST: u64 = 20;
+pub(super) const FEWEST: u64 = 20;
+
+/// Where [`Line::names`] has the group.
+pub(super) const GROUP: usize = 0;
 
 /// A line of output: a series in an interval, or the worst series of a group.
 #[derive(Debug, Default, Serialize)]
@@ -27,6 +24,9 @@ pub struct Line {
     /// The start of the interval, ns since the Unix epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) time: Option<u64>,
+    /// Its length, ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) step: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) group: Option<Arc<str>>,
     pub(super) interface: Option<Arc<str>>,
@@ -42,13 +42,16 @@ pub struct Line {
     pub(super) retransmissions: u64,
 }
 
-/// The lines of an answer, in the order of time.
-pub(super) fn lines(answer: &HistoryAnswer) -> Vec<Line> {
+/// The lines of an answer about a group, or about all, in the order of time.
+pub(super) fn lines(answer: &HistoryAnswer, group: Option<&str>) -> Vec<Line> {
+    let group: Option<Arc<str>> = group.map(Into::into);
     let mut lines = Vec::new();
     for series in &answer.series {
         lines.extend(series.cells.iter().map(|cell| {
             let line = Line {
                 time: Some(cell.time),
+                step: Some(answer.cell),
+                group: group.clone(),
                 interface: series.interface.clone(),
                 method: series.method.clone(),
                 matched: series.matched.clone(),
@@ -64,13 +67,13 @@ pub(super) fn lines(answer: &HistoryAnswer) -> Vec<Line> {
 
 /// The groups whose worst series have the highest 95th percentiles.
 pub(super) fn worst(groups: &[GroupSum], limit: usize) -> Vec<Line> {
-    let line = |Ranked { group, name, measured, rtts }| {
+    let line = |Ranked { group, place, measured, rtts }| {
         let line = Line {
             group: Some(Arc::clone(&group.name.label)),
-            interface: name.interface.clone(),
-            method: name.method.name().into(),
-            matched: name.matched.map(|it| it.name().into()),
-            side: name.side.map(|it| it.name().into()),
+            interface: place.interface.clone(),
+            method: place.method.name().into(),
+            matched: place.matched.map(|it| it.name().into()),
+            side: place.side.map(|it| it.name().into()),
             ..Line::default()
         };
         line.with(Some(RttAnswer::from(rtts)), measured.traffic.map(Traffic::into))
@@ -80,13 +83,13 @@ pub(super) fn worst(groups: &[GroupSum], limit: usize) -> Vec<Line> {
 
 /// The same groups, as the API lists them.
 pub(super) fn worst_groups(groups: &[GroupSum], limit: usize) -> Vec<GroupOfRange> {
-    let answer = |Ranked { group, name, measured, rtts }: Ranked<'_>| {
+    let answer = |Ranked { group, place, measured, rtts }: Ranked<'_>| {
         let [sent, received] = measured.traffic.map(TrafficAnswer::from);
         let series = SeriesAnswer {
-            interface: name.interface.clone(),
-            method: name.method.name().into(),
-            matched: name.matched.map(|it| it.name().into()),
-            side: name.side.map(|it| it.name().into()),
+            interface: place.interface.clone(),
+            method: place.method.name().into(),
+            matched: place.matched.map(|it| it.name().into()),
+            side: place.side.map(|it| it.name().into()),
             rtt: Some(rtts.into()),
             sent,
             received,
@@ -100,26 +103,26 @@ pub(super) fn worst_groups(groups: &[GroupSum], limit: usize) -> Vec<GroupOfRang
 /// The worst series of a group.
 struct Ranked<'a> {
     group: &'a GroupSum,
-    name: &'a SeriesName,
+    place: &'a Place,
     measured: &'a Measurements,
     rtts: RttSummary,
 }
 
-/// Returns the series of a group with the highest 95th percentile.
+/// Returns the series of a group with the highest rank, the first of several.
 fn worst_of(group: &GroupSum) -> Option<Ranked<'_>> {
-    let with_rtts = group.series.iter().filter_map(|(name, measured)| {
+    let with_rtts = group.series.iter().filter_map(|(place, measured)| {
         let rtts = measured.rtts().filter(|rtts| rtts.count >= FEWEST)?;
-        Some(Ranked { group, name, measured, rtts })
+        Some(Ranked { group, place, measured, rtts })
     });
-    with_rtts.max_by_key(|ranked| ranked.rtts.percentiles[2])
+    with_rtts.max_by_key(|ranked| (ranked.rtts.rank(), Reverse(ranked.place)))
 }
 
 /// Returns the groups whose worst series have the highest 95th percentiles, each with that series.
 fn ranked(groups: &[GroupSum], limit: usize) -> Vec<Ranked<'_>> {
     let mut all: Vec<Ranked<'_>> = groups.iter().filter_map(worst_of).collect();
     all.sort_by(|one, other| {
-        let p95 = |ranked: &Ranked<'_>| ranked.rtts.percentiles[2];
-        p95(other).cmp(&p95(one)).then_with(|| one.group.name.label.cmp(&other.group.name.label))
+        let labels = || one.group.name.label.cmp(&other.group.name.label);
+        other.rtts.rank().cmp(&one.rtts.rank()).then_with(labels)
     });
     all.truncate(limit);
     all
@@ -139,7 +142,7 @@ impl Line {
         }
     }
 
-    /// The texts that come first, each with the name of its column: without those that no line has.
+    /// The texts that come first, [`GROUP`] among them, each with the name of its column: without those that no line has.
     pub(super) fn names(&self) -> [(&'static str, Option<&str>); 5] {
         [
             ("group", self.group.as_deref()),

@@ -13,6 +13,7 @@ mod export;
 mod inspect;
 mod line;
 mod merge;
+mod nothing;
 mod piece;
 mod place;
 mod print;

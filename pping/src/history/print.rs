@@ -2,13 +2,16 @@
 
 use pping_common::limits::SECOND;
 
-use super::{line::Line, time::local};
+use super::{
+    line::{GROUP, Line},
+    time::{length, local},
+};
 use crate::foreign_text::sanitized;
 
-/// The lines as CSV (RFC 4180, with line feeds), times in ns since the Unix epoch and RTTs in ns.
+/// The lines as CSV (RFC 4180, with line feeds), times in ns since the Unix epoch, steps and RTTs in ns.
 pub(super) fn csv(lines: &[Line]) -> String {
     let mut text =
-        "time,group,interface,method,matched,side,count,p50,p95,p99,packets,bytes,retransmissions\n"
+        "time,step,group,interface,method,matched,side,count,p50,p95,p99,packets,bytes,retransmissions\n"
             .to_owned();
     for line in lines {
         let number = |number: Option<u64>| number.map(|it| it.to_string()).unwrap_or_default();
@@ -21,40 +24,35 @@ pub(super) fn csv(lines: &[Line]) -> String {
             Some(line.bytes),
             Some(line.retransmissions),
         ];
-        let names = line.names().map(|(_, name)| quoted(name.unwrap_or_default()));
-        let fields = [number(line.time)].into_iter().chain(names).chain(numbers.map(number));
+        let names = line.names().map(|(_, name)| field(name.unwrap_or_default()));
+        let fields = [line.time, line.step].map(number).into_iter().chain(names).chain(numbers.map(number));
         text.push_str(&fields.collect::<Vec<_>>().join(","));
         text.push('\n');
     }
     text
 }
 
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
+/// A text as a field. Whoever names a group must not make a spreadsheet compute something, so what would be a formula gets a
+/// quote mark before it.
+fn field(text: &str) -> String {
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let text = format!("{}{text}", if is_formula { "'" } else { "" });
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 /// The lines as a table, with local times.
 pub(super) fn table(lines: &[Line]) -> String {
-    if lines.is_empty() {
-        return "nothing was measured in this range\n".to_owned();
-    }
-    let is_used = |column: usize| lines.iter().any(|line| line.names()[column].1.is_some());
-    let used: Vec<usize> = (0..lines[0].names().len()).filter(|&column| is_used(column)).collect();
     let has_times = lines.iter().any(|line| line.time.is_some());
-    let mut rows = vec![
-        has_times
-            .then(|| "time".to_owned())
-            .into_iter()
-            .chain(used.iter().map(|&column| lines[0].names()[column].0.to_owned()))
-            .chain(
-                ["samples", "p50 ms", "p95 ms", "p99 ms", "packets", "MB", "retx %"].map(ToOwned::to_owned),
-            )
-            .collect::<Vec<String>>(),
-    ];
+    // Intervals are all of the same group, if of one.
+    let is_used = |column: usize| {
+        lines.iter().any(|line| line.names()[column].1.is_some() && !(has_times && column == GROUP))
+    };
+    let used: Vec<usize> = (0..Line::default().names().len()).filter(|&column| is_used(column)).collect();
+    let times: &[&str] = if has_times { &["time", "step"] } else { &[] };
+    let numbers = ["samples", "p50 ms", "p95 ms", "p99 ms", "packets", "MB", "retx %"];
+    let names = Line::default().names().map(|(title, _)| title);
+    let titles = times.iter().copied().chain(used.iter().map(|&column| names[column])).chain(numbers);
+    let mut rows = vec![titles.map(ToOwned::to_owned).collect::<Vec<String>>()];
     for line in lines {
         let ms = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| format!("{:.3}", ns as f64 / 1e6));
         let share = 100.0 * line.retransmissions as f64 / line.packets.max(1) as f64;
@@ -67,13 +65,11 @@ pub(super) fn table(lines: &[Line]) -> String {
             format!("{:.1}", line.bytes as f64 / 1e6),
             format!("{share:.2}"),
         ];
+        let times = [line.time.map(|time| local(time / SECOND)), line.step.map(|step| length(step / SECOND))];
         let names = used.iter().map(|&column| sanitized(line.names()[column].1.unwrap_or("-")));
-        rows.push(
-            line.time.map(|time| local(time / SECOND)).into_iter().chain(names).chain(numbers).collect(),
-        );
+        rows.push(times.into_iter().flatten().chain(names).chain(numbers).collect());
     }
-    let texts = usize::from(has_times) + used.len();
-    aligned(&rows, texts)
+    aligned(&rows, times.len() + used.len())
 }
 
 /// Aligns columns: the first ones, which are texts, to the left, the others to the right.
@@ -91,4 +87,23 @@ fn aligned(rows: &[Vec<String>], texts: usize) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_no_formulas_in_csv_and_move_no_cursor_in_tables() {
+        let labels = ["=1+1", "+1", "-2,5", "@sum", "\t=1", "\r=1", "a=b", "\u{1b}[2J", "say \"hi\""];
+        let lines: Vec<Line> =
+            labels.iter().map(|&label| Line { group: Some(label.into()), ..Line::default() }).collect();
+        let csv = csv(&lines);
+        for field in ["'=1+1", "'+1", "\"'-2,5\"", "'@sum", "'\t=1", "\"'\r=1\"", "a=b", "\"say \"\"hi\"\"\""]
+        {
+            assert!(csv.contains(&format!("\n,,{field},")), "{field}: {csv}");
+        }
+        let table = table(&lines);
+        assert!(table.contains("?[2J") && !table.contains('\u{1b}'), "{table}");
+    }
 }

@@ -203,11 +203,11 @@ fn the_past_is_printed_for_people_spreadsheets_and_programs() {
         command_output(&arguments, directory.path())
     };
     let table = with(&["--group", "customer-3", "--step", "10m"]);
-    assert!(table.starts_with("time              interface  method"), "{table}");
+    assert!(table.starts_with("time              step  interface  method"), "{table}");
     assert!(table.lines().count() > 3, "{table}");
     let csv = with(&["--csv"]);
-    assert!(csv.starts_with("time,group,interface,method,matched,side,count,"), "{csv}");
-    assert!(csv.contains(&format!("\n{MIDNIGHT}000000000,,wan0,")), "{csv}");
+    assert!(csv.starts_with("time,step,group,interface,method,matched,side,count,"), "{csv}");
+    assert!(csv.contains(&format!("\n{MIDNIGHT}000000000,60000000000,,wan0,")), "{csv}");
     let json: serde_json::Value = serde_json::from_str(&with(&["--json"])).unwrap();
     assert_eq!(json["cell"], 60_000_000_000_u64);
     let worst: serde_json::Value = serde_json::from_str(&command_output(
@@ -304,4 +304,93 @@ fn the_worst_of_a_range_have_all_its_samples() {
     let history = archive.history(&group).unwrap();
     assert_eq!(history.series[0].rtt, worst.groups[0].series.rtt);
     assert!(history.series[0].cells.len() > 30);
+}
+
+#[test]
+fn worst_groups_have_one_order_and_are_the_same_by_their_labels() {
+    let directory = directory();
+    let mut writer = writer(directory.path());
+    let rtts = |rtts: &[u64]| {
+        let mut counts = SeriesCounts::EMPTY;
+        rtts.iter().for_each(|&rtt| counts.sample(rtt, 0));
+        counts
+    };
+    let slow = 1 << 30;
+    let moved = |prefix: &str, site: &str| {
+        let columns = vec![("site".into(), site.into())];
+        let group = GroupName { prefix: Some(prefix.into()), columns, ..GroupName::named("customer-9") };
+        SeriesName { group: Arc::new(group), ..name(9, Method::TcpTs, None) }
+    };
+    // Most have the same percentiles, and of one the mean is higher. Another one moves, so only both halves are enough.
+    for number in 0..2 {
+        let mut slices: Vec<_> = [6, 3, 5, 4, 8]
+            .map(|group| {
+                (name(group, Method::TcpTs, None), rtts(&[&[slow / 2; 9][..], &[slow; 10]].concat()))
+            })
+            .to_vec();
+        slices.push((name(7, Method::TcpTs, None), rtts(&[slow; 20])));
+        let place = if number == 0 { moved("192.0.2.9/32", "z") } else { moved("192.0.2.1/32", "a") };
+        slices.push((place, rtts(&[slow / 4; 12])));
+        writer.take(&minute(MIDNIGHT + 60 * number, &slices));
+    }
+    let asked = asked(MIDNIGHT, MIDNIGHT + 3600, 60);
+    for _ in 0..8 {
+        let worst = Archive::new(directory.path().to_owned()).worst_of_range(&asked, 20).unwrap();
+        let found: Vec<_> = worst.groups.iter().map(|it| &it.group[9..]).collect();
+        assert_eq!(found, ["7", "3", "4", "5", "6", "8", "9"]);
+        let moved = &worst.groups[6];
+        assert_eq!((moved.series.rtt.unwrap().count, moved.prefix.as_deref()), (24, Some("192.0.2.1/32")));
+        assert_eq!(moved.labels["site"].as_ref(), "a");
+    }
+}
+
+#[test]
+fn an_empty_answer_names_what_there_is() {
+    let directory = directory();
+    write_hours(directory.path());
+    let range = ["--from", "2026-11-26T00:00:00Z", "--to", "2026-11-26T01:00:00Z"];
+    let with = |more: &[&str]| command_output(&[&range, more].concat(), directory.path());
+    let said = with(&["--group", "customer-33\u{1b}[2J"]);
+    assert!(said.starts_with("no group `customer-33?[2J` was measured from 2026-11-2"), "{said}");
+    assert!(said.contains("; groups: customer-") && said.matches("customer-").count() == 8, "{said}");
+    let said = with(&["--interface", "wan1"]);
+    assert!(
+        said.starts_with("no interface `wan1` was measured") && said.contains("interfaces: wan0"),
+        "{said}"
+    );
+    let said = with(&["--group", "customer-3", "--method", "quic-spin"]);
+    assert!(said.starts_with("nothing was measured from") && said.contains("of such series"), "{said}");
+    let said = with(&["--worst", "3", "--method", "quic-spin"]);
+    assert!(said.starts_with("no group has 20 samples of such series"), "{said}");
+    let said = command_output(&["--from", "2020-01-01", "--to", "2020-01-02"], directory.path());
+    assert!(said.contains("; the history is of 2026-11-2"), "{said}");
+    // Programs get an empty document.
+    assert_eq!(with(&["--group", "nobody", "--csv"]).lines().count(), 1);
+    assert!(with(&["--group", "nobody", "--json"]).contains("\"series\":[]"));
+    let recent = crate::recent::RecentHistory::new(usize::MAX);
+    let error = Archive::new(directory.path().to_owned()).recall(MIDNIGHT - DAY, &recent).unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with("nothing was measured in the 15 minutes before 2026-11-2"), "{said}");
+    assert!(said.contains("; the history is of 2026-11-2"), "{said}");
+}
+
+#[test]
+fn unknown_methods_are_refused() {
+    use clap::Parser as _;
+    let error = crate::cli::Cli::try_parse_from(["pping", "history", "--method", "foo"]).unwrap_err();
+    let said = error.to_string();
+    assert!(said.contains("foo") && said.contains("tcp-ts") && said.contains("icmp-echo"), "{said}");
+}
+
+#[test]
+fn longer_steps_than_asked_for_are_shown() {
+    let directory = directory();
+    write_hours(directory.path());
+    fs::remove_dir_all(directory.path().join("1m")).unwrap();
+    let range = ["--from", "2026-11-26T00:00:00Z", "--to", "2026-11-26T01:00:00Z", "--step", "7m"];
+    let with = |more: &[&str]| command_output(&[&range, more].concat(), directory.path());
+    let table = with(&["--group", "customer-3"]);
+    assert!(table.lines().skip(1).all(|line| line.contains("  10m   wan0")), "{table}");
+    let csv = with(&["--group", "customer-3", "--csv"]);
+    assert!(csv.lines().skip(1).all(|line| line.contains(",600000000000,customer-3,wan0,")), "{csv}");
 }

@@ -1,6 +1,10 @@
 //! Moments of the past, as people write them.
 
+use std::time::Duration;
+
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+
+use crate::foreign_text::sanitized;
 
 /// The seconds of an hour.
 pub const HOUR: u64 = 3600;
@@ -19,6 +23,11 @@ pub fn local(moment: Moment) -> String {
 
 /// The last moment that is understood: the start of the year 2500. Later ones, in ns, are no 64-bit numbers some day.
 pub(super) const LATEST: Moment = 16_725_225_600;
+
+/// A length in words, from seconds: `5m`.
+pub(super) fn length(seconds: u64) -> String {
+    humantime::format_duration(Duration::from_secs(seconds)).to_string()
+}
 
 /// The present.
 pub fn now() -> Moment {
@@ -51,12 +60,13 @@ pub(super) fn range(from: Option<&str>, to: Option<&str>, now: Moment) -> Result
 /// If it is none of these, in words.
 pub fn moment(text: &str, now: Moment) -> Result<Moment, String> {
     let text = text.trim();
+    let foreign = sanitized(text);
     if text == "now" {
         return Ok(now);
     }
     if let Some(ago) = text.strip_prefix('-') {
-        let ago =
-            humantime::parse_duration(ago.trim()).map_err(|error| format!("`{text}`: {error}; {FORMS}"))?;
+        let ago = humantime::parse_duration(ago.trim())
+            .map_err(|error| format!("`{foreign}`: {error}; {FORMS}"))?;
         return Ok(now.saturating_sub(ago.as_secs()));
     }
     let timestamp = || {
@@ -70,7 +80,7 @@ pub fn moment(text: &str, now: Moment) -> Result<Moment, String> {
         Ok(number) => Some(number),
         Err(_) => timestamp(),
     };
-    second.filter(|&second| second <= LATEST).ok_or_else(|| format!("`{text}` is no time; {FORMS}"))
+    second.filter(|&second| second <= LATEST).ok_or_else(|| format!("`{foreign}` is no time; {FORMS}"))
 }
 
 #[cfg(test)]

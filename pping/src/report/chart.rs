@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-use crate::history::{DAY, HOUR, Moment};
+use crate::history::{HOUR, Moment};
 
 /// The size of a chart with its labels, in pixels.
 const WIDTH: f64 = 760.0;
@@ -24,13 +24,16 @@ pub(super) struct Line<'a> {
     pub(super) points: Vec<(Moment, f64)>,
 }
 
-/// Draws lines over a range; `label` writes the name of a moment below the axis. Hours without a value are gaps.
+/// The room that a label below needs, in pixels.
+const LABEL: f64 = 60.0;
+
+/// Draws lines over a range, with labels below it at the moments of `marks`. Hours without a value are gaps.
 pub(super) fn chart(
     from: Moment,
     to: Moment,
     description: &str,
     lines: &[Line<'_>],
-    label: impl Fn(Moment) -> String,
+    marks: &[(Moment, String)],
 ) -> Markup {
     let highest = lines.iter().flat_map(|line| &line.points).map(|&(_, value)| value).fold(0.0, f64::max);
     let step = nice_step(highest);
@@ -39,16 +42,16 @@ pub(super) fn chart(
     let x = |moment: Moment| LEFT + (WIDTH - LEFT) * moment.saturating_sub(from) as f64 / length;
     let y = |value: f64| (HEIGHT - BELOW) * (1.0 - value / top) + 8.0;
     let ticks = (0..).map(|number| f64::from(number) * step).take_while(|&value| value <= top * 1.0001);
-    // A mark each day, or every three hours of a day.
-    let marks = if to.saturating_sub(from) > 2 * DAY { DAY } else { 3 * HOUR };
     html! {
         svg viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 16.0)) role="img" aria-label=(description) {
             @for value in ticks {
                 line.grid x1=(LEFT) x2=(WIDTH) y1=(number(y(value))) y2=(number(y(value))) {}
                 text x=(LEFT - 6.0) y=(number(y(value) + 4.0)) text-anchor="end" { (value) " ms" }
             }
-            @for moment in (from..to).step_by(marks as usize) {
-                text x=(number(x(moment))) y=(HEIGHT + 8.0) { (label(moment)) }
+            @for (moment, label) in marks {
+                @let x = x(*moment);
+                line.grid x1=(number(x)) x2=(number(x)) y1=(number(y(top))) y2=(number(y(0.0))) {}
+                @if x + LABEL <= WIDTH { text x=(number(x)) y=(HEIGHT + 8.0) { (label) } }
             }
             @for line in lines {
                 path class=(line.class) d=(path(&line.points, &x, &y)) { title { (line.name) } }

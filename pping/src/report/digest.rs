@@ -1,21 +1,24 @@
 //! The figures of a report.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ops::Range,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use pping_common::{limits::SECOND, method::Method, series::Traffic};
 use serde::Serialize;
 
+use super::marks::zoned;
 use crate::{
     aggregate::{Measurements, RttSummary},
-    groups::{GroupName, SeriesName},
+    foreign_text::sanitized,
+    groups::GroupName,
     history::{Archive, Counts, DAY, Error, HOUR, Moment, Place, Survey, local},
     quality::{Profile, scores_of},
     recent::{RttAnswer, TrafficAnswer},
+    spelling::listed,
 };
 
 /// The longest list of groups.
@@ -23,6 +26,10 @@ const GROUPS: usize = 15;
 
 /// The fewest samples of a group that is listed: with fewer, a 95th percentile says little.
 const FEWEST: u64 = 100;
+
+/// The ratio beyond which a percentile has changed. It is the middle of a bin, and the next bin is 9 % higher, so what moved by
+/// one bin may have changed by nothing.
+const CLEAR: f64 = 1.15;
 
 /// The name of the column that says where a group is.
 const SITE: &str = "site";
@@ -32,10 +39,14 @@ const SITE: &str = "site";
 pub(super) struct Report {
     /// The version of pping.
     pub(super) version: &'static str,
+    /// The name of the host that made the report.
+    pub(super) host: String,
     /// The first moment.
     pub(super) from: u64,
     /// The moment after the last.
     pub(super) to: u64,
+    /// The start of the hour that was not over yet when the report was made; null if that is not in the range.
+    pub(super) running_hour: Option<u64>,
     /// The site that it is about; all groups if it is null.
     pub(super) site: Option<String>,
     /// The name of the profile of all qualities.
@@ -50,9 +61,11 @@ pub(super) struct Report {
     pub(super) worst: Vec<Row>,
     /// The groups with the lowest.
     pub(super) best: Vec<Row>,
-    /// The groups whose 95th percentile rose most since the week before.
+    /// The number of groups that have enough samples in the week before, too.
+    pub(super) compared: usize,
+    /// The groups whose 95th percentile rose most since the week before, by more than 15 %.
     pub(super) worse: Vec<Row>,
-    /// The groups whose 95th percentile fell most.
+    /// The groups whose 95th percentile fell most, by as much.
     pub(super) better: Vec<Row>,
     /// The number of groups with samples.
     pub(super) groups: usize,
@@ -104,8 +117,18 @@ pub(super) struct HourOfDay {
     pub(super) hour: u8,
     #[serde(flatten)]
     pub(super) figures: Figures,
-    /// The mean rate of both directions, bits per second, in those of the hours that had packets.
+    /// The mean rate of both directions, bits per second, while pping measured.
     pub(super) bits_per_second: f64,
+}
+
+/// What a report is about.
+pub(super) struct Scope<'a> {
+    /// Whole hours.
+    pub(super) range: Range<Moment>,
+    /// The present.
+    pub(super) now: Moment,
+    /// The only site; all groups if it is `None`.
+    pub(super) site: Option<&'a str>,
 }
 
 impl Report {
@@ -113,12 +136,8 @@ impl Report {
     ///
     /// # Errors
     /// If there is no history, or nothing was measured.
-    pub(super) fn new(
-        archive: &Archive,
-        range: Range<Moment>,
-        site: Option<&str>,
-        profiles: &[Profile],
-    ) -> Result<Self, Error> {
+    pub(super) fn new(archive: &Archive, scope: Scope<'_>, profiles: &[Profile]) -> Result<Self, Error> {
+        let Scope { range, now, site } = scope;
         let is_wanted =
             |group: &GroupName| site.is_none_or(|site| site_of(group).is_some_and(|it| **it == *site));
         let mut present = archive.survey(range.clone(), is_wanted)?;
@@ -126,37 +145,36 @@ impl Report {
         let before = archive.survey(earlier, is_wanted)?;
         let profile =
             profiles.first().ok_or_else(|| Error::Usage("--quality: there is no profile".to_owned()))?;
-        let scored = Scored { profile };
+        let scored = Scored { profile, zone: TimeZone::system() };
         let places = scored.places(&present, &before);
         let Some(main) = places.first().map(|row| row.place.clone()) else {
-            return Err(nothing(archive, &range, site));
+            return Err(nothing(archive, &range, site, &present.damaged));
         };
         let hours = scored.hours(&main, &present, &before);
         let hours_of_day = scored.hours_of_day(&main, &present);
         let groups = scored.groups(&present, &before);
-        let top = |key: &dyn Fn(&Row) -> Option<f64>| {
-            let mut ranked: Vec<(f64, &Row)> =
-                groups.iter().filter_map(|row| Some((key(row)?, row))).collect();
-            ranked.sort_by(|one, other| {
-                other.0.total_cmp(&one.0).then_with(|| one.1.group.cmp(&other.1.group))
-            });
-            ranked.into_iter().take(GROUPS).map(|(_, row)| row.clone()).collect()
+        let rise = |row: &Row| {
+            let before = row.week_before.as_ref().filter(|before| is_clear(&row.figures, before))?;
+            let (now, before) = (rank(&row.figures), rank(before));
+            Some(std::array::from_fn(|at| now[at] - before[at]))
         };
-        let p95 = |row: &Row| row.figures.rtt.p95 as f64;
-        let change = |row: &Row| row.week_before.as_ref().map(|before| p95(row) - before.rtt.p95 as f64);
+        let negated = |key: [i128; 3]| key.map(|it| -it);
         present.damaged.extend(before.damaged);
         present.damaged.sort_unstable();
         present.damaged.dedup();
         Ok(Self {
             version: env!("CARGO_PKG_VERSION"),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             from: range.start * SECOND,
             to: range.end * SECOND,
+            running_hour: range.contains(&now).then(|| (now - now % HOUR) * SECOND),
             site: site.map(ToOwned::to_owned),
             profile: Arc::clone(&profile.name),
-            worst: top(&|row| Some(p95(row))),
-            best: top(&|row| Some(-p95(row))),
-            worse: top(&|row| change(row).filter(|&change| change > 0.0)),
-            better: top(&|row| change(row).filter(|&change| change < 0.0).map(|change| -change)),
+            compared: groups.iter().filter(|row| row.week_before.is_some()).count(),
+            worst: top(&groups, |row| Some(rank(&row.figures))),
+            best: top(&groups, |row| Some(negated(rank(&row.figures)))),
+            worse: top(&groups, |row| rise(row).filter(|rise| rise[0] > 0)),
+            better: top(&groups, |row| rise(row).filter(|rise| rise[0] < 0).map(negated)),
             places,
             hours,
             hours_of_day,
@@ -167,17 +185,38 @@ impl Report {
     }
 }
 
+/// What groups are ranked by: the 95th percentile; of those with the same, the 99th; then the mean.
+fn rank(Figures { rtt, .. }: &Figures) -> [i128; 3] {
+    [rtt.p95, rtt.p99, rtt.mean].map(i128::from)
+}
+
+/// Whether a 95th percentile changed by more than a bin.
+pub(super) fn is_clear(now: &Figures, before: &Figures) -> bool {
+    let (now, before) = (now.rtt.p95.max(1) as f64, before.rtt.p95.max(1) as f64);
+    (now / before).max(before / now) > CLEAR
+}
+
+/// The groups with the highest keys, and of those with the same the first by their labels. Groups without a key are left out.
+fn top(groups: &[Row], key: impl Fn(&Row) -> Option<[i128; 3]>) -> Vec<Row> {
+    let mut ranked: Vec<_> = groups.iter().filter_map(|row| Some((key(row)?, row))).collect();
+    ranked.sort_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.group.cmp(&other.1.group)));
+    ranked.into_iter().take(GROUPS).map(|(_, row)| row.clone()).collect()
+}
+
 fn site_of(group: &GroupName) -> Option<&Arc<str>> {
     group.columns.iter().find(|(name, _)| **name == *SITE).map(|(_, site)| site)
 }
 
-/// Says that nothing was measured, and which sites there are.
-fn nothing(archive: &Archive, range: &Range<Moment>, site: Option<&str>) -> Error {
+/// Says that nothing was measured, which sites there are, and what is wrong with files of the range.
+fn nothing(archive: &Archive, range: &Range<Moment>, site: Option<&str>, damaged: &[String]) -> Error {
     let (from, to) = (local(range.start), local(range.end));
     let Some(site) = site else {
-        return Error::Empty(format!(
-            "nothing was measured from {from} to {to}; `pping history check` says what there is"
-        ));
+        return match archive.extent() {
+            Ok(extent) => {
+                Error::empty(format!("nothing was measured from {from} to {to}; {extent}"), damaged)
+            }
+            Err(error) => error,
+        };
     };
     let sites = Mutex::new(BTreeSet::new());
     let note = |group: &GroupName| {
@@ -194,14 +233,17 @@ fn nothing(archive: &Archive, range: &Range<Moment>, site: Option<&str>) -> Erro
     let known = if sites.is_empty() {
         format!("no group had a site; give the groups file a column `{SITE}`")
     } else {
-        format!("there are {}", sites.join(", "))
+        format!("there are {}", listed(&sites))
     };
-    Error::Empty(format!("nothing was measured of the site `{site}` from {from} to {to}; {known}"))
+    let site = sanitized(site);
+    Error::empty(format!("nothing was measured of the site `{site}` from {from} to {to}; {known}"), damaged)
 }
 
 /// Makes figures, scored by a profile.
 struct Scored<'a> {
     profile: &'a Profile,
+    /// The zone of this host.
+    zone: TimeZone,
 }
 
 impl Scored<'_> {
@@ -247,56 +289,50 @@ impl Scored<'_> {
         present.hours.get(place).into_iter().flatten().filter_map(hour).collect()
     }
 
+    /// An hour that a day has twice, because clocks are set back, is added up.
     fn hours_of_day(&self, place: &Place, present: &Survey) -> Vec<HourOfDay> {
+        let hour_of_day = |moment| u8::try_from(zoned(moment, &self.zone).hour()).unwrap_or(0);
         let mut hours: BTreeMap<u8, (u64, Measurements)> = BTreeMap::new();
-        for (time, measured) in present.hours.get(place).into_iter().flatten() {
-            let (seconds, sum) = hours.entry(hour_of_day(*time)).or_default();
-            *seconds += HOUR;
+        for (&time, &seconds) in &present.measured {
+            hours.entry(hour_of_day(time)).or_default().0 += seconds;
+        }
+        for (&time, measured) in present.hours.get(place).into_iter().flatten() {
+            let (seconds, sum) = hours.entry(hour_of_day(time)).or_default();
             sum.merge(measured);
+            // A file may have lost what was counted.
+            if present.measured.get(&time).is_none_or(|&seconds| seconds == 0) {
+                *seconds += HOUR;
+            }
         }
         let hour = |(hour, (seconds, measured)): (u8, (u64, Measurements))| {
             let bytes: u64 = measured.traffic.iter().map(|it| it.bytes).sum();
-            let bits_per_second = bytes as f64 * 8.0 / seconds as f64;
+            let bits_per_second = bytes as f64 * 8.0 / seconds.max(1) as f64;
             Some(HourOfDay { hour, figures: self.figures(&measured, place.method)?, bits_per_second })
         };
         hours.into_iter().filter_map(hour).collect()
     }
 
-    /// The worst series of each group.
+    /// The worst series of each group, by label.
     fn groups(&self, present: &Survey, before: &Survey) -> Vec<Row> {
-        let mut groups: HashMap<Arc<str>, (u64, &SeriesName, &Measurements)> = HashMap::new();
-        for (name, measured) in &present.groups {
-            let Some(rtts) = measured.rtts().filter(|rtts| rtts.count >= FEWEST) else { continue };
-            let p95 = rtts.percentiles[2];
-            let known = groups.entry(Arc::clone(&name.group.label)).or_insert((p95, name, measured));
-            let rank = |p95, name: &SeriesName| (p95, Place::of(name));
-            if rank(p95, name) > rank(known.0, known.1) {
-                *known = (p95, name, measured);
+        let mut groups: BTreeMap<&Arc<str>, ([u64; 3], Row)> = BTreeMap::new();
+        for (key, sum) in &present.groups {
+            let Some(rtts) = sum.measured.rtts().filter(|rtts| rtts.count >= FEWEST) else { continue };
+            let (label, place) = key;
+            let known = groups.entry(label);
+            if matches!(&known, Entry::Occupied(known) if known.get().0 >= rtts.rank()) {
+                continue;
             }
-        }
-        // A group is the same by its label, even if its addresses or other columns have changed.
-        let earlier: HashMap<(&str, Place), &Measurements> = before
-            .groups
-            .iter()
-            .map(|(name, measured)| ((&*name.group.label, Place::of(name)), measured))
-            .collect();
-        let row = |(label, (_, name, measured)): (Arc<str>, (u64, &SeriesName, &Measurements))| {
-            let place = Place::of(name);
-            let week_before = earlier.get(&(&*label, place.clone()));
-            let week_before = week_before.and_then(|measured| self.figures(measured, name.method));
-            Some(Row {
-                figures: self.figures(measured, name.method)?,
+            let Some(figures) = self.figures(&sum.measured, place.method) else { continue };
+            let week_before = before.groups.get(key);
+            let week_before = week_before.and_then(|sum| self.figures(&sum.measured, place.method));
+            let row = Row {
+                figures,
                 week_before: week_before.filter(|before| before.rtt.count >= FEWEST),
-                group: Some(label),
-                place,
-            })
-        };
-        groups.into_iter().filter_map(row).collect()
+                group: Some(Arc::clone(label)),
+                place: place.clone(),
+            };
+            known.insert_entry((rtts.rank(), row));
+        }
+        groups.into_values().map(|(_, row)| row).collect()
     }
-}
-
-/// The hour of the day of a moment, in the zone of this host.
-fn hour_of_day(moment: Moment) -> u8 {
-    let timestamp = i64::try_from(moment).ok().and_then(|second| Timestamp::from_second(second).ok());
-    u8::try_from(timestamp.unwrap_or_default().to_zoned(TimeZone::system()).hour()).unwrap_or(0)
 }

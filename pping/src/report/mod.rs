@@ -5,12 +5,13 @@
 mod chart;
 mod digest;
 mod html;
+mod marks;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use self::digest::Report;
+use self::digest::{Report, Scope};
 use crate::{
     history::{Archive, DAY, DEFAULT_DIRECTORY, Error, HOUR, moment, now},
     quality,
@@ -55,8 +56,10 @@ pub fn perform(asked: &ReportArguments) -> Result<String, Error> {
     let end = end.map_err(|reason| usage("to", reason))?;
     let archive = Archive::new(asked.history.clone());
     let length = if asked.day { DAY } else { 7 * DAY };
-    let report =
-        |to: u64| Report::new(&archive, to.saturating_sub(length)..to, asked.site.as_deref(), &profiles);
+    let report = |to: u64| {
+        let scope = Scope { range: to.saturating_sub(length)..to, now, site: asked.site.as_deref() };
+        Report::new(&archive, scope, &profiles)
+    };
     let report = match report(end - end % HOUR) {
         // Who has just begun wants to see something.
         Err(Error::Empty(_)) if asked.to.is_none() => report(end - end % HOUR + HOUR),
@@ -71,3 +74,6 @@ pub fn perform(asked: &ReportArguments) -> Result<String, Error> {
     }
     Ok(html::page(&report))
 }
+
+#[cfg(test)]
+mod tests;

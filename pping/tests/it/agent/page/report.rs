@@ -145,11 +145,40 @@ fn the_report_of_a_week_agrees_with_the_history_and_needs_no_network() {
     let refusal = run(&["report", "--to", "2020-01-01"]);
     assert!(refusal.is_err(), "an option given twice");
 
+    is_explained(&history);
+
     let page = directory.path().join("report.html");
     fs::write(&page, run(&["report", "--week"]).unwrap()).unwrap();
     is_complete(&page, "week");
     fs::write(&page, run(&["report", "--day"]).unwrap()).unwrap();
     is_complete(&page, "day");
+}
+
+/// A time that is not kept, or not as finely, is answered with what there is.
+fn is_explained(history: &Path) {
+    let directory = history.to_str().unwrap();
+    let day = (MIDNIGHT + 24 * HOUR).to_string();
+    let fixed = ["history", "--history", directory, "--csv", "--to", &day, "--from"];
+    let from = MIDNIGHT.to_string();
+    let run = |arguments: &[&str]| {
+        let output = std::process::Command::new(PPING).args(arguments).env("TZ", "UTC").output().unwrap();
+        [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap())
+    };
+    let [csv, said] = run(&[&fixed[..], &[&from, "--step", "1m"]].concat());
+    assert!(said.contains("not kept in intervals of 1m; these are of 5m"), "{said}");
+    assert!(csv.lines().skip(1).all(|line| line.contains(",300000000000,")), "{csv}");
+    let [_, said] = run(&[&fixed[..], &[&from]].concat());
+    assert_eq!(said, "", "the step was not asked for");
+    // Sorted into an hour, so that there are measurements in the minutes before it.
+    let at = (MIDNIGHT + HOURS / 2 * HOUR + 300).to_string();
+    let [screen, said] = run(&["top", "--history", directory, "--once", "--at", &at]);
+    assert!(screen.starts_with("the past, until 2026-12-03 00:05\n"), "{screen}{said}");
+    let [screen, said] = run(&["top", "--history", directory, "--once", "--at", "2020-01-01"]);
+    assert_eq!(screen, "");
+    assert!(
+        said.contains("before 2020-01-01 00:00; the history is of 2026-11-26 00:00 to 2026-12-1"),
+        "{said}"
+    );
 }
 
 /// Opens a page in a browser without a network: it requests nothing, runs nothing, and axe finds nothing.
