@@ -13,6 +13,8 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
+#[cfg(feature = "live")]
+use crate::groups_command::GroupsArguments;
 use crate::{
     config::{Arguments, interface},
     features,
@@ -39,6 +41,7 @@ Examples:
   pping check -i eth0                      check whether and how well pping runs here
   pping top                                show what a running pping measures
   pping top -i eth0                        show what passes eth0
+  pping groups add 10.11.2.7 customer-7    give an address a name while pping measures
   pping history --worst 20 --from -7d      show which groups were worst in the last week
   pping report --week > week.html          write a page about the last week
   pping config show                        show all values and where each is set";
@@ -58,11 +61,13 @@ pub struct Cli {
 }
 
 /// The options that say where measurements go. `pping top` hides them, because it writes to the screen.
-pub(crate) const NOT_FOR_TOP: [&str; 20] = [
+pub(crate) const NOT_FOR_TOP: [&str; 22] = [
     "aggregate",
     "flow_summary",
     "with_samples",
     "hdr_log",
+    "groups_socket",
+    "groups_state",
     "format",
     "output",
     "listen",
@@ -192,6 +197,18 @@ pub enum Command {
         /// Clean up this interface, or all that match this pattern (may be given several times, or separated by commas)
         #[arg(short, long = "interface", value_name = "INTERFACE", value_delimiter = ',', value_parser = interface)]
         interfaces: Vec<String>,
+    },
+    /// Change the groups of a running pping: give prefixes labels, take them away, and list them
+    ///
+    /// It needs `--groups-socket`. A change takes effect within milliseconds, touches no other prefix, and is kept across restarts.
+    #[cfg(feature = "live")]
+    Groups(Box<GroupsArguments>),
+    /// Change the groups of a running pping (not in this build)
+    #[cfg(not(feature = "live"))]
+    Groups {
+        /// What the command takes in other builds.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        arguments: Vec<OsString>,
     },
     /// Write a man page, a completion or the example configuration to standard output
     Generate {

@@ -20,7 +20,7 @@ use crate::{
     generate, groups, output, quality, replay, set_verbosity,
 };
 #[cfg(feature = "live")]
-use crate::{agent, check};
+use crate::{agent, check, groups_command};
 #[cfg(feature = "history")]
 use crate::{history, report};
 
@@ -56,11 +56,15 @@ pub fn perform(matches: &ArgMatches) -> Result<(), Error> {
         #[cfg(feature = "history")]
         Some(Command::Report(asked)) => write(report::perform(&asked)?.as_bytes()),
         #[cfg(feature = "live")]
+        Some(Command::Groups(asked)) => Ok(groups_command::perform(*asked)?),
+        #[cfg(feature = "live")]
         Some(Command::Unpin { directory }) => agent::unpin(&directory),
         #[cfg(feature = "live")]
         Some(Command::Cleanup { interfaces }) => cleanup(&interfaces),
         #[cfg(not(feature = "live"))]
         Some(Command::Check(_)) => Err(Missing::command("pping check", "live").into()),
+        #[cfg(not(feature = "live"))]
+        Some(Command::Groups { .. }) => Err(Missing::command("pping groups", "live").into()),
         #[cfg(not(feature = "live"))]
         Some(Command::Unpin { .. }) => Err(Missing::command("pping unpin", "live").into()),
         #[cfg(not(feature = "live"))]

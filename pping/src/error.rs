@@ -1,5 +1,7 @@
 //! The error of pping, which gathers those of all modules. It knows the option at fault and the exit code.
 
+#[cfg(feature = "live")]
+use std::path::PathBuf;
 use std::{io, process::ExitCode};
 
 #[cfg(feature = "top")]
@@ -9,7 +11,7 @@ use crate::history;
 #[cfg(feature = "otlp")]
 use crate::otlp;
 #[cfg(feature = "live")]
-use crate::{capabilities, http, kernel};
+use crate::{capabilities, groups_command, http, kernel};
 use crate::{capture, config, features, output, text::FileError};
 
 /// Why pping stopped, or did not start.
@@ -21,6 +23,19 @@ pub enum Error {
     /// The groups file is invalid.
     #[error("--groups {0}")]
     Groups(FileError),
+    /// The groups socket could not be made.
+    #[cfg(feature = "live")]
+    #[error("--groups-socket {}: {reason}", path.display())]
+    GroupsSocket {
+        /// Its path.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// `pping groups` could not do what it was told.
+    #[cfg(feature = "live")]
+    #[error(transparent)]
+    GroupsCommand(#[from] groups_command::Error),
     /// The file of profiles is invalid.
     #[error("--quality {0}")]
     Quality(FileError),
@@ -87,6 +102,10 @@ impl Error {
     pub fn option(&self) -> Option<&'static str> {
         match self {
             Self::Groups(_) => Some("groups"),
+            #[cfg(feature = "live")]
+            Self::GroupsSocket { .. } => Some("groups-socket"),
+            #[cfg(feature = "live")]
+            Self::GroupsCommand(_) => None,
             Self::Quality(_) => Some("quality"),
             Self::Capture(_) => Some("read"),
             Self::Output(error) => error.option(),
@@ -120,6 +139,8 @@ impl Error {
             Self::Capabilities(_) | Self::Kernel(kernel::Error::UnknownFeature { .. }) => true,
             #[cfg(feature = "history")]
             Self::History(error) => error.is_usage(),
+            #[cfg(feature = "live")]
+            Self::GroupsCommand(error) => error.is_usage(),
             #[cfg(feature = "top")]
             Self::Client(error) => error.is_usage(),
             #[cfg(feature = "top")]

@@ -32,6 +32,8 @@ mod fingerprint;
 mod foreign_text;
 pub mod generate;
 pub mod groups;
+#[cfg(feature = "live")]
+pub mod groups_command;
 #[cfg(feature = "history")]
 pub mod history;
 #[cfg(feature = "live")]

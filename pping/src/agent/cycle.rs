@@ -9,19 +9,17 @@ use pping_common::{
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
-    groups::GroupsFile,
+    groups::Groups,
     interfaces::TURN,
     state::{Agent, Inputs},
 };
 use crate::{
     Error,
-    groups::Labels,
     kernel::{
         self,
         clock::{self, Moment},
         interfaces::set_local_addresses,
         netlink::{self, Change},
-        series::SeriesTable,
     },
     output::Batch,
     records::Record,
@@ -48,11 +46,7 @@ impl Agent {
                 () = &mut shutdown => return Ok(()),
                 Ok(reason) = &mut *output_ended => return reason.map_or(Ok(()), |error| Err(error.into())),
                 _ = hangup.recv() => self.reload().await?,
-                labels = new_labels(&mut self.groups, &self.kernel.series) => {
-                    if let Some(labels) = labels {
-                        self.relabel(labels);
-                    }
-                }
+                () = groups_reloaded(&mut self.groups) => {}
                 change = notices.changed() => self.follow(change).await?,
                 _ = turns.tick(), if self.interfaces.has_more => {
                     self.follow(Change { links: true, addresses: false }).await?;
@@ -67,16 +61,6 @@ impl Agent {
                 }
                 _ = drain.tick(), if self.kernel.options.emit != Emit::NOTHING => self.drain()?,
             }
-        }
-    }
-
-    /// Puts the labels and prefixes of another groups file into names and answers.
-    fn relabel(&mut self, labels: Labels) {
-        self.names.relabel(labels);
-        // With --inside groups, the file says what is inside.
-        self.placement.forget_sides();
-        if let Some(groups) = &self.groups {
-            self.recent.list_groups(groups.directory());
         }
     }
 
@@ -110,7 +94,21 @@ impl Agent {
         if self.are_addresses_due {
             self.update_addresses().await?;
         }
+        self.follow_groups();
         Ok(())
+    }
+
+    /// Follows changes of the groups, which other threads make.
+    fn follow_groups(&mut self) {
+        let Some(groups) = &self.groups else { return };
+        if groups.has_switched() {
+            // With --inside groups, the file says what is inside.
+            self.placement.forget_sides();
+        }
+        groups.forget_unused(&self.kernel.series);
+        if let Some(changes) = groups.changes() {
+            self.metrics.set_group_changes(changes);
+        }
     }
 
     /// Returns the time until the next full second of the wall clock, or until the end of the interval if that is
@@ -200,10 +198,10 @@ impl Agent {
     }
 }
 
-/// Waits for new labels of a groups file that is being reloaded; forever if there is none.
-async fn new_labels(groups: &mut Option<GroupsFile>, series: &SeriesTable) -> Option<Labels> {
+/// Waits for the end of reading a groups file again; forever if none is being read.
+async fn groups_reloaded(groups: &mut Option<Groups>) {
     match groups {
-        Some(groups) => groups.changed(series).await,
+        Some(groups) => groups.reloaded().await,
         None => std::future::pending().await,
     }
 }

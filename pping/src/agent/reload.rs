@@ -32,7 +32,7 @@ impl Agent {
         self.output.reopener().reopen();
         self.reporter.reopen();
         if let (Some(groups), Some(path)) = (&mut self.groups, &self.config.aggregation.groups) {
-            groups.reload(path, &self.kernel.series);
+            groups.reload(path);
         }
         self.reload_profiles();
         if let Some(server) = &self.server {

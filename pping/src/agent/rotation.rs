@@ -29,6 +29,8 @@ impl Agent {
 
     fn take_last_epoch(&mut self) -> Result<Epoch, Error> {
         let Self { kernel: Kernel { series, interface_ids, .. }, names, .. } = self;
+        // Labels may have other columns than before.
+        names.refresh();
         let mut epoch = Epoch { series: Vec::new(), queues: Vec::new() };
         series.take(|key, counts| {
             let interface = interface_ids.name(key.interface).cloned();

@@ -20,7 +20,7 @@ use tokio::{
 
 use super::{
     arms::Evidence,
-    groups::GroupsFile,
+    groups::Groups,
     interfaces::Interfaces,
     losses::Losses,
     placement::Placement,
@@ -95,7 +95,7 @@ pub(super) async fn set_up(
     let server = serve(live, &metrics, &recent, &readiness)?;
     #[cfg(feature = "otlp")]
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
-    let mut groups = config.aggregation.groups.clone().map(GroupsFile::read).transpose()?;
+    let mut groups = Groups::read(&config.aggregation)?;
     let began = Moment::now()?;
     let mut reporter = Reporter::live(&config.aggregation, config.max_flows, began.wall)?;
     let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
@@ -126,11 +126,10 @@ pub(super) async fn set_up(
     forward_log(&mut kernel)?;
     list_networks(&mut kernel, &config.aggregation)?;
     let mut names = Names::default();
-    if let Some(groups) = &mut groups {
+    if let Some(groups) = &groups {
         groups.remember(&pinned_labels);
-        groups.apply(&mut kernel)?;
-        names.relabel(groups.labels());
-        recent.list_groups(groups.directory());
+        groups.apply(&mut kernel, &recent)?;
+        names.follow(groups.newest_labels());
     }
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
@@ -140,6 +139,7 @@ pub(super) async fn set_up(
     begin_measuring(&mut kernel, hooks, pins.as_ref())?;
     drop(slow_start);
     give_up_privileges();
+    groups.as_mut().map_or(Ok(()), Groups::open)?;
 
     let mut agent = Box::new(Agent {
         config,

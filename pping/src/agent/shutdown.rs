@@ -33,6 +33,9 @@ impl Agent {
     fn finish(mut self: Box<Self>) -> Result<Summary, Error> {
         self.notify.stopping();
         self.interfaces.detach_all();
+        if let Some(groups) = self.groups.take() {
+            groups.close();
+        }
         let duration = self.started.elapsed();
         self.rank();
         self.kernel.sweep_all()?;

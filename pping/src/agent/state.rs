@@ -5,9 +5,7 @@ use std::{collections::BTreeSet, os::fd::OwnedFd, time::Instant};
 use pping_common::abi::Counters;
 use tokio::{io::unix::AsyncFd, signal::unix::Signal};
 
-use super::{
-    arms::Evidence, groups::GroupsFile, interfaces::Interfaces, losses::Losses, placement::Placement,
-};
+use super::{arms::Evidence, groups::Groups, interfaces::Interfaces, losses::Losses, placement::Placement};
 #[cfg(feature = "history")]
 use crate::history::HistoryWriter;
 #[cfg(feature = "otlp")]
@@ -43,7 +41,7 @@ pub(super) struct Agent {
     pub(super) local_addresses: BTreeSet<[u8; 16]>,
     /// Whether they have to be listed again.
     pub(super) are_addresses_due: bool,
-    pub(super) groups: Option<GroupsFile>,
+    pub(super) groups: Option<Groups>,
     /// The names of series and groups.
     pub(super) names: Names,
     pub(super) reporter: Reporter,

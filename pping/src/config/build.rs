@@ -66,6 +66,8 @@ impl Config {
             aggregate,
             group_by,
             groups,
+            groups_socket,
+            groups_state,
             max_groups,
             group_timeout,
             quality,
@@ -99,9 +101,9 @@ impl Config {
         } = arguments;
         let mut found = Vec::new();
         found.extend(joined::conflict(&interfaces));
-        let group_by =
-            value_or_note(grouping::group_by(&group_by, groups.is_some()), Grouping::NONE, &mut found);
-        let inside = value_or_note(inside::inside(&inside, groups.is_some()), Inside::UNKNOWN, &mut found);
+        let has_list = groups.is_some() || groups_socket.is_some();
+        let group_by = value_or_note(grouping::group_by(&group_by, has_list), Grouping::NONE, &mut found);
+        let inside = value_or_note(inside::inside(&inside, has_list), Inside::UNKNOWN, &mut found);
         if mirror {
             let place = MirrorPlace {
                 is_live: read.is_none(),
@@ -131,7 +133,9 @@ impl Config {
         // Where records of a capture go without `--write`.
         let has_stdout = read.is_some() && format != Some(Format::None);
         let written = output.as_deref().or(has_stdout.then_some(Path::new("/dev/stdout")));
-        found.extend(overwritten(&inputs, &[("write", written), ("hdr-log", hdr_log.as_deref())]));
+        let outputs =
+            [("write", written), ("hdr-log", hdr_log.as_deref()), ("groups-state", groups_state.as_deref())];
+        found.extend(overwritten(&inputs, &outputs));
         found.extend(web_config.as_deref().filter(|_| listen.is_none()).map(without_listen));
         let otlp = pushing(otlp, otlp_interval, otlp_headers, otlp_ca, otlp_temporality);
         let otlp = value_or_note(otlp, None, &mut found);
@@ -184,6 +188,8 @@ impl Config {
                 interval: aggregate,
                 group_by,
                 groups,
+                groups_socket,
+                groups_state,
                 max_groups,
                 group_timeout,
                 exclude,

@@ -42,10 +42,10 @@ pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Sett
 }
 
 impl Aggregation {
-    /// Combines `--group-by` and `--groups`.
+    /// Combines `--group-by`, `--groups` and `--groups-socket`.
     pub fn grouping(&self) -> Grouping {
         let mut grouping = self.group_by;
-        if self.groups.is_some() {
+        if self.groups.is_some() || self.groups_socket.is_some() {
             grouping.by_label = 1;
             grouping.by_source |= u8::from(grouping.by_destination == 0);
         }

@@ -64,6 +64,10 @@ pub struct Aggregation {
     pub group_by: Grouping,
     /// The file that lists groups.
     pub groups: Option<PathBuf>,
+    /// The socket that takes changes of them.
+    pub groups_socket: Option<PathBuf>,
+    /// The file that keeps what came by it.
+    pub groups_state: Option<PathBuf>,
     /// The highest number of groups; the rest is `other`.
     pub max_groups: u32,
     /// The time for which a group without traffic is kept.
@@ -90,6 +94,8 @@ impl Aggregation {
         interval: None,
         group_by: Grouping::NONE,
         groups: None,
+        groups_socket: None,
+        groups_state: None,
         max_groups: 1,
         group_timeout: Duration::from_mins(5),
         exclude: Vec::new(),
@@ -126,7 +132,11 @@ impl Config {
     /// Changes the configuration for looking on only: no records, no metrics, no pins, and groups of networks unless others
     /// are configured.
     #[cfg(feature = "top")]
-    pub(crate) fn for_viewing(self) -> Self {
+    pub(crate) fn for_viewing(mut self) -> Self {
+        // The socket belongs to the pping that measures all the time.
+        if self.aggregation.groups_socket.take().is_some() && self.aggregation.groups.is_none() {
+            self.aggregation.group_by = Grouping::NONE;
+        }
         let has_groups = self.aggregation.grouping() != Grouping::NONE;
         Self {
             format: Format::None,
@@ -139,6 +149,7 @@ impl Config {
                 with_samples: false,
                 hdr_log: None,
                 worst: None,
+                groups_state: None,
                 ..self.aggregation
             },
             ..self

@@ -316,13 +316,35 @@ options! {
         example: r#""/etc/pping/groups.csv""#,
     }
 
+    /// Take changes of single prefixes at this Unix socket, from `pping groups` and other programs, as JSON lines
+    ///
+    /// A change takes effect within milliseconds, and touches no other prefix. The socket is for its owner and its group (mode
+    /// 0660). It works with `--groups` and without: then the groups begin empty. See docs/groups.md.
+    #[arg(long, value_name = "PATH", help_heading = "Aggregating")]
+    groups_socket: Option<PathBuf> {
+        capture: Rejected("a capture ends before its groups change; use --groups"),
+        reload: restart!(aggregation.groups_socket),
+        example: r#""/run/pping-groups/pping/groups.sock""#,
+    }
+
+    /// Keep what comes by --groups-socket in this file, also across restarts
+    ///
+    /// Without it, a service keeps it in its directory of state (`STATE_DIRECTORY` of systemd), and others forget it when they stop.
+    #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
+    groups_state: Option<PathBuf> {
+        capture: Rejected("a capture ends before its groups change; use --groups"),
+        reload: restart!(aggregation.groups_state),
+        example: r#""/var/lib/pping/groups.journal""#,
+        needs: ["groups-socket"],
+    }
+
     /// Keep at most this many groups; the rest is `other`
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_GROUPS, value_parser = max_groups,
         help_heading = "Aggregating")]
     max_groups: u32 {
         reload: restart!(aggregation.max_groups),
         small: "1024",
-        needs: ["group-by", "groups", SCREEN],
+        needs: ["group-by", "groups", "groups-socket", SCREEN],
     }
 
     /// Forget a group after this time without packets, to make room for another

@@ -1,34 +1,48 @@
-//! The prefixes of a groups file: which group an address belongs to, and which prefixes a group has.
+//! Prefixes and their labels: which group an address belongs to, and which prefixes a group has.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::HashSet, net::Ipv4Addr, sync::Arc};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use pping_common::{
     group::{End, GroupKey},
     parse::IpAddress,
 };
 
 use super::{
+    chunks::{Chunks, Keyed},
     labels::{Labels, UNLISTED},
     names::net,
 };
 use crate::config::network;
 
-/// The prefixes of a groups file, with their labels and the numbers of these. Cloning gives another handle to the same ones.
-#[derive(Clone, Debug, Default)]
-pub struct Directory(Arc<Sorted>);
+/// The prefix that comes before all others.
+const FIRST: IpNet = IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0));
 
-#[derive(Debug, Default)]
-struct Sorted {
+/// Prefixes, with their labels and the numbers of these. Cloning is cheap, and the clone stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
     /// In the order of addresses.
-    prefixes: Vec<(IpNet, u32)>,
-    /// The positions of prefixes, in the order of their labels.
-    by_label: Vec<u32>,
-    /// The labels, by number.
-    labels: HashMap<u32, Arc<str>>,
+    prefixes: Chunks<(IpNet, u32)>,
+    by_label: Chunks<(u32, IpNet)>,
+    /// The number of labels that have prefixes.
+    groups: usize,
+    labels: Labels,
+}
+
+impl Keyed for (IpNet, u32) {
+    type Key = IpNet;
+
+    fn key(&self) -> IpNet {
+        self.0
+    }
+}
+
+impl Keyed for (u32, IpNet) {
+    type Key = Self;
+
+    fn key(&self) -> Self {
+        *self
+    }
 }
 
 /// The longest prefix that contains the addresses that somebody looks for, and its group.
@@ -50,26 +64,73 @@ pub struct Addresses {
 
 impl Directory {
     /// Builds a directory of prefixes, no two of which are equal, with the numbers of their labels.
-    pub fn new(mut prefixes: Vec<(IpNet, u32)>, labels: &Labels) -> Self {
-        prefixes.sort_unstable();
-        // A file has fewer than 2^32 prefixes.
-        let mut by_label: Vec<u32> = (0..).take(prefixes.len()).collect();
-        by_label.sort_by_key(|&position| prefixes.get(position as usize).map(|&(_, label)| label));
-        let mut by_number = HashMap::new();
-        for &(_, number) in &prefixes {
-            by_number.entry(number).or_insert_with(|| labels.get(number).0);
-        }
-        Self(Arc::new(Sorted { prefixes, by_label, labels: by_number }))
+    pub fn new(prefixes: Vec<(IpNet, u32)>, labels: &Labels) -> Self {
+        let by_label = Chunks::new(prefixes.iter().map(|&(prefix, label)| (label, prefix)).collect());
+        let numbers: Vec<u32> = by_label.iter().map(|&(label, _)| label).collect();
+        let groups = numbers.chunk_by(|one, next| one == next).count();
+        Self { prefixes: Chunks::new(prefixes), by_label, groups, labels: labels.clone() }
     }
 
     /// All prefixes, in the order of addresses.
-    pub fn prefixes(&self) -> &[(IpNet, u32)] {
-        &self.0.prefixes
+    pub fn prefixes(&self) -> impl Iterator<Item = (IpNet, u32)> + Clone {
+        self.prefixes.iter().copied()
+    }
+
+    /// The number of prefixes.
+    pub fn len(&self) -> usize {
+        self.prefixes.len()
+    }
+
+    /// Whether there are no prefixes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The number of groups that have prefixes.
     pub fn groups(&self) -> usize {
-        self.0.labels.len()
+        self.groups
+    }
+
+    /// The number of the label of exactly this prefix.
+    pub fn label(&self, prefix: IpNet) -> Option<u32> {
+        self.prefixes.get(&prefix).map(|&(_, label)| label)
+    }
+
+    /// Moves a prefix to a label, or removes it with `None`.
+    pub fn set(&mut self, prefix: IpNet, label: Option<u32>) {
+        let before = match label {
+            Some(label) => self.prefixes.insert((prefix, label)),
+            None => self.prefixes.remove(&prefix),
+        };
+        let before = before.map(|(_, label)| label);
+        if before == label {
+            return;
+        }
+        if let Some(before) = before {
+            self.by_label.remove(&(before, prefix));
+            self.groups -= usize::from(!self.has_label(before));
+        }
+        if let Some(label) = label {
+            self.groups += usize::from(!self.has_label(label));
+            self.by_label.insert((label, prefix));
+        }
+    }
+
+    /// Replaces the labels.
+    pub fn set_labels(&mut self, labels: Labels) {
+        self.labels = labels;
+    }
+
+    /// The labels that have prefixes, in the order of their numbers.
+    pub fn labels_listed(&self) -> impl Iterator<Item = u32> {
+        let mut last = None;
+        let labels = self.by_label.iter().map(|&(label, _)| label);
+        labels.filter(move |&label| last.replace(label) != Some(label))
+    }
+
+    /// Whether a label has prefixes.
+    pub fn has_label(&self, label: u32) -> bool {
+        self.of_label(label).next().is_some()
     }
 
     /// Finds the addresses of a text: an address or a prefix. Returns `None` for any other text.
@@ -83,19 +144,17 @@ impl Directory {
     /// Finds the longest prefix that contains the addresses of a text. Returns `None` for any other text, and if there are no
     /// prefixes at all.
     pub fn longest_match(&self, text: &str) -> Option<LongestMatch> {
-        let net = address_in(text).filter(|_| !self.0.prefixes.is_empty())?;
+        let net = address_in(text).filter(|_| !self.is_empty())?;
         let unlisted = || LongestMatch { group: UNLISTED.into(), prefix: None };
         let (prefix, label) = self.longest(net).unzip();
-        let group = label.and_then(|label| self.0.labels.get(&label).cloned());
-        Some(group.map_or_else(unlisted, |group| LongestMatch { group, prefix }))
+        Some(label.map_or_else(unlisted, |label| LongestMatch { group: self.labels.get(label).0, prefix }))
     }
 
     /// The longest prefix that contains all these addresses, and the number of its label.
     fn longest(&self, net: IpNet) -> Option<(IpNet, u32)> {
         let mut containing = (0..=net.prefix_len()).rev().filter_map(|len| {
             let outer = IpNet::new(net.addr(), len).ok()?.trunc();
-            let position = self.0.prefixes.binary_search_by_key(&outer, |&(prefix, _)| prefix).ok()?;
-            self.0.prefixes.get(position).copied()
+            self.prefixes.get(&outer).copied()
         });
         containing.next()
     }
@@ -103,21 +162,14 @@ impl Directory {
     /// The labels of prefixes inside another.
     fn inside(&self, net: IpNet) -> impl Iterator<Item = u32> {
         // A prefix comes before all prefixes inside it.
-        let start = self.0.prefixes.partition_point(|&(prefix, _)| prefix < net);
-        let rest = self.0.prefixes.iter().skip(start);
+        let rest = self.prefixes.iter_from(&net);
         rest.take_while(move |(prefix, _)| net.contains(prefix)).map(|&(_, label)| label)
     }
 
     /// The prefixes of a label, in the order of addresses.
-    fn of_label(&self, label: u32) -> impl ExactSizeIterator<Item = IpNet> {
-        let Sorted { prefixes, by_label, .. } = &*self.0;
-        let label_at = |position: u32| prefixes.get(position as usize).map_or(0, |&(_, label)| label);
-        let start = by_label.partition_point(|&position| label_at(position) < label);
-        let end = by_label.partition_point(|&position| label_at(position) <= label);
-        let positions = by_label.get(start..end).unwrap_or_default();
-        positions
-            .iter()
-            .map(|&position| prefixes.get(position as usize).map_or_else(IpNet::default, |it| it.0))
+    pub fn of_label(&self, label: u32) -> impl Iterator<Item = IpNet> {
+        let rest = self.by_label.iter_from(&(label, FIRST));
+        rest.take_while(move |&&(of, _)| of == label).map(|&(_, prefix)| prefix)
     }
 
     /// The prefixes of one end of a group.
@@ -150,7 +202,7 @@ impl<'a> GroupPrefixes<'a> {
             .iter()
             .map(|end| match *end {
                 End::Any => 0,
-                End::Label(label) => self.directory.of_label(label).len(),
+                End::Label(label) => self.directory.of_label(label).count(),
                 End::Prefix { .. } => 1,
             })
             .sum()

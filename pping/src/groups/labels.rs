@@ -1,7 +1,11 @@
 //! Labels of groups, and their numbers.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
+use super::chunks::{Chunks, Keyed};
 use crate::fingerprint::fingerprint;
 
 /// The label of groups for which there was no room.
@@ -17,18 +21,51 @@ pub const ALL: &str = "all";
 pub type Columns = Vec<(Arc<str>, Arc<str>)>;
 
 /// Labels and their numbers. A label has the same number in every run, whatever else is loaded, so that its counters go on.
+/// Cloning is cheap, and the clone stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
-    /// By number, with the other columns.
-    known: HashMap<u32, (Arc<str>, Columns)>,
+    /// By number.
+    known: Chunks<Known>,
+}
+
+/// A label with its number.
+#[derive(Clone, Debug)]
+struct Known {
+    number: u32,
+    /// The label, and its other columns.
+    label: Arc<(Arc<str>, Columns)>,
+}
+
+impl Keyed for Known {
+    type Key = u32;
+
+    fn key(&self) -> u32 {
+        self.number
+    }
 }
 
 impl Labels {
     /// Returns the number of a label, and gives it one if it has none. `columns` replaces its other columns.
     pub fn number(&mut self, label: &str, columns: Columns) -> u32 {
         let number = self.find_number(label);
-        self.known.insert(number, (label.into(), columns));
+        self.known.insert(Known { number, label: Arc::new((label.into(), columns)) });
         number
+    }
+
+    /// Replaces the other columns of a label, if they are others. Returns whether they were.
+    pub fn set_columns(&mut self, number: u32, columns: &Columns) -> bool {
+        let Some(known) = self.known.get(&number).filter(|known| known.label.1 != *columns) else {
+            return false;
+        };
+        let label = Arc::new((Arc::clone(&known.label.0), columns.clone()));
+        self.known.insert(Known { number, label });
+        true
+    }
+
+    /// The number of a label; `None` if it is unknown.
+    pub fn known_number(&self, label: &str) -> Option<u32> {
+        let number = self.find_number(label);
+        self.known.get(&number).map(|known| known.number)
     }
 
     /// The number that a label has or would get: its fingerprint, or the next free number if another label has that.
@@ -36,7 +73,7 @@ impl Labels {
         let first = fingerprint(&[label]) as u32;
         let numbers = (0..).map(|step| first.wrapping_add(step));
         let is_free_or_its_own =
-            |number: &u32| self.known.get(number).is_none_or(|(known, _)| **known == *label);
+            |number: &u32| self.known.get(number).is_none_or(|known| *known.label.0 == *label);
         // No label has the number 0. There are more numbers than labels, so one is free.
         numbers.filter(|&number| number != 0).find(is_free_or_its_own).unwrap_or(first)
     }
@@ -46,18 +83,79 @@ impl Labels {
     pub fn add_labels_of(&mut self, label: &str) {
         let label = label.rsplit_once(" dscp ").map_or(label, |(label, _)| label);
         for label in label.split('+').chain([label]) {
-            let number = self.find_number(label);
-            self.known.entry(number).or_insert_with(|| (label.into(), Columns::new()));
+            if self.known_number(label).is_none() {
+                self.number(label, Columns::new());
+            }
         }
+    }
+
+    /// Forgets a label, which must have neither a prefix nor a series: another label may get its number.
+    pub fn forget(&mut self, number: u32) {
+        let next = if number == u32::MAX { 1 } else { number + 1 };
+        // The label with the next number may have been pushed there by this one, and would not be found without it.
+        if self.known.get(&next).is_none() {
+            self.known.remove(&number);
+        }
+    }
+
+    /// The number of labels.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether there are no labels.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The label with this number, and its other columns: [`UNLISTED`] for 0, and [`OTHER`] for an unknown number.
     pub fn get(&self, number: u32) -> (Arc<str>, &Columns) {
         const NOTHING: &Columns = &Columns::new();
-        match self.known.get(&number) {
+        match self.known.get(&number).map(|known| &*known.label) {
             Some((label, columns)) => (Arc::clone(label), columns),
             None if number == 0 => (UNLISTED.into(), NOTHING),
             None => (OTHER.into(), NOTHING),
         }
+    }
+}
+
+/// The newest labels, which one thread changes and others read. Cloning gives another handle to the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct NewestLabels(Arc<Newest>);
+
+#[derive(Debug, Default)]
+struct Newest {
+    /// Counts the changes.
+    version: AtomicU64,
+    /// Counts the changes of labels that readers may know already.
+    changed: AtomicU64,
+    labels: Mutex<Labels>,
+}
+
+/// What a reader has seen of [`NewestLabels`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    version: u64,
+    changed: u64,
+}
+
+impl NewestLabels {
+    /// Replaces the labels. `is_changed` says whether a label that was there before has other columns, or is gone.
+    pub fn set(&self, labels: Labels, is_changed: bool) {
+        *self.0.labels.lock().unwrap_or_else(PoisonError::into_inner) = labels;
+        self.0.changed.fetch_add(is_changed.into(), Ordering::Release);
+        self.0.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the labels if they are newer than what was `seen`, and whether known ones have changed.
+    pub(super) fn newer(&self, seen: &mut Seen) -> Option<(Labels, bool)> {
+        let version = self.0.version.load(Ordering::Acquire);
+        if version == seen.version {
+            return None;
+        }
+        let changed = self.0.changed.load(Ordering::Acquire);
+        let is_changed = changed != seen.changed;
+        *seen = Seen { version, changed };
+        Some((self.0.labels.lock().unwrap_or_else(PoisonError::into_inner).clone(), is_changed))
     }
 }

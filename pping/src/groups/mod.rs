@@ -1,15 +1,26 @@
-//! Groups: their labels and names, and the file that lists them.
+//! Groups: their labels and names, the file that lists them, and what comes by the socket beside it.
 
+mod chunks;
 mod directory;
 mod file;
+#[cfg(feature = "live")]
+pub mod journal;
 mod labels;
 mod lookup;
 mod names;
+#[cfg(feature = "live")]
+pub mod overlay;
+#[cfg(feature = "live")]
+pub mod protocol;
+mod valid;
 
 pub use directory::{
     Addresses, Directory, GroupPrefixes, LongestMatch, address_in, is_mistyped, without_extras,
 };
-pub use file::{Groups, check, load};
-pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
+pub use file::{Groups, GroupsFile, check, load, open};
+pub use labels::{ALL, Columns, Labels, NewestLabels, OTHER, UNLISTED};
 pub use lookup::Lookup;
+#[cfg(feature = "live")]
+pub(crate) use valid::prefix;
+
 pub use names::{GroupName, Names, QueueName, SeriesName};

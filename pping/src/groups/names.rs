@@ -15,7 +15,7 @@ use pping_common::{
     series::SeriesKey,
 };
 
-use super::labels::{ALL, Columns, Labels, OTHER, UNLISTED};
+use super::labels::{ALL, Columns, Labels, NewestLabels, OTHER, Seen, UNLISTED};
 use crate::membership::Membership;
 
 /// The name of a group. Names of the same group are equal even if a reload changed its other columns in between: an interval
@@ -83,6 +83,9 @@ pub struct QueueName {
 #[derive(Debug, Default)]
 pub struct Names {
     labels: Labels,
+    /// Where newer labels come from, and what was seen of them.
+    newest: Option<NewestLabels>,
+    seen: Seen,
     groups: HashMap<GroupKey, Arc<GroupName>>,
 }
 
@@ -91,6 +94,23 @@ impl Names {
     pub fn relabel(&mut self, labels: Labels) {
         self.labels = labels;
         self.groups.clear();
+    }
+
+    /// Takes the labels from here, whenever they are newer.
+    pub fn follow(&mut self, newest: NewestLabels) {
+        self.newest = Some(newest);
+        self.refresh();
+    }
+
+    /// Takes newer labels if there are any.
+    pub fn refresh(&mut self) {
+        let Some((labels, is_changed)) = self.newest.as_ref().and_then(|it| it.newer(&mut self.seen)) else {
+            return;
+        };
+        self.labels = labels;
+        if is_changed {
+            self.groups.clear();
+        }
     }
 
     /// The labels.
@@ -105,8 +125,14 @@ impl Names {
 
     /// The name of a group.
     pub fn group(&mut self, key: &GroupKey) -> Arc<GroupName> {
-        let name = self.groups.entry(*key).or_insert_with(|| Arc::new(GroupName::new(key, &self.labels)));
-        Arc::clone(name)
+        if let Some(name) = self.groups.get(key) {
+            return Arc::clone(name);
+        }
+        // A label is among the newest before a packet can count under it.
+        self.refresh();
+        let name = Arc::new(GroupName::new(key, &self.labels));
+        self.groups.insert(*key, Arc::clone(&name));
+        name
     }
 
     /// The name of a series; `None` for an unknown method.

@@ -1,8 +1,8 @@
 //! The prefixes that the kernel programs know.
 
-use std::{collections::HashSet, net::IpAddr};
+use std::{collections::HashSet, net::IpAddr, os::fd::AsFd as _};
 
-use aya::maps::{LpmTrie, MapData, MapError, lpm_trie::Key};
+use aya::maps::{IterableMap as _, LpmTrie, Map, MapData, MapError, lpm_trie::Key};
 use ipnet::IpNet;
 use pping_common::{group::LabelKey, parse::IpAddress};
 
@@ -21,14 +21,41 @@ pub fn next(generation: u32) -> u32 {
 ///
 /// # Errors
 /// If the kernel has no room for them. Then none of them stays.
-pub fn add(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
-    for (position, (prefix, label)) in prefixes.iter().enumerate() {
-        if let Err(error) = map.insert(&key(generation, *prefix), label, 0) {
-            remove(map, generation, &prefixes[..position]);
+pub fn add(
+    map: &mut Prefixes,
+    generation: u32,
+    prefixes: impl Iterator<Item = (IpNet, u32)> + Clone,
+) -> Result<(), MapError> {
+    for (position, (prefix, label)) in prefixes.clone().enumerate() {
+        if let Err(error) = set(map, generation, prefix, label) {
+            remove(map, generation, prefixes.take(position));
             return Err(error);
         }
     }
     Ok(())
+}
+
+/// Adds one prefix to a set, or moves it to another label. The programs find either the previous label or this one.
+///
+/// # Errors
+/// If the kernel has no room for it.
+pub fn set(map: &mut Prefixes, generation: u32, prefix: IpNet, label: u32) -> Result<(), MapError> {
+    map.insert(&key(generation, prefix), label, 0)
+}
+
+/// Removes one prefix of a set.
+pub fn unset(map: &mut Prefixes, generation: u32, prefix: IpNet) {
+    // One that is not there is gone already.
+    map.remove(&key(generation, prefix)).ok();
+}
+
+/// Opens the same map once more, for another thread.
+///
+/// # Errors
+/// If the kernel does not allow that.
+pub fn open_again(map: &Prefixes) -> Result<Prefixes, MapError> {
+    let descriptor = map.map().fd().as_fd().try_clone_to_owned().map_err(MapError::IoError)?;
+    LpmTrie::try_from(Map::LpmTrie(MapData::from_fd(descriptor)?))
 }
 
 /// Replaces all prefixes of the map by `prefixes`. Those that are in both are there all the time.
@@ -36,7 +63,7 @@ pub fn add(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Re
 /// # Errors
 /// If the kernel has no room for them, or does not list the present ones.
 pub fn replace(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) -> Result<(), MapError> {
-    add(map, generation, prefixes)?;
+    add(map, generation, prefixes.iter().copied())?;
     let kept: HashSet<_> = prefixes.iter().map(|(prefix, _)| parts(&key(generation, *prefix))).collect();
     retain(map, |key| kept.contains(&parts(key)))
 }
@@ -66,10 +93,9 @@ fn parts(key: &Key<LabelKey>) -> (u32, LabelKey) {
 }
 
 /// Removes a set of prefixes that the programs no longer look at.
-pub fn remove(map: &mut Prefixes, generation: u32, prefixes: &[(IpNet, u32)]) {
+pub fn remove(map: &mut Prefixes, generation: u32, prefixes: impl Iterator<Item = (IpNet, u32)>) {
     for (prefix, _) in prefixes {
-        // A prefix that is listed twice is gone by now.
-        map.remove(&key(generation, *prefix)).ok();
+        unset(map, generation, prefix);
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) struct Elements<T> {
     mapping: NonNull<libc::c_void>,
     bytes: usize,
     /// Keeps the map open, if nothing else does.
-    _map: Option<MapData>,
+    map: Option<MapData>,
 }
 
 // SAFETY: a shared mapping belongs to no thread, and its elements are `Shared`; a map may be sent.
@@ -120,7 +120,15 @@ impl<T> Elements<T> {
         let mapping = NonNull::new(mapping).ok_or(io::ErrorKind::AddrNotAvailable)?;
         // SAFETY: inside the mapping, and aligned: pages are, and elements are multiples of their alignment.
         let first = unsafe { mapping.byte_add(skipped) }.cast();
-        Ok(Self { first, len, mapping, bytes, _map: keeping })
+        Ok(Self { first, len, mapping, bytes, map: keeping })
+    }
+
+    /// Maps the same elements once more, for another thread. `None` if this does not keep its map open.
+    pub(super) fn again(&self) -> Result<Option<Self>, MapError> {
+        let Some(map) = &self.map else { return Ok(None) };
+        let descriptor = map.fd().as_fd().try_clone_to_owned().map_err(MapError::IoError)?;
+        let map = MapData::from_fd(descriptor)?;
+        Self::new(map, self.len).map(Some).map_err(MapError::IoError)
     }
 
     /// The first element.

@@ -1,6 +1,6 @@
 //! The counters of the kernel programs as metrics.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use pping_common::{
     abi::{Counters, Lost, Part, Residence},
@@ -60,7 +60,7 @@ type Series = Vec<(Labels, u64)>;
 
 /// The metrics whose values are integers, but for those of groups, in the order of pages. Pages, exports and the test of
 /// docs/metrics.md go through this table.
-static TABLE: [(Metric, Read); 39] = [
+static TABLE: [(Metric, Read); 42] = [
     (
         Metric::counter("pping_packets", "{packet}", "Packets seen"),
         Labelled(|counters| by_protocol(|direction, protocol| counters.of(direction, protocol).packets())),
@@ -295,6 +295,37 @@ static TABLE: [(Metric, Read); 39] = [
         IfAny(|Latest { fill, .. }| fill.history.iter().map(|it| (Vec::new(), it.disk)).collect()),
     ),
     (
+        Metric::gauge("pping_group_prefixes", "{prefix}", "Prefixes of groups, by where they come from"),
+        IfAny(|Latest { group_changes, .. }| {
+            let prefixes = group_changes.iter().flat_map(|changes| &changes.prefixes);
+            prefixes.map(|(source, count)| (of_source(source), *count)).collect()
+        }),
+    ),
+    (
+        Metric::counter("pping_group_changes", "{prefix}", "Prefixes that were changed by the groups socket"),
+        IfAny(|Latest { group_changes, .. }| {
+            let sources = group_changes.iter().flat_map(|changes| &changes.changes);
+            let of = |(source, counts): &(Arc<str>, [u64; 3])| {
+                let kinds = ["added", "moved", "removed"].into_iter().zip(*counts);
+                by("change", kinds)
+                    .into_iter()
+                    .map(|(labels, count)| ([of_source(source), labels].concat(), count))
+                    .collect::<Vec<_>>()
+            };
+            sources.flat_map(of).collect()
+        }),
+    ),
+    (
+        Metric::counter(
+            "pping_group_requests_refused",
+            "{request}",
+            "Requests at the groups socket that were refused",
+        ),
+        IfAny(|Latest { group_changes, .. }| {
+            group_changes.iter().map(|changes| (Vec::new(), changes.refused)).collect()
+        }),
+    ),
+    (
         Metric::counter(
             "pping_groups_refused",
             "",
@@ -493,6 +524,10 @@ fn flows(counters: &Counters, family: Family) -> u64 {
 }
 
 /// Returns name, entries and capacity of each map of the kernel programs that exists.
+fn of_source(source: &Arc<str>) -> Labels {
+    vec![("source", source.to_string().into())]
+}
+
 fn maps(Latest { snapshot, fill, .. }: &Latest) -> impl Iterator<Item = (&'static str, u64, u32)> {
     let total = snapshot.total();
     let maps = [

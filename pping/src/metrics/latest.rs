@@ -36,6 +36,17 @@ pub struct Fill {
     pub history: Option<HistoryCounts>,
 }
 
+/// The counts of the groups socket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupChanges {
+    /// The prefixes of each source: `file` is the groups file.
+    pub prefixes: Vec<(Arc<str>, u64)>,
+    /// The changes by each source: prefixes that were added, moved to another label, and removed.
+    pub changes: Vec<(Arc<str>, [u64; 3])>,
+    /// Requests that were refused.
+    pub refused: u64,
+}
+
 /// The counts of a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
@@ -59,6 +70,8 @@ pub(super) struct Latest {
     pub(super) programs: Vec<ProgramRuns>,
     /// The times of packets in this host, with `--residence`.
     pub(super) residence: Vec<InterfaceTimes>,
+    /// The counts of the groups socket, if there is one.
+    pub(super) group_changes: Option<GroupChanges>,
     /// The counts of an exporter, if there is one.
     pub(super) pushes: Option<Pushes>,
 }

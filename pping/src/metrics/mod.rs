@@ -39,7 +39,7 @@ pub use export::{Attributes, Distribution, Export, Family, Point, Points, TimeSu
 use exposition::{Exposition, Value};
 use groups::Groups;
 use labels::FormattedLabels;
-pub use latest::{Dropped, Failed, Fill, HistoryCounts, Pushes};
+pub use latest::{Dropped, Failed, Fill, GroupChanges, HistoryCounts, Pushes};
 use metric::IntegerFamily;
 pub use metric::{Kind, Metric};
 pub use page::{Encoding, Page, PageFormat};
@@ -218,6 +218,12 @@ impl Metrics {
     /// Replaces the residence times of each interface; none without `--residence`.
     pub fn set_residence(&self, times: Vec<InterfaceTimes>) {
         lock(&self.0.latest).residence = times;
+        self.changed();
+    }
+
+    /// Replaces the counts of the groups socket.
+    pub fn set_group_changes(&self, changes: GroupChanges) {
+        lock(&self.0.latest).group_changes = Some(changes);
         self.changed();
     }
 

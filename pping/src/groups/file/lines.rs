@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use super::{
     fields::{Field, split},
-    listed::{Listed, column_name, prefix},
+    listed::Listed,
 };
-use crate::text::{TextError, TextErrors};
+use crate::{
+    groups::valid::{column_name, prefix},
+    text::{TextError, TextErrors},
+};
 
 /// The first word of the header.
 const PREFIX: &str = "prefix";

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::IpNet;
 use pping_common::limits::MAX_LABELLED_PREFIXES;
 
 use crate::{
-    config::{leading_zero, network, without_host_bits},
-    groups::labels::{ALL, Columns, Labels, OTHER, UNLISTED},
+    groups::{
+        labels::{Columns, Labels},
+        valid,
+    },
     text::{Position, TextError, TextErrors},
-    worst::EXPECTED_RTT,
 };
 
 /// The content of a groups file.
@@ -18,6 +19,8 @@ use crate::{
 pub struct Groups {
     /// Prefixes, each with the number of its label.
     pub prefixes: Vec<(IpNet, u32)>,
+    /// The other columns of each label, by its number.
+    pub columns: Vec<(u32, Columns)>,
 }
 
 /// A prefix, the index of its label, and the offset of its text.
@@ -45,13 +48,7 @@ impl<'a> Listed<'a> {
         if let Some(index) = self.labels.get_index_of(label) {
             return Ok(index as u32);
         }
-        if label.is_empty() {
-            return Err("the label is empty; name the group that the prefix belongs to".to_owned());
-        }
-        without_control("label", label)?;
-        if [ALL, OTHER, UNLISTED].contains(&label) {
-            return Err(format!("`{label}` is the name of one of pping's own groups; choose another label"));
-        }
+        valid::label(label)?;
         let (index, _) = self.labels.insert_full(label.into(), Columns::new());
         Ok(index as u32)
     }
@@ -62,10 +59,7 @@ impl<'a> Listed<'a> {
         if value.is_empty() {
             return Ok(());
         }
-        without_control(name, value)?;
-        if **name == *EXPECTED_RTT && humantime::parse_duration(value).is_err() {
-            return Err(format!("`{value}` is not a time; give a number with its unit, like 600ms"));
-        }
+        valid::column(name, value)?;
         match known.iter().find(|(known, _)| known == name) {
             None => {
                 known.push((Arc::clone(name), value.into()));
@@ -115,74 +109,45 @@ impl<'a> Listed<'a> {
         self.entries.dedup_by_key(|entry| entry.prefix);
     }
 
-    /// Replaces the indices of labels by their numbers.
-    pub(super) fn number(self, labels: &mut Labels) -> Groups {
-        let numbers: Vec<u32> =
-            self.labels.into_iter().map(|(label, columns)| labels.number(&label, columns)).collect();
-        let named = |entry: Entry| Some((entry.prefix, *numbers.get(entry.label as usize)?));
-        Groups { prefixes: self.entries.into_iter().filter_map(named).collect() }
+    /// What was read, without the text.
+    pub(super) fn into_file(self) -> GroupsFile {
+        GroupsFile { labels: self.labels, entries: self.entries }
     }
 }
 
-/// Names of labels that `OpenMetrics` keeps for the parts of histograms and summaries: `pping_group_info` cannot have them.
-const RESERVED: [&str; 2] = ["le", "quantile"];
-
-/// Letters that a name may differ in from that of the column with a meaning, and is most likely meant as that.
-const TYPING_ERRORS: usize = 2;
-
-/// Refuses control characters, which a line break is too: no reader of records and metrics expects any.
-fn without_control(what: &str, text: &str) -> Result<(), String> {
-    if text.contains(char::is_control) {
-        return Err(format!("the {what} has a control character or a line break; remove it"));
-    }
-    Ok(())
+/// What was read of a groups file. Its labels have no numbers yet.
+pub struct GroupsFile {
+    labels: IndexMap<Arc<str>, Columns>,
+    entries: Vec<Entry>,
 }
 
-/// Checks the name of a column. An error says what to write instead.
-pub(super) fn column_name(name: &str) -> Result<(), String> {
-    without_control("name of the column", name)?;
-    let letters =
-        |name: &str| name.chars().filter(|it| it.is_alphanumeric()).collect::<String>().to_lowercase();
-    if name != EXPECTED_RTT
-        && strsim::damerau_levenshtein(&letters(name), &letters(EXPECTED_RTT)) <= TYPING_ERRORS
-    {
-        return Err(format!(
-            "`{name}` is most likely meant as `{EXPECTED_RTT}`; write it like that, or rename the column"
-        ));
-    }
-    if RESERVED.contains(&name) {
-        return Err(format!(
-            "a column cannot be called `{name}`, a label of histograms and summaries; rename it"
-        ));
-    }
-    Ok(())
-}
+/// How many labels are numbered at a time.
+const STEP: usize = 4096;
 
-/// Parses a prefix or an address. An IPv4-mapped IPv6 prefix becomes IPv4. An error says what to write instead.
-pub(super) fn prefix(text: &str) -> Result<IpNet, String> {
-    without_control("prefix", text)?;
-    let prefix = without_host_bits(network(text).ok_or_else(|| no_prefix(text))?)?;
-    if let IpNet::V6(v6) = prefix
-        && let Some(address) = v6.addr().to_ipv4_mapped()
-        && let Some(len) = v6.prefix_len().checked_sub(96)
-        && let Ok(v4) = Ipv4Net::new(address, len)
-    {
-        return Ok(v4.into());
+impl GroupsFile {
+    /// The prefixes, with their labels and the other columns of these.
+    pub fn rows(&self) -> impl Iterator<Item = (IpNet, &Arc<str>, &Columns)> {
+        self.entries.iter().filter_map(|entry| {
+            let (label, columns) = self.labels.get_index(entry.label as usize)?;
+            Some((entry.prefix, label, columns))
+        })
     }
-    Ok(prefix)
-}
 
-fn no_prefix(text: &str) -> String {
-    if let Some(reason) = leading_zero(text) {
-        return reason;
-    }
-    let len = |bits| format!("`{text}`: the length is a number from 0 to {bits}");
-    match text.split_once('/').and_then(|(address, _)| network(address)) {
-        Some(IpNet::V4(_)) => len(32),
-        Some(IpNet::V6(_)) => len(128),
-        _ if text.is_empty() => {
-            "the prefix is missing; give one like 192.0.2.0/24 or 2001:db8::/32".to_owned()
+    /// Numbers the labels, some at a time: `with_labels` lends the labels to a step. Labels that are known keep their other columns,
+    /// until [`Groups::columns`] replaces them.
+    pub fn number(self, mut with_labels: impl FnMut(&mut dyn FnMut(&mut Labels))) -> Groups {
+        let mut numbers: Vec<u32> = Vec::with_capacity(self.labels.len());
+        while numbers.len() < self.labels.len() {
+            let step = self.labels.iter().skip(numbers.len()).take(STEP);
+            with_labels(&mut |labels| {
+                for (label, columns) in step.clone() {
+                    let known = labels.known_number(label);
+                    numbers.push(known.unwrap_or_else(|| labels.number(label, columns.clone())));
+                }
+            });
         }
-        _ => format!("`{text}` is not a prefix; give one like 192.0.2.0/24 or 2001:db8::/32"),
+        let named = |entry: Entry| Some((entry.prefix, *numbers.get(entry.label as usize)?));
+        let prefixes = self.entries.into_iter().filter_map(named).collect();
+        Groups { prefixes, columns: numbers.iter().copied().zip(self.labels.into_values()).collect() }
     }
 }

@@ -12,8 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use self::listed::Groups;
 use self::listed::Listed;
+pub use self::listed::{Groups, GroupsFile};
 use super::labels::Labels;
 use crate::text::{self, FileError};
 
@@ -29,7 +29,19 @@ const MANY: usize = 20;
 /// If the file cannot be read or has errors: the first, with its position, and how many follow. `labels` are unchanged
 /// then.
 pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, FileError> {
-    read(path, |listed| listed.number(labels)).map_err(first)
+    let groups = open(path)?.number(|step| step(labels));
+    for (number, columns) in &groups.columns {
+        labels.set_columns(*number, columns);
+    }
+    Ok(groups)
+}
+
+/// Reads a groups file, and leaves its labels without numbers.
+///
+/// # Errors
+/// As [`load`].
+pub fn open(path: &Path) -> Result<GroupsFile, FileError> {
+    read(path, |listed| listed.into_file()).map_err(first)
 }
 
 /// Checks a groups file. Returns all errors, or why it cannot be read.

@@ -7,8 +7,11 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::listed::{Listed, column_name, prefix};
-use crate::text::TextError;
+use super::listed::Listed;
+use crate::{
+    groups::valid::{column_name, prefix},
+    text::TextError,
+};
 
 /// The form of a group.
 const EXAMPLE: &str = "write `[[group]]`, `label = \"office\"` and `prefixes = [\"192.0.2.0/24\"]`";

@@ -33,6 +33,7 @@ use pping_common::{
     series::{Series, SeriesCounts, SeriesKey},
 };
 
+pub use self::control::Generations;
 use self::{
     access::{counts, empty, generation, key, used, wait_for_programs},
     bins::Bins,

@@ -31,9 +31,9 @@ fn put(kernel: &mut Kernel, prefixes: &[(&str, u32)], old: &[(&str, u32)]) {
     };
     let generation = kernel.series.generation();
     let next = labels::next(generation);
-    labels::add(kernel.labels.as_mut().unwrap(), next, &parse(prefixes)).unwrap();
+    labels::add(kernel.labels.as_mut().unwrap(), next, parse(prefixes).into_iter()).unwrap();
     kernel.series.set_generation(next);
-    labels::remove(kernel.labels.as_mut().unwrap(), generation, &parse(old));
+    labels::remove(kernel.labels.as_mut().unwrap(), generation, parse(old).into_iter());
 }
 
 /// Returns the samples by label number.

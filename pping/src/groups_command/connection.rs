@@ -1,0 +1,128 @@
+//! A connection to the groups socket.
+
+use std::{
+    io::{self, BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::Error;
+use crate::groups::protocol::{Answer, Listed, Request};
+
+/// How long pping may take for an answer.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The requests that are sent before the answers are read. They fit into the buffers of the kernel.
+const AT_A_TIME: usize = 200;
+
+/// A connection to the groups socket.
+pub(super) struct Connection {
+    path: PathBuf,
+    reader: BufReader<UnixStream>,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Errors
+    /// If nobody listens there, or others than the user may connect.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let connected = || -> io::Result<UnixStream> {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(stream)
+        };
+        let stream = connected().map_err(|error| {
+            let reason = match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                    format!("{error}; is pping running with --groups-socket? Name its socket with --socket")
+                }
+                io::ErrorKind::PermissionDenied => {
+                    format!("{error}; only the user and the group of the socket may connect: join that group, or use sudo")
+                }
+                _ => error.to_string(),
+            };
+            Error::Connect { path: path.to_owned(), reason }
+        })?;
+        Ok(Self { path: path.to_owned(), reader: BufReader::new(stream) })
+    }
+
+    /// Sends a request, and returns its answer.
+    ///
+    /// # Errors
+    /// If the request is refused, or the connection breaks.
+    pub(super) fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
+        self.send(std::slice::from_ref(request))?;
+        let line = self.line()?;
+        self.answer(&line)
+    }
+
+    /// Sends requests, and returns their answers.
+    ///
+    /// # Errors
+    /// The first refusal, or if the connection breaks.
+    pub(super) fn ask_all(&mut self, requests: &[Request]) -> Result<Vec<Answer>, Error> {
+        let mut answers = Vec::with_capacity(requests.len());
+        for requests in requests.chunks(AT_A_TIME) {
+            self.send(requests)?;
+            for _ in requests {
+                let line = self.line()?;
+                answers.push(self.answer(&line)?);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Sends a request to list, and passes each line to `take`.
+    ///
+    /// # Errors
+    /// Those of `take`, or if the request is refused or the connection breaks.
+    pub(super) fn list(
+        &mut self,
+        request: &Request,
+        mut take: impl FnMut(&str, Listed) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.send(std::slice::from_ref(request))?;
+        loop {
+            let line = self.line()?;
+            match serde_json::from_str(&line) {
+                Ok(listed) => take(&line, listed)?,
+                Err(_) => return self.answer(&line).map(|_| ()),
+            }
+        }
+    }
+
+    fn send(&mut self, requests: &[Request]) -> Result<(), Error> {
+        let mut lines = Vec::new();
+        requests.iter().for_each(|request| request.write(&mut lines));
+        let sent = self.reader.get_mut().write_all(&lines);
+        sent.map_err(|error| self.broken(error.to_string()))
+    }
+
+    fn line(&mut self) -> Result<String, Error> {
+        let mut line = String::new();
+        match self.reader.read_line(&mut line) {
+            Ok(0) => Err(self.broken("it was closed".to_owned())),
+            Ok(_) => {
+                line.truncate(line.trim_end().len());
+                Ok(line)
+            }
+            Err(error) => Err(self.broken(error.to_string())),
+        }
+    }
+
+    fn answer(&self, line: &str) -> Result<Answer, Error> {
+        let answer: Answer = serde_json::from_str(line)
+            .map_err(|error| self.broken(format!("an answer cannot be read: {error}")))?;
+        match answer.error {
+            Some(reason) => Err(Error::Refused(reason)),
+            None => Ok(answer),
+        }
+    }
+
+    fn broken(&self, reason: String) -> Error {
+        Error::Broken { path: self.path.clone(), reason }
+    }
+}
