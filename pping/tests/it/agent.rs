@@ -27,6 +27,7 @@ mod every_second;
 mod files;
 mod foreign;
 mod formats;
+mod groups;
 mod help;
 mod history;
 mod host;

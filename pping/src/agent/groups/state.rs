@@ -193,10 +193,6 @@ impl State {
         &self.file
     }
 
-    pub(super) fn directory(&self) -> &Directory {
-        &self.directory
-    }
-
     /// Performs changes, each of which succeeds or says why not. [`super::shared::Shared::resolve`] has to follow.
     pub(super) fn perform(&mut self, changes: &[Request]) -> Vec<Result<Done, String>> {
         let done = self.perform_all(changes);
@@ -204,9 +200,10 @@ impl State {
         for (change, done) in changes.iter().zip(&done) {
             match done {
                 Ok(done) => {
-                    // The file keeps the order of sources, too, which an addition that changes no label may change.
-                    change.write(&mut lines);
-                    count += 1;
+                    if self.journal.is_some() {
+                        change.write(&mut lines);
+                        count += 1;
+                    }
                     self.log(change, done);
                 }
                 Err(reason) => self.refuse(reason),

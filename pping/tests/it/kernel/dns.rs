@@ -434,7 +434,7 @@ fn queries_and_responses_of_excluded_hosts_are_ignored() {
         for host in pair.hosts {
             let mut kernel = load::load(&LoadOptions { excludes: true, ..SETTINGS }, false).unwrap();
             let interface_id = rig::loopback(LinkType::Ethernet).register(&mut kernel).unwrap();
-            labels::add(&mut kernel.excluded, 0, &[(host.into(), 1)]).unwrap();
+            labels::add(&mut kernel.excluded, 0, [(host.into(), 1)].into_iter()).unwrap();
             run(&mut kernel, Program::Egress, &pair.message(0, 1, QUERY, 12));
             run(&mut kernel, Program::Ingress, &pair.message(1, 1, RESPONSE, 12));
             let counters = counters(&kernel, interface_id);

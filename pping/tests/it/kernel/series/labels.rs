@@ -99,7 +99,7 @@ fn sides_are_those_of_listed_prefixes_and_of_labels() {
         let (mut kernel, _) = kernel(&LoadOptions { grouping, ..SETTINGS });
         let listed = [format!("{}/32", v4(2)), format!("{}/128", v6(2))];
         let listed: Vec<_> = listed.iter().map(|prefix| (prefix.parse().unwrap(), 0)).collect();
-        labels::add(&mut kernel.inside, 0, &listed).unwrap();
+        labels::add(&mut kernel.inside, 0, listed.iter().copied()).unwrap();
         put(&mut kernel, &[(&format!("{}/32", v4(3)), 7)], &[]);
         let mut sums = Sums::default();
         // The second address replies.
@@ -121,7 +121,7 @@ fn excluded_traffic_is_not_followed() {
     let (mut kernel, interface_id) = kernel(&LoadOptions { excludes: true, ..SETTINGS });
     let prefixes = [format!("{}/32", v4(3)), format!("{}/128", v6(2))];
     let prefixes: Vec<_> = prefixes.iter().map(|prefix| (prefix.parse().unwrap(), 0)).collect();
-    labels::add(&mut kernel.excluded, 0, &prefixes).unwrap();
+    labels::add(&mut kernel.excluded, 0, prefixes.iter().copied()).unwrap();
     let mut sums = Sums::default();
     for pair in [[v4(1), v4(2)], [v4(1), v4(3)], [v4(3), v4(1)], [v6(1), v6(2)], [v6(1), v6(3)]] {
         ping(&mut kernel, pair, 1);

@@ -1,0 +1,6 @@
+//! Groups that change while pping measures: `--groups-socket` and `pping groups`.
+
+mod bad_input;
+mod changes;
+mod client;
+mod kept;

@@ -1,0 +1,162 @@
+//! A client of the groups socket.
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pping_lab::{Process, Topology};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::agent::{
+    http::{LISTEN, scrape},
+    monitor::{PATIENCE, pping, tool, watch_with},
+};
+
+/// A client with its own connection.
+pub(super) struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    pub(super) fn connect(path: &Path) -> Self {
+        let stream = UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream: BufReader::new(stream) }
+    }
+
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        self.stream.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// The next answer; `None` at the end of the connection.
+    pub(super) fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let length = self.stream.read_line(&mut line).unwrap_or(0);
+        (length > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    pub(super) fn ask(&mut self, request: &Value) -> Value {
+        self.send(format!("{request}\n").as_bytes());
+        self.next().expect("an answer")
+    }
+
+    #[track_caller]
+    pub(super) fn add(&mut self, prefix: &str, label: &str) -> Value {
+        let answer = self.ask(&json!({"op": "add", "prefix": prefix, "label": label}));
+        assert_eq!(answer["ok"], true, "{answer}");
+        answer
+    }
+
+    #[track_caller]
+    pub(super) fn remove(&mut self, prefix: &str) -> Value {
+        let answer = self.ask(&json!({"op": "remove", "prefix": prefix}));
+        assert_eq!(answer["ok"], true, "{answer}");
+        answer
+    }
+
+    /// The prefixes that count, with their labels and sources.
+    pub(super) fn list(&mut self) -> Vec<(String, String, String)> {
+        self.send(b"{\"op\":\"list\"}\n");
+        let mut listed = Vec::new();
+        loop {
+            let line = self.next().expect("an answer");
+            if line["ok"] == true {
+                return listed;
+            }
+            let text = |key: &str| line[key].as_str().unwrap().to_owned();
+            if line["current"] == true {
+                listed.push((text("prefix"), text("label"), text("source")));
+            }
+        }
+    }
+}
+
+/// A pping at the router, with a groups socket and perhaps a groups file.
+pub(super) struct Agent {
+    pub(super) topology: Topology,
+    pub(super) directory: TempDir,
+    pub(super) process: Process,
+}
+
+/// What most tests need.
+pub(super) const OPTIONS: &str = "--format none";
+
+impl Agent {
+    /// Starts pping with the text of a groups file, if there is one.
+    pub(super) fn new(file: Option<&str>, options: &str) -> Self {
+        let (topology, directory) = (crate::agent::monitor::topology(), tempfile::tempdir().unwrap());
+        if let Some(text) = file {
+            fs::write(directory.path().join("groups.csv"), text).unwrap();
+        }
+        let process = start(&topology, directory.path(), options);
+        Self { topology, directory, process }
+    }
+
+    /// Starts it again, after it has ended.
+    pub(super) fn restart(&mut self, options: &str) {
+        self.process = start(&self.topology, self.directory.path(), options);
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub(super) fn socket(&self) -> PathBuf {
+        self.path("groups.sock")
+    }
+
+    pub(super) fn connect(&self) -> Client {
+        Client::connect(&self.socket())
+    }
+
+    /// The samples of a group so far. Replies come in by the interface that is watched.
+    pub(super) fn samples_of(&self, group: &str) -> u64 {
+        let labels = [("group", group), ("method", "icmp-echo"), ("matched", "ingress")];
+        let name = "pping_rtt_seconds_count";
+        scrape(self.topology.router()).sum(name, &labels).unwrap_or(0.0) as u64
+    }
+
+    /// The number of prefixes that the kernel has.
+    pub(super) fn in_kernel(&self) -> usize {
+        let pid = self.process.id();
+        let (listed, maps) = tool("bpftool", &["-j", "map", "list"]);
+        assert!(listed, "{maps}");
+        let maps: Vec<Value> = serde_json::from_str(&maps).unwrap();
+        let is_of_this = |map: &&Value| {
+            let mut pids = map["pids"].as_array().into_iter().flatten();
+            map["name"] == "LABELS" && pids.any(|process| process["pid"] == pid)
+        };
+        let map = maps.iter().find(is_of_this).expect("bpftool shows the map with its process");
+        let (dumped, entries) = tool("bpftool", &["-j", "map", "dump", "id", &map["id"].to_string()]);
+        assert!(dumped, "{entries}");
+        serde_json::from_str::<Vec<Value>>(&entries).unwrap().len()
+    }
+
+    /// Runs `pping groups`. Returns whether it succeeded, and what it wrote.
+    pub(super) fn command(&self, arguments: &[&str]) -> (bool, String) {
+        let socket = self.socket();
+        let socket = ["--socket", socket.to_str().unwrap()];
+        tool(crate::agent::monitor::PPING, &[&["groups"], arguments, &socket].concat())
+    }
+}
+
+fn start(topology: &Topology, directory: &Path, options: &str) -> Process {
+    let mut arguments = format!(
+        "-v -i {} {LISTEN} --rate-limit 0 --prometheus-groups 1000 {options} --groups-socket {directory}/groups.sock \
+         --groups-state {directory}/journal",
+        Topology::WAN,
+        directory = directory.display()
+    );
+    if directory.join("groups.csv").exists() {
+        arguments += &format!(" --groups {}/groups.csv", directory.display());
+    }
+    watch_with(pping(topology.router(), &arguments), Topology::WAN)
+}
+
+/// How long something that is not to happen is waited for.
+pub(super) const SOON: Duration = Duration::from_millis(500);
