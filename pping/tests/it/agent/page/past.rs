@@ -53,13 +53,13 @@ fn link(browser: &Browser<'_>, from: u64, to: u64) -> String {
     format!("{PAGE}#/?{}", given.join("&"))
 }
 
-/// How many pixels of the first lines have a colour, between two parts of the width. Letters and the grid are grey.
+/// How many pixels of the first lines have a colour, between two parts of the width. The grid is grey.
 fn coloured(browser: &Browser<'_>, from: f64, to: f64) -> u64 {
     let pixels = browser.value(&format!(
         "(() => {{ const canvas = document.querySelector('.panel .lines canvas'); \
          const over = document.querySelector('.panel .lines .u-over'); const ratio = devicePixelRatio; \
-         const left = parseFloat(over.style.left) * ratio, width = parseFloat(over.style.width) * ratio; \
-         const {{ data }} = canvas.getContext('2d').getImageData(Math.ceil(left + {from} * width), 0, Math.floor(({to} - {from}) * width), canvas.height); \
+         const [left, top, width, height] = ['left', 'top', 'width', 'height'].map((name) => parseFloat(over.style[name]) * ratio); \
+         const {{ data }} = canvas.getContext('2d').getImageData(Math.ceil(left + {from} * width), Math.ceil(top), Math.floor(({to} - {from}) * width), Math.floor(height)); \
          let found = 0; \
          for (let at = 0; at < data.length; at += 4) \
          if (data[at + 3] > 0 && Math.max(data[at], data[at + 1], data[at + 2]) - Math.min(data[at], data[at + 1], data[at + 2]) > 40) found += 1; \
