@@ -152,13 +152,14 @@ fn options_without_the_one_that_they_belong_to_are_refused() {
         (&["--baseline", "5m"], "--listen or --otlp;"),
         (&["--history-memory", "7"], "--listen;"),
         (&["--quality", "quality.toml"], "--aggregate or --listen or --otlp;"),
-        (&["--max-groups", "7"], "--group-by or --groups;"),
+        (&["--max-groups", "7"], "--group-by or --groups or --groups-socket;"),
         (&["--otlp-temporality", "delta"], "--otlp;"),
         (&["--residence-every", "8"], "--residence;"),
         (&["--rtt-type", "min"], "--rtt-rate;"),
         (&["--with-samples"], "--aggregate or --flow-summary;"),
         (&["--prometheus-groups", "7"], "--listen or --otlp;"),
         (&["--join"], "--read;"),
+        (&["--groups-state", "groups.journal"], "--groups-socket;"),
     ] {
         let message = load(given).unwrap_err();
         assert!(message.starts_with(&format!("{}: ", given.join(" "))), "{message}");

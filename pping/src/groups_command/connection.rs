@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::Error;
+use super::error::Error;
 use crate::groups::protocol::{Answer, Listed, Request};
 
 /// How long pping may take for an answer.

@@ -1,6 +1,7 @@
 //! `pping groups`: changes the groups of a running pping through its groups socket.
 
 mod connection;
+mod error;
 
 use std::{
     fmt::Write as _,
@@ -12,13 +13,13 @@ use clap::{Args, Subcommand};
 use ipnet::IpNet;
 
 use self::connection::Connection;
+pub use self::error::Error;
 use crate::{
     groups::{
         self,
         protocol::{self, Addition, Answer, DEFAULT_SOURCE, Effect, Filter, Listed, Request},
     },
     output,
-    text::FileError,
 };
 
 /// The socket of the service.
@@ -87,43 +88,6 @@ pub enum GroupsCommand {
         /// File with prefixes and labels
         file: PathBuf,
     },
-}
-
-/// Why `pping groups` failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The groups socket cannot be reached.
-    #[error("--socket {}: {reason}", path.display())]
-    Connect {
-        /// Its path.
-        path: PathBuf,
-        /// Why, and what to do.
-        reason: String,
-    },
-    /// The connection broke.
-    #[error("--socket {}: the connection to pping broke: {reason}", path.display())]
-    Broken {
-        /// Its path.
-        path: PathBuf,
-        /// Why.
-        reason: String,
-    },
-    /// The file cannot be read or has an error.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// pping refused a request.
-    #[error("{0}")]
-    Refused(String),
-    /// The output cannot be written.
-    #[error(transparent)]
-    Output(#[from] output::Error),
-}
-
-impl Error {
-    /// Whether the user gave something wrong.
-    pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, Self::File(_))
-    }
 }
 
 fn prefix(text: &str) -> Result<IpNet, String> {

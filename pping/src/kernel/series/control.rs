@@ -7,50 +7,12 @@ use std::{
 
 use pping_common::{abi::Control, field, hash::SipKey, shared::Field};
 
-use super::{SeriesTable, access::wait_for_programs};
-use crate::kernel::{
-    Error,
-    memory::{Elements, atomic},
-    random::random,
+use super::{
+    SeriesTable,
+    access::wait_for_programs,
+    generations::{self, Generations},
 };
-
-/// Says which set of prefixes is current, from any thread.
-pub struct Generations(Elements<Control>);
-
-impl Generations {
-    /// The current generation of prefixes.
-    pub fn current(&self) -> u32 {
-        current(&self.0)
-    }
-
-    /// As [`SeriesTable::set_generation`], but programs that run now may use the previous set until [`Generations::wait`] returns.
-    pub fn set(&self, generation: u32) {
-        set(&self.0, generation);
-    }
-
-    /// Waits until no program uses a previous set any more.
-    pub fn wait() {
-        wait_for_programs();
-    }
-
-    /// As [`SeriesTable::resolve_again`].
-    pub fn resolve_again(&self) {
-        resolve_again(&self.0);
-    }
-}
-
-fn current(control: &Elements<Control>) -> u32 {
-    atomic(control.first().at(field!(Control, generation))).load(Ordering::Relaxed)
-}
-
-fn set(control: &Elements<Control>, generation: u32) {
-    atomic(control.first().at(field!(Control, generation))).store(generation, Ordering::SeqCst);
-    resolve_again(control);
-}
-
-fn resolve_again(control: &Elements<Control>) {
-    atomic(control.first().at(field!(Control, epoch))).fetch_add(1, Ordering::SeqCst);
-}
+use crate::kernel::{Error, memory::atomic, random::random};
 
 impl SeriesTable {
     /// The number of epochs that have ended.
@@ -65,7 +27,7 @@ impl SeriesTable {
 
     /// Makes each flow look up its series again, for example because there may be room now.
     pub fn resolve_again(&self) {
-        resolve_again(&self.control);
+        generations::resolve_again(&self.control);
     }
 
     /// Makes sweeps report and delete all flows, as [`Control::NO_MORE_PACKETS`] or [`Control::PACKETS_MISSED`] says;
@@ -115,7 +77,7 @@ impl SeriesTable {
 
     /// The current generation of prefixes.
     pub fn generation(&self) -> u32 {
-        current(&self.control)
+        generations::current(&self.control)
     }
 
     /// A handle that another thread may have.
@@ -124,13 +86,13 @@ impl SeriesTable {
     /// If the control cannot be mapped once more.
     pub fn generations(&self) -> Result<Generations, Error> {
         let again = self.control.again()?;
-        again.map(Generations).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
+        again.map(Generations::new).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound).into())
     }
 
     /// Makes a set of prefixes the current one, from one packet to the next. When it returns, no program uses the previous set
     /// any more.
     pub fn set_generation(&self, generation: u32) {
-        set(&self.control, generation);
+        generations::set(&self.control, generation);
         wait_for_programs();
     }
 

@@ -17,6 +17,7 @@
 mod access;
 mod bins;
 mod control;
+mod generations;
 
 use std::{collections::HashMap as StdHashMap, io, mem, sync::atomic::Ordering};
 
@@ -33,7 +34,7 @@ use pping_common::{
     series::{Series, SeriesCounts, SeriesKey},
 };
 
-pub use self::control::Generations;
+pub use self::generations::Generations;
 use self::{
     access::{counts, empty, generation, key, used, wait_for_programs},
     bins::Bins,

@@ -22,11 +22,13 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
-/// Pings the server a thousand times a second.
-fn quick_pings(topology: &Topology) -> Process {
-    let mut ping = topology.client().command("ping");
-    ping.args(["-q", "-i0.001"]).arg(Topology::SERVER_IPV4.to_string());
-    ok(Process::spawn(ping))
+/// Pings the server a thousand times a second: four flows, each with fewer pings on their way than it has room for.
+fn quick_pings(topology: &Topology) -> [Process; 4] {
+    [(); 4].map(|()| {
+        let mut ping = topology.client().command("ping");
+        ping.args(["-q", "-i0.004"]).arg(Topology::SERVER_IPV4.to_string());
+        ok(Process::spawn(ping))
+    })
 }
 
 /// The groups of round trips of pings to the server, with their times, in order.
@@ -36,7 +38,7 @@ fn groups(written: &str) -> Vec<(u64, String)> {
     let mut groups: Vec<_> = records
         .filter(of_ping)
         .map(|record| {
-            (record["timestamp"].as_u64().unwrap(), record["group"].as_str().unwrap_or("none").to_owned())
+            (record["timestamp"].as_u64().unwrap(), record["group"].as_str().unwrap_or("unlisted").to_owned())
         })
         .collect();
     groups.sort();
@@ -68,7 +70,7 @@ fn a_change_is_in_force_when_it_is_answered() {
         let end = changes.get(index + 1).map_or(u64::MAX, |(next, ..)| *next);
         let under: Vec<_> =
             groups.iter().filter(|(time, _)| *time > answered + CLOCKS && *time + CLOCKS < end).collect();
-        assert!(under.len() >= 10, "{} samples under {label}", under.len());
+        assert!(under.len() >= 5, "{} samples under {label}", under.len());
         let others: Vec<_> = under.iter().filter(|(_, group)| group != label).collect();
         assert!(others.is_empty(), "after {label} at {answered}: {others:?}");
         let first = groups.iter().find(|(time, group)| time + CLOCKS > *asked && group == label);
@@ -82,7 +84,7 @@ fn a_change_is_in_force_when_it_is_answered() {
 
 #[test]
 fn no_sample_is_lost_or_counted_twice_while_an_address_moves() {
-    const PINGS: u64 = 3000;
+    const PINGS: u64 = 1500;
     let agent = Agent::new(Some("10.11.1.0/24,clients\n10.11.2.0/24,servers\n"), OPTIONS);
     ping(agent.topology.server(), Topology::CLIENT_IPV4, "-c5 -i0.01");
     let topology = &agent.topology;
@@ -97,7 +99,7 @@ fn no_sample_is_lost_or_counted_twice_while_an_address_moves() {
             }
             client.add("10.11.2.2", "last");
         });
-        ping(topology.client(), Topology::SERVER_IPV4, &format!("-q -c{PINGS} -i0.001"));
+        ping(topology.client(), Topology::SERVER_IPV4, &format!("-q -c{PINGS} -i0.004"));
         is_over.store(true, Ordering::Relaxed);
     });
     let labels: Vec<String> = (0..5).map(|number| format!("customer-{number}")).collect();
@@ -107,7 +109,7 @@ fn no_sample_is_lost_or_counted_twice_while_an_address_moves() {
     assert_eq!(sum(), PINGS);
     let before = of_customers();
     assert!(before.iter().all(|&count| count > 0), "{before:?}");
-    ping(topology.client(), Topology::SERVER_IPV4, "-c50 -i0.002");
+    ping(topology.client(), Topology::SERVER_IPV4, "-c50 -i0.004");
     wait_until("all samples", || sum() >= PINGS + 50);
     assert_eq!((sum(), of_customers()), (PINGS + 50, before));
     // Another prefix was not touched.
@@ -154,7 +156,7 @@ fn tens_of_thousands_of_changes_are_made_while_pings_are_measured() {
             scope.spawn(|| add_many(&mut client, 0..CHANGES, |number| format!("customer-{}", number / 2)));
         let mut pings = 0;
         while !changes.is_finished() {
-            ping(agent.topology.client(), Topology::SERVER_IPV4, "-c20 -i0.005");
+            ping(agent.topology.client(), Topology::SERVER_IPV4, "-c20 -i0.01");
             pings += 20;
         }
         pings

@@ -8,13 +8,13 @@ use std::{
     time::Duration,
 };
 
-use pping_lab::{Process, Topology};
+use pping_lab::{Process, Signal, Topology};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agent::{
     http::{LISTEN, scrape},
-    monitor::{PATIENCE, pping, tool, watch_with},
+    monitor::{ENDING, PATIENCE, ok, pping, tool, watch_with},
 };
 
 /// A client with its own connection.
@@ -123,18 +123,30 @@ impl Agent {
 
     /// The number of prefixes that the kernel has.
     pub(super) fn in_kernel(&self) -> usize {
-        let pid = self.process.id();
-        let (listed, maps) = tool("bpftool", &["-j", "map", "list"]);
-        assert!(listed, "{maps}");
-        let maps: Vec<Value> = serde_json::from_str(&maps).unwrap();
-        let is_of_this = |map: &&Value| {
-            let mut pids = map["pids"].as_array().into_iter().flatten();
-            map["name"] == "LABELS" && pids.any(|process| process["pid"] == pid)
-        };
-        let map = maps.iter().find(is_of_this).expect("bpftool shows the map with its process");
-        let (dumped, entries) = tool("bpftool", &["-j", "map", "dump", "id", &map["id"].to_string()]);
+        let id = self.map_of_labels();
+        let (dumped, entries) = tool("bpftool", &["-j", "map", "dump", "id", &id]);
         assert!(dumped, "{entries}");
         serde_json::from_str::<Vec<Value>>(&entries).unwrap().len()
+    }
+
+    /// The id of the map of labels: of the maps of its kind it has the most room.
+    fn map_of_labels(&self) -> String {
+        let descriptors = fs::read_dir(format!("/proc/{}/fdinfo", self.process.id())).unwrap();
+        let info = descriptors.filter_map(|entry| fs::read_to_string(entry.unwrap().path()).ok());
+        let number = |info: &str, key: &str| {
+            let line = info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            line.and_then(|number| number.trim().parse::<u64>().ok())
+        };
+        const LPM_TRIE: u64 = 11;
+        let tries = info.filter(|info| number(info, "map_type") == Some(LPM_TRIE));
+        let largest = tries.max_by_key(|info| number(info, "max_entries"));
+        number(&largest.expect("it has the map open"), "map_id").unwrap().to_string()
+    }
+
+    /// Kills pping.
+    pub(super) fn kill(&mut self) {
+        ok(self.process.signal(Signal::SIGKILL));
+        ok(self.process.wait_timeout(ENDING));
     }
 
     /// Runs `pping groups`. Returns whether it succeeded, and what it wrote.

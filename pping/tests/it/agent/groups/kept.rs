@@ -26,7 +26,7 @@ fn what_came_by_the_socket_survives_a_kill() {
     assert_eq!(before.len(), 3);
     // The thread that writes the file is not the one that answers.
     thread::sleep(SOON);
-    ok(agent.process.stop(Signal::SIGKILL, ENDING));
+    agent.kill();
     assert!(agent.socket().exists(), "a killed run leaves its socket");
     agent.restart(OPTIONS);
     assert_eq!(agent.connect().list(), before);
@@ -80,7 +80,7 @@ fn a_damaged_file_is_named_and_put_aside() {
         // What comes now is kept again.
         agent.connect().add("10.0.1.1", "another");
         thread::sleep(SOON);
-        ok(agent.process.stop(Signal::SIGKILL, ENDING));
+        agent.kill();
         agent.restart(OPTIONS);
         assert_eq!(agent.connect().list().len(), kept + 1, "{said}");
         ok(agent.process.stop(Signal::SIGTERM, ENDING));
