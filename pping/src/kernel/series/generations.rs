@@ -16,7 +16,7 @@ impl Generations {
     }
 
     /// The current generation of prefixes.
-    pub pub(super) fn current(&self) -> u32 {
+    pub fn current(&self) -> u32 {
         current(&self.0)
     }
 
