@@ -69,6 +69,8 @@ mod schemas;
 mod service;
 #[cfg(feature = "live")]
 pub mod snapshot;
+#[cfg(feature = "live")]
+pub mod sources;
 mod spelling;
 mod summary;
 pub mod text;

@@ -1,6 +1,8 @@
 //! Groups: their labels and names, the file that lists them, and what comes by the socket beside it.
 
 mod chunks;
+#[cfg(feature = "live")]
+mod connection;
 mod directory;
 mod file;
 #[cfg(feature = "live")]
@@ -14,6 +16,10 @@ pub mod overlay;
 pub mod protocol;
 mod valid;
 
+#[cfg(feature = "live")]
+pub use connection::Error as ConnectionError;
+#[cfg(feature = "live")]
+pub(crate) use connection::{AT_A_TIME, Connection};
 pub use directory::{
     Addresses, Directory, GroupPrefixes, LongestMatch, address_in, is_mistyped, without_extras,
 };

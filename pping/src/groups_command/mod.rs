@@ -1,29 +1,32 @@
 //! `pping groups`: changes the groups of a running pping through its groups socket.
 
-mod connection;
 mod error;
 
 use std::{
     fmt::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 
-use self::connection::Connection;
 pub use self::error::Error;
 use crate::{
     groups::{
-        self,
+        self, Connection,
         protocol::{self, Addition, Answer, DEFAULT_SOURCE, Effect, Filter, Listed, Request},
     },
     output,
+    sources::{self, SourceCommand},
 };
 
 /// The socket of the service.
 pub const DEFAULT_SOCKET: &str = "/run/pping-groups/pping/groups.sock";
+
+/// How long pping may take for an answer.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The options of `pping groups`.
 #[derive(Clone, Debug, Args)]
@@ -35,8 +38,10 @@ pub struct GroupsArguments {
     #[arg(long, value_name = "PATH", global = true, default_value = DEFAULT_SOCKET)]
     pub socket: PathBuf,
     /// Name who makes the change: each source has its own prefixes, and removes no others
-    #[arg(long, value_name = "NAME", global = true, default_value = DEFAULT_SOURCE, value_parser = source)]
-    pub source: Arc<str>,
+    ///
+    /// Without it, `radius`, `dhcp` and `shaped-devices` are their own sources, and other commands are `cli`.
+    #[arg(long, value_name = "NAME", global = true, value_parser = source)]
+    pub source: Option<Arc<str>>,
 }
 
 /// The commands of `pping groups`.
@@ -88,6 +93,9 @@ pub enum GroupsCommand {
         /// File with prefixes and labels
         file: PathBuf,
     },
+    /// The programs that do so all the time.
+    #[command(flatten)]
+    Source(SourceCommand),
 }
 
 fn prefix(text: &str) -> Result<IpNet, String> {
@@ -109,37 +117,44 @@ fn column(text: &str) -> Result<(String, String), String> {
 /// If pping cannot be reached, or refuses something.
 pub(crate) fn perform(arguments: GroupsArguments) -> Result<(), Error> {
     let GroupsArguments { command, socket, source } = arguments;
+    let given = source.clone();
+    let source = source.unwrap_or_else(|| DEFAULT_SOURCE.into());
     match command {
         GroupsCommand::Add { prefix, label, columns } => {
             let named = |(name, value): (String, String)| (name.into(), value.into());
             let columns = Some(columns).filter(|it| !it.is_empty());
             let columns = columns.map(|columns| columns.into_iter().map(named).collect());
             let addition = Addition { prefix, label: label.into(), columns, source };
-            let answer = Connection::open(&socket)?.ask(&Request::Add(addition))?;
+            let answer = connect(&socket)?.ask(&Request::Add(addition))?;
             print(&format!("{prefix}: {}\n", said(&answer)))
         }
-        GroupsCommand::Remove { prefixes } => remove(&mut Connection::open(&socket)?, &prefixes, &source),
+        GroupsCommand::Remove { prefixes } => remove(&mut connect(&socket)?, &prefixes, &source),
         GroupsCommand::List { filter, from, json } => {
-            list(&mut Connection::open(&socket)?, filter.as_deref(), from, json)
+            list(&mut connect(&socket)?, filter.as_deref(), from, json)
         }
         GroupsCommand::Replace { file } => {
             let additions = read(&file, &source)?;
-            let mut connection = Connection::open(&socket)?;
+            let mut connection = connect(&socket)?;
             connection.ask(&Request::Replace { source: Arc::clone(&source) })?;
             connection.ask_all(&additions)?;
             let answer = connection.ask(&Request::Commit)?;
             let (all, changed) = (answer.prefixes.unwrap_or_default(), answer.changed.unwrap_or_default());
             print(&format!("{source} lists {all} prefixes now: {changed} changed\n"))
         }
+        GroupsCommand::Source(command) => Ok(command.run(socket, given)?),
         GroupsCommand::Import { file } => {
             let additions = read(&file, &source)?;
-            let answers = Connection::open(&socket)?.ask_all(&additions)?;
+            let answers = connect(&socket)?.ask_all(&additions)?;
             let count = |effect| answers.iter().filter(|answer| answer.change == Some(effect)).count();
             let (added, moved) = (count(Effect::Added), count(Effect::Moved));
             let unchanged = answers.len() - added - moved;
             print(&format!("{added} prefixes added, {moved} moved, {unchanged} as they were\n"))
         }
     }
+}
+
+fn connect(socket: &Path) -> Result<Connection, Error> {
+    Ok(Connection::open(socket, PATIENCE)?)
 }
 
 fn remove(connection: &mut Connection, prefixes: &[IpNet], source: &Arc<str>) -> Result<(), Error> {

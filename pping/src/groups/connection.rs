@@ -7,31 +7,51 @@ use std::{
     time::Duration,
 };
 
-use super::error::Error;
-use crate::groups::protocol::{Answer, Listed, Request};
-
-/// How long pping may take for an answer.
-const PATIENCE: Duration = Duration::from_mins(1);
+use super::protocol::{Answer, Listed, Request};
 
 /// The requests that are sent before the answers are read. They fit into the buffers of the kernel.
-const AT_A_TIME: usize = 200;
+pub(crate) const AT_A_TIME: usize = 200;
+
+/// Why a client of the groups socket failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The groups socket cannot be reached.
+    #[error("--socket {}: {reason}", path.display())]
+    Connect {
+        /// Its path.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The connection broke.
+    #[error("--socket {}: the connection to pping broke: {reason}", path.display())]
+    Broken {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// pping refused a request.
+    #[error("{0}")]
+    Refused(String),
+}
 
 /// A connection to the groups socket.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     path: PathBuf,
     reader: BufReader<UnixStream>,
 }
 
 impl Connection {
-    /// Connects.
+    /// Connects. pping may take as long as `patience` for an answer.
     ///
     /// # Errors
     /// If nobody listens there, or others than the user may connect.
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(path: &Path, patience: Duration) -> Result<Self, Error> {
         let connected = || -> io::Result<UnixStream> {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
             Ok(stream)
         };
         let stream = connected().map_err(|error| {
@@ -53,7 +73,7 @@ impl Connection {
     ///
     /// # Errors
     /// If the request is refused, or the connection breaks.
-    pub(super) fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
+    pub(crate) fn ask(&mut self, request: &Request) -> Result<Answer, Error> {
         self.send(std::slice::from_ref(request))?;
         let line = self.line()?;
         self.answer(&line)
@@ -63,14 +83,29 @@ impl Connection {
     ///
     /// # Errors
     /// The first refusal, or if the connection breaks.
-    pub(super) fn ask_all(&mut self, requests: &[Request]) -> Result<Vec<Answer>, Error> {
+    pub(crate) fn ask_all(&mut self, requests: &[Request]) -> Result<Vec<Answer>, Error> {
         let mut answers = Vec::with_capacity(requests.len());
         for requests in requests.chunks(AT_A_TIME) {
-            self.send(requests)?;
-            for _ in requests {
-                let line = self.line()?;
-                answers.push(self.answer(&line)?);
+            for answer in self.exchange(requests)? {
+                answers.push(answer.map_err(Error::Refused)?);
             }
+        }
+        Ok(answers)
+    }
+
+    /// Sends at most [`AT_A_TIME`] requests, and returns for each of them its answer, or why it was refused.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub(crate) fn exchange(&mut self, requests: &[Request]) -> Result<Vec<Result<Answer, String>>, Error> {
+        self.send(requests)?;
+        let mut answers = Vec::with_capacity(requests.len());
+        for _ in requests {
+            let line = self.line()?;
+            answers.push(match self.answer(&line) {
+                Err(Error::Refused(reason)) => Err(reason),
+                answer => Ok(answer?),
+            });
         }
         Ok(answers)
     }
@@ -79,17 +114,17 @@ impl Connection {
     ///
     /// # Errors
     /// Those of `take`, or if the request is refused or the connection breaks.
-    pub(super) fn list(
+    pub(crate) fn list<E: From<Error>>(
         &mut self,
         request: &Request,
-        mut take: impl FnMut(&str, Listed) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut take: impl FnMut(&str, Listed) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.send(std::slice::from_ref(request))?;
         loop {
             let line = self.line()?;
             match serde_json::from_str(&line) {
                 Ok(listed) => take(&line, listed)?,
-                Err(_) => return self.answer(&line).map(|_| ()),
+                Err(_) => return Ok(self.answer(&line).map(|_| ())?),
             }
         }
     }

@@ -1,0 +1,25 @@
+//! What a source says of a prefix.
+
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use crate::groups::Columns;
+
+/// Who a prefix belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Name {
+    /// The label of the group.
+    pub(super) label: Arc<str>,
+    /// Its other columns.
+    pub(super) columns: Columns,
+}
+
+/// A change of a prefix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It belongs to somebody from now on.
+    Set(IpNet, Name),
+    /// It belongs to nobody.
+    Unset(IpNet),
+}

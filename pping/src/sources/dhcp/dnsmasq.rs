@@ -1,0 +1,88 @@
+//! The lease file of dnsmasq: a line for each lease that there is, written again whenever one changes.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::lease::{Client, Event, field};
+
+/// Times below this are no seconds since 1970: some builds for devices without a clock write lengths of leases.
+const FIRST_TIME: u64 = 1_000_000_000;
+
+/// Reads the whole file.
+pub(super) fn read(text: &str, take: &mut dyn FnMut(Event)) {
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields[..] {
+            // The identifier of the server. Leases for IPv6 follow.
+            ["duid", _] => {}
+            [expires, hardware, address, hostname, ref rest @ ..] if rest.len() <= 1 => {
+                let (Ok(address), Ok(expires)) = (address.parse::<IpAddr>(), expires.parse::<u64>()) else {
+                    take(Event::Unreadable(line.to_owned()));
+                    continue;
+                };
+                // For IPv6 it is the number of the association.
+                let mac = field(hardware).filter(|_| address.is_ipv4());
+                let client_id = rest.first().and_then(|id| field(id));
+                take(Event::Leased {
+                    prefix: IpNet::from(address),
+                    client: Client { hostname: field(hostname), client_id, mac },
+                    // The file lists no lease that has ended, so these times only matter once dnsmasq does not run.
+                    expires: Some(expires).filter(|expires| *expires >= FIRST_TIME),
+                });
+            }
+            _ => take(Event::Unreadable(line.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(text: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        read(text, &mut |event| events.push(event));
+        events
+    }
+
+    fn leased(prefix: &str, names: [Option<&str>; 3], expires: Option<u64>) -> Event {
+        let [hostname, client_id, mac] = names.map(|name| name.map(str::to_owned));
+        Event::Leased {
+            prefix: prefix.parse().unwrap(),
+            client: Client { hostname, client_id, mac },
+            expires,
+        }
+    }
+
+    #[test]
+    fn leases_of_both_families_are_read() {
+        let text = "1795600000 02:00:5e:10:00:01 192.168.7.20 kitchen-radio 01:02:00:5e:10:00:01\n\
+                    0 06-02:00:5e:10:00:02 192.168.7.21 * *\n\
+                    duid 00:01:00:01:2f:00:00:01:02:00:5e:10:00:fe\n\
+                    1795600100 6291457 2001:db8:7::21 laptop 00:03:00:01:02:00:5e:10:00:03\n\
+                    3600 T77 2001:db8:7::22 * 00:04:aa\n";
+        let mac = Some("02:00:5e:10:00:01");
+        let id = Some("01:02:00:5e:10:00:01");
+        let expected = [
+            leased("192.168.7.20/32", [Some("kitchen-radio"), id, mac], Some(1_795_600_000)),
+            leased("192.168.7.21/32", [None, None, Some("06-02:00:5e:10:00:02")], None),
+            leased(
+                "2001:db8:7::21/128",
+                [Some("laptop"), Some("00:03:00:01:02:00:5e:10:00:03"), None],
+                Some(1_795_600_100),
+            ),
+            leased("2001:db8:7::22/128", [None, Some("00:04:aa"), None], None),
+        ];
+        assert_eq!(events(text), expected);
+    }
+
+    #[test]
+    fn other_lines_are_unreadable() {
+        for line in
+            ["x", "1 2 3", "soon 02:00 192.0.2.1 a *", "5 02:00 192.0.2.300 a *", "5 02:00 192.0.2.1 a b c"]
+        {
+            assert_eq!(events(line), [Event::Unreadable(line.to_owned())]);
+        }
+    }
+}

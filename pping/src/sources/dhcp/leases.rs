@@ -1,0 +1,263 @@
+//! The leases of a file, as it changes.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use foldhash::fast::RandomState;
+use ipnet::IpNet;
+
+use super::{
+    dnsmasq, isc,
+    kea::Kea,
+    lease::{Event, LabelBy},
+    tail::{Part, Tail},
+};
+use crate::{
+    groups::overlay::MAX_PREFIXES,
+    sources::{
+        change::{Change, Name},
+        complaints::Complaints,
+        settled::Settled,
+    },
+};
+
+/// The longest entry of a file, in bytes.
+const MAX_ENTRY: usize = 1 << 20;
+
+/// A file of leases.
+pub(super) struct LeaseFile {
+    file: Format,
+    leases: Leases,
+}
+
+/// How a server keeps its leases.
+enum Format {
+    /// Lines are added. A new file goes on where the old one ended.
+    Kea { tail: Tail, kea: Kea, rest: Vec<u8> },
+    /// Declarations are added. A new file has all of them.
+    Isc { tail: Tail, rest: Vec<u8> },
+    /// All lines are written again.
+    Dnsmasq(Settled),
+}
+
+/// Who has which lease.
+struct Leases {
+    label_by: LabelBy,
+    held: HashMap<IpNet, Lease, RandomState>,
+    /// Those of the file before, until this one is read.
+    previous: HashMap<IpNet, Lease, RandomState>,
+    /// Seconds since 1970.
+    now: u64,
+}
+
+struct Lease {
+    label: Arc<str>,
+    expires: Option<u64>,
+    /// Whether it has expired. It is kept for a while: a clock that is wrong may be put right.
+    has_ended: bool,
+}
+
+impl Lease {
+    fn change(&self, prefix: IpNet) -> Change {
+        if self.has_ended {
+            return Change::Unset(prefix);
+        }
+        Change::Set(prefix, Name { label: Arc::clone(&self.label), columns: Vec::new() })
+    }
+}
+
+/// How long a lease is kept that has expired, in seconds.
+const KEEP_ENDED: u64 = 24 * 3600;
+
+impl LeaseFile {
+    pub(super) fn kea(path: PathBuf, label_by: LabelBy) -> Self {
+        let format = Format::Kea { tail: Tail::new(path), kea: Kea::default(), rest: Vec::new() };
+        Self::new(format, label_by)
+    }
+
+    pub(super) fn isc(path: PathBuf, label_by: LabelBy) -> Self {
+        Self::new(Format::Isc { tail: Tail::new(path), rest: Vec::new() }, label_by)
+    }
+
+    pub(super) fn dnsmasq(path: PathBuf, label_by: LabelBy) -> Self {
+        Self::new(Format::Dnsmasq(Settled::new(path)), label_by)
+    }
+
+    fn new(file: Format, label_by: LabelBy) -> Self {
+        let leases = Leases { label_by, held: HashMap::default(), previous: HashMap::default(), now: 0 };
+        Self { file, leases }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        match &self.file {
+            Format::Kea { tail, .. } | Format::Isc { tail, .. } => tail.path(),
+            Format::Dnsmasq(settled) => settled.path(),
+        }
+    }
+
+    /// Reads what Kea had moved away before this began. A file goes on where the one before it ended, so the order matters, and
+    /// files that Kea is just rewriting may be missing: they are only wanted for leases that have not changed since.
+    pub(super) fn read_earlier(&mut self, now: u64, changes: &mut Vec<Change>, complaints: &mut Complaints) {
+        let Self { file: Format::Kea { tail, .. }, leases } = self else { return };
+        leases.now = now;
+        let with = |suffix: &str| {
+            let mut name = tail.path().as_os_str().to_owned();
+            name.push(suffix);
+            PathBuf::from(name)
+        };
+        let completed = with(".completed");
+        let earlier = if completed.exists() { vec![completed] } else { vec![with(".2"), with(".1")] };
+        for path in earlier {
+            let Ok(mut bytes) = fs::read(&path) else { continue };
+            let mut kea = Kea::default();
+            kea.read(text_of(&mut bytes), &mut |event| leases.take(event, &path, changes, complaints));
+        }
+    }
+
+    /// Reads what has changed, and ends leases that have expired. Returns whether the file was read now or before.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(super) fn poll(
+        &mut self,
+        now: u64,
+        changes: &mut Vec<Change>,
+        complaints: &mut Complaints,
+    ) -> io::Result<bool> {
+        let Self { file, leases } = self;
+        leases.now = now;
+        let mut is_read = true;
+        match file {
+            Format::Kea { tail, kea, rest } => {
+                let path = tail.path().to_owned();
+                tail.poll(&mut |part| match part {
+                    Part::Bytes(bytes) => read_part(rest, bytes, &path, complaints, |text, complaints| {
+                        kea.read(text, &mut |event| leases.take(event, &path, changes, complaints))
+                    }),
+                    Part::Replaced => rest.clear(),
+                })?;
+            }
+            Format::Isc { tail, rest } => {
+                let path = tail.path().to_owned();
+                tail.poll(&mut |part| match part {
+                    Part::Bytes(bytes) => read_part(rest, bytes, &path, complaints, |text, complaints| {
+                        isc::read(text, &mut |event| leases.take(event, &path, changes, complaints))
+                    }),
+                    Part::Replaced => {
+                        rest.clear();
+                        leases.begin_anew();
+                    }
+                })?;
+            }
+            Format::Dnsmasq(settled) => match settled.poll()? {
+                Some(mut bytes) => {
+                    let path = settled.path().to_owned();
+                    leases.begin_anew();
+                    dnsmasq::read(text_of(&mut bytes), &mut |event| {
+                        leases.take(event, &path, changes, complaints);
+                    });
+                    is_read = true;
+                }
+                None => is_read = settled.was_read(),
+            },
+        }
+        leases.end_previous(changes);
+        leases.expire(changes);
+        Ok(is_read)
+    }
+}
+
+/// Reads the whole entries of what has come, and keeps the rest.
+fn read_part(
+    rest: &mut Vec<u8>,
+    bytes: &[u8],
+    path: &Path,
+    complaints: &mut Complaints,
+    mut read: impl FnMut(&str, &mut Complaints) -> usize,
+) {
+    rest.extend(bytes);
+    let length = read(text_of(rest), complaints);
+    rest.drain(..length);
+    if rest.len() > MAX_ENTRY {
+        rest.clear();
+        complaints.warn("unreadable", || format!("{}: an entry has no end", path.display()));
+    }
+}
+
+/// The text that bytes are. What is not UTF-8 becomes a question mark, and a character that is not there yet is left out.
+fn text_of(bytes: &mut [u8]) -> &str {
+    loop {
+        let Err(error) = std::str::from_utf8(bytes) else { break };
+        let start = error.valid_up_to();
+        let Some(length) = error.error_len() else {
+            return std::str::from_utf8(&bytes[..start]).unwrap_or_default();
+        };
+        bytes[start..start + length].fill(b'?');
+    }
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+impl Leases {
+    fn take(&mut self, event: Event, path: &Path, changes: &mut Vec<Change>, complaints: &mut Complaints) {
+        match event {
+            Event::Leased { prefix, client, expires } => {
+                let Some(label) = client.label(self.label_by) else {
+                    self.free(prefix, changes);
+                    return complaints.warn("without a name", || {
+                        format!("{}: the lease of {prefix} has no name, and is left out", path.display())
+                    });
+                };
+                if self.held.len() >= MAX_PREFIXES && !self.held.contains_key(&prefix) {
+                    return complaints.warn("without room", || {
+                        format!("{}: there are more than {MAX_PREFIXES} leases", path.display())
+                    });
+                }
+                self.previous.remove(&prefix);
+                let has_ended = expires.is_some_and(|expires| expires <= self.now);
+                let lease = Lease { label, expires, has_ended };
+                changes.push(lease.change(prefix));
+                self.held.insert(prefix, lease);
+            }
+            Event::Free(prefix) => self.free(prefix, changes),
+            Event::Unreadable(line) => complaints.warn("unreadable", || {
+                format!("{}: this cannot be read, and is left out: {}", path.display(), line.escape_debug())
+            }),
+        }
+    }
+
+    fn free(&mut self, prefix: IpNet, changes: &mut Vec<Change>) {
+        if self.held.remove(&prefix).or(self.previous.remove(&prefix)).is_some() {
+            changes.push(Change::Unset(prefix));
+        }
+    }
+
+    /// Another file lists everything from here on.
+    fn begin_anew(&mut self) {
+        let before = std::mem::take(&mut self.held);
+        self.previous.extend(before);
+    }
+
+    /// What the other file does not list has ended.
+    fn end_previous(&mut self, changes: &mut Vec<Change>) {
+        changes.extend(self.previous.drain().map(|(prefix, _)| Change::Unset(prefix)));
+    }
+
+    fn expire(&mut self, changes: &mut Vec<Change>) {
+        let now = self.now;
+        self.held.retain(|prefix, lease| {
+            let Some(expires) = lease.expires else { return true };
+            let has_ended = expires <= now;
+            if std::mem::replace(&mut lease.has_ended, has_ended) != has_ended {
+                changes.push(lease.change(*prefix));
+            }
+            now.saturating_sub(expires) < KEEP_ENDED
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
