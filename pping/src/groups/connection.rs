@@ -60,7 +60,7 @@ impl Connection {
                     format!("{error}; is pping running with --groups-socket? Name its socket with --socket")
                 }
                 io::ErrorKind::PermissionDenied => {
-                    format!("{error}; only the user and the group of the socket may connect: join that group, or use sudo")
+                    format!("{error}; only the user and the group of the socket may connect: run this as one of them (sudo -u pping)")
                 }
                 _ => error.to_string(),
             };

@@ -22,8 +22,8 @@ use crate::groups::{
     protocol::{Addition, Answer, Filter, Request},
 };
 
-/// How long pping may take for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long pping may take for an answer: a million prefixes take it half a minute.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The interval of attempts to connect.
 const RECONNECT: Duration = Duration::from_millis(250);

@@ -19,8 +19,8 @@ use tokio::{
 use super::error::Error;
 use crate::capabilities;
 
-/// How long the work may take to end after a signal: as long as pping may take for an answer, and a little more.
-const ENDING: Duration = Duration::from_secs(7);
+/// How long the work may take to end after a signal. It may just wait for an answer of pping.
+const ENDING: Duration = Duration::from_secs(5);
 
 /// Whether the work has to end.
 #[derive(Clone, Debug, Default)]

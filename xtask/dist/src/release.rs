@@ -26,7 +26,14 @@ const CONTENTS: [(&str, &[&str]); 11] = [
     ),
     (
         "deploy/systemd",
-        &["deploy/systemd/pping.service", "deploy/systemd/pping@.service", "deploy/systemd/run-pping.mount"],
+        &[
+            "deploy/systemd/pping.service",
+            "deploy/systemd/pping@.service",
+            "deploy/systemd/pping-groups-dhcp.service",
+            "deploy/systemd/pping-groups-radius.service",
+            "deploy/systemd/pping-groups-shaped-devices.service",
+            "deploy/systemd/run-pping.mount",
+        ],
     ),
     ("deploy/sysusers.d", &["deploy/sysusers.d/pping.conf"]),
     ("deploy/logrotate", &["deploy/logrotate/pping"]),

@@ -79,7 +79,10 @@ fn install_hint(program: &str) -> String {
         "ip" => "iproute2",
         "ping" => "iputils-ping",
         "dnsmasq" => "dnsmasq-base",
-        "ethtool" | "tcpdump" | "iperf3" | "curl" | "tshark" => program,
+        "kea-dhcp4" => "kea-dhcp4-server",
+        "dhcpd" => "isc-dhcp-server",
+        "radclient" => "freeradius-utils",
+        "busybox" | "ethtool" | "tcpdump" | "iperf3" | "curl" | "tshark" => program,
         _ => return String::new(),
     };
     format!(" (on Debian and Ubuntu it is in the package {package})")

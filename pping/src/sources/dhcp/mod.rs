@@ -101,7 +101,7 @@ impl Follower {
             file.read_earlier(now(), &mut changes, &mut self.complaints);
         }
         let start = Instant::now();
-        let mut is_complete = false;
+        let (mut is_complete, mut told) = (false, String::new());
         notify.ready("reading leases");
         while !stop.is_set() {
             let are_read = self.poll(&mut changes);
@@ -112,7 +112,11 @@ impl Follower {
             // Without a pping that listens, everything waits in the feed.
             self.feed.flush(&mut self.complaints).ok();
             notify.alive();
-            notify.status(&self.status());
+            let status = self.status();
+            if status != told {
+                notify.status(&status);
+                told = status;
+            }
             thread::sleep(INTERVAL);
         }
         notify.stopping();

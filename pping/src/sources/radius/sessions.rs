@@ -39,6 +39,9 @@ const REMEMBER: Duration = Duration::from_mins(10);
 /// The highest number of ends that are remembered.
 const MAX_ENDED: usize = 1 << 16;
 
+/// Times that a NAS gives are whole seconds, and it may count them from a moment later or earlier.
+const ROUNDING: Duration = Duration::from_secs(2);
+
 /// The NAS and its Acct-Session-Id.
 type Key = (Arc<str>, Arc<[u8]>);
 
@@ -229,7 +232,7 @@ impl Sessions {
         match self.sessions.get(key) {
             // It is the end of another session, which had the same number before.
             Some(known) if report.label.as_ref().is_some_and(|label| *label != known.label) => return,
-            Some(known) if happened < known.began => return,
+            Some(known) if happened + ROUNDING < known.began => return,
             Some(_) => self.end(key, changes),
             None => {
                 let prefixes = report.prefixes.iter().map(|(_, prefix)| *prefix);

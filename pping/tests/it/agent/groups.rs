@@ -4,3 +4,6 @@ mod bad_input;
 mod changes;
 mod client;
 mod kept;
+mod leases;
+mod radius;
+mod shaped_devices;

@@ -9,7 +9,7 @@ use super::{
     http::{LISTEN, is_ready, scrape},
     monitor::{ENDING, PPING, ok, repository, tool, wait_until, watch_with},
     monitoring::stack::replace,
-    unit::{self, SERVICES, Service, settings},
+    unit::{self, SERVICES, SOURCES, Service, settings},
 };
 
 /// The highest accepted exposure, in tenths; `systemd-analyze security` rates from 0 to 10.
@@ -18,7 +18,7 @@ const THRESHOLD: &str = "--threshold=20";
 /// Returns the complaints of `systemd-analyze verify` about a unit next to those in `deploy/`.
 fn verify(name: &str, unit: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
-    for name in ["run-pping.mount"].iter().chain(&SERVICES) {
+    for name in ["run-pping.mount"].iter().chain(&SERVICES).chain(&SOURCES) {
         fs::copy(repository("deploy/systemd").join(name), directory.path().join(name)).unwrap();
     }
     let path = directory.path().join(name);
@@ -35,6 +35,9 @@ fn systemd_finds_nothing_wrong_with_the_units() {
     assert_eq!(verify("pping.service", &unit::read("pping.service")), "");
     assert_eq!(verify("pping@wan.service", &unit::read("pping@.service")), "");
     assert_eq!(verify("run-pping.mount", &unit::read("run-pping.mount")), "");
+    for name in SOURCES {
+        assert_eq!(verify(name, &unit::read(name)), "");
+    }
     let spoiled = verify("pping.service", &replace(&unit::read("pping.service"), "\nRestart=", "\nRestrt="));
     assert!(spoiled.contains("Restrt"), "a spoiled unit went unnoticed: {spoiled}");
 }
@@ -42,7 +45,7 @@ fn systemd_finds_nothing_wrong_with_the_units() {
 #[test]
 fn systemd_finds_the_units_as_little_exposed_as_they_should_be() {
     let security = |path: &str| tool("systemd-analyze", &["security", "--offline=true", THRESHOLD, path]);
-    for name in SERVICES {
+    for name in SERVICES.iter().chain(&SOURCES) {
         let (passed, said) = security(repository("deploy/systemd").join(name).to_str().unwrap());
         assert!(passed, "{name}: {said}");
     }

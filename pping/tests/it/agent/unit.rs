@@ -11,6 +11,10 @@ use super::{copy::Copy, monitor::repository, monitoring::stack::replace};
 /// The units that start pping.
 pub(super) const SERVICES: [&str; 2] = ["pping.service", "pping@.service"];
 
+/// The units that start `pping groups`.
+pub(super) const SOURCES: [&str; 3] =
+    ["pping-groups-dhcp.service", "pping-groups-radius.service", "pping-groups-shaped-devices.service"];
+
 /// The text of a unit.
 pub(super) fn read(name: &str) -> String {
     fs::read_to_string(repository("deploy/systemd").join(name)).unwrap()

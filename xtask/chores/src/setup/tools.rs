@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 29] = [
+const TOOLS: [Missing; 33] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -11,6 +11,10 @@ const TOOLS: [Missing; 29] = [
     tool("tcpdump", &["tcpdump"]),
     tool("iperf3", &["iperf3"]),
     tool("dnsmasq", &["dnsmasq-base"]),
+    tool("kea-dhcp4", &["kea-dhcp4-server"]),
+    tool("dhcpd", &["isc-dhcp-server"]),
+    tool("busybox", &["busybox"]),
+    tool("radclient", &["freeradius-utils"]),
     tool("ethtool", &["ethtool"]),
     tool("bpftool", &["bpftool"]),
     tool("prometheus", &["prometheus"]),

@@ -25,9 +25,12 @@ struct Line {
 }
 
 /// The files that an installation adds, beside the program.
-const FILES: [&str; 14] = [
+const FILES: [&str; 17] = [
     "/etc/logrotate.d/pping",
     "/etc/pping/pping.toml",
+    "/usr/lib/systemd/system/pping-groups-dhcp.service",
+    "/usr/lib/systemd/system/pping-groups-radius.service",
+    "/usr/lib/systemd/system/pping-groups-shaped-devices.service",
     "/usr/lib/systemd/system/pping.service",
     "/usr/lib/systemd/system/pping@.service",
     "/usr/lib/systemd/system/run-pping.mount",

@@ -1,0 +1,135 @@
+//! `pping groups dhcp`, with the servers and a client that people run.
+
+use std::{fs, path::Path, process::Command};
+
+use pping_lab::{Process, Signal, Topology};
+
+use super::client::{Agent, OPTIONS};
+use crate::agent::monitor::{ENDING, PATIENCE, PPING, interrupt, ok, wait_until};
+
+/// A DHCP server on the router, for the client. It has the file of leases and the directory.
+type Server = fn(&Agent, &Path) -> Process;
+
+fn dnsmasq(agent: &Agent, leases: &Path) -> Process {
+    let mut command = agent.topology.router().command("dnsmasq");
+    command.args(["--keep-in-foreground", "--conf-file=/dev/null", "--port=0", "--no-ping", "--pid-file="]);
+    command.args(["--user=root", "--dhcp-authoritative", "--log-facility=-", "--bind-interfaces"]);
+    command.args([&format!("--interface={}", Topology::LAN), "--dhcp-range=10.11.1.100,10.11.1.150,2m"]);
+    command.arg(format!("--dhcp-leasefile={}", leases.display()));
+    let mut server = ok(Process::spawn(command));
+    ok(server.wait_for_output("sockets bound", PATIENCE));
+    server
+}
+
+fn kea(agent: &Agent, leases: &Path) -> Process {
+    let configuration = agent.path("kea.conf");
+    let text = format!(
+        r#"{{"Dhcp4": {{
+            "interfaces-config": {{"interfaces": ["{}"]}},
+            "lease-database": {{"type": "memfile", "persist": true, "name": "{}", "lfc-interval": 2}},
+            "valid-lifetime": 120,
+            "subnet4": [{{"subnet": "10.11.1.0/24", "pools": [{{"pool": "10.11.1.100 - 10.11.1.150"}}]}}],
+            "loggers": [{{"name": "kea-dhcp4", "output_options": [{{"output": "stdout"}}], "severity": "INFO"}}]
+        }}}}"#,
+        Topology::LAN,
+        leases.display()
+    );
+    fs::write(&configuration, text).unwrap();
+    let mut command = agent.topology.router().command("kea-dhcp4");
+    command.arg("-c").arg(configuration);
+    command.env("KEA_LOCKFILE_DIR", agent.directory.path()).env("KEA_PIDFILE_DIR", agent.directory.path());
+    let mut server = ok(Process::spawn(command));
+    ok(server.wait_for_output("DHCP4_STARTED", PATIENCE));
+    server
+}
+
+fn dhcpd(agent: &Agent, leases: &Path) -> Process {
+    let configuration = agent.path("dhcpd.conf");
+    let text = "authoritative;\nping-check false;\ndefault-lease-time 120;\n\
+                subnet 10.11.1.0 netmask 255.255.255.0 { range 10.11.1.100 10.11.1.150; }\n";
+    fs::write(&configuration, text).unwrap();
+    fs::write(leases, "").unwrap();
+    let mut command = agent.topology.router().command("dhcpd");
+    command.args(["-4", "-f", "-d", "-cf"]).arg(configuration).arg("-lf").arg(leases);
+    command.arg("-pf").arg(agent.path("dhcpd.pid")).arg(Topology::LAN);
+    let mut server = ok(Process::spawn(command));
+    ok(server.wait_for_output("Server starting service", PATIENCE));
+    server
+}
+
+/// A client that has a lease until it is stopped, and gives it back then.
+fn client(agent: &Agent, hostname: &str) -> Process {
+    let mut command = agent.topology.client().command("busybox");
+    command.args(["udhcpc", "-f", "-R", "-i", Topology::ETH, "-s", "/bin/true", "-x"]);
+    ok(Process::spawn(with(command, &format!("hostname:{hostname}"))))
+}
+
+fn with(mut command: Command, argument: &str) -> Command {
+    command.arg(argument);
+    command
+}
+
+fn labels(agent: &Agent) -> Vec<String> {
+    let listed = agent.connect().list();
+    listed
+        .into_iter()
+        .map(|(prefix, label, source)| {
+            assert!(prefix.starts_with("10.11.1.1") && source == "dhcp", "{prefix} {source}");
+            label
+        })
+        .collect()
+}
+
+#[track_caller]
+fn leases_are_followed(option: &str, server: Server) {
+    let mut agent = Agent::new(None, OPTIONS);
+    let leases = agent.path("leases");
+    let follow = |agent: &Agent| {
+        let mut command = Command::new(PPING);
+        command.args(["groups", "dhcp", option]).arg(&leases).arg("--socket").arg(agent.socket());
+        let mut process = ok(Process::spawn(command));
+        ok(process.wait_for_output("following 1 lease files", PATIENCE));
+        process
+    };
+    // It may start before there is a file.
+    let mut follower = follow(&agent);
+    let server = server(&agent, &leases);
+    let mut camera = client(&agent, "porch-camera");
+    wait_until("the lease has a name", || labels(&agent) == ["porch-camera"]);
+    ok(camera.stop(Signal::SIGTERM, ENDING));
+    wait_until("the lease was given back", || labels(&agent).is_empty());
+    let mut radio = client(&agent, "kitchen-radio");
+    wait_until("another lease has a name", || labels(&agent) == ["kitchen-radio"]);
+    // Neither a pping that forgot everything nor another follower changes that. Kea moves its file away meanwhile.
+    ok(agent.process.stop(Signal::SIGINT, ENDING));
+    fs::remove_file(agent.path("journal")).unwrap();
+    agent.restart(OPTIONS);
+    wait_until("pping knows it again", || labels(&agent) == ["kitchen-radio"]);
+    ok(follower.stop(Signal::SIGTERM, ENDING));
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let mut follower = follow(&agent);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(labels(&agent), ["kitchen-radio"]);
+    ok(radio.stop(Signal::SIGTERM, ENDING));
+    wait_until("it was given back, too", || labels(&agent).is_empty());
+    ok(follower.stop(Signal::SIGTERM, ENDING));
+    let said = ok(follower.stderr());
+    assert!(said.contains("0 leases\n"), "{said}");
+    drop(server);
+    interrupt(agent.process);
+}
+
+#[test]
+fn leases_of_dnsmasq_are_followed() {
+    leases_are_followed("--dnsmasq", dnsmasq);
+}
+
+#[test]
+fn leases_of_kea_are_followed() {
+    leases_are_followed("--kea", kea);
+}
+
+#[test]
+fn leases_of_isc_are_followed() {
+    leases_are_followed("--isc", dhcpd);
+}
