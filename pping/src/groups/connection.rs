@@ -131,7 +131,9 @@ impl Connection {
 
     fn send(&mut self, requests: &[Request]) -> Result<(), Error> {
         let mut lines = Vec::new();
-        requests.iter().for_each(|request| request.write(&mut lines));
+        for request in requests {
+            request.write(&mut lines);
+        }
         let sent = self.reader.get_mut().write_all(&lines);
         sent.map_err(|error| self.broken(error.to_string()))
     }

@@ -196,7 +196,9 @@ impl Overlay {
 
     /// Makes the counts of changes begin.
     pub fn begin_counting(&mut self) {
-        Arc::make_mut(&mut self.sources).iter_mut().for_each(|source| source.changes = [0; 3]);
+        for source in Arc::make_mut(&mut self.sources) {
+            source.changes = [0; 3];
+        }
     }
 
     fn count(&mut self, source: u16, more: isize) {

@@ -67,7 +67,7 @@ impl<'a> Replacement<'a> {
     pub(super) async fn commit(mut self) -> Result<Answer, String> {
         let additions = std::mem::take(&mut self.additions);
         let prefixes = Some(additions.len());
-        let changes = self.changes(additions, &*self.shared.lock());
+        let changes = self.changes(additions, &self.shared.lock());
         let mut changed = 0;
         for changes in changes.chunks(CHANGES_AT_A_TIME) {
             let done = self.shared.lock().perform(changes);

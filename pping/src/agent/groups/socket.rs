@@ -156,18 +156,14 @@ async fn serve(listener: &UnixListener, shared: &Arc<Shared>, mut stopped: onesh
 
 fn admit(stream: UnixStream, shared: &Arc<Shared>, room: &Arc<Semaphore>) {
     let shared = Arc::clone(shared);
-    match Arc::clone(room).try_acquire_owned() {
-        Ok(place) => {
-            tokio::spawn(async move {
-                client::answer(stream, &shared).await;
-                drop(place);
-            });
-        }
-        Err(_) => {
-            let reason =
-                format!("there are {MAX_CLIENTS} clients already; close a connection, and try again");
-            shared.lock().refuse(&reason);
-            client::turn_away(&stream, &reason);
-        }
-    }
+    let Ok(place) = Arc::clone(room).try_acquire_owned() else {
+        let reason = format!("there are {MAX_CLIENTS} clients already; close a connection, and try again");
+        shared.lock().refuse(&reason);
+        client::turn_away(&stream, &reason);
+        return;
+    };
+    tokio::spawn(async move {
+        client::answer(stream, &shared).await;
+        drop(place);
+    });
 }

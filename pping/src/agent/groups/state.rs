@@ -137,7 +137,9 @@ impl State {
 
     /// Adds the labels of the previous run.
     pub(super) fn remember(&mut self, labels: &[String]) {
-        labels.iter().for_each(|label| self.labels.add_labels_of(label));
+        for label in labels {
+            self.labels.add_labels_of(label);
+        }
         self.are_labels_new = true;
         self.publish();
     }
@@ -267,7 +269,9 @@ impl State {
             Some(_) => Effect::Moved,
         };
         self.overlay.count_change(source, effect);
-        [of_source, before].into_iter().flatten().for_each(|label| self.withdraw(label));
+        for label in [of_source, before].into_iter().flatten() {
+            self.withdraw(label);
+        }
         Ok(self.done(effect, before, Some(number)))
     }
 
@@ -281,7 +285,9 @@ impl State {
         let now = self.overlay.current(prefix).map(|held| held.label).or_else(|| self.file.label(prefix));
         // The prefix is in the kernel already unless its label is taken away.
         self.write(prefix, before, now).map_err(|error| error.to_string())?;
-        removed.into_iter().for_each(|label| self.withdraw(label));
+        if let Some(label) = removed {
+            self.withdraw(label);
+        }
         let effect = match now {
             None => Effect::Removed,
             now if now == before => Effect::Unchanged,
@@ -426,7 +432,9 @@ impl State {
 
     /// Notes labels of a file that is not used.
     pub(super) fn withdraw_all(&mut self, labels: impl Iterator<Item = u32>) {
-        labels.for_each(|label| self.withdraw(label));
+        for label in labels {
+            self.withdraw(label);
+        }
     }
 
     /// Repeats up to `max` changes that came during a reload. Returns whether none is left.

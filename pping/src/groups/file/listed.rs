@@ -108,11 +108,11 @@ impl<'a> Listed<'a> {
         }
         self.entries.dedup_by_key(|entry| entry.prefix);
     }
+}
 
-    /// What was read, without the text.
-    pub(super) fn into_file(self) -> GroupsFile {
-        GroupsFile { labels: self.labels, entries: self.entries }
-    }
+/// What was read, without the text.
+pub(super) fn into_file(listed: Listed<'_>) -> GroupsFile {
+    GroupsFile { labels: listed.labels, entries: listed.entries }
 }
 
 /// What was read of a groups file. Its labels have no numbers yet.

@@ -12,8 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::listed::Listed;
 pub use self::listed::{Groups, GroupsFile};
+use self::listed::{Listed, into_file};
 use super::labels::Labels;
 use crate::text::{self, FileError};
 
@@ -41,7 +41,7 @@ pub fn load(path: &Path, labels: &mut Labels) -> Result<Groups, FileError> {
 /// # Errors
 /// As [`load`].
 pub fn open(path: &Path) -> Result<GroupsFile, FileError> {
-    read(path, |listed| listed.into_file()).map_err(first)
+    read(path, into_file).map_err(first)
 }
 
 /// Checks a groups file. Returns all errors, or why it cannot be read.
