@@ -1,6 +1,6 @@
 //! A client of the groups socket.
 
-use std::{io, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -59,8 +59,7 @@ enum Sent {
 impl Lines {
     /// Reads until there are whole lines. The buffer has them, and perhaps the beginning of another one.
     async fn read(&mut self) -> Sent {
-        let deadline = Instant::now() + if self.buffer.is_empty() { IDLE } else { PATIENCE };
-        let mut deadline = deadline;
+        let mut deadline = Instant::now() + if self.buffer.is_empty() { IDLE } else { PATIENCE };
         loop {
             if let Some(end) = self.buffer.iter().rposition(|&byte| byte == b'\n') {
                 return Sent::Lines(end + 1);
@@ -196,7 +195,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    fn begin_replacing(&mut self, source: std::sync::Arc<str>) -> Result<Answer, String> {
+    fn begin_replacing(&mut self, source: Arc<str>) -> Result<Answer, String> {
         if self.replacement.is_some() {
             return Err("a replacement has begun already; `commit` or `abort` it first".to_owned());
         }

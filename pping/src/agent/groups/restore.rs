@@ -1,7 +1,9 @@
 //! What came by the socket in an earlier run.
 
 use std::{
-    env, io,
+    env,
+    ffi::OsStr,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -103,7 +105,7 @@ fn say(path: &Path, damage: &Damage, requests: usize) -> bool {
 }
 
 /// The file in the service's directory of state. Several services may share that, but not a socket.
-fn default_path(directories: &std::ffi::OsStr, socket: &Path) -> Option<PathBuf> {
+fn default_path(directories: &OsStr, socket: &Path) -> Option<PathBuf> {
     let directory = env::split_paths(directories).next().filter(|path| !path.as_os_str().is_empty())?;
     let socket = std::path::absolute(socket).unwrap_or_else(|_: io::Error| socket.to_owned());
     let name = socket.to_string_lossy().trim_start_matches('/').replace('/', "-");
