@@ -62,13 +62,12 @@ fn each_wrong_line_is_answered_and_the_next_one_is_carried_out() {
     assert!(client.next().unwrap()["error"].as_str().unwrap().contains("longer than 65536 bytes"));
     // Many lines at once, some of them wrong.
     let mut client = agent.connect();
-    let lines: String = (0..1000)
-        .map(|number| {
-            let prefix =
-                if number % 10 == 3 { "10.0.0".to_owned() } else { format!("10.0.{}.7", number % 250) };
-            format!("{}\n", json!({"op": "add", "prefix": prefix, "label": format!("label-{number}")}))
-        })
-        .collect();
+    let mut lines = String::new();
+    for number in 0..1000 {
+        let prefix = if number % 10 == 3 { "10.0.0".to_owned() } else { format!("10.0.{}.7", number % 250) };
+        let request = json!({"op": "add", "prefix": prefix, "label": format!("label-{number}")});
+        lines.extend([request.to_string().as_str(), "\n"]);
+    }
     client.send(lines.as_bytes());
     for number in 0..1000 {
         let answer = client.next().unwrap();

@@ -142,11 +142,11 @@ fn prefix(number: u32) -> String {
 
 fn add_many(client: &mut Client, numbers: std::ops::Range<u32>, label: impl Fn(u32) -> String) {
     for start in numbers.clone().step_by(500) {
-        let lines: String = (start..numbers.end.min(start + 500))
-            .map(|number| {
-                format!("{}\n", json!({"op": "add", "prefix": prefix(number), "label": label(number)}))
-            })
-            .collect();
+        let mut lines = String::new();
+        for number in start..numbers.end.min(start + 500) {
+            let request = json!({"op": "add", "prefix": prefix(number), "label": label(number)});
+            lines.extend([request.to_string().as_str(), "\n"]);
+        }
         client.send(lines.as_bytes());
         for _ in 0..lines.lines().count() {
             let answer = client.next().unwrap();
@@ -200,14 +200,13 @@ fn a_reload_loses_no_change_that_comes_meanwhile() {
                 number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 // Half of them are in the file, too.
                 let prefix = prefix((number >> 8) % 60_000);
-                if expected.contains_key(&prefix) {
+                if expected.remove(&prefix).is_some() {
                     client.remove(&prefix);
-                    expected.remove(&prefix);
-                } else {
-                    let label = format!("socket-{}", number >> 24);
-                    client.add(&prefix, &label);
-                    expected.insert(prefix, label);
+                    continue;
                 }
+                let label = format!("socket-{}", number >> 24);
+                client.add(&prefix, &label);
+                expected.insert(prefix, label);
             }
             expected
         });

@@ -83,6 +83,9 @@ pub(super) struct Agent {
     pub(super) process: Process,
 }
 
+/// The number of a kind of map (`enum bpf_map_type` of linux/bpf.h).
+const LPM_TRIE: u64 = 11;
+
 /// What most tests need.
 pub(super) const OPTIONS: &str = "--format none";
 
@@ -137,7 +140,6 @@ impl Agent {
             let line = info.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
             line.and_then(|number| number.trim().parse::<u64>().ok())
         };
-        const LPM_TRIE: u64 = 11;
         let tries = info.filter(|info| number(info, "map_type") == Some(LPM_TRIE));
         let largest = tries.max_by_key(|info| number(info, "max_entries"));
         number(&largest.expect("it has the map open"), "map_id").unwrap().to_string()
@@ -165,7 +167,7 @@ fn start(topology: &Topology, directory: &Path, options: &str) -> Process {
         directory = directory.display()
     );
     if directory.join("groups.csv").exists() {
-        arguments += &format!(" --groups {}/groups.csv", directory.display());
+        arguments.extend([" --groups ", directory.join("groups.csv").to_str().unwrap()]);
     }
     watch_with(pping(topology.router(), &arguments), Topology::WAN)
 }
