@@ -17,8 +17,7 @@ use std::{
 
 use clap::Args;
 
-pub use self::lease::LabelBy;
-use self::leases::LeaseFile;
+use self::{lease::LabelBy, leases::LeaseFile};
 use super::{
     change::Change,
     complaints::Complaints,

@@ -11,8 +11,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
 
-pub use self::report::LabelBy;
-use self::{secrets::Secrets, server::Server};
+use self::{report::LabelBy, secrets::Secrets, server::Server};
 use super::{
     error::Error,
     run::{give_up_privileges, until_stopped},

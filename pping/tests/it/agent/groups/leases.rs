@@ -1,6 +1,6 @@
 //! `pping groups dhcp`, with the servers and a client that people run.
 
-use std::{fs, path::Path, process::Command};
+use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
 
 use pping_lab::{Process, Signal, Topology};
 
@@ -59,12 +59,17 @@ fn dhcpd(agent: &Agent, leases: &Path) -> Process {
 
 /// A client that has a lease until it is stopped, and gives it back then.
 fn client(agent: &Agent, hostname: &str) -> Process {
+    // To give a lease back, the client needs the address.
+    let script = agent.path("script");
+    let text = "#!/bin/sh\ncase $1 in bound | renew) ip address replace \"$ip/24\" dev \"$interface\" ;; esac\n";
+    fs::write(&script, text).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = agent.topology.client().command("busybox");
-    command.args(["udhcpc", "-f", "-R", "-i", Topology::ETH, "-s", "/bin/true", "-x"]);
-    ok(Process::spawn(with(command, &format!("hostname:{hostname}"))))
+    command.args(["udhcpc", "-f", "-R", "-i", Topology::ETH, "-x", &format!("hostname:{hostname}"), "-s"]);
+    ok(Process::spawn(with(command, script)))
 }
 
-fn with(mut command: Command, argument: &str) -> Command {
+fn with(mut command: Command, argument: impl AsRef<OsStr>) -> Command {
     command.arg(argument);
     command
 }

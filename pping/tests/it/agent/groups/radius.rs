@@ -38,17 +38,26 @@ impl Radius {
         Self { process, requests: agent.path("requests") }
     }
 
-    /// Sends requests, each with its attributes. Returns whether all of them are answered.
-    fn send_with(&self, agent: &Agent, secret: &str, requests: &[String]) -> bool {
+    /// Sends requests, each with its attributes.
+    ///
+    /// # Errors
+    /// If not all of them are answered.
+    fn try_to_send(&self, agent: &Agent, secret: &str, requests: &[String]) -> pping_lab::Result<String> {
         fs::write(&self.requests, requests.join("\n\n")).unwrap();
         let mut radclient = agent.topology.router().command("radclient");
         radclient.args(["-p", "100", "-r", "3", "-t", "1", "-f"]).arg(&self.requests);
-        run(radclient.args(["127.0.0.1:1813", "acct", secret])).is_ok()
+        run(radclient.args(["127.0.0.1:1813", "acct", secret]))
+    }
+
+    fn send_with(&self, agent: &Agent, secret: &str, requests: &[String]) -> bool {
+        self.try_to_send(agent, secret, requests).is_ok()
     }
 
     #[track_caller]
     fn send(&self, agent: &Agent, requests: &[String]) {
-        assert!(self.send_with(agent, SECRET, requests), "not answered: {}", ok(self.process.stderr()));
+        if let Err(error) = self.try_to_send(agent, SECRET, requests) {
+            panic!("{error}; the source says {}", ok(self.process.stderr()));
+        }
     }
 
     fn stop(mut self) -> String {
@@ -169,6 +178,15 @@ fn address_of(session: usize, round: usize) -> String {
     address((session + 7 * round) % SESSIONS)
 }
 
+/// Ends pings, also if an assertion fails before.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A socket for pings, whose replies the kernel sorts by socket.
 fn ping_socket() -> UdpSocket {
     let flags = SockFlag::SOCK_CLOEXEC;
@@ -217,6 +235,7 @@ fn sessions_change_addresses_under_traffic_and_no_sample_has_a_wrong_name() {
     let (mut rounds, mut replies) = (Vec::new(), 0);
     thread::scope(|scope| {
         let pings = scope.spawn(|| ok(topology.client().enter(|| ping_all(&is_over))));
+        let over = SetOnDrop(&is_over);
         for round in 0..ROUNDS {
             radius.send(&agent, &requests("Start", round));
             let answered = now();
@@ -230,7 +249,7 @@ fn sessions_change_addresses_under_traffic_and_no_sample_has_a_wrong_name() {
                 radius.send(&agent, &requests("Stop", round));
             }
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(over);
         replies = pings.join().unwrap();
     });
     let last = now();
