@@ -19,7 +19,7 @@ use crate::{
         protocol::{self, Addition, Answer, DEFAULT_SOURCE, Effect, Filter, Listed, Request},
     },
     output,
-    sources::{self, SourceCommand},
+    sources::SourceCommand,
 };
 
 /// The socket of the service.
