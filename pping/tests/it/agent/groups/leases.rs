@@ -61,7 +61,8 @@ fn dhcpd(agent: &Agent, leases: &Path) -> Process {
 fn client(agent: &Agent, hostname: &str) -> Process {
     // To give a lease back, the client needs the address.
     let script = agent.path("script");
-    let text = "#!/bin/sh\ncase $1 in bound | renew) ip address replace \"$ip/24\" dev \"$interface\" ;; esac\n";
+    let text =
+        "#!/bin/sh\ncase $1 in bound | renew) ip address replace \"$ip/24\" dev \"$interface\" ;; esac\n";
     fs::write(&script, text).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = agent.topology.client().command("busybox");

@@ -45,7 +45,7 @@ impl Radius {
     fn try_to_send(&self, agent: &Agent, secret: &str, requests: &[String]) -> pping_lab::Result<String> {
         fs::write(&self.requests, requests.join("\n\n")).unwrap();
         let mut radclient = agent.topology.router().command("radclient");
-        radclient.args(["-p", "100", "-r", "3", "-t", "1", "-f"]).arg(&self.requests);
+        radclient.args(["-p", "100", "-r", "5", "-t", "1", "-f"]).arg(&self.requests);
         run(radclient.args(["127.0.0.1:1813", "acct", secret]))
     }
 
@@ -260,8 +260,11 @@ fn sessions_change_addresses_under_traffic_and_no_sample_has_a_wrong_name() {
     let mut named = vec![0; ROUNDS];
     for line in written.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
-        let ends = ["src", "dest"].map(|end| record[end].as_str().unwrap_or_default());
+        let ends = ["src_ip", "dest_ip"].map(|end| record[end].as_str().unwrap_or_default());
         let Some(host) = ends.into_iter().find(|end| end.starts_with("10.12.")) else { continue };
+        if record["type"] != "rtt" {
+            continue;
+        }
         samples += 1;
         let time = record["timestamp"].as_u64().unwrap();
         for (round, &(from, to)) in rounds.iter().enumerate() {

@@ -14,7 +14,9 @@ const HEADER: &str = "Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,
 fn circuits_are_groups_and_their_parents_are_columns() {
     let agent = Agent::new(None, OPTIONS);
     let file = agent.path("ShapedDevices.csv");
-    let circuit = |name: &str, addresses: &str| format!("{name},{name} Lane,1,CPE,AP_1,,\"{addresses}\",,1,1,100,20,\n");
+    let circuit = |name: &str, addresses: &str| {
+        format!("{name},{name} Lane,1,CPE,AP_1,,\"{addresses}\",,1,1,100,20,\n")
+    };
     fs::write(&file, format!("{HEADER}{}", circuit("7", "10.11.2.2, 10.11.9.9"))).unwrap();
     let path = file.to_str().unwrap();
     let (succeeded, said) = agent.command(&["shaped-devices", path]);
@@ -29,7 +31,8 @@ fn circuits_are_groups_and_their_parents_are_columns() {
     command.args(["groups", "shaped-devices", "--follow", path, "--socket"]).arg(agent.socket());
     let mut follower = ok(Process::spawn(command));
     ok(follower.wait_for_output("2 prefixes", PATIENCE));
-    let labels = || -> Vec<String> { agent.connect().list().into_iter().map(|(_, label, _)| label).collect() };
+    let labels =
+        || -> Vec<String> { agent.connect().list().into_iter().map(|(_, label, _)| label).collect() };
     fs::write(&file, format!("{HEADER}{}{}", circuit("7", "10.11.9.9"), circuit("8", "10.11.2.2"))).unwrap();
     wait_until("the new file", || labels() == ["8 Lane", "7 Lane"]);
     // It is being written.
