@@ -1,4 +1,4 @@
-//! `pping groups shaped-devices`: the circuits of `LibreQoS`.
+//! `pping groups shaped-devices`: the circuits of LibreQoS.
 
 use std::{
     collections::{HashMap, HashSet},

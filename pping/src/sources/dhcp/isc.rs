@@ -83,9 +83,8 @@ fn statement(tokens: &mut Tokens<'_>, depth: usize) -> Option<Statement> {
     loop {
         match tokens.next()? {
             Token::Word(word) => statement.words.push(word),
-            Token::End => return Some(statement),
-            // More than one closes: the statement outside is at its end, too.
-            Token::Close => return Some(statement),
+            // Without a semicolon before it, the end of a block is that of the statement, too.
+            Token::End | Token::Close => return Some(statement),
             Token::Open => loop {
                 let before = tokens.at;
                 match tokens.next()? {
@@ -154,28 +153,35 @@ fn event(prefix: IpNet, statement: &Statement, client: Client) -> Option<Event> 
         return Some(Event::Free(prefix));
     }
     let expires = match statement.find(&["ends"]) {
-        Some(ends) => time(ends)?,
+        Some(ends) => time(ends).ok()?,
         None => None,
     };
     Some(Event::Leased { prefix, client, expires })
 }
 
-/// The time of a statement such as `ends 3 2026/11/25 21:04:10` or `ends epoch 1795600000`, in seconds since 1970; `Some(None)`
+/// A statement has no time.
+#[derive(Debug)]
+struct NoTime;
+
+/// The time of a statement such as `ends 3 2026/11/25 21:04:10` or `ends epoch 1795600000`, in seconds since 1970; `None`
 /// is never.
-fn time(statement: &Statement) -> Option<Option<u64>> {
+///
+/// # Errors
+/// If it is no time.
+fn time(statement: &Statement) -> Result<Option<u64>, NoTime> {
     let words: Vec<String> = statement.words.iter().skip(1).map(Word::text).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["never"] => Some(None),
-        ["epoch", seconds] => seconds.parse().ok().map(Some),
+        ["never"] => Ok(None),
+        ["epoch", seconds] => seconds.parse().map(Some).map_err(|_| NoTime),
         [_, date, time] => {
             let text = format!("{}T{time}", date.replace('/', "-"));
-            let time: DateTime = text.parse().ok()?;
-            let time = TimeZone::UTC.to_timestamp(time).ok()?;
+            let time: DateTime = text.parse().map_err(|_| NoTime)?;
+            let time = TimeZone::UTC.to_timestamp(time).map_err(|_| NoTime)?;
             // A time before 1970 has passed, too.
-            Some(Some(u64::try_from(time.as_second()).unwrap_or_default()))
+            Ok(Some(u64::try_from(time.as_second()).unwrap_or_default()))
         }
-        _ => None,
+        _ => Err(NoTime),
     }
 }
 

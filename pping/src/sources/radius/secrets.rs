@@ -1,4 +1,4 @@
-//! The secrets that NASes share with this server.
+//! The secrets that clients share with this server.
 
 use std::{io::Read as _, net::IpAddr, os::unix::fs::PermissionsExt as _, path::Path};
 

@@ -1,4 +1,4 @@
-//! The sessions of all NASes, and which of them has a prefix. Neither reads a clock, nor sends anything.
+//! The sessions of each NAS, and which of them has a prefix. Neither reads a clock, nor sends anything.
 //!
 //! Of two sessions that claim the same prefix, the one that began later has it. So a late report of the earlier one changes
 //! nothing, and neither does its end.

@@ -252,7 +252,6 @@ fn sessions_change_addresses_under_traffic_and_no_sample_has_a_wrong_name() {
         drop(over);
         replies = pings.join().unwrap();
     });
-    let last = now();
     thread::sleep(Duration::from_millis(300));
     radius.stop();
     let written = interrupt(agent.process);
@@ -275,7 +274,6 @@ fn sessions_change_addresses_under_traffic_and_no_sample_has_a_wrong_name() {
             }
         }
     }
-    assert!(last > rounds[ROUNDS - 1].1);
     eprintln!("{replies} replies, {samples} samples, in the middle of rounds {named:?}");
     assert_eq!(samples, replies, "samples and replies");
     assert!(named.iter().all(|named| *named > SESSIONS), "{named:?}");
