@@ -1,6 +1,6 @@
 //! Made-up samples of many networks.
 
-use std::{net::Ipv4Addr, ops::Range, sync::Arc};
+use std::{collections::HashMap, net::Ipv4Addr, ops::Range, sync::Arc};
 
 use pping::groups::{GroupName, SeriesName};
 use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
@@ -8,6 +8,26 @@ use pping_common::{method::Method, parse::Direction, series::SeriesCounts};
 /// The samples of `groups` networks in the given second: up to 19 each, mostly around the network's own RTT.
 pub(crate) fn slices(groups: u32, second: u64) -> Vec<(SeriesName, SeriesCounts)> {
     slices_of(0..groups, second)
+}
+
+/// The samples of networks in a tree of three levels: 64 networks at an access point, 16 access points at a site, 4 sites in a
+/// region. The series of nodes are not among them.
+pub(crate) fn slices_in_tree(groups: u32, second: u64) -> Vec<(SeriesName, SeriesCounts)> {
+    let mut nodes: HashMap<String, Arc<GroupName>> = HashMap::new();
+    let mut slices = slices(groups, second);
+    for (number, (name, _)) in (0..).zip(&mut slices) {
+        let mut above: Vec<Arc<GroupName>> = Vec::new();
+        for (level, size) in [("region", 4096), ("site", 1024), ("ap", 64)] {
+            let outer = above.last().map(|node| format!("{}/", node.label)).unwrap_or_default();
+            let node = nodes.entry(format!("{outer}{level}-{}", number / size)).or_insert_with_key(|path| {
+                let (level, above) = (Some(level.into()), above.clone());
+                Arc::new(GroupName { level, above, ..GroupName::named(path) })
+            });
+            above.push(Arc::clone(node));
+        }
+        name.group = Arc::new(GroupName { above, ..(*name.group).clone() });
+    }
+    slices
 }
 
 /// The samples of some networks, by their numbers.

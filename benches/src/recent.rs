@@ -1,12 +1,27 @@
 //! Measures what the recent history costs, by the number of groups: keeping 15 minutes for people to look at, and answering them.
 
-use std::{hint::black_box, process, time::Instant};
+use std::{
+    hint::black_box,
+    process,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
-use pping::recent::{Column, MEMORY, Query, RecentHistory, SeriesQuery};
+use pping::{
+    config::Aggregation,
+    groups::roll_up,
+    metrics::Metrics,
+    recent::{Column, MEMORY, Query, RecentHistory, SeriesQuery},
+    records::Reporter,
+};
 use pping_common::limits::SECOND;
 
-use crate::{measure::Figure, memory::Resident, networks::slices, report::Report};
+use crate::{
+    measure::Figure,
+    memory::Resident,
+    networks::{slices, slices_in_tree},
+    report::Report,
+};
 
 /// The numbers of groups.
 const GROUPS: [u32; 3] = [100, 1_000, 16_384];
@@ -28,7 +43,65 @@ pub(crate) fn measure(report: &mut Report) -> Result<()> {
     println!(
         "groups  a second  with its cell's end  share of a core  summary  100 groups  history  one group    MiB"
     );
-    GROUPS.into_iter().try_for_each(|groups| one(groups, report))
+    GROUPS.into_iter().try_for_each(|groups| one(groups, report))?;
+    println!("\na tree of three levels, once a second; ms, median of {ROUNDS}");
+    println!(
+        "groups  nodes  roll up  the groups: history + metrics + records  with nodes  roll up and nodes  share of a core"
+    );
+    GROUPS.into_iter().try_for_each(|groups| tree(groups, report))
+}
+
+/// Measures what the levels of a tree add to the work of a second.
+fn tree(groups: u32, report: &mut Report) -> Result<()> {
+    let kinds: Vec<_> = (0..10).map(|second| slices_in_tree(groups, second)).collect();
+    let (recent, metrics) = (RecentHistory::new(MEMORY), Metrics::new(100, Duration::from_mins(10)));
+    let interval = Some(Duration::from_secs(10));
+    let mut reporter = Reporter::new(&Aggregation { interval, ..Aggregation::NONE }, 10, START)?;
+    let mut second = 0;
+    let mut pass = |has_tree: bool| {
+        let slices = &kinds[(second % 10) as usize];
+        let at = START + second * SECOND;
+        second += 1;
+        let begin = Instant::now();
+        let nodes = if has_tree { roll_up(slices) } else { Vec::new() };
+        let rolled_up = begin.elapsed().as_secs_f64() * 1e3;
+        // The agent has room for both in one list.
+        let all = [&slices[..], &nodes].concat();
+        let begin = Instant::now();
+        recent.add(&all, at);
+        metrics.add(&all, Instant::now());
+        all.iter().for_each(|(name, counts)| reporter.take(name, counts));
+        reporter.tick(at).map(|records| black_box(records.len()))?;
+        Ok::<_, anyhow::Error>((nodes.len(), rolled_up, begin.elapsed().as_secs_f64() * 1e3))
+    };
+    let mut measured = |has_tree| -> Result<(usize, Figure, Figure, f64)> {
+        for _ in 0..30 {
+            pass(has_tree)?;
+        }
+        let passed = (0..10 * ROUNDS).map(|_| pass(has_tree)).collect::<Result<Vec<_>>>()?;
+        let mean = passed.iter().map(|(_, up, rest)| up + rest).sum::<f64>() / passed.len() as f64;
+        let nodes = passed.first().map_or(0, |(nodes, ..)| *nodes);
+        let [up, rest] = [|it: &(usize, f64, f64)| it.1, |it: &(usize, f64, f64)| it.2]
+            .map(|of| Figure::of(passed.iter().map(of)));
+        Ok((nodes, up?, rest?, mean))
+    };
+    let (_, _, without, mean_without) = measured(false)?;
+    let (nodes, up, with, mean_with) = measured(true)?;
+    report.take(format!("a tree of three levels, {groups} groups: rolling up"), "ms", &up);
+    let added = mean_with - mean_without;
+    report.take_one(
+        format!("a tree of three levels, {groups} groups: share of a core"),
+        "%",
+        added / 10.0,
+    )?;
+    println!(
+        "{groups:>6} {nodes:>6} {:>8.3} {:>43.3} {:>11.3} {added:>18.3} {:>15.3}%",
+        up.median,
+        without.median,
+        with.median,
+        added / 10.0
+    );
+    Ok(())
 }
 
 fn one(groups: u32, report: &mut Report) -> Result<()> {

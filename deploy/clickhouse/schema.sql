@@ -71,6 +71,9 @@ CREATE TABLE IF NOT EXISTS pping.records
     prefix String,
     dscp Nullable(UInt8),
     labels Map(LowCardinality(String), String),
+    -- Only in records of nodes of the tree of groups (--roll-up). No table has these: their samples are those of the groups.
+    level LowCardinality(String),
+    path String,
     count UInt64,
     min UInt64,
     mean UInt64,
@@ -254,7 +257,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, interval, interfac
     group, prefix, dscp, labels, count, min, mean, p50, p90, p95, p99, max, histogram, sent_packets, sent_bytes, rec_packets, rec_bytes,
     sent_retransmissions, rec_retransmissions, sent_ce_packets, rec_ce_packets, quality
 FROM pping.records
-WHERE type = 'aggregate';
+WHERE type = 'aggregate' AND level = '';
 
 -- The worst flows and groups of an interval (--worst), kept for three months. Groups have no addresses. A value of 0
 -- means no RTT.
@@ -300,7 +303,7 @@ SELECT host, fromUnixTimestamp64Nano(timestamp) AS timestamp, window, worst, ran
     if(protocol = '', baseline, min_rtt) AS baseline, inflation, retransmission_ratio, bytes,
     if(protocol = '', count, sent_packets) AS evidence, hosts, p95
 FROM pping.records
-WHERE type = 'worst';
+WHERE type = 'worst' AND level = '';
 
 -- Times that packets spent in the box (--residence with --aggregate), kept for three months. residence is 'forwarding'
 -- or 'queue'. A row with a group covers the packets of that group. The row of the interface, where group is '',

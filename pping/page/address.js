@@ -1,6 +1,6 @@
 // The state of the page, as it stands after the # of its address: a link shows the same to somebody else.
 
-const DEFAULTS = { sort: "", order: "desc", filter: "", interface: "", side: "", method: "" };
+const DEFAULTS = { sort: "", order: "desc", filter: "", interface: "", side: "", method: "", by: "", under: "" };
 
 /** The range of time, and what it is compared with: links to groups and back keep these. */
 const RANGE = { range: "", from: "", to: "", compare: "" };
@@ -20,6 +20,9 @@ const SORTS = {
     series: ["p95", "count", "min", "p50", "p90", "p99"],
     sides: ["inside_p95", "inside_p50", "outside_p50", "outside_p95"],
 };
+
+/** The columns that nodes of the tree of groups sort by too. */
+const OF_NODES = ["members", "bad"];
 
 /** What each side is in a question. */
 export const SIDES = {
@@ -71,17 +74,20 @@ export function relativeUrl(path) {
 }
 
 /** Returns the column that groups are sorted by: that of the state, unless the view does not have it. */
-export function sortOf({ sort }, view) {
-    return [...COMMON, ...SORTS[view]].includes(sort) ? sort : SORTS[view][0];
+export function sortOf({ sort, by }, view) {
+    return [...COMMON, ...SORTS[view], ...(by ? OF_NODES : [])].includes(sort) ? sort : SORTS[view][0];
 }
 
-/** Returns the question for the groups of a state, in a view: `series`, or `sides` if pping tells these apart. */
+/**
+ * Returns the question for the groups of a state, or for the nodes of its level, in a view: `series`, or `sides` if pping tells
+ * these apart.
+ */
 export function groupsUrl(state, view) {
     const url = relativeUrl("api/v1/groups");
     url.searchParams.set("view", view);
     url.searchParams.set("sort", sortOf(state, view));
     for (const name of ["order", "limit"]) url.searchParams.set(name, state[name]);
-    if (state.filter) url.searchParams.set("filter", state.filter);
+    for (const name of ["filter", "by", "under"]) if (state[name]) url.searchParams.set(name, state[name]);
     return narrowed(url, state, state.method);
 }
 

@@ -18,6 +18,10 @@ const trend = (of) => ({ name: `${of}_trend`, title: `${of} p95, 15 min`, side: 
 /** Every column: the sort order if it has one, the value, and the value as text. */
 const COLUMNS = [
     { name: "group", title: "group", sort: "group", isText: true },
+    // What nodes of the tree of groups have beside.
+    { name: "members", title: "members", sort: "members", value: (row) => row.group.members ?? null, text: count },
+    { name: "bad", title: "bad", sort: "bad", value: (row) => row.group.bad ?? null, text: count, hint: badOf },
+    { name: "past", title: "past", isText: true },
     words("interface", "interface", (row) => row.series.interface ?? "-"),
     words("method", "method", (row) => row.series.method),
     words("side", "side", (row) => side(row.series)),
@@ -51,6 +55,10 @@ export const SIDES = [
     "quality",
 ];
 export const BELOW = ALL.slice(1);
+
+/** The columns of nodes of the tree of groups, and of those with both sides. */
+export const NODES = ["group", "members", "bad", "past", ...ALL.slice(1)];
+export const NODES_OF_SIDES = ["group", "members", "bad", "past", ...SIDES.slice(1)];
 export const ONE = [
     "interface", "method", "side", "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "range", "packets", "sent",
     "received", "retx", "quality",
@@ -64,6 +72,11 @@ export function columns(names) {
 /** Returns where and by which methods a side was measured, in words. */
 function measuredBy(side) {
     return side ? `${sanitized(side.interface ?? "-")}: ${side.methods.map(sanitized).join(", ") || "no round-trip times"}` : null;
+}
+
+/** Returns how many members of a node are bad, in words. */
+function badOf({ group }) {
+    return group.level ? `${group.bad} of ${group.members} groups score less than 50` : null;
 }
 
 /** Returns the score by each profile, in words. */

@@ -1,7 +1,7 @@
 // The page of a running pping. It uses only what /api/v1 offers.
 
 import * as address from "./address.js";
-import { ALL, ONE, SIDES, rowsOf, rowsOfSeries } from "./columns.js";
+import { ALL, NODES, NODES_OF_SIDES, ONE, SIDES, rowsOf, rowsOfSeries } from "./columns.js";
 import { Controls } from "./controls.js";
 import { el, mark, write } from "./dom.js";
 import { Feed, Question } from "./feed.js";
@@ -12,6 +12,7 @@ import { Past } from "./past.js";
 import { rangeOf } from "./range.js";
 import { RangeView } from "./rangeview.js";
 import { Table } from "./table.js";
+import { Tree } from "./tree.js";
 import { Worst } from "./worst.js";
 
 /** The shortest time between two questions for groups, and for the last 15 minutes, ms. Summaries come once a second. */
@@ -37,6 +38,8 @@ const list = () => address.format(address.withRange(listState, state));
 let range = null;
 /** The label of the group that is shown, as soon as it is known. */
 let label = null;
+/** Whether it is a node of the tree of groups, of which no more than the last 15 minutes is kept. */
+let isNode = false;
 /** The latest summary, shown or not. */
 let latest = null;
 /** The groups that are shown, and the ids of those whose other rows are. */
@@ -50,6 +53,7 @@ const worst = new Worst(() => summary && !isFrozen && ask());
 const panels = new Panels(byId("panels"), byId("panels-note"));
 const rangeView = new RangeView(panels);
 const controls = new Controls((some) => change(some, "push"));
+const tree = new Tree((some) => change({ ...some, sort: "", order: "desc" }, "push"));
 
 const ofGroups = new Question(PACE, (status, answer) => answer && showGroups(answer));
 const ofGroup = new Question(PACE, (status, answer) => status && showGroup(status, answer));
@@ -81,6 +85,8 @@ function show(answer) {
     summary = answer;
     head.update(summary, representativeSeries());
     write(byId("known"), count(summary.groups));
+    tree.setLevels(summary.levels);
+    tree.update(state);
     offer("interface", summary.interfaces.map((it) => it.interface));
     const series = summary.interfaces.flatMap((it) => it.series);
     offer("method", [...new Set(series.map((it) => it.method))]);
@@ -104,7 +110,7 @@ function ask() {
         ofGroup.want(address.groupUrl(state));
         return;
     }
-    ofGroups.want(address.groupsUrl(state, view()));
+    ofGroups.want(address.groupsUrl({ ...state, ...tree.chosen(state) }, view()));
     const worstUrl = worst.url();
     if (worstUrl) ofWorst.want(worstUrl);
     else ofWorst.stop();
@@ -115,7 +121,7 @@ function ask() {
 
 /** Asks for the range, if there is one: that of a group by its label, as soon as this is known. */
 function askPast() {
-    if (range && (!state.group || label !== null)) past.want(state, range, state.group ? label : null);
+    if (range && !(state.group && isNode) && (!state.group || label !== null)) past.want(state, range, state.group ? label : null);
     else past.stop();
 }
 
@@ -134,8 +140,12 @@ function showPast(answer) {
 function arrangeGroups() {
     const rows = rowsOf(shown, unfolded);
     const hasSides = shown.some((group) => group.sides);
-    if (shown.length > 0) groups.arrange(hasSides ? SIDES : ALL);
-    groups.update(rows, { ...state, link: address.linkIn(state), sort: address.sortOf(state, hasSides ? "sides" : "series") });
+    const hasNodes = shown.some((group) => group.level);
+    if (shown.length > 0) groups.arrange(hasNodes ? (hasSides ? NODES_OF_SIDES : NODES) : hasSides ? SIDES : ALL);
+    const pageOf = address.linkIn(state);
+    const link = (group) => (group.level ? address.format(tree.inside(state, group.path)) : pageOf(group));
+    const sort = address.sortOf({ ...state, ...tree.chosen(state) }, hasSides ? "sides" : "series");
+    groups.update(rows, { ...state, link, pageOf, sort });
     return rows;
 }
 
@@ -150,7 +160,9 @@ function showGroups(answer) {
     const rows = arrangeGroups();
     const found = answer.found === answer.known ? "" : `${count(answer.found)} of `;
     const part = answer.groups.length < answer.found ? `${count(answer.groups.length)} of ` : "";
-    write(byId("found"), `${part}${found}${count(answer.known)} groups in the last minute`);
+    const isPart = tree.chosen(state).under !== "";
+    const all = isPart ? count(answer.found) : `${found}${count(answer.known)}`;
+    write(byId("found"), `${part}${all} ${tree.words(state)} in the last minute`);
     byId("none").hidden = rows.length > 0;
     const isQuiet = answer.groups.length > 0;
     const none = answer.known === 0 ? "No group has been seen in the last 15 minutes."
@@ -172,10 +184,12 @@ function showGroup(status, answer) {
             : `pping answered ${status}.`);
         return;
     }
+    isNode = Boolean(answer.level);
     showLabel(answer.group);
     const queues = answer.queues.map(({ interface: name, p50, p95 }) =>
         [`own queue at ${name ?? "-"}`, `p50 ${time(p50)}, p95 ${time(p95)}`]);
-    const facts = [prefixes(answer), ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...queues];
+    const members = isNode ? [["groups", `${count(answer.members)}, of which ${count(answer.bad)} bad`]] : [];
+    const facts = [prefixes(answer), ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...members, ...queues];
     const known = facts.filter(([, value]) => value !== null);
     const texts = known.flatMap(([name, value]) => [sanitized(name), sanitized(value)]);
     if (byId("facts").dataset.texts !== JSON.stringify(texts)) {
@@ -188,7 +202,7 @@ function showGroup(status, answer) {
         (!state.method || it.method === state.method) &&
         (!state.side || side(it) === state.side));
     series.update(rowsOfSeries({ ...answer, series: narrow(answer.series) }));
-    if (range) askPast();
+    if (range && !isNode) askPast();
     else panels.update({ ...answer.history, series: narrow(answer.history.series) });
     document.body.dataset.sequence = answer.history.sequence;
 }
@@ -252,6 +266,7 @@ function arrange() {
         if (![...byId(name).options].some((option) => option.value === state[name])) offer(name, [state[name]]);
         byId(name).value = state[name];
     }
+    tree.update(state);
     byId("clear").hidden = !["filter", ...CHOICES].some((name) => state[name]);
     if (summary) ask();
 }
@@ -288,11 +303,11 @@ function listen() {
         controls.submit();
     });
     addEventListener("hashchange", () => {
-        const before = state.group;
+        const { group: before, under } = state;
         state = address.parse(location.hash);
         if (before !== state.group) {
             panels.clear();
-            label = null;
+            [label, isNode] = [null, false];
             if (state.label) showLabel(state.label);
             byId("group").hidden = true;
             byId("gone").hidden = true;
@@ -302,12 +317,15 @@ function listen() {
             byId(state.group ? "back" : "filter").focus({ preventScroll: true });
         } else {
             arrange();
+            // The link that was followed is no longer in the table.
+            if (under !== state.under) tree.focus();
         }
     });
     addEventListener("keydown", (event) => {
         if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
         if (event.key === "Escape") {
             if (state.group) location.hash = list();
+            else if (byId("clear").hidden && state.under) location.hash = address.format(tree.outside(state));
             else clear();
         } else if (event.key === "/" && !event.target.matches("input, select")) {
             event.preventDefault();

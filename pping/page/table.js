@@ -80,6 +80,11 @@ export class Table {
             }
             const cell = el("td", { className: `c-${column.name}${column.isText ? " text" : ""}` });
             element.append(cell);
+            if (column.name === "past") {
+                const link = el("a", { textContent: "15 min" });
+                cell.append(link);
+                return { cell, link };
+            }
             if (column.side) {
                 const sparkline = new Sparkline();
                 cell.append(sparkline.element);
@@ -101,8 +106,11 @@ export class Table {
         return { element: el("tr", { className: "below" }, cell), table: new Table(table, BELOW) };
     }
 
-    /** Shows rows, and their sort order. `link(group)` gives the address of a group's page. */
-    update(rows, { sort = null, order = null, link = null } = {}) {
+    /**
+     * Shows rows, and their sort order. `link(group)` gives the address that the name of a group leads to, and `pageOf(group)`
+     * that of its own page.
+     */
+    update(rows, { sort = null, order = null, link = null, pageOf = null } = {}) {
         this.#heads.forEach((cell, index) => {
             const isSorted = sort !== null && this.#columns[index].sort === sort;
             // This column is shown on a narrow screen too.
@@ -120,18 +128,21 @@ export class Table {
             }
             this.#columns.forEach((column, at) => {
                 cells[at].cell.classList.toggle("sorted", sort !== null && column.sort === sort);
-                this.#show(column, cells[at], rows[index], scale, link);
+                this.#show(column, cells[at], rows[index], scale, { link, pageOf });
             });
         });
     }
 
-    #show(column, parts, row, scale, link) {
+    #show(column, parts, row, scale, { link, pageOf }) {
         if (column.name === "group") {
-            const label = sanitized(row.group.group);
+            // All nodes of a table are of the same level.
+            const { level, labels, path } = row.group;
+            const label = sanitized(level ? labels[level] : row.group.group);
             write(parts.label, cut(label, LABEL));
             const { prefix, prefix_count: number } = row.group;
             const more = number > 1 ? ` and ${count(number - 1)} more` : "";
-            mark(parts.link, "title", prefix && prefix !== row.group.group ? `${label}: ${sanitized(prefix)}${more}` : label);
+            const title = prefix && prefix !== row.group.group ? `${label}: ${sanitized(prefix)}${more}` : label;
+            mark(parts.link, "title", path ? sanitized(path) : title);
             // A label that several rows repeat stands out once.
             mark(parts.link, "class", row.isBelow ? "same" : null);
             mark(parts.link, "href", link(row.group));
@@ -140,6 +151,10 @@ export class Table {
             mark(parts.fold, "aria-expanded", row.below > 0 ? String(Boolean(row.isUnfolded)) : null);
             const rows = row.below === 1 ? "1 row" : `${count(row.below)} rows`;
             mark(parts.fold, "aria-label", `${rows} below ${cut(label, LABEL)}`);
+        } else if (column.name === "past") {
+            parts.link.hidden = Boolean(row.isBelow);
+            mark(parts.link, "href", pageOf(row.group));
+            mark(parts.link, "aria-label", `15 min of ${cut(sanitized(row.group.group), LABEL)}`);
         } else if (column.name === "range") {
             const { rtt } = row.series;
             parts.cell.firstChild.hidden = !rtt;

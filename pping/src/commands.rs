@@ -17,7 +17,9 @@ use crate::{
     Error, Summary,
     cli::{Cli, Command, ConfigCommand},
     config::{self, Config, DEFAULT_FILE, Loaded, Loader},
-    generate, groups, output, quality, replay, set_verbosity,
+    generate, groups,
+    groups::Levels,
+    output, quality, replay, set_verbosity,
 };
 #[cfg(feature = "live")]
 use crate::{agent, check, groups_command};
@@ -149,7 +151,8 @@ fn check_file(path: &Path) -> Result<(), Error> {
         "groups" => groups::check(path),
         _ => quality::load(Some(path)).err().into_iter().collect(),
     };
-    for warning in config::check(path, check_named)? {
+    let missing_levels = |path: &Path, levels: &[String]| groups::missing_levels(path, &Levels::new(levels));
+    for warning in config::check(path, check_named, missing_levels)? {
         say(&format!("pping: warning: {warning}\n"));
     }
     write(format!("{}: fine\n", path.display()).as_bytes())

@@ -36,6 +36,9 @@ pub enum Error {
     #[cfg(feature = "live")]
     #[error(transparent)]
     GroupsCommand(#[from] groups_command::Error),
+    /// The groups file lacks columns of the tree.
+    #[error("--roll-up: {0}")]
+    RollUp(String),
     /// The file of profiles is invalid.
     #[error("--quality {0}")]
     Quality(FileError),
@@ -106,6 +109,7 @@ impl Error {
             Self::GroupsSocket { .. } => Some("groups-socket"),
             #[cfg(feature = "live")]
             Self::GroupsCommand(_) => None,
+            Self::RollUp(_) => Some("roll-up"),
             Self::Quality(_) => Some("quality"),
             Self::Capture(_) => Some("read"),
             Self::Output(error) => error.option(),

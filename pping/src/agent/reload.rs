@@ -10,6 +10,7 @@ use crate::{
     Error,
     config::{Change, Changes, Config},
     features,
+    groups::Levels,
     http::Server,
     kernel::{interfaces::Link, netlink, selection::Selection},
     quality, set_verbosity,
@@ -32,7 +33,7 @@ impl Agent {
         self.output.reopener().reopen();
         self.reporter.reopen();
         if let (Some(groups), Some(path)) = (&mut self.groups, &self.config.aggregation.groups) {
-            groups.reload(path);
+            groups.reload(path, Levels::new(&self.config.aggregation.roll_up));
         }
         self.reload_profiles();
         if let Some(server) = &self.server {

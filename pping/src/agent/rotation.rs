@@ -8,14 +8,16 @@ use super::state::Agent;
 use crate::{
     Error,
     config::Aggregation,
-    groups::{QueueName, SeriesName},
+    groups::{QueueName, SeriesName, roll_up},
     kernel::{clock, loaded::Kernel},
 };
 
 /// What was measured in an epoch.
 pub(super) struct Epoch {
-    /// Round trips, and traffic.
+    /// Round trips, and traffic: those of groups, and then those of the nodes of the tree.
     series: Vec<(SeriesName, SeriesCounts)>,
+    /// The number of series of groups.
+    of_groups: usize,
     /// Times of packets in queues.
     queues: Vec<(QueueName, SeriesCounts)>,
 }
@@ -31,7 +33,7 @@ impl Agent {
         let Self { kernel: Kernel { series, interface_ids, .. }, names, .. } = self;
         // Labels may have other columns than before.
         names.refresh();
-        let mut epoch = Epoch { series: Vec::new(), queues: Vec::new() };
+        let mut epoch = Epoch { series: Vec::new(), of_groups: 0, queues: Vec::new() };
         series.take(|key, counts| {
             let interface = interface_ids.name(key.interface).cloned();
             if let Some(name) = names.queue(key, interface.clone()) {
@@ -40,6 +42,9 @@ impl Agent {
                 epoch.series.push((name, *counts));
             }
         })?;
+        epoch.of_groups = epoch.series.len();
+        let nodes = roll_up(&epoch.series);
+        epoch.series.extend(nodes);
         Ok(epoch)
     }
 
@@ -54,10 +59,14 @@ impl Agent {
             metrics,
             recent,
             placement,
+            config,
             ..
         } = self;
         for (name, counts) in &epoch.series {
             reporter.take(name, counts);
+        }
+        let of_groups = epoch.series.get(..epoch.of_groups).unwrap_or_default();
+        for (name, counts) in of_groups {
             placement.take(name, counts);
         }
         for (name, counts) in &epoch.queues {
@@ -65,6 +74,7 @@ impl Agent {
         }
         metrics.add_queues(&epoch.queues);
         metrics.add(&epoch.series, Instant::now());
+        metrics.expire_nodes(config.aggregation.group_timeout);
         if is_viewed {
             let now = clock::wall()?;
             recent.add(&epoch.series, now);
@@ -72,7 +82,7 @@ impl Agent {
         }
         #[cfg(feature = "history")]
         if let Some(history) = &mut self.history {
-            history.add(&epoch.series);
+            history.add(of_groups);
         }
         metrics.commit(series.rotations());
         for interface in interface_ids.take_replaced() {
@@ -89,7 +99,7 @@ impl Agent {
             }
             names.forget(&key.group);
         }
-        Ok(series.expire(idle_epochs(&self.config.aggregation))?)
+        Ok(series.expire(idle_epochs(&config.aggregation))?)
     }
 
     /// Ends what was counted before this run, with pins: the summary and pushed metrics have only what comes after. It is

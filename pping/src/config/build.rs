@@ -68,6 +68,7 @@ impl Config {
             groups,
             groups_socket,
             groups_state,
+            roll_up,
             max_groups,
             group_timeout,
             quality,
@@ -104,6 +105,7 @@ impl Config {
         let has_list = groups.is_some() || groups_socket.is_some();
         let group_by = value_or_note(grouping::group_by(&group_by, has_list), Grouping::NONE, &mut found);
         let inside = value_or_note(inside::inside(&inside, has_list), Inside::UNKNOWN, &mut found);
+        found.extend(grouping::roll_up_error(&roll_up, has_list));
         if mirror {
             let place = MirrorPlace {
                 is_live: read.is_none(),
@@ -190,6 +192,7 @@ impl Config {
                 groups,
                 groups_socket,
                 groups_state,
+                roll_up,
                 max_groups,
                 group_timeout,
                 exclude,

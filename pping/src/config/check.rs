@@ -4,22 +4,24 @@ use std::{fmt::Display, fs, path::Path};
 
 use super::{definition::Definition, error::Error, file::File, layered::Layered, setting::Setting};
 
-/// Checks a file, and has `check_file` find the errors of the files that it names under `groups` and `quality`. Returns
-/// warnings.
+/// Checks a file. `check_file` finds the errors of the files that it names under `groups` and `quality`, and `missing_levels`
+/// says which columns of `roll-up` a groups file lacks. Returns warnings.
 ///
 /// # Errors
 /// If the file cannot be read, or has errors: all of them.
 pub fn check<E: Display>(
     path: &Path,
     check_file: impl Fn(&str, &Path) -> Vec<E>,
+    missing_levels: impl Fn(&Path, &[String]) -> Option<String>,
 ) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
     let File { settings, mut errors } = File::read(path, &definitions)?;
     let layered = Layered::of_file(settings, definitions);
     // An invalid value is left out, and without it the others may seem to contradict each other.
+    let mut levels = Vec::new();
     if errors.is_empty() {
         match layered.config() {
-            Ok(_) => {}
+            Ok(config) => levels = config.aggregation.roll_up,
             Err(Error::Invalid(found)) => errors.extend(found),
             Err(error) => return Err(error),
         }
@@ -28,6 +30,9 @@ pub fn check<E: Display>(
         if let Some((setting, file)) = named(&layered, key) {
             errors.extend(check_file(key, file).into_iter().map(|error| setting.error(error.to_string())));
         }
+    }
+    if let (Some(roll_up), Some((_, file))) = (layered.get("roll-up"), named(&layered, "groups")) {
+        errors.extend(missing_levels(file, &levels).map(|reason| roll_up.error(reason)));
     }
     if errors.is_empty() { Ok(warnings(path, &layered)) } else { Err(Error::Invalid(errors)) }
 }

@@ -41,6 +41,28 @@ pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, Sett
     Ok(grouping)
 }
 
+/// The error of a list of levels (`--roll-up`), if it has one. Whether the groups file has the columns is found out when it is
+/// read.
+pub(super) fn roll_up_error(list: &[String], has_groups: bool) -> Option<SettingError> {
+    let refused = |reason| Some(SettingError::contradiction("roll-up", list.join(","), reason));
+    if !list.is_empty() && !has_groups {
+        return refused(
+            "its columns are those of listed groups; name their file with --groups, or use --groups-socket",
+        );
+    }
+    let mut before = list;
+    while let [rest @ .., level] = before {
+        if level.is_empty() {
+            return refused("a level has no name; name columns of the groups file, such as `site,ap`");
+        }
+        if rest.contains(level) {
+            return refused("a column is listed twice; each level needs another one");
+        }
+        before = rest;
+    }
+    None
+}
+
 impl Aggregation {
     /// Combines `--group-by`, `--groups` and `--groups-socket`.
     pub fn grouping(&self) -> Grouping {

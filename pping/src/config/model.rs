@@ -68,6 +68,8 @@ pub struct Aggregation {
     pub groups_socket: Option<PathBuf>,
     /// The file that keeps what came by it.
     pub groups_state: Option<PathBuf>,
+    /// The columns of the file by which groups are added up, the outermost level first.
+    pub roll_up: Vec<String>,
     /// The highest number of groups; the rest is `other`.
     pub max_groups: u32,
     /// The time for which a group without traffic is kept.
@@ -96,6 +98,7 @@ impl Aggregation {
         groups: None,
         groups_socket: None,
         groups_state: None,
+        roll_up: Vec::new(),
         max_groups: 1,
         group_timeout: Duration::from_mins(5),
         exclude: Vec::new(),

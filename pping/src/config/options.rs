@@ -338,6 +338,16 @@ options! {
         needs: ["groups-socket"],
     }
 
+    /// Add groups up by these columns of the groups file, the outermost first: `site,ap`
+    ///
+    /// A list, separated by commas. Each column is a level of a tree: records, metrics, `/api/v1/groups?by=ap`, `pping top`
+    /// and the page have the sums of all groups with the same site, and of those with the same access point at a site.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Aggregating")]
+    roll_up: Vec<String> {
+        reload: follow!(Groups, aggregation.roll_up),
+        example: r#"["site", "ap"]"#,
+    }
+
     /// Keep at most this many groups; the rest is `other`
     #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_GROUPS, value_parser = max_groups,
         help_heading = "Aggregating")]

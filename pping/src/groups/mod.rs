@@ -8,12 +8,14 @@ mod file;
 #[cfg(feature = "live")]
 pub mod journal;
 mod labels;
+mod levels;
 mod lookup;
 mod names;
 #[cfg(feature = "live")]
 pub mod overlay;
 #[cfg(feature = "live")]
 pub mod protocol;
+mod tree;
 mod valid;
 
 #[cfg(feature = "live")]
@@ -23,10 +25,13 @@ pub(crate) use connection::{AT_A_TIME, Connection};
 pub use directory::{
     Addresses, Directory, GroupPrefixes, LongestMatch, address_in, is_mistyped, without_extras,
 };
-pub use file::{Groups, GroupsFile, check, load, open};
+pub use file::{Groups, GroupsFile, check, load, missing_levels, open};
 pub use labels::{ALL, Columns, Labels, NewestLabels, OTHER, UNLISTED};
+pub use levels::{Levels, NO_VALUE};
 pub use lookup::Lookup;
+#[cfg(test)]
+pub(crate) use names::group_in_tree;
+pub use names::{GroupName, Names, QueueName, SeriesName};
+pub use tree::roll_up;
 #[cfg(feature = "live")]
 pub(crate) use valid::prefix;
-
-pub use names::{GroupName, Names, QueueName, SeriesName};

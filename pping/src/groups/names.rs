@@ -15,29 +15,37 @@ use pping_common::{
     series::SeriesKey,
 };
 
-use super::labels::{ALL, Columns, Labels, NewestLabels, OTHER, Seen, UNLISTED};
+use super::{
+    labels::{ALL, Columns, Labels, NewestLabels, OTHER, Seen, UNLISTED},
+    levels::{Levels, add_to_path},
+};
 use crate::membership::Membership;
 
-/// The name of a group. Names of the same group are equal even if a reload changed its other columns in between: an interval
+/// The name of a group, or of a node of the tree of groups. Names of the same group are equal even if a reload changed its other columns in between: an interval
 /// has one record of it.
 #[derive(Clone, Debug)]
 pub struct GroupName {
-    /// The name as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`.
+    /// The name as in labels of metrics: `192.0.2.0/24`, `customer-7`, `192.0.2.0/24+2001:db8::/48 dscp 46`. That of a node is
+    /// its path: the values of its level and of those above, as in `berlin/ap-3`.
     pub label: Arc<str>,
     /// The prefix, if the group is one: `192.0.2.0/24`. Of two prefixes, that of the host that replied comes first.
     pub prefix: Option<Arc<str>>,
     /// The differentiated services codepoint, if groups are separated by it.
     pub dscp: Option<u8>,
-    /// The other columns of the groups file.
+    /// The other columns of the groups file; of a node, those of its level and of the levels above.
     pub columns: Columns,
+    /// The level of a node; `None` for a group.
+    pub level: Option<Arc<str>>,
+    /// The nodes that it is part of, the outermost first.
+    pub above: Vec<Arc<GroupName>>,
     /// The group, as the kernel programs know it.
     pub key: GroupKey,
 }
 
 impl GroupName {
-    fn identity(&self) -> (&Arc<str>, &Option<Arc<str>>, Option<u8>) {
-        let Self { label, prefix, dscp, columns: _, key: _ } = self;
-        (label, prefix, *dscp)
+    fn identity(&self) -> (&Arc<str>, [&Option<Arc<str>>; 2], Option<u8>) {
+        let Self { label, prefix, dscp, columns: _, level, above: _, key: _ } = self;
+        (label, [prefix, level], *dscp)
     }
 }
 
@@ -79,21 +87,25 @@ pub struct QueueName {
     pub group: Arc<GroupName>,
 }
 
-/// Makes names, and caches those of groups.
+/// Makes names, and caches those of groups and nodes.
 #[derive(Debug, Default)]
 pub struct Names {
     labels: Labels,
     /// Where newer labels come from, and what was seen of them.
     newest: Option<NewestLabels>,
     seen: Seen,
+    levels: Levels,
     groups: HashMap<GroupKey, Arc<GroupName>>,
+    /// By path.
+    nodes: HashMap<Arc<str>, Arc<GroupName>>,
 }
 
 impl Names {
-    /// Replaces the labels.
-    pub fn relabel(&mut self, labels: Labels) {
-        self.labels = labels;
+    /// Replaces the labels, and the levels of the tree.
+    pub fn relabel(&mut self, labels: Labels, levels: Levels) {
+        (self.labels, self.levels) = (labels, levels);
         self.groups.clear();
+        self.nodes.clear();
     }
 
     /// Takes the labels from here, whenever they are newer.
@@ -104,12 +116,13 @@ impl Names {
 
     /// Takes newer labels if there are any.
     pub fn refresh(&mut self) {
-        let Some((labels, is_changed)) = self.newest.as_ref().and_then(|it| it.newer(&mut self.seen)) else {
-            return;
-        };
+        let newer = self.newest.as_ref().and_then(|it| it.newer(&mut self.seen));
+        let Some(((labels, levels), is_changed)) = newer else { return };
         self.labels = labels;
         if is_changed {
+            self.levels = levels;
             self.groups.clear();
+            self.nodes.clear();
         }
     }
 
@@ -118,9 +131,24 @@ impl Names {
         &self.labels
     }
 
+    /// The levels of the tree.
+    pub fn levels(&self) -> &Levels {
+        &self.levels
+    }
+
+    /// The number of nodes that have a name.
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Forgets the name of a group that was removed.
     pub fn forget(&mut self, group: &GroupKey) {
         self.groups.remove(group);
+        // Nodes without a group go too, not all at once because each step looks at all of them.
+        if self.nodes.len() > 2 * (self.groups.len() + 1) * self.levels.names().len() {
+            self.nodes.retain(|_, node| Arc::strong_count(node) > 1);
+        }
     }
 
     /// The name of a group.
@@ -130,9 +158,27 @@ impl Names {
         }
         // A label is among the newest before a packet can count under it.
         self.refresh();
-        let name = Arc::new(GroupName::new(key, &self.labels));
+        let mut name = GroupName::new(key, &self.labels);
+        name.above = self.above(&name.columns);
+        let name = Arc::new(name);
         self.groups.insert(*key, Arc::clone(&name));
         name
+    }
+
+    /// The nodes of a group with these columns, the outermost first.
+    fn above(&mut self, columns: &Columns) -> Vec<Arc<GroupName>> {
+        let mut above: Vec<Arc<GroupName>> = Vec::new();
+        let (mut path, mut values) = (String::new(), Columns::new());
+        for (level, value) in self.levels.clone().values(columns) {
+            add_to_path(&mut path, &value);
+            values.push((Arc::clone(&level), value));
+            let node = self.nodes.entry(path.as_str().into()).or_insert_with_key(|path| {
+                let (columns, level, above) = (values.clone(), Some(level), above.clone());
+                Arc::new(GroupName { columns, level, above, ..GroupName::named(path) })
+            });
+            above.push(Arc::clone(node));
+        }
+        above
     }
 
     /// The name of a series; `None` for an unknown method.
@@ -191,12 +237,21 @@ impl GroupName {
             label.extend(["dscp ", &dscp.to_string()]);
         }
         let prefix = (!prefixes.is_empty()).then(|| prefixes.join("+").into());
-        Self { label: label.into(), prefix, dscp: key.dscp(), columns, key: *key }
+        let named = Self::named(&label);
+        Self { prefix, dscp: key.dscp(), columns, key: *key, ..named }
     }
 
     /// The name of a group of all addresses.
     pub fn named(label: &str) -> Self {
-        Self { label: label.into(), prefix: None, dscp: None, columns: Vec::new(), key: GroupKey::ALL }
+        Self {
+            label: label.into(),
+            prefix: None,
+            dscp: None,
+            columns: Vec::new(),
+            level: None,
+            above: Vec::new(),
+            key: GroupKey::ALL,
+        }
     }
 
     /// The group in the record of a sample; `None` if there are no groups, or the host is in no group.
@@ -230,6 +285,16 @@ pub(super) fn net(address: IpAddress, len: u8) -> Option<IpNet> {
     }
 }
 
+/// Returns a group for tests, with columns that are all levels of the tree, the outermost first.
+#[cfg(test)]
+pub(crate) fn group_in_tree(label: &str, columns: &[(&str, &str)]) -> Arc<GroupName> {
+    let levels: Vec<_> = columns.iter().map(|&(column, _)| column.to_owned()).collect();
+    let mut names = Names { levels: Levels::new(&levels), ..Names::default() };
+    let columns = columns.iter().map(|&(column, value)| (column.into(), value.into())).collect();
+    let above = names.above(&columns);
+    Arc::new(GroupName { columns, above, ..GroupName::named(label) })
+}
+
 #[cfg(test)]
 mod tests {
     use pping_common::group::Grouping;
@@ -249,7 +314,7 @@ mod tests {
         let mut names = Names::default();
         let mut labels = Labels::default();
         let number = labels.number("customer-7", vec![("site".into(), "berlin".into())]);
-        names.relabel(labels);
+        names.relabel(labels, Levels::default());
         let prefixes = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
         let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
         let both = Grouping { by_destination: 1, by_dscp: 1, ..prefixes };

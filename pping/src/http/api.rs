@@ -114,7 +114,7 @@ async fn groups(
     Parameters(query): Parameters<recent::Query>,
     headers: HeaderMap,
 ) -> Response {
-    match query.check(api.recent.has_sides()) {
+    match query.check(api.recent.has_sides(), &api.recent.levels()) {
         Ok(()) => api.answer(&headers, move |recent| Some(recent.groups(&query))).await,
         Err(reason) => refusal(&reason),
     }
@@ -125,7 +125,10 @@ async fn worst(
     Parameters(query): Parameters<recent::WorstQuery>,
     headers: HeaderMap,
 ) -> Response {
-    api.answer(&headers, move |recent| Some(recent.worst(query))).await
+    match query.check(&api.recent.levels()) {
+        Ok(()) => api.answer(&headers, move |recent| Some(recent.worst(&query))).await,
+        Err(reason) => refusal(&reason),
+    }
 }
 
 async fn group(

@@ -45,7 +45,7 @@ macro_rules! file {
 }
 
 /// The files: path, content type and content.
-const FILES: [(&str, &str, &str); 26] = [
+const FILES: [(&str, &str, &str); 27] = [
     ("/", HTML, file!("index.html")),
     ("/assets/pping.css", CSS, file!("pping.css")),
     ("/assets/icon.svg", SVG, file!("icon.svg")),
@@ -68,6 +68,7 @@ const FILES: [(&str, &str, &str); 26] = [
     ("/assets/rangeview.js", SCRIPT, file!("rangeview.js")),
     ("/assets/sparkline.js", SCRIPT, file!("sparkline.js")),
     ("/assets/table.js", SCRIPT, file!("table.js")),
+    ("/assets/tree.js", SCRIPT, file!("tree.js")),
     ("/assets/worst.js", SCRIPT, file!("worst.js")),
     ("/assets/uplot.js", SCRIPT, UPLOT.script),
     ("/assets/uplot.css", CSS, UPLOT.style),

@@ -1,4 +1,4 @@
-//! The series of groups, under a bounded number of labels.
+//! The series of groups, or of the nodes of the tree of groups, under a bounded number of labels.
 
 mod push;
 
@@ -10,18 +10,16 @@ use std::{
 
 use foldhash::fast::RandomState;
 use indexmap::IndexMap;
-use pping_common::{
-    method::Method,
-    series::{SeriesCounts, Traffic},
-};
+use pping_common::{method::Method, series::SeriesCounts};
 
 use super::{
     export::{Attributes, ExportState, ExportTotals},
     exposition::{Exposition, Value},
+    families::{Families, OF_GROUPS, OF_NODES, SENDERS},
     inflation::{Inflated, PERCENTILES},
-    labelled::{LabelledGroups, is_always_labelled},
+    labelled::{LabelledGroups, OTHER_NODES, is_always_labelled},
     labels::FormattedLabels,
-    metric::{Kind, Metric},
+    metric::Metric,
     persistent::PersistentCounts,
     queues::Queues,
     series::{Series, SeriesId},
@@ -31,9 +29,16 @@ use crate::{
     quality::{Profiles, Scores},
 };
 
-/// All series, and the groups that they belong to.
+/// How often nodes without traffic are looked for.
+const EXPIRY: Duration = Duration::from_secs(10);
+
+/// All series, and the groups that they belong to. A node of the tree is a group here, and its path a label.
 #[derive(Debug)]
 pub(super) struct Groups {
+    /// The metrics: those of groups, or of nodes.
+    families: &'static Families,
+    /// Whether they are nodes.
+    has_nodes: bool,
     baseline: Duration,
     labelled: LabelledGroups,
     series: IndexMap<SeriesId, Series, RandomState>,
@@ -47,6 +52,8 @@ pub(super) struct Groups {
     /// The indexes of series that changed since the last commit.
     changed: Vec<usize>,
     clock: Clock,
+    /// When series without traffic were last removed.
+    expired: Instant,
     /// The times of packets in queues.
     pub(super) queues: Queues,
     /// The profiles that series are scored by.
@@ -83,6 +90,8 @@ struct NamedGroup {
 impl Groups {
     pub(super) fn new(limit: u32, baseline: Duration, now: Instant) -> Self {
         Self {
+            families: &OF_GROUPS,
+            has_nodes: false,
             baseline,
             labelled: LabelledGroups::new(limit as usize, now),
             series: IndexMap::default(),
@@ -92,10 +101,17 @@ impl Groups {
             committed: 0,
             changed: Vec::new(),
             clock: Clock::start(now),
+            expired: now,
             queues: Queues::default(),
             profiles: Profiles::default(),
             exports: None,
         }
+    }
+
+    /// The series of nodes, at most `limit` of which have a label of their own.
+    pub(super) fn of_nodes(limit: u32, baseline: Duration, now: Instant) -> Self {
+        let other = OTHER_NODES.into();
+        Self { families: &OF_NODES, has_nodes: true, other, ..Self::new(limit, baseline, now) }
     }
 
     /// Keeps counters in `persistent` from now on.
@@ -184,12 +200,13 @@ impl Groups {
         self.committed = epoch;
     }
 
-    /// Adds the measurements of series since the last call.
+    /// Adds the measurements of those of these series that are of groups, or of nodes, since the last call.
     pub(super) fn add(&mut self, slices: &[(SeriesName, SeriesCounts)], now: Instant) {
         if self.labelled.roll(now) {
             self.note_labels();
         }
-        for (name, counts) in slices {
+        let has_nodes = self.has_nodes;
+        for (name, counts) in slices.iter().filter(|(name, _)| name.group.level.is_some() == has_nodes) {
             let group = &name.group.label;
             let is_labelled = self.labelled.count(group, counts.count());
             let id = SeriesId::new(name, if is_labelled { group } else { &self.other });
@@ -247,6 +264,20 @@ impl Groups {
         self.queues.forget_interface(interface);
     }
 
+    /// Removes series that had no traffic for this time.
+    pub(super) fn expire(&mut self, timeout: Duration, now: Instant) {
+        if self.series.is_empty() || now.saturating_duration_since(self.expired) < EXPIRY {
+            return;
+        }
+        self.expired = now;
+        let is_idle = |series: &Series| now.saturating_duration_since(series.latest) > timeout;
+        let idle: Vec<_> =
+            self.series.iter().filter(|(_, series)| is_idle(series)).map(|(id, _)| id.clone()).collect();
+        for id in &idle {
+            self.remove(id);
+        }
+    }
+
     fn remove(&mut self, id: &SeriesId) {
         let was_there = self.series.swap_remove(id).is_some();
         if let Some(persistent) = &mut self.persistent {
@@ -273,17 +304,20 @@ impl Groups {
 
     /// Writes the metrics of all groups that have a label.
     pub(super) fn write(&mut self, page: &mut dyn Exposition, now: Instant) {
-        let Self { labelled, series, known, profiles, .. } = self;
+        let Self { families, has_nodes, labelled, series, known, profiles, .. } = self;
+        if *has_nodes && series.is_empty() {
+            return;
+        }
         let mut shown: Vec<LabelledSeries<'_>> = Vec::with_capacity(series.len());
         for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
             let inflated = series.inflation.report(now);
             let scores = series.inflation.recent.scores(profiles, id.method);
             shown.push(LabelledSeries { series, has_baseline: has_baseline(id), inflated, scores });
         }
-        histogram(page, &shown);
-        gauges(page, &shown);
-        quality(page, profiles, &shown);
-        traffic(page, &shown);
+        histogram(page, families, &shown);
+        gauges(page, families, &shown);
+        quality(page, families, profiles, &shown);
+        traffic(page, families, &shown);
         self.queues.write(page, |group| labelled.is_labelled(group));
         let mut known: Vec<_> = known
             .values()
@@ -292,7 +326,7 @@ impl Groups {
             .collect();
         if !known.is_empty() {
             known.sort_unstable_by(|a, b| a.label.cmp(&b.label));
-            page.family(&COLUMNS);
+            page.family(&families.columns);
             let prefix = page.prefix(&[]);
             for name in known {
                 page.value(&prefix, &info_labels(name), Value::Integer(1));
@@ -301,73 +335,10 @@ impl Groups {
     }
 }
 
-/// The metrics of groups.
-static RTT: Metric = Metric::new(
-    Kind::Histogram,
-    "pping_rtt",
-    "s",
-    "Round-trip times between this host and the host that replied",
-);
-static MIN_RTT: Metric = Metric::gauge("pping_min_rtt", "s", "Lowest round-trip time of the last minute");
-static BASELINE: Metric =
-    Metric::gauge("pping_rtt_baseline", "s", "Lowest round-trip time of the window that --baseline sets");
-static INFLATION: Metric = Metric::gauge(
-    "pping_rtt_inflation",
-    "s",
-    "Excess of a percentile of the last minute's round-trip times over the baseline",
-);
-static QUALITY: Metric = Metric::gauge(
-    "pping_quality",
-    "1",
-    "Score of the last minute by the requirements of a profile: 1 is optimal, 0 is unacceptable",
-);
-static COLUMNS: Metric = Metric::new(Kind::Info, "pping_group", "", "Columns of the groups file, by group");
-type ReadTraffic = fn(&Traffic) -> u64;
-
-/// The traffic of the hosts whose packets are timed and of those that reply, and how it is read.
-static TRAFFIC: [(Metric, ReadTraffic); 3] = [
-    (
-        Metric::counter(
-            "pping_group_packets",
-            "{packet}",
-            "Packets of a group's flows, by the role of their sender: timed or replying",
-        ),
-        |traffic| traffic.packets,
-    ),
-    (
-        Metric::counter(
-            "pping_group_bytes",
-            "By",
-            "Bytes of payload above the transport header in a group's flows",
-        ),
-        |traffic| traffic.bytes,
-    ),
-    (
-        Metric::counter(
-            "pping_group_tcp_retransmissions",
-            "{segment}",
-            "TCP segments retransmitted in a group's flows",
-        ),
-        |traffic| traffic.retransmissions,
-    ),
-];
-
-/// The label `sender` of [`TRAFFIC`].
-const SENDERS: [&str; 2] = ["timed", "replying"];
-
-/// Returns the metrics of this file.
-#[cfg(test)]
-pub(super) fn metrics() -> impl Iterator<Item = &'static Metric> {
-    TRAFFIC
-        .iter()
-        .map(|(metric, _)| metric)
-        .chain([&RTT, &MIN_RTT, &BASELINE, &INFLATION, &QUALITY, &COLUMNS])
-}
-
 /// Whether the RTTs of a series have a baseline. The groups in `other` change, and the pauses of applications lengthen
 /// the times of spin bits, so these two have none.
 fn has_baseline(id: &SeriesId) -> bool {
-    *id.group != *OTHER && id.method != Method::QuicSpin
+    ![OTHER, OTHER_NODES].contains(&&*id.group) && id.method != Method::QuicSpin
 }
 
 /// A series with a label, and its gauges.
@@ -378,15 +349,15 @@ struct LabelledSeries<'a> {
     scores: Scores,
 }
 
-fn histogram(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
-    page.family(&RTT);
+fn histogram(page: &mut dyn Exposition, families: &Families, shown: &[LabelledSeries<'_>]) {
+    page.family(&families.rtt);
     // Skips 30 lines of zeroes for series with traffic but no samples, such as those against the direction of a download.
     for LabelledSeries { series, .. } in shown.iter().filter(|it| it.series.rtts.has_samples()) {
         page.histogram(&series.labels, &series.rtts);
     }
 }
 
-fn gauges(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
+fn gauges(page: &mut dyn Exposition, families: &Families, shown: &[LabelledSeries<'_>]) {
     let mut gauge = |metric: &Metric, value: &dyn Fn(&LabelledSeries<'_>) -> Option<u64>| {
         page.family(metric);
         let prefix = page.prefix(&[]);
@@ -396,9 +367,9 @@ fn gauges(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
             }
         }
     };
-    gauge(&MIN_RTT, &|it| it.inflated.minimum);
-    gauge(&BASELINE, &|it| it.inflated.baseline.filter(|_| it.has_baseline));
-    page.family(&INFLATION);
+    gauge(&families.min_rtt, &|it| it.inflated.minimum);
+    gauge(&families.baseline, &|it| it.inflated.baseline.filter(|_| it.has_baseline));
+    page.family(&families.inflation);
     let prefixes = PERCENTILES.map(|percentile| page.prefix(&[("percentile", &percentile.to_string())]));
     for it in shown.iter().filter(|it| it.has_baseline) {
         for (prefix, above) in prefixes.iter().zip(it.inflated.above.into_iter().flatten()) {
@@ -407,11 +378,16 @@ fn gauges(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
     }
 }
 
-fn quality(page: &mut dyn Exposition, profiles: &Profiles, shown: &[LabelledSeries<'_>]) {
+fn quality(
+    page: &mut dyn Exposition,
+    families: &Families,
+    profiles: &Profiles,
+    shown: &[LabelledSeries<'_>],
+) {
     if profiles.is_empty() {
         return;
     }
-    page.family(&QUALITY);
+    page.family(&families.quality);
     let prefixes: Vec<_> = profiles.iter().map(|it| page.prefix(&[("profile", &it.name)])).collect();
     for it in shown {
         for (prefix, &score) in prefixes.iter().zip(it.scores.values()) {
@@ -427,8 +403,8 @@ fn ratio(score: u8) -> f64 {
     f64::from(score) / 100.0
 }
 
-fn traffic(page: &mut dyn Exposition, shown: &[LabelledSeries<'_>]) {
-    for (metric, read) in &TRAFFIC {
+fn traffic(page: &mut dyn Exposition, families: &Families, shown: &[LabelledSeries<'_>]) {
+    for (metric, read) in &families.traffic {
         page.family(metric);
         let senders = SENDERS.map(|sender| page.prefix(&[("sender", sender)]));
         for LabelledSeries { series, .. } in shown {
@@ -448,8 +424,13 @@ fn info_labels(name: &GroupName) -> FormattedLabels {
 
 /// Returns the columns by name. Changes names that are not valid for a label.
 fn columns(name: &GroupName) -> Attributes {
-    let mut labels: Attributes = vec![("group".into(), Arc::clone(&name.label))];
-    let mut taken: HashSet<String> = HashSet::from(["group".to_owned()]);
+    let mut labels: Attributes = match &name.level {
+        None => vec![("group".into(), Arc::clone(&name.label))],
+        Some(level) => {
+            vec![("level".into(), Arc::clone(level)), ("path".into(), Arc::clone(&name.label))]
+        }
+    };
+    let mut taken: HashSet<String> = labels.iter().map(|(name, _)| name.to_string()).collect();
     for (column, value) in &name.columns {
         let mut label = label_name(column);
         while !taken.insert(label.clone()) {

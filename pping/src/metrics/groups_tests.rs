@@ -4,7 +4,10 @@ use pping_common::{hist, parse::Direction};
 use proptest::prelude::*;
 
 use super::*;
-use crate::metrics::{Encoding, Metrics, PageFormat, persistent::in_memory, protobuf::Protobuf, text::Text};
+use crate::{
+    groups::{group_in_tree, roll_up},
+    metrics::{Encoding, Metrics, PageFormat, persistent::in_memory, protobuf::Protobuf, text::Text},
+};
 
 const BASELINE: Duration = Duration::from_mins(10);
 
@@ -323,4 +326,92 @@ fn native_histograms_begin_with_the_run() {
     let rtts = &next.series[0].rtts;
     assert_eq!((rtts.counted().cumulative().last(), rtts.cumulative().last()), (Some(&2), Some(&5)));
     assert!(begin <= rtts.counted().since() && rtts.counted().since() <= SystemTime::now());
+}
+
+/// The series of groups at sites, and those of the nodes above them.
+fn tree(groups: &[(&str, &str)]) -> Vec<(SeriesName, SeriesCounts)> {
+    let of_group = |&(label, site): &(&str, &str)| {
+        let group = group_in_tree(label, &[("site", site), ("ap", "1/a")]);
+        (SeriesName { group, ..name(label, &[]) }, counts(2))
+    };
+    let mut series: Vec<_> = groups.iter().map(of_group).collect();
+    series.extend(roll_up(&series));
+    series
+}
+
+#[test]
+fn levels_have_metrics_of_their_own_that_are_sums() {
+    let now = Instant::now();
+    let (mut groups, mut nodes) = (Groups::new(9, BASELINE, now), Groups::of_nodes(9, BASELINE, now));
+    let before = page(&mut nodes, PageFormat::OpenMetrics, now);
+    assert!(!before.contains("pping_level"), "{before}");
+    for _ in 0..2 {
+        let series = tree(&[("a", "Berlin"), ("b", "Berlin"), ("c", "Lund")]);
+        groups.add(&series, now);
+        nodes.add(&series, now);
+    }
+    let (groups, nodes) = [&mut groups, &mut nodes].map(|it| page(it, PageFormat::OpenMetrics, now)).into();
+    assert!(!groups.contains("pping_level") && !groups.contains("level="), "{groups}");
+    assert!(!nodes.contains("\npping_rtt") && !nodes.contains("\npping_group"), "{nodes}");
+    let series = "interface=\"eth0\",method=\"tcp-ts\",matched=\"ingress\"";
+    for line in [
+        format!("pping_level_rtt_seconds_count{{{series},level=\"site\",path=\"Berlin\",under=\"\"}} 8"),
+        format!("pping_level_rtt_seconds_count{{{series},level=\"site\",path=\"Lund\",under=\"\"}} 4"),
+        format!(
+            "pping_level_packets_total{{sender=\"timed\",{series},level=\"ap\",path=\"Berlin/1\\\\/a\",\
+             under=\"Berlin\"}} 20"
+        ),
+        "pping_level_info{level=\"ap\",path=\"Lund/1\\\\/a\",site=\"Lund\",ap=\"1/a\"} 1".to_owned(),
+    ] {
+        assert!(nodes.lines().any(|it| it == line), "no `{line}` in:\n{nodes}");
+    }
+    // Each level has all that the groups have.
+    let sum = |page: &str, name: &str, label: &str| {
+        let lines = page.lines().filter(|line| line.starts_with(name) && line.contains(label));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64).sum::<u64>()
+    };
+    for (of_groups, of_levels) in [
+        ("pping_rtt_seconds_count", "pping_level_rtt_seconds_count"),
+        ("pping_rtt_seconds_bucket", "pping_level_rtt_seconds_bucket"),
+        ("pping_group_packets_total", "pping_level_packets_total"),
+        ("pping_group_bytes_total", "pping_level_bytes_total"),
+    ] {
+        for level in ["level=\"site\"", "level=\"ap\""] {
+            assert_eq!(sum(&nodes, of_levels, level), sum(&groups, of_groups, ""), "{of_levels} {level}");
+        }
+    }
+}
+
+#[test]
+fn nodes_beyond_the_limit_are_one_of_each_level() {
+    let now = Instant::now();
+    let mut nodes = Groups::of_nodes(2, BASELINE, now);
+    nodes.add(&tree(&[("a", "Berlin"), ("b", "Hamburg"), ("c", "Lund")]), now);
+    let page = page(&mut nodes, PageFormat::Classic, now);
+    let counts = counters(&page);
+    let of = |level: &str| -> f64 {
+        let is_count =
+            |series: &&String| series.starts_with("pping_level_rtt_seconds_count") && series.contains(level);
+        counts.keys().filter(is_count).map(|series| counts[series]).sum()
+    };
+    assert_eq!((of("level=\"site\""), of("level=\"ap\"")), (6.0, 6.0), "{page}");
+    assert!(page.contains("path=\"(other)\",under=\"\""), "{page}");
+    assert_eq!(counts.len(), 4 * (30 + 6), "two nodes and the others of each level:\n{page}");
+}
+
+#[test]
+fn a_node_without_traffic_is_removed() {
+    let now = Instant::now();
+    let later = |seconds| now + Duration::from_secs(seconds);
+    let mut nodes = Groups::of_nodes(9, BASELINE, now);
+    nodes.add(&tree(&[("a", "Berlin"), ("c", "Lund")]), now);
+    let paths = |nodes: &mut Groups, at| {
+        let page = page(nodes, PageFormat::Classic, at);
+        ["Berlin", "Lund"].map(|site| page.contains(&format!("path=\"{site}\"")))
+    };
+    nodes.add(&tree(&[("c", "Lund")]), later(60));
+    nodes.expire(Duration::from_secs(50), later(60));
+    assert_eq!(paths(&mut nodes, later(60)), [false, true]);
+    nodes.expire(Duration::from_secs(50), later(111));
+    assert_eq!(page(&mut nodes, PageFormat::Classic, later(111)), "");
 }

@@ -13,6 +13,9 @@ use foldhash::fast::RandomState;
 
 use crate::groups::{ALL, OTHER, UNLISTED};
 
+/// The label of nodes of the tree that have none of their own. No path has these words in the usual case.
+pub(super) const OTHER_NODES: &str = "(other)";
+
 /// The period after which groups are compared by their samples.
 const PERIOD: Duration = Duration::from_mins(5);
 
@@ -139,7 +142,7 @@ impl LabelledGroups {
 
 /// Whether this label exists regardless of the limit.
 pub(super) fn is_always_labelled(label: &str) -> bool {
-    matches!(label, OTHER | UNLISTED | ALL)
+    matches!(label, OTHER | UNLISTED | ALL | OTHER_NODES)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod counters;
 mod export;
 mod exposition;
+mod families;
 mod groups;
 mod histogram;
 mod inflation;
@@ -75,6 +76,8 @@ struct Inner {
 /// The series of groups, and the pages that are being read.
 struct Pages {
     groups: Groups,
+    /// The nodes of the tree of groups.
+    nodes: Groups,
     /// The last page by [`PageFormat`] and [`Encoding`], while a client reads it, and its generation.
     last: [[(u64, Weak<Page>); Encoding::COUNT]; PageFormat::COUNT],
 }
@@ -83,20 +86,31 @@ impl Metrics {
     /// Creates metrics without measurements. At most `groups` groups have a label of their own; RTT inflation is the
     /// distance from the lowest RTT of the window `baseline`.
     pub fn new(groups: u32, baseline: Duration) -> Self {
-        let groups = Groups::new(groups, baseline, Instant::now());
+        let now = Instant::now();
+        let (groups, nodes) = (Groups::new(groups, baseline, now), Groups::of_nodes(groups, baseline, now));
         Self(Arc::new(Inner {
             began: SystemTime::now(),
             latest: latest::LatestStore::default(),
             is_persistent: AtomicBool::new(false),
-            pages: Deferred::new(Pages { groups, last: Default::default() }),
+            pages: Deferred::new(Pages { groups, nodes, last: Default::default() }),
             generation: AtomicU64::new(1),
         }))
     }
 
-    /// Adds the measurements of series since the last call. Does not wait for a page that is being written.
+    /// Adds the measurements of series of groups, and of nodes of the tree, since the last call. Does not wait for a page that
+    /// is being written.
     pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], now: Instant) {
-        self.0.pages.change_by(slices, move |pages, slices| pages.groups.add(slices, now));
+        self.0.pages.change_by(slices, move |pages, slices| {
+            pages.groups.add(slices, now);
+            pages.nodes.add(slices, now);
+        });
         self.changed();
+    }
+
+    /// Removes the series of nodes that had no traffic for this time.
+    pub fn expire_nodes(&self, timeout: Duration) {
+        let now = Instant::now();
+        self.0.pages.change(move |pages| pages.nodes.expire(timeout, now));
     }
 
     /// Adds the times of packets in queues since the last call. It comes before [`Self::add`], which ends the epoch.
@@ -116,13 +130,19 @@ impl Metrics {
 
     /// Changes the highest number of groups with a label and the window of the baseline.
     pub fn change(&self, groups: u32, baseline: Duration) {
-        self.0.pages.lock().groups.change(groups, baseline);
+        let mut pages = self.0.pages.lock();
+        pages.groups.change(groups, baseline);
+        pages.nodes.change(groups, baseline);
+        drop(pages);
         self.changed();
     }
 
     /// Scores series by these profiles from now on.
     pub fn score_by(&self, profiles: Profiles) {
-        self.0.pages.lock().groups.profiles = profiles;
+        let mut pages = self.0.pages.lock();
+        pages.nodes.profiles = profiles.clone();
+        pages.groups.profiles = profiles;
+        drop(pages);
         self.changed();
     }
 
@@ -153,7 +173,10 @@ impl Metrics {
 
     /// Removes all series of an interface whose id another interface got.
     pub fn forget_interface(&self, interface: &Arc<str>) {
-        self.0.pages.change_by(interface, |pages, interface| pages.groups.forget_interface(interface));
+        self.0.pages.change_by(interface, |pages, interface| {
+            pages.groups.forget_interface(interface);
+            pages.nodes.forget_interface(interface);
+        });
         self.changed();
     }
 
@@ -175,6 +198,8 @@ impl Metrics {
         };
         drop(latest);
         pages.groups.begin_exports(exports);
+        // The counts of nodes begin with this process in any case.
+        pages.nodes.begin_exports(ExportState::new(self.0.began, &[]));
     }
 
     /// Returns all metrics as values. With many groups this takes some hundredths of a second.
@@ -183,6 +208,7 @@ impl Metrics {
         let mut pages = self.0.pages.lock();
         let at = SystemTime::now();
         let mut families = pages.groups.take(temporality, Instant::now(), at);
+        families.extend(pages.nodes.take(temporality, Instant::now(), at));
         if let Some(exports) = &mut pages.groups.exports {
             let process = process::Process::read();
             families.extend(exports.distributions(&latest.residence, temporality));
@@ -239,7 +265,7 @@ impl Metrics {
         // The generation is read first, so that a change that arrives later makes another page.
         let generation = self.0.generation.load(Ordering::Acquire);
         let mut pages = self.0.pages.lock();
-        let Pages { groups, last } = &mut *pages;
+        let Pages { groups, nodes, last } = &mut *pages;
         let (of, last) = &mut last[format as usize][encoding as usize];
         if let Some(page) = last.upgrade().filter(|_| *of == generation) {
             return page;
@@ -259,6 +285,7 @@ impl Metrics {
         residence::write(&mut *page, &latest.residence, self.0.began);
         process::write(&mut *page);
         groups.write(&mut *page, Instant::now());
+        nodes.write(&mut *page, Instant::now());
         let page = Arc::new(page.finish());
         (*of, *last) = (generation, Arc::downgrade(&page));
         page
@@ -342,7 +369,8 @@ mod tests {
         let mut exposed = BTreeMap::new();
         let others = [&BUILD, &packet_cost::PACKET_COST, &queues::QUEUE];
         let of_parts = Part::ALL.map(residence::histogram);
-        for metric in counters::metrics().chain(groups::metrics()).chain(others).chain(of_parts) {
+        let of_groups = [&families::OF_GROUPS, &families::OF_NODES].into_iter().flat_map(|it| it.all());
+        for metric in counters::metrics().chain(of_groups).chain(others).chain(of_parts) {
             let (suffix, kind) = match metric.kind {
                 Kind::Counter => ("_total", "counter"),
                 Kind::Gauge => ("", "gauge"),

@@ -29,20 +29,31 @@ pub(super) struct SeriesId {
     pub(super) method: Method,
     matched: Option<Direction>,
     side: Option<Side>,
+    /// The label of the group, or the path of the node.
     pub(super) group: Arc<str>,
+    /// The level of a node, and the path of the node above it, which is empty if there is none.
+    node: Option<(Arc<str>, Arc<str>)>,
 }
 
 impl SeriesId {
     /// Identifies the series `name`, counted under the label `group`.
     pub(super) fn new(name: &SeriesName, group: &Arc<str>) -> Self {
         let SeriesName { interface, method, matched, side, group: _ } = name;
-        let (interface, group) = (interface.clone(), Arc::clone(group));
-        Self { interface, method: *method, matched: *matched, side: *side, group }
+        let above = name.group.above.last().filter(|_| *group == name.group.label);
+        let above = || above.map_or_else(Arc::default, |above| Arc::clone(&above.label));
+        Self {
+            interface: interface.clone(),
+            method: *method,
+            matched: *matched,
+            side: *side,
+            group: Arc::clone(group),
+            node: name.group.level.as_ref().map(|level| (Arc::clone(level), above())),
+        }
     }
 
-    /// Returns a hash that is the same in every run.
+    /// Returns a hash that is the same in every run. Nodes need none.
     pub(super) fn fingerprint(&self) -> u128 {
-        let Self { interface, method, matched, side, group } = self;
+        let Self { interface, method, matched, side, group, node: _ } = self;
         let matched = matched.map_or("", Direction::name);
         let without_side = [interface.as_deref().unwrap_or_default(), method.name(), matched, group];
         match side {
@@ -58,22 +69,36 @@ impl SeriesId {
             ("interface".into(), self.interface.clone().unwrap_or_default()),
             ("method".into(), self.method.name().into()),
             ("matched".into(), matched.into()),
-            ("group".into(), Arc::clone(&self.group)),
         ];
+        let group = Arc::clone(&self.group);
+        match &self.node {
+            None => attributes.push(("group".into(), group)),
+            Some((level, above)) => attributes.extend([
+                ("level".into(), Arc::clone(level)),
+                ("path".into(), group),
+                ("under".into(), Arc::clone(above)),
+            ]),
+        }
         attributes.extend(self.side.map(|side| ("side".into(), side.name().into())));
         attributes
     }
 
     fn labels(&self) -> FormattedLabels {
-        let labels = [
+        let mut labels = vec![
             ("interface", self.interface.as_deref().unwrap_or_default()),
             ("method", self.method.name()),
             ("matched", self.matched.map_or("", Direction::name)),
-            ("group", &*self.group),
         ];
+        match &self.node {
+            None => labels.push(("group", &*self.group)),
+            Some((level, above)) => {
+                labels.extend([("level", &**level), ("path", &*self.group), ("under", &**above)]);
+            }
+        }
         // Only with `--inside`, so that nobody else's metrics get a label that is empty.
         let side = self.side.map(|side| ("side", side.name()));
-        FormattedLabels::new(&labels.into_iter().chain(side).collect::<Vec<_>>())
+        labels.extend(side);
+        FormattedLabels::new(&labels)
     }
 }
 
@@ -85,6 +110,8 @@ pub(super) struct Series {
     /// The traffic of the hosts whose packets are timed, and of those that reply.
     pub(super) traffic: [Traffic; 2],
     pub(super) inflation: Inflation,
+    /// When it last had samples or traffic.
+    pub(super) latest: Instant,
     /// Its entry in the persistent counts, if it has one.
     pub(super) entry: Option<EntryRef>,
     /// The counts for an exporter, if there is one.
@@ -99,6 +126,7 @@ impl Series {
             rtts: RttHistogram::new(since),
             traffic: [Traffic::default(); 2],
             inflation: Inflation::new(baseline, now),
+            latest: now,
             entry: None,
             pushed: None,
         }
@@ -106,6 +134,9 @@ impl Series {
 
     /// Adds the measurements since the last call.
     pub(super) fn add(&mut self, counts: &SeriesCounts, now: Instant) {
+        if !counts.is_empty() {
+            self.latest = now;
+        }
         self.traffic[0].add(&counts.sent);
         self.traffic[1].add(&counts.received);
         if let Some(pushed) = &mut self.pushed {

@@ -14,7 +14,12 @@ use super::{
 };
 #[cfg(test)]
 use crate::schemas;
-use crate::{aggregate::Measurements, fingerprint::fingerprint, groups::LongestMatch, quality::Scores};
+use crate::{
+    aggregate::Measurements,
+    fingerprint::fingerprint,
+    groups::{GroupName, LongestMatch},
+    quality::Scores,
+};
 
 /// Interfaces, losses and the cost of pping.
 #[derive(Debug, Deserialize, Serialize)]
@@ -32,6 +37,9 @@ pub struct Summary {
     /// Whether a history of months is kept, by `--history`.
     #[serde(default)]
     pub history: bool,
+    /// Levels of the tree of groups, by `--roll-up`, the outermost first; empty without it.
+    #[serde(default)]
+    pub levels: Vec<Arc<str>>,
     /// The watched interfaces.
     pub interfaces: Vec<Interface>,
     /// Number of known groups.
@@ -239,9 +247,9 @@ pub struct GroupsAnswer {
     pub sequence: u64,
     /// Time of the latest change, ns since the Unix epoch.
     pub time: u64,
-    /// Number of known groups.
+    /// Number of known groups; with `by`, of known nodes of that level.
     pub known: usize,
-    /// Number of groups that match the filter.
+    /// Number of groups, or nodes, that match the filter.
     pub found: usize,
     /// Group that the addresses of `filter` belong to by the groups file, whether or not it had traffic; null if `filter` is no
     /// address or prefix, and without a groups file.
@@ -251,7 +259,7 @@ pub struct GroupsAnswer {
     /// groups were found, and for other texts.
     #[serde(default)]
     pub note: Option<String>,
-    /// The groups that were asked for.
+    /// The groups, or nodes, that were asked for.
     pub groups: Vec<GroupAnswer>,
 }
 
@@ -271,20 +279,40 @@ impl From<LongestMatch> for LongestMatchAnswer {
     }
 }
 
-/// Returns the id of a group: a hash of its label, which may be long and have any characters.
-pub(super) fn group_id(label: &str) -> String {
-    format!("{:032x}", fingerprint(&[label]))
+/// Returns the id of a group: a hash of its label, which may be long and have any characters. The id of a node is one of its
+/// level and path.
+pub(super) fn group_id(name: &GroupName) -> String {
+    let parts: Vec<&str> = name.level.iter().chain([&name.label]).map(|part| &**part).collect();
+    format!("{:032x}", fingerprint(&parts))
 }
 
-/// Measurements of a group in the last minute.
+/// The place of a node in the tree of groups (`--roll-up`), and its members.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Node"))]
+pub struct NodeAnswer {
+    /// Level of the node: a column of the groups file.
+    pub level: Arc<str>,
+    /// Path of the node, as `under` takes it: the values of its level and of the levels above it, the outermost first, joined by
+    /// `/`. A `/` or `\` in a value has a `\` before it; groups without a value are in `(none)`.
+    pub path: Arc<str>,
+    /// Number of its groups: those with measurements of the last 15 minutes that the parameters choose.
+    pub members: usize,
+    /// Number of these that are bad now: those that score less than 50 for the first profile in one of their series.
+    pub bad: usize,
+}
+
+/// Measurements of a group in the last minute, or of a node of the tree of groups: of all its groups together.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Group"))]
 pub struct GroupAnswer {
     /// Identifier of the group, the same in every run.
     #[cfg_attr(test, schemars(pattern("^[0-9a-f]{32}$")))]
     pub id: String,
-    /// Label of the group.
+    /// Label of the group, or path of the node.
     pub group: Arc<str>,
+    /// What a node has beside; absent for a group.
+    #[serde(flatten)]
+    pub node: Option<NodeAnswer>,
     /// First of the group's prefixes, in the order of addresses; null if it has none. If both ends of a flow make the group, the
     /// first of each, joined by `+`: that of the host that replied comes first.
     pub prefix: Option<Arc<str>>,
@@ -299,7 +327,7 @@ pub struct GroupAnswer {
     /// Differentiated services codepoint of the group; null if groups are not separated by it.
     #[cfg_attr(test, schemars(range(max = 63)))]
     pub dscp: Option<u8>,
-    /// Values of the other columns of the groups file, by column.
+    /// Values of the other columns of the groups file, by column; of a node, those of its level and of the levels above it.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
     /// Measurements of the group, by interface, method and direction.
     pub series: Vec<SeriesAnswer>,

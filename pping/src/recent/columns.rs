@@ -33,6 +33,10 @@ pub enum Column {
     Retransmissions,
     /// The lowest score for the first profile.
     Quality,
+    /// The number of a node's groups.
+    Members,
+    /// The number of these that are bad.
+    Bad,
     /// The median of the inside.
     InsideP50,
     /// The 95th percentile of the inside.
@@ -45,7 +49,7 @@ pub enum Column {
 
 impl Column {
     /// All columns, in the order of the tables.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Group,
         Self::Count,
         Self::Min,
@@ -61,15 +65,28 @@ impl Column {
         Self::Bytes,
         Self::Retransmissions,
         Self::Quality,
+        Self::Members,
+        Self::Bad,
     ];
 
     /// Whether a view has the column.
     pub fn is_in(self, view: View) -> bool {
         match self {
-            Self::Group | Self::Packets | Self::Bytes | Self::Retransmissions | Self::Quality => true,
+            Self::Group
+            | Self::Packets
+            | Self::Bytes
+            | Self::Retransmissions
+            | Self::Quality
+            | Self::Members
+            | Self::Bad => true,
             Self::Count | Self::Min | Self::P50 | Self::P90 | Self::P95 | Self::P99 => view == View::Series,
             Self::InsideP50 | Self::InsideP95 | Self::OutsideP50 | Self::OutsideP95 => view == View::Sides,
         }
+    }
+
+    /// Whether only nodes of the tree of groups have the column.
+    pub(super) const fn is_of_nodes(self) -> bool {
+        matches!(self, Self::Members | Self::Bad)
     }
 
     /// Its name in a query.
@@ -86,6 +103,8 @@ impl Column {
             Self::Bytes => "bytes",
             Self::Retransmissions => "retransmissions",
             Self::Quality => "quality",
+            Self::Members => "members",
+            Self::Bad => "bad",
             Self::InsideP50 => "inside_p50",
             Self::InsideP95 => "inside_p95",
             Self::OutsideP50 => "outside_p50",
@@ -144,6 +163,11 @@ pub enum Order {
 
 /// Returns the value of a group in a column, if it has one.
 pub(super) fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
+    match (column, &group.node) {
+        (Column::Members, Some(node)) => return Some(node.members as f64),
+        (Column::Bad, Some(node)) => return Some(node.bad as f64),
+        _ => {}
+    }
     match &group.sides {
         Some(sides) => of_sides(column, sides),
         None => of_series(column, &group.series),
@@ -166,6 +190,8 @@ fn of_sides(column: Column, sides: &SidesAnswer) -> Option<f64> {
         }
         Column::Quality => (*sides.quality.first()?.1).map(u64::from),
         Column::Group
+        | Column::Members
+        | Column::Bad
         | Column::Count
         | Column::Min
         | Column::P50
@@ -181,9 +207,13 @@ fn of_series(column: Column, series: &[SeriesAnswer]) -> Option<f64> {
     let worst = |of: fn(&RttAnswer) -> u64| series.iter().filter_map(|it| it.rtt.as_ref()).map(of).max();
     let sum = |of: fn(&SeriesAnswer) -> u64| Some(series.iter().map(of).sum::<u64>());
     let value = match column {
-        Column::Group | Column::InsideP50 | Column::InsideP95 | Column::OutsideP50 | Column::OutsideP95 => {
-            None
-        }
+        Column::Group
+        | Column::Members
+        | Column::Bad
+        | Column::InsideP50
+        | Column::InsideP95
+        | Column::OutsideP50
+        | Column::OutsideP95 => None,
         Column::Count => sum(|series| series.rtt.map_or(0, |rtt| rtt.count)),
         Column::Min => worst(|rtt| rtt.min),
         Column::P50 => worst(|rtt| rtt.p50),

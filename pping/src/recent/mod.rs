@@ -21,7 +21,7 @@ mod sides;
 mod worst;
 
 use std::sync::{
-    Arc,
+    Arc, PoisonError, RwLock,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
@@ -32,7 +32,7 @@ use self::model::Model;
 pub use self::{
     answers::{
         CellAnswer, Cost, GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, HistoryAnswer, Interface,
-        InterfaceRates, LongestMatchAnswer, Losses, Rate, SeriesAnswer, SeriesHistory, Summary,
+        InterfaceRates, LongestMatchAnswer, Losses, NodeAnswer, Rate, SeriesAnswer, SeriesHistory, Summary,
     },
     cells::CELL,
     columns::{Column, Order, View},
@@ -49,7 +49,7 @@ pub use self::{
 use crate::aggregate::Measurements;
 use crate::{
     deferred::Deferred,
-    groups::{Directory, QueueName, SeriesName},
+    groups::{Directory, Levels, QueueName, SeriesName},
     quality::Profiles,
     residence::InterfaceTimes,
     worst::WorstFlow,
@@ -72,6 +72,8 @@ struct Inner {
     has_sides: AtomicBool,
     /// Whether a history of months is kept.
     has_history: AtomicBool,
+    /// The levels of the tree of groups.
+    levels: RwLock<Levels>,
     /// The end of the latest second, ns.
     seconds: watch::Sender<u64>,
 }
@@ -84,11 +86,12 @@ impl RecentHistory {
             sequence: AtomicU64::new(0),
             has_sides: AtomicBool::new(false),
             has_history: AtomicBool::new(false),
+            levels: RwLock::default(),
             seconds: watch::Sender::new(0),
         }))
     }
 
-    /// Adds the measurements of series in the second before `at`, ns. Does not wait for an answer that is being made.
+    /// Adds the measurements of series of groups, and of nodes of the tree, in the second before `at`, ns. Does not wait for an answer that is being made.
     pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], at: u64) {
         self.0.model.change_by(slices, move |model, slices| model.add(slices, at));
         self.changed();
@@ -158,6 +161,17 @@ impl RecentHistory {
         self.0.model.change(move |model| model.directory = directory);
     }
 
+    /// Takes the levels of the tree of groups.
+    pub fn list_levels(&self, levels: Levels) {
+        *self.0.levels.write().unwrap_or_else(PoisonError::into_inner) = levels;
+        self.changed();
+    }
+
+    /// Returns the levels of the tree of groups.
+    pub fn levels(&self) -> Levels {
+        self.0.levels.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Forgets everything.
     #[cfg(any(feature = "top", test))]
     pub(crate) fn clear(&self) {
@@ -188,7 +202,9 @@ impl RecentHistory {
 
     /// Returns the current rates, round-trip times and losses of all interfaces.
     pub fn summary(&self) -> Summary {
-        self.0.model.lock().summary(self.has_sides(), self.0.has_history.load(Ordering::Acquire))
+        let summary =
+            self.0.model.lock().summary(self.has_sides(), self.0.has_history.load(Ordering::Acquire));
+        Summary { levels: self.levels().names().to_vec(), ..summary }
     }
 
     /// Returns the recent past of the interfaces, for the series that are asked for.
@@ -207,7 +223,7 @@ impl RecentHistory {
     }
 
     /// Returns the worst flows and groups.
-    pub fn worst(&self, query: WorstQuery) -> WorstAnswer {
+    pub fn worst(&self, query: &WorstQuery) -> WorstAnswer {
         self.0.model.lock().worst(query)
     }
 

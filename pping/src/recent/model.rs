@@ -3,6 +3,7 @@
 mod groups;
 mod ranking;
 mod sides;
+mod tree;
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -58,6 +59,8 @@ pub(super) struct Model {
     /// The series of interfaces, over all groups.
     totals: HashMap<Key, History, RandomState>,
     pub(super) groups: HashMap<Arc<str>, Group, RandomState>,
+    /// The nodes of the tree of groups, by path.
+    pub(super) nodes: HashMap<Arc<str>, Group, RandomState>,
     worst: WorstFlows,
     rates: Rates,
     losses: Losses,
@@ -66,6 +69,7 @@ pub(super) struct Model {
     pub(super) directory: Directory,
 }
 
+/// A group, or a node of the tree of groups.
 #[derive(Debug)]
 pub(super) struct Group {
     name: Arc<GroupName>,
@@ -96,6 +100,7 @@ impl Model {
             time: 0,
             totals: HashMap::default(),
             groups: HashMap::default(),
+            nodes: HashMap::default(),
             worst: WorstFlows::default(),
             rates: Rates::default(),
             losses: Losses::default(),
@@ -121,8 +126,14 @@ impl Model {
         self.changed(at);
         for (name, counts) in slices.iter().filter(|(_, counts)| !counts.is_empty()) {
             let key = Key::new(name);
-            self.totals.entry(key.clone()).or_default().add(number, counts);
-            Self::group_of(&mut self.groups, &name.group).series.entry(key).or_default().add(number, counts);
+            // The samples of a node are those of its groups.
+            let groups = if name.group.level.is_none() {
+                self.totals.entry(key.clone()).or_default().add(number, counts);
+                &mut self.groups
+            } else {
+                &mut self.nodes
+            };
+            Self::group_of(groups, &name.group).series.entry(key).or_default().add(number, counts);
         }
     }
 
@@ -166,35 +177,46 @@ impl Model {
             !history.is_empty()
         };
         self.totals.retain(|_, history| is_left(history));
-        self.groups.retain(|_, group| {
-            group.series.retain(|_, history| is_left(history));
-            group.queues.retain(|_, history| is_left(history));
-            !group.is_empty()
-        });
-        let mut size: usize = self.groups.values().map(Group::size).sum();
+        for groups in [&mut self.groups, &mut self.nodes] {
+            groups.retain(|_, group| {
+                group.series.retain(|_, history| is_left(history));
+                group.queues.retain(|_, history| is_left(history));
+                !group.is_empty()
+            });
+        }
+        let mut size: usize = self.all_groups().map(Group::size).sum();
         if size <= self.memory {
             return;
         }
-        let mut busy: Vec<(u64, Arc<str>)> =
-            self.groups.iter().map(|(label, group)| (group.count(), Arc::clone(label))).collect();
+        let mut busy: Vec<(u64, bool, Arc<str>)> = self
+            .all_groups()
+            .map(|group| (group.count(), group.name.level.is_some(), Arc::clone(&group.name.label)))
+            .collect();
         busy.sort_unstable();
-        // Groups lose their past before any of them is removed.
-        for (_, label) in &busy {
+        // Groups lose their past before any of them is removed. A node is busier than most of its groups.
+        for (_, is_node, label) in &busy {
             if size <= self.memory {
                 return;
             }
-            if let Some(group) = self.groups.get_mut(label) {
+            let groups = if *is_node { &mut self.nodes } else { &mut self.groups };
+            if let Some(group) = groups.get_mut(label) {
                 size -= group.size();
                 group.histories_mut().for_each(|history| history.keep_recent(number));
                 size += group.size();
             }
         }
-        for (_, label) in &busy {
+        for (_, is_node, label) in &busy {
             if size <= self.memory {
                 return;
             }
-            size -= self.groups.remove(label).map_or(0, |group| group.size());
+            let groups = if *is_node { &mut self.nodes } else { &mut self.groups };
+            size -= groups.remove(label).map_or(0, |group| group.size());
         }
+    }
+
+    /// Returns all groups, and all nodes of the tree.
+    fn all_groups(&self) -> impl Iterator<Item = &Group> {
+        self.groups.values().chain(self.nodes.values())
     }
 
     pub(super) fn take_reading(&mut self, reading: Reading, at: u64) {
@@ -242,6 +264,7 @@ impl Model {
         if at / CELL + 1 < self.number() {
             self.totals.clear();
             self.groups.clear();
+            self.nodes.clear();
         }
         self.sequence += 1;
         self.time = at;
@@ -274,6 +297,7 @@ impl Model {
             time: self.time,
             sides: has_sides,
             history: has_history,
+            levels: Vec::new(),
             interfaces: interfaces.collect(),
             groups: self.known(),
             losses: self.losses.clone(),

@@ -7,7 +7,9 @@ use super::{
     answers::GroupAnswer,
     columns::{Column, Order, View, value},
 };
-use crate::groups::{Addresses, Directory, GroupName, LongestMatch, address_in, is_mistyped, without_extras};
+use crate::groups::{
+    Addresses, Directory, GroupName, Levels, LongestMatch, address_in, is_mistyped, without_extras,
+};
 #[cfg(test)]
 use crate::schemas;
 
@@ -95,7 +97,8 @@ pub struct Query {
     pub view: View,
     /// Column to sort by: `p95` unless set, and with `view=sides` `inside_p95`. RTTs are those of the group's worst series;
     /// packets and bytes are the sums of all its series. With `view=sides` all figures are those of `sides`; `count`, `min` and
-    /// `p50` to `p99` are then rejected, as are those of the inside and outside otherwise. Groups without a value come last.
+    /// `p50` to `p99` are then rejected, as are those of the inside and outside otherwise. `members` and `bad` need `by`. Groups
+    /// without a value come last.
     #[cfg_attr(test, schemars(with = "Column"))]
     pub sort: Option<Column>,
     /// Sort order.
@@ -125,6 +128,13 @@ pub struct Query {
     pub limit: usize,
     /// Number of groups to skip at the beginning.
     pub offset: usize,
+    /// Level of the tree of groups (`--roll-up`): its nodes are listed instead of groups, with the sums of their groups. A
+    /// `filter` finds the nodes of the groups that it finds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Path of a node, such as `berlin/ap-3`: only its groups, or with `by` only the nodes under it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under: Option<String>,
 }
 
 impl Default for Query {
@@ -140,8 +150,26 @@ impl Default for Query {
             side: None,
             limit: 100,
             offset: 0,
+            by: None,
+            under: None,
         }
     }
+}
+
+/// Checks that there is a level, which `parameter` names.
+///
+/// # Errors
+/// What is wrong with the parameter.
+pub(super) fn check_level(parameter: &str, level: &str, levels: &Levels) -> Result<(), String> {
+    let names = levels.names();
+    if names.iter().any(|known| **known == *level) {
+        return Ok(());
+    }
+    if names.is_empty() {
+        return Err(format!("{parameter}: this pping has no tree of groups; start it with --roll-up"));
+    }
+    let known = names.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+    Err(format!("{parameter}: unknown level `{level}`, expected one of {known}"))
 }
 
 /// Reads the highest number of groups.
@@ -215,14 +243,25 @@ impl Query {
     #[must_use]
     pub fn fitted(self, has_sides: bool) -> Self {
         let view = if has_sides { View::Sides } else { View::Series };
-        Self { view, sort: self.sort.filter(|column| column.is_in(view)), ..self }
+        let is_there = |column: &Column| column.is_in(view) && (self.by.is_some() || !column.is_of_nodes());
+        Self { view, sort: self.sort.filter(is_there), ..self }
     }
 
-    /// Checks that the view is there, and has the column.
+    /// Checks that the view and the level are there, and have the column.
     ///
     /// # Errors
     /// What is wrong with which parameter.
-    pub fn check(&self, has_sides: bool) -> Result<(), String> {
+    pub fn check(&self, has_sides: bool, levels: &Levels) -> Result<(), String> {
+        if let Some(level) = &self.by {
+            check_level("by", level, levels)?;
+        }
+        if self.under.is_some() && levels.is_empty() {
+            return Err("under: this pping has no tree of groups; start it with --roll-up".to_owned());
+        }
+        if let Some(column) = self.sort.filter(|column| self.by.is_none() && column.is_of_nodes()) {
+            let column = column.name();
+            return Err(format!("sort: only nodes have `{column}`; name their level with by"));
+        }
         if self.view == View::Sides && !has_sides {
             return Err("view: this pping does not tell sides apart; start it with --inside".to_owned());
         }

@@ -104,6 +104,6 @@ impl GroupOfRange {
     pub(crate) fn new(name: &GroupName, series: SeriesAnswer) -> Self {
         let GroupName { label, prefix, columns, .. } = name;
         let labels = columns.iter().cloned().collect();
-        Self { id: group_id(label), group: Arc::clone(label), prefix: prefix.clone(), labels, series }
+        Self { id: group_id(name), group: Arc::clone(label), prefix: prefix.clone(), labels, series }
     }
 }

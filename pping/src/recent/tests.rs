@@ -1,4 +1,5 @@
 mod sides;
+mod tree;
 
 use std::time::Duration;
 
@@ -432,7 +433,7 @@ proptest! {
 fn too_few_packets_give_no_retransmission_share() {
     let recent = RecentHistory::new(MEMORY);
     recent.add(&[slice("a", [MS; 30])], START);
-    let share = || recent.worst(WorstQuery::default()).groups[0].retransmissions;
+    let share = || recent.worst(&WorstQuery::default()).groups[0].retransmissions;
     assert_eq!(share(), None, "there are only 10 packets");
     recent.set_min_samples(10);
     assert_eq!(share(), Some(0.0));
@@ -475,7 +476,7 @@ fn ranked_rtt_needs_enough_hosts() {
         ];
         recent.add(&slices, at);
     };
-    let worst = || recent.worst(WorstQuery::default()).groups;
+    let worst = || recent.worst(&WorstQuery::default()).groups;
     add(1, START);
     let groups = worst();
     let found: Vec<_> = groups.iter().map(|it| (&*it.group, it.hosts.unwrap())).collect();

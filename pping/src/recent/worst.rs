@@ -5,16 +5,17 @@ use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, sync::Arc};
 use pping_common::{abi::Figure, method::Method, parse::Direction};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use super::answers::SeriesAnswer;
+use super::{answers::SeriesAnswer, order::check_level};
 #[cfg(test)]
 use crate::schemas;
 use crate::{
+    groups::Levels,
     records::Tuple,
     worst::{By, MAX_SHOWN, Ranking, WorstFlow},
 };
 
 /// How the worst are ranked, and how many are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WorstQuery {
@@ -24,11 +25,23 @@ pub struct WorstQuery {
     #[serde(deserialize_with = "limit")]
     #[cfg_attr(test, schemars(range(max = MAX_SHOWN)))]
     pub limit: usize,
+    /// Level of the tree of groups (`--roll-up`): its nodes are ranked instead of groups.
+    pub level: Option<String>,
 }
 
 impl Default for WorstQuery {
     fn default() -> Self {
-        Self { by: By::default(), limit: 20 }
+        Self { by: By::default(), limit: 20, level: None }
+    }
+}
+
+impl WorstQuery {
+    /// Checks that the level is there.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self, levels: &Levels) -> Result<(), String> {
+        self.level.as_ref().map_or(Ok(()), |level| check_level("level", level, levels))
     }
 }
 
@@ -57,7 +70,7 @@ pub struct WorstAnswer {
     pub min_samples: u64,
     /// Flow directions of the last 10 to 20 seconds; empty for a capture.
     pub flows: Vec<WorstFlowAnswer>,
-    /// Groups in the last minute, each with its worst series.
+    /// Groups, or nodes of a level, in the last minute, each with its worst series.
     pub groups: Vec<WorstGroupAnswer>,
 }
 
@@ -114,8 +127,11 @@ pub struct WorstGroupAnswer {
     /// Identifier of the group, the same in every run.
     #[cfg_attr(test, schemars(pattern("^[0-9a-f]{32}$")))]
     pub id: String,
-    /// Label of the group.
+    /// Label of the group, or path of the node.
     pub group: Arc<str>,
+    /// Level of a node; absent for a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<Arc<str>>,
     /// First of the group's prefixes, in the order of addresses; null if it has none. If both ends of a flow make the group, the
     /// first of each, joined by `+`: that of the host that replied comes first.
     pub prefix: Option<Arc<str>>,
@@ -202,7 +218,8 @@ impl WorstFlows {
     }
 
     /// Returns the worst by a figure, when the present cell has this number.
-    pub(super) fn worst(&self, WorstQuery { by, limit }: WorstQuery, number: u64) -> Vec<WorstFlowAnswer> {
+    pub(super) fn worst(&self, query: &WorstQuery, number: u64) -> Vec<WorstFlowAnswer> {
+        let WorstQuery { by, limit, level: _ } = *query;
         let mut both = Ranking::new(MAX_SHOWN);
         for (age, ranking) in [&self.present, &self.before].into_iter().enumerate() {
             if self.number + 1 >= number + age as u64 {

@@ -20,11 +20,12 @@ use crate::{
     quality::Scores,
 };
 
-/// RTTs and traffic of a group in an interval (`--aggregate`), for one interface, one method and one direction in which echoes
+/// RTTs and traffic of a group in an interval (`--aggregate`), or of a node of the tree of groups (`--roll-up`), for one interface, one method and one direction in which echoes
 /// passed. Timed hosts are the hosts whose packets are timed, like `dest_ip` in an RTT record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE), transform = schema::with_values::<Quantiles>))]
+#[cfg_attr(test, schemars(transform = schema::of_group_or_node))]
 pub struct AggregateRecord {
     /// When the interval ended, ns since the Unix epoch.
     pub timestamp: u64,
@@ -36,9 +37,20 @@ pub struct AggregateRecord {
     #[cfg_attr(test, schemars(with = "Option<schemas::InterfaceName>"))]
     pub interface: Option<Arc<str>>,
     /// Label of the group: `all` without groups, `other` for groups beyond --max-groups, `unlisted` for hosts that the groups
-    /// file does not list.
+    /// file does not list. Absent in the record of a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(min = 1)))]
-    pub group: Arc<str>,
+    pub group: Option<Arc<str>>,
+    /// Level of a node: the column of the groups file by which its groups are added up (`--roll-up`). Absent in the record of a
+    /// group. Each sample is in one record of a group, and in one of each level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    pub level: Option<Arc<str>>,
+    /// Path of a node: the values of its level and of the levels above it, the outermost first, joined by `/`. `labels` has them
+    /// one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    pub path: Option<Arc<str>>,
     /// Prefix of the group; absent if it has none. Two prefixes are joined by `+`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(pattern("^[0-9a-f.:]+/[0-9]+([+][0-9a-f.:]+/[0-9]+)?$")))]
@@ -47,7 +59,8 @@ pub struct AggregateRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(max = 63)))]
     pub dscp: Option<u8>,
-    /// Values of the other columns of the groups file, by column; absent if there are none.
+    /// Values of the other columns of the groups file, by column; absent if there are none. Those of a node are its level and the
+    /// levels above.
     #[serde(serialize_with = "serialize_columns", skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(with = "BTreeMap<String, schemas::Text>", extend("minProperties" = 1)))]
     pub labels: Columns,
@@ -119,6 +132,11 @@ pub struct Quantiles {
 }
 
 impl AggregateRecord {
+    /// The label of the group, or the path of the node.
+    pub(super) fn name(&self) -> &str {
+        self.group.as_deref().or(self.path.as_deref()).unwrap_or_default()
+    }
+
     /// The value of `type` in JSON.
     pub(super) const TYPE: &str = "aggregate";
 
@@ -131,11 +149,16 @@ impl AggregateRecord {
         quality: Scores,
     ) -> Self {
         let Distribution { sent, received, .. } = distribution;
+        let label = Some(Arc::clone(&name.group.label));
+        let level = name.group.level.clone();
+        let (group, path) = if level.is_none() { (label, None) } else { (None, label) };
         Self {
             timestamp,
             interval,
             interface: name.interface.clone(),
-            group: Arc::clone(&name.group.label),
+            group,
+            level,
+            path,
             prefix: name.group.prefix.clone(),
             dscp: name.group.dscp,
             labels: name.group.columns.clone(),

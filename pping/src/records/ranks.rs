@@ -1,7 +1,6 @@
 //! Ranks the worst flows and groups of an interval.
 
-use std::sync::Arc;
-
+use indexmap::IndexMap;
 use pping_common::abi::Figure;
 
 use super::{
@@ -50,7 +49,9 @@ impl<'a> RankedSeries<'a> {
         let has_rtt = rtt > 0;
         WorstGroupRecord {
             rank,
-            group: Arc::clone(&record.group),
+            group: record.group.clone(),
+            level: record.level.clone(),
+            path: record.path.clone(),
             count: record.count,
             hosts: hosts.count(),
             p95: record.rtts.filter(|_| has_rtt).map(|rtts| rtts.p95),
@@ -73,7 +74,7 @@ impl Ranked for RankedSeries<'_> {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        self.record.group == other.record.group
+        self.record.name() == other.record.name()
     }
 }
 
@@ -110,9 +111,11 @@ impl Worst {
         aggregates: impl Iterator<Item = (&'a AggregateRecord, &'a Hosts)>,
         (timestamp, window): (u64, u64),
     ) -> Vec<Record> {
-        let mut groups = Ranking::new(self.limit);
+        // Groups come first, and then each level of the tree.
+        let mut levels: IndexMap<_, Ranking<_>> = IndexMap::from([(None, Ranking::new(self.limit))]);
         for (record, hosts) in aggregates {
-            groups.add(&RankedSeries::new(record, hosts, self.min_samples));
+            let level = levels.entry(record.level.as_ref()).or_insert_with(|| Ranking::new(self.limit));
+            level.add(&RankedSeries::new(record, hosts, self.min_samples));
         }
         let mut records = Vec::new();
         for by in By::ALL {
@@ -121,10 +124,12 @@ impl Worst {
             records.extend(flows.filter_map(|(index, flow)| {
                 Some(Record::WorstFlow(Box::new(WorstFlowRecord::new(flow, rank_of(index))?)))
             }));
-            let groups = groups.worst(by.figure()).iter().enumerate();
-            records.extend(
-                groups.map(|(index, series)| Record::WorstGroup(Box::new(series.record(rank_of(index))))),
-            );
+            for level in levels.values() {
+                let ranked = level.worst(by.figure()).iter().enumerate();
+                records.extend(
+                    ranked.map(|(index, series)| Record::WorstGroup(Box::new(series.record(rank_of(index))))),
+                );
+            }
         }
         self.clear();
         records

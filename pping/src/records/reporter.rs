@@ -118,12 +118,15 @@ impl Reporter {
         self.profiles = profiles;
     }
 
-    /// Adds the counts of a series since the last call.
+    /// Adds the counts of a series of a group, or of a node of the tree of groups, since the last call.
     pub fn take(&mut self, name: &SeriesName, counts: &SeriesCounts) {
         if counts.is_empty() {
             return;
         }
-        self.totals.add(name.interface.as_ref(), name.method, name.matched, name.side, counts);
+        // The samples of a node are those of its groups.
+        if name.group.level.is_none() {
+            self.totals.add(name.interface.as_ref(), name.method, name.matched, name.side, counts);
+        }
         if self.interval == 0 {
             return;
         }
@@ -292,7 +295,8 @@ impl Reporter {
         }
         series.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
         if let Some(log) = &mut self.log {
-            log.write(series.iter().map(|(name, (distribution, _))| (name, distribution)), began, interval)?;
+            let of_groups = series.iter().filter(|(name, _)| name.group.level.is_none());
+            log.write(of_groups.map(|(name, (distribution, _))| (name, distribution)), began, interval)?;
         }
         let record = |(name, (distribution, _)): &(SeriesName, (Distribution, Hosts))| {
             let quality = self.scores(name.method, distribution, interval);
@@ -326,7 +330,9 @@ impl Reporter {
 
 /// The sort key of the records of an interval.
 fn order(name: &SeriesName) -> impl Ord {
-    (name.interface.as_deref(), &name.group.label, name.method, name.matched, name.side)
+    // Groups come first, and then the levels of the tree, the outermost first.
+    let depth = name.group.level.as_ref().map(|_| name.group.above.len());
+    (depth, name.interface.as_deref(), &name.group.label, name.method, name.matched, name.side)
 }
 
 #[cfg(test)]

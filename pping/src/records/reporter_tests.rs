@@ -7,8 +7,9 @@ use pping_common::{
 
 use super::*;
 use crate::{
-    groups::{GroupName, Labels},
+    groups::{GroupName, Labels, group_in_tree, roll_up},
     quality::{Latency, Profile, Threshold},
+    worst::By,
 };
 
 fn name(matched: Direction) -> SeriesName {
@@ -205,4 +206,112 @@ fn series_without_samples_are_reported_without_rtts() {
     let records = aggregates(reporter.finish(SECOND).unwrap());
     let text = serde_json::to_string(&records[0]).unwrap();
     assert!(text.contains(r#""count":0,"histogram":[],"sent_packets":0,"#), "{text}");
+}
+
+/// Series of three groups at two sites, and those of the nodes above them.
+fn tree() -> Vec<(SeriesName, SeriesCounts)> {
+    let groups = [("a", "berlin", 5_000_000), ("b", "berlin", 9_000_000), ("c", "lund", 700_000_000)];
+    let mut series: Vec<_> = groups
+        .map(|(label, site, rtt)| {
+            let group = group_in_tree(label, &[("site", site), ("ap", "ap-3")]);
+            (SeriesName { group, ..name(Direction::Ingress) }, counts(rtt))
+        })
+        .into();
+    series.extend(roll_up(&series));
+    series
+}
+
+#[test]
+fn records_of_a_level_are_the_sums_of_its_groups() {
+    let mut reporter = reporter(1_000 * SECOND);
+    for _ in 0..2 {
+        tree().iter().for_each(|(name, counts)| reporter.take(name, counts));
+    }
+    let records = aggregates(reporter.finish(1_010 * SECOND).unwrap());
+    let shown: Vec<_> = records
+        .iter()
+        .map(|it| (it.group.as_deref(), it.level.as_deref(), it.path.as_deref(), it.count, it.sent_packets))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (Some("a"), None, None, 2, 6),
+            (Some("b"), None, None, 2, 6),
+            (Some("c"), None, None, 2, 6),
+            (None, Some("site"), Some("berlin"), 4, 12),
+            (None, Some("site"), Some("lund"), 2, 6),
+            (None, Some("ap"), Some("berlin/ap-3"), 4, 12),
+            (None, Some("ap"), Some("lund/ap-3"), 2, 6),
+        ]
+    );
+    assert_eq!(records[3].histogram, [records[0].histogram.clone(), records[1].histogram.clone()].concat());
+    assert_eq!(records[5].labels, [("site".into(), "berlin".into()), ("ap".into(), "ap-3".into())]);
+    // Each sample is in the totals once.
+    assert_eq!(reporter.totals().samples(), 6);
+}
+
+#[test]
+fn each_level_has_worst_nodes() {
+    let aggregation = Aggregation {
+        interval: Some(Duration::from_secs(10)),
+        worst: Some(1),
+        worst_min_samples: 1,
+        ..Aggregation::NONE
+    };
+    let mut reporter = Reporter::new(&aggregation, 10, 1_000 * SECOND).unwrap();
+    tree().iter().for_each(|(name, counts)| reporter.take(name, counts));
+    let records = reporter.finish(1_010 * SECOND).unwrap();
+    let worst = records.iter().filter_map(|record| match record {
+        Record::WorstGroup(it) if it.rank.worst == By::Rtt => Some((it, it.rank.rank)),
+        _ => None,
+    });
+    let worst: Vec<_> = worst
+        .map(|(it, rank)| (it.group.as_deref(), it.level.as_deref(), it.path.as_deref(), rank))
+        .collect();
+    assert_eq!(
+        worst,
+        [
+            (Some("c"), None, None, 1),
+            (None, Some("site"), Some("lund"), 1),
+            (None, Some("ap"), Some("lund/ap-3"), 1),
+        ]
+    );
+}
+
+#[test]
+fn a_node_is_scored_by_its_own_distribution_and_busiest_second() {
+    // 100 samples are needed, which neither group has.
+    let half = |rtt| {
+        let mut counts = SeriesCounts::EMPTY;
+        (0..50).for_each(|_| counts.sample(rtt, 0));
+        counts.sent.packets = 100;
+        counts.sent.bytes = 400_000;
+        counts
+    };
+    let mut series: Vec<_> = ["a", "b"]
+        .map(|label| {
+            let group = group_in_tree(label, &[("site", "berlin")]);
+            (SeriesName { group, ..name(Direction::Ingress) }, half(150_000_000))
+        })
+        .into();
+    series.extend(roll_up(&series));
+    let threshold = Threshold { optimal: 1e8, unacceptable: 2e8 };
+    let latency = vec![Latency { percentile: 99.0, threshold }];
+    let profile = |name: &str, throughput| Profile {
+        name: name.into(),
+        latency: latency.clone(),
+        loss: None,
+        throughput,
+        samples: 100,
+    };
+    let mut reporter = reporter(1_000 * SECOND);
+    // Only both groups together send so much in the same second.
+    reporter.score_by([profile("any", None), profile("fast", Some(600_000.0 * 8.0))].into());
+    series.iter().for_each(|(name, counts)| reporter.take(name, counts));
+    reporter.is_live = true;
+    let records = aggregates(reporter.finish(1_010 * SECOND).unwrap());
+    let scores: Vec<Vec<_>> = records.iter().map(|it| it.quality.values().copied().collect()).collect();
+    let both = scores.last().unwrap();
+    assert_eq!(scores[..2], [[None, None], [None, None]], "too few samples each");
+    assert!(both.iter().all(|score| score.is_some_and(|score| (30..60).contains(&score))), "{both:?}");
 }

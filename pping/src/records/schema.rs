@@ -89,6 +89,13 @@ pub(super) fn with_values<T: JsonSchema>(schema: &mut Schema) {
     schema.insert("else".into(), present);
 }
 
+/// Says that a record is that of a group, or of a node of the tree of groups.
+pub(super) fn of_group_or_node(schema: &mut Schema) {
+    let of_group = json!({ "required": ["group"], "properties": { "level": false, "path": false } });
+    let of_node = json!({ "required": ["level", "path"], "properties": { "group": false } });
+    schema.insert("oneOf".into(), json!([of_group, of_node]));
+}
+
 /// Says that a record of a group is one of the queue, and has no fields of `T`; other records have them.
 pub(super) fn by_group<T: JsonSchema>(schema: &mut Schema) {
     let fields = fields_of::<T>();

@@ -26,7 +26,7 @@ pub struct Rank {
     pub window: u64,
     /// Figure that ranks the flows or groups.
     pub worst: By,
-    /// Rank; 1 is the worst. Flows and groups are ranked separately.
+    /// Rank; 1 is the worst. Flows, groups and each level of the tree of groups are ranked separately.
     #[cfg_attr(test, schemars(range(min = 1)))]
     pub rank: usize,
 }
@@ -87,18 +87,30 @@ pub struct WorstFlowRecord {
     pub group: Option<Arc<str>>,
 }
 
-/// One of the worst groups of an interval (`--worst` with `--aggregate`), with the interface, method and direction in which it is
+/// One of the worst groups of an interval (`--worst` with `--aggregate`), or of the worst nodes of a level, with the interface, method and direction in which it is
 /// worst.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transform = schema::begin(Self::TYPE)))]
 #[cfg_attr(test, schemars(extend("dependentRequired" = { "p95": ["ranked_rtt", "baseline", "inflation"] })))]
+#[cfg_attr(test, schemars(transform = schema::of_group_or_node))]
 pub struct WorstGroupRecord {
     /// The rank.
     #[serde(flatten)]
     pub rank: Rank,
-    /// Label of the group.
-    pub group: Arc<str>,
+    /// Label of the group; absent in the record of a node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    pub group: Option<Arc<str>>,
+    /// Level of a node of the tree of groups (`--roll-up`). The nodes of each level are ranked separately. Absent in the record
+    /// of a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    pub level: Option<Arc<str>>,
+    /// Path of a node: the values of its level and of the levels above it, the outermost first, joined by `/`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    pub path: Option<Arc<str>>,
     /// Number of samples.
     pub count: u64,
     /// Estimated number of hosts that replied with these samples, at most 266. Absent without samples, and without groups.

@@ -13,7 +13,7 @@ use crate::{
     aggregate::Totals,
     config::Aggregation,
     event::Event,
-    groups::Names,
+    groups::{Names, roll_up},
     output,
     records::{Record, Reporter},
     worst::WorstFlow,
@@ -143,10 +143,20 @@ impl Intervals {
     }
 
     fn take(&mut self, slices: &[(SeriesKey, SeriesCounts)], interface: impl Fn(u16) -> Option<Arc<str>>) {
-        for (key, counts) in slices {
-            if let Some(name) = self.names.series(key, interface(key.interface)) {
-                self.reporter.take(&name, counts);
+        if self.names.levels().is_empty() {
+            for (key, counts) in slices {
+                if let Some(name) = self.names.series(key, interface(key.interface)) {
+                    self.reporter.take(&name, counts);
+                }
             }
+            return;
+        }
+        let named = |(key, counts): &(SeriesKey, SeriesCounts)| {
+            Some((self.names.series(key, interface(key.interface))?, *counts))
+        };
+        let named: Vec<_> = slices.iter().filter_map(named).collect();
+        for (name, counts) in named.iter().chain(&roll_up(&named)) {
+            self.reporter.take(name, counts);
         }
     }
 

@@ -48,7 +48,7 @@ use crate::{
     capture::{self, Capture, FileError, Skipped},
     config::{Arms, Config},
     event::Event,
-    groups::{self, Labels, Lookup, Names},
+    groups::{self, Groups, Labels, Levels, Lookup, Names},
     output::{Batch, OnFailure, Output, Role},
     quality,
     records::{
@@ -297,11 +297,17 @@ type Listed = Vec<(IpNet, u32)>;
 fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
     let aggregation = &config.aggregation;
     let (mut names, mut labels) = (Names::default(), Labels::default());
+    let levels = Levels::new(&aggregation.roll_up);
     let listed = match &aggregation.groups {
-        Some(file) => groups::load(file, &mut labels).map_err(Error::Groups)?.prefixes,
+        Some(file) => {
+            let Groups { prefixes, column_names, .. } =
+                groups::load(file, &mut labels).map_err(Error::Groups)?;
+            levels.missing_in(&column_names).map_or(Ok(()), |reason| Err(Error::RollUp(reason)))?;
+            prefixes
+        }
         None => Vec::new(),
     };
-    names.relabel(labels);
+    names.relabel(labels, levels);
     let settings = Settings {
         grouping: aggregation.grouping(),
         labels: Arc::new(Lookup::new(listed.iter().copied())),

@@ -19,7 +19,7 @@ use crate::{
     Error,
     capture::{self, Capture, FileError},
     config::Config,
-    groups::{Directory, Names},
+    groups::{Directory, Names, roll_up},
     placement::EndedFlows,
     quality,
     recent::{Reading, RecentHistory},
@@ -233,6 +233,7 @@ impl PlayerThread {
         self.recent.clear();
         let (settings, names, listed) = settings(&self.config).map_err(Ending::Fault)?;
         self.recent.list_groups(Directory::new(listed, names.labels()));
+        self.recent.list_levels(names.levels().clone());
         let timeout = self.config.aggregation.group_timeout.as_nanos() as u64;
         let mut playing =
             PlayedView { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };
@@ -394,7 +395,8 @@ impl PlayedView {
             let name = self.names.series(&key, Some(Arc::clone(&self.name)))?;
             Some((name, counts))
         };
-        let slices: Vec<_> = slices.into_iter().filter_map(name).collect();
+        let mut slices: Vec<_> = slices.into_iter().filter_map(name).collect();
+        slices.extend(roll_up(&slices));
         let interface = InterfaceCounters {
             name: Arc::clone(&self.name),
             attach_points: Vec::new(),

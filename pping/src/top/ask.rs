@@ -27,7 +27,13 @@ impl Question {
     /// Returns the query for groups: with both sides of each in one row, if the pping of this summary tells sides apart. An older
     /// pping knows no other view.
     pub(super) fn groups_for(&self, summary: &Summary) -> Query {
-        self.groups.clone().fitted(summary.sides)
+        let has_level = |level: &String| summary.levels.iter().any(|known| **known == **level);
+        let mut query = self.groups.clone();
+        // A reload may have removed the level since.
+        if summary.levels.is_empty() || query.by.as_ref().is_some_and(|level| !has_level(level)) {
+            (query.by, query.under) = (None, None);
+        }
+        query.fitted(summary.sides)
     }
 }
 
@@ -82,7 +88,7 @@ impl Answers {
             groups: recent.groups(&question.groups_for(&summary)),
             summary,
             past: question.past.as_ref().and_then(|id| recent.group(id)),
-            worst: question.worst.map(|query| recent.worst(query)),
+            worst: question.worst.as_ref().map(|query| recent.worst(query)),
             history: question.history.as_ref().map(|query| recent.history(query)),
         }
     }

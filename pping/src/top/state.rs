@@ -78,6 +78,7 @@ impl State {
             return;
         }
         self.takes_next_answer = false;
+        self.groups.set_levels(&summary.levels);
         self.groups.take(&groups, past);
         self.worst.take(worst);
         self.heatmap.take(history);
@@ -196,3 +197,5 @@ impl State {
 
 #[cfg(test)]
 pub(super) mod tests;
+#[cfg(test)]
+mod tree_tests;

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::foreign_text::sanitized;
 use crate::recent::{
-    Column, GroupAnswer, RttAnswer, SeriesAnswer, SideAnswer, SidesAnswer, TrafficAnswer, View,
+    Column, GroupAnswer, NodeAnswer, RttAnswer, SeriesAnswer, SideAnswer, SidesAnswer, TrafficAnswer, View,
 };
 
 /// A column of the table.
@@ -84,6 +84,8 @@ pub(super) struct Row {
     pub(super) side: &'static str,
     /// The id of the group.
     pub(super) id: String,
+    /// What a node of the tree of groups has beside.
+    pub(super) node: Option<NodeAnswer>,
     /// The series of the group that is shown when the row is opened.
     pub(super) series: SeriesKey,
     /// Whether it stands for its group, and does not lie below the row that does.
@@ -130,7 +132,7 @@ fn row_of_sides(group: &GroupAnswer, sides: &SidesAnswer, other: &SeriesAnswer) 
     let trend =
         |side: &Option<SideAnswer>| side.as_ref().map_or(String::new(), |side| sparkline(&side.trend, TREND));
     let cells = vec![
-        sanitized(&group.group),
+        name(group),
         rtt(inside, |rtt| rtt.p50),
         rtt(inside, |rtt| rtt.p95),
         rtt(outside, |rtt| rtt.p50),
@@ -180,7 +182,7 @@ fn row_of_series(group: &GroupAnswer, series: &SeriesAnswer) -> Row {
         |value: fn(&RttAnswer) -> u64| series.rtt.as_ref().map_or("-".to_owned(), |rtt| time(value(rtt)));
     let traffic = sum(series);
     let cells = vec![
-        sanitized(&group.group),
+        name(group),
         series.rtt.map_or("0".to_owned(), |rtt| rtt.count.to_string()),
         of(|rtt| rtt.min),
         of(|rtt| rtt.p50),
@@ -198,16 +200,23 @@ fn row(group: &GroupAnswer, cells: Vec<String>, series: SeriesKey) -> Row {
     let (interface, method, matched, of_network) = &series;
     Row {
         cells,
-        label: sanitized(&group.group),
+        label: name(group),
         prefix: prefix(group),
         interface: sanitized(interface.as_deref().unwrap_or("-")),
         method: sanitized(method),
         side: side(matched.as_deref(), of_network.as_deref()),
         id: group.id.clone(),
+        node: group.node.clone(),
         series,
         is_of_group: false,
         below: 0,
     }
+}
+
+/// Returns the label of a group; of a node the value of its level, because the table has only nodes of the same one.
+fn name(group: &GroupAnswer) -> String {
+    let value = group.node.as_ref().and_then(|node| group.labels.get(&node.level));
+    sanitized(value.unwrap_or(&group.group))
 }
 
 /// Returns the traffic of a series in both flow directions.

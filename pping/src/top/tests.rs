@@ -75,6 +75,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         time: 0,
         sides: false,
         history: false,
+        levels: Vec::new(),
         interfaces: vec![interface],
         groups: groups.len(),
         losses: Losses { events_lost: 5, ..Losses::default() },
@@ -84,6 +85,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
     let group = |(number, &(label, p95)): (usize, &(&str, u64))| GroupAnswer {
         id: format!("{number:032x}"),
         group: label.into(),
+        node: None,
         prefix: None,
         prefixes: Vec::new(),
         prefix_count: 0,
@@ -325,13 +327,13 @@ fn counters(factor: u64) -> Snapshot {
 }
 
 /// Returns what a server would answer.
-fn asked(recent: &RecentHistory, question: &Question) -> Answers {
+pub(super) fn asked(recent: &RecentHistory, question: &Question) -> Answers {
     let summary = recent.summary();
     Answers {
         groups: recent.groups(&question.groups_for(&summary)),
         summary,
         past: question.past.as_ref().and_then(|id| recent.group(id)),
-        worst: question.worst.map(|query| recent.worst(query)),
+        worst: question.worst.as_ref().map(|query| recent.worst(query)),
         history: question.history.as_ref().map(|query| recent.history(query)),
     }
 }

@@ -56,6 +56,7 @@ mod service;
 mod sides;
 mod start;
 mod top;
+mod tree;
 mod unit;
 mod usage;
 mod web;

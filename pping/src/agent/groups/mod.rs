@@ -22,7 +22,7 @@ use self::{shared::Shared, socket::Socket, state::State};
 use crate::{
     Error,
     config::Aggregation,
-    groups::NewestLabels,
+    groups::{Levels, NewestLabels},
     kernel::{loaded::Kernel, series::SeriesTable},
     metrics::GroupChanges,
     recent::RecentHistory,
@@ -45,14 +45,18 @@ impl Groups {
     /// # Errors
     /// If the file cannot be read or has an error, or the socket cannot be made.
     pub(super) fn read(aggregation: &Aggregation) -> Result<Option<Self>, Error> {
-        let Aggregation { groups: path, groups_socket, groups_state, .. } = aggregation;
+        let Aggregation { groups: path, groups_socket, groups_state, roll_up, .. } = aggregation;
         if path.is_none() && groups_socket.is_none() {
             return Ok(None);
         }
+        let levels = Levels::new(roll_up);
         let mut state = State::default();
         if let Some(path) = path {
-            reading::read_first(&mut state, path)?;
+            // Columns may also come by the socket.
+            let needed = if groups_socket.is_some() { &Levels::default() } else { &levels };
+            reading::read_first(&mut state, path, needed)?;
         }
+        state.set_levels(levels);
         let socket = groups_socket.as_deref().map(Socket::bind).transpose()?;
         if let Some(socket) = &socket {
             restore::restore(&mut state, groups_state.as_deref(), socket.path());
@@ -93,8 +97,9 @@ impl Groups {
         self.shared.lock().newest_labels()
     }
 
-    /// Starts reading this file, while packets are still counted by the current groups.
-    pub(super) fn reload(&mut self, path: &Path) {
+    /// Starts reading this file, while packets are still counted by the current groups. The tree has these levels once it is
+    /// read.
+    pub(super) fn reload(&mut self, path: &Path, levels: Levels) {
         self.path = Some(path.to_owned());
         if self.task.is_some() {
             tracing::warn!("--groups {}: the last change is still in progress; reload again", path.display());
@@ -102,7 +107,7 @@ impl Groups {
         }
         let (path, shared) = (path.to_owned(), Arc::clone(&self.shared));
         self.task = Some(task::spawn_blocking(move || {
-            if let Err(error) = reading::reload(&shared, &path) {
+            if let Err(error) = reading::reload(&shared, &path, levels) {
                 tracing::error!("{error}; the groups stay as they were");
             }
         }));

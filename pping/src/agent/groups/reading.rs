@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error,
-    groups::{self, Directory, GroupsFile, Labels, overlay::Overlay},
+    groups::{self, Directory, GroupsFile, Labels, Levels, NO_VALUE, overlay::Overlay},
     kernel::{labels, series::Generations},
 };
 
@@ -21,11 +21,12 @@ const CHANGES_AT_A_TIME: usize = 1000;
 /// Reads the groups file at the start.
 ///
 /// # Errors
-/// If the file cannot be read or has an error.
-pub(super) fn read_first(state: &mut State, path: &Path) -> Result<(), Error> {
+/// If the file cannot be read or has an error, or lacks one of these levels.
+pub(super) fn read_first(state: &mut State, path: &Path, levels: &Levels) -> Result<(), Error> {
     let mut labels = Labels::default();
     let began = Instant::now();
     let groups = open(path)?.number(|step| step(&mut labels));
+    levels.missing_in(&groups.column_names).map_or(Ok(()), |reason| Err(Error::RollUp(reason)))?;
     let file = Directory::new(groups.prefixes, &labels);
     say_read(path, &file, began);
     state.begin_with(file, labels);
@@ -36,7 +37,7 @@ pub(super) fn read_first(state: &mut State, path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// If the file cannot be read or has an error, or the kernel has no room for its prefixes. The groups stay as they are then.
-pub(super) fn reload(shared: &Shared, path: &Path) -> Result<(), Error> {
+pub(super) fn reload(shared: &Shared, path: &Path, levels: Levels) -> Result<(), Error> {
     let began = Instant::now();
     let groups = open(path)?.number(|step| shared.lock().add_labels(step));
     let numbers: Vec<u32> = groups.columns.iter().map(|(number, _)| *number).collect();
@@ -47,7 +48,11 @@ pub(super) fn reload(shared: &Shared, path: &Path) -> Result<(), Error> {
         let columns = groups.columns.into_iter();
         let columns = columns.filter(|(number, columns)| labels.get(*number).1 != columns).collect();
         let directory = with_overlay(file.clone(), &overlay);
-        switch(shared, path, Reloaded { file, directory, columns, kernel })
+        // The new groups are worth more than the levels that the file no longer has.
+        if let Some(reason) = levels.missing_in(&groups.column_names) {
+            tracing::warn!("--roll-up: {reason}; groups of the file are `{NO_VALUE}` there");
+        }
+        switch(shared, path, Reloaded { file, directory, columns, levels, kernel })
     });
     if made.is_err() {
         let mut state = shared.lock();

@@ -14,7 +14,7 @@ use super::change_log::ChangeLog;
 use crate::{
     Error,
     groups::{
-        Columns, Directory, Labels, NewestLabels,
+        Columns, Directory, Labels, Levels, NewestLabels,
         journal::Journal,
         overlay::{MAX_PREFIXES, Overlay},
         protocol::{Addition, Effect, FILE_SOURCE, Request},
@@ -45,6 +45,8 @@ pub(super) struct State {
     are_labels_new: bool,
     are_labels_changed: bool,
     newest: NewestLabels,
+    /// The levels of the tree.
+    levels: Levels,
     /// The prefixes of the groups file.
     file: Directory,
     /// What came by the socket.
@@ -101,6 +103,8 @@ pub(super) struct Reloaded {
     pub(super) directory: Directory,
     /// The other columns of labels of the file, where they are others than before.
     pub(super) columns: Vec<(u32, Columns)>,
+    /// The levels of the tree.
+    pub(super) levels: Levels,
     /// The map, and the number of the new set of prefixes.
     pub(super) kernel: Option<(Prefixes, u32)>,
 }
@@ -166,8 +170,21 @@ impl State {
         Ok(())
     }
 
+    /// Replaces the levels of the tree.
+    pub(super) fn set_levels(&mut self, levels: Levels) {
+        if self.levels == levels {
+            return;
+        }
+        self.newest.set_levels(levels.clone());
+        if let Some(recent) = &self.recent {
+            recent.list_levels(levels.clone());
+        }
+        self.levels = levels;
+    }
+
     /// Shows the groups on screens from now on.
     pub(super) fn show_on(&mut self, recent: RecentHistory) {
+        recent.list_levels(self.levels.clone());
         self.recent = Some(recent);
         self.is_unshown = true;
         self.show();
@@ -461,7 +478,7 @@ impl State {
     /// Makes what was loaded current.
     pub(super) fn switch(
         &mut self,
-        Reloaded { file, directory, columns, kernel: new }: Reloaded,
+        Reloaded { file, directory, columns, levels, kernel: new }: Reloaded,
     ) -> Replaced {
         self.touched = None;
         for (number, columns) in &columns {
@@ -472,6 +489,7 @@ impl State {
         }
         self.are_labels_new = true;
         self.publish();
+        self.set_levels(levels);
         let mut old_generation = None;
         if let (Some(kernel), Some((_, generation))) = (&mut self.kernel, new) {
             old_generation = Some(std::mem::replace(&mut kernel.generation, generation));

@@ -21,6 +21,8 @@ pub struct Groups {
     pub prefixes: Vec<(IpNet, u32)>,
     /// The other columns of each label, by its number.
     pub columns: Vec<(u32, Columns)>,
+    /// The names of these columns, in the order of the file.
+    pub column_names: Vec<Arc<str>>,
 }
 
 /// A prefix, the index of its label, and the offset of its text.
@@ -34,13 +36,20 @@ struct Entry {
 pub(super) struct Listed<'a> {
     text: &'a str,
     labels: IndexMap<Arc<str>, Columns>,
+    columns: Vec<Arc<str>>,
     entries: Vec<Entry>,
     pub(super) errors: TextErrors,
 }
 
 impl<'a> Listed<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, labels: IndexMap::new(), entries: Vec::new(), errors: TextErrors::default() }
+        Self {
+            text,
+            labels: IndexMap::new(),
+            columns: Vec::new(),
+            entries: Vec::new(),
+            errors: TextErrors::default(),
+        }
     }
 
     /// Adds a label, and returns its index.
@@ -55,6 +64,9 @@ impl<'a> Listed<'a> {
 
     /// Adds another column of a label.
     pub(super) fn column(&mut self, label: u32, name: &Arc<str>, value: &str) -> Result<(), String> {
+        if !self.columns.iter().any(|known| Arc::ptr_eq(known, name) || known == name) {
+            self.columns.push(Arc::clone(name));
+        }
         let Some((label, known)) = self.labels.get_index_mut(label as usize) else { return Ok(()) };
         if value.is_empty() {
             return Ok(());
@@ -70,6 +82,11 @@ impl<'a> Listed<'a> {
                 "the {name} of `{label}` is `{earlier}` further up; write the same here, or make two groups"
             )),
         }
+    }
+
+    /// The names of the other columns so far, in the order of the file.
+    pub(super) fn columns(&self) -> &[Arc<str>] {
+        &self.columns
     }
 
     /// Adds a prefix whose text begins at `offset`.
@@ -112,12 +129,13 @@ impl<'a> Listed<'a> {
 
 /// What was read, without the text.
 pub(super) fn into_file(listed: Listed<'_>) -> GroupsFile {
-    GroupsFile { labels: listed.labels, entries: listed.entries }
+    GroupsFile { labels: listed.labels, column_names: listed.columns, entries: listed.entries }
 }
 
 /// What was read of a groups file. Its labels have no numbers yet.
 pub struct GroupsFile {
     labels: IndexMap<Arc<str>, Columns>,
+    column_names: Vec<Arc<str>>,
     entries: Vec<Entry>,
 }
 
@@ -148,6 +166,7 @@ impl GroupsFile {
         }
         let named = |entry: Entry| Some((entry.prefix, *numbers.get(entry.label as usize)?));
         let prefixes = self.entries.into_iter().filter_map(named).collect();
-        Groups { prefixes, columns: numbers.iter().copied().zip(self.labels.into_values()).collect() }
+        let columns = numbers.iter().copied().zip(self.labels.into_values()).collect();
+        Groups { prefixes, columns, column_names: self.column_names }
     }
 }

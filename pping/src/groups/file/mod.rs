@@ -14,7 +14,7 @@ use std::{
 
 pub use self::listed::{Groups, GroupsFile};
 use self::listed::{Listed, into_file};
-use super::labels::Labels;
+use super::{labels::Labels, levels::Levels};
 use crate::text::{self, FileError};
 
 /// The longest file that is read, in bytes.
@@ -47,6 +47,11 @@ pub fn open(path: &Path) -> Result<GroupsFile, FileError> {
 /// Checks a groups file. Returns all errors, or why it cannot be read.
 pub fn check(path: &Path) -> Vec<FileError> {
     read(path, |_| ()).err().unwrap_or_default()
+}
+
+/// Describes the levels that a groups file has no columns for; `None` if it has all, or has errors itself.
+pub fn missing_levels(path: &Path, levels: &Levels) -> Option<String> {
+    read(path, |listed| levels.missing_in(listed.columns())).ok().flatten()
 }
 
 fn read<T>(path: &Path, make: impl FnOnce(Listed<'_>) -> T) -> Result<T, Vec<FileError>> {

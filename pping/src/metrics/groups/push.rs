@@ -8,10 +8,10 @@ use std::{
 use super::{
     super::{
         export::{Attributes, ExportTotals, Family, Point, Points},
+        families::Families,
         inflation::{Inflated, PERCENTILES},
     },
-    BASELINE, COLUMNS, Groups, INFLATION, MIN_RTT, QUALITY, RTT, SENDERS, TRAFFIC, columns, has_baseline,
-    ratio,
+    Groups, SENDERS, columns, has_baseline, ratio,
 };
 use crate::config::Temporality;
 
@@ -23,10 +23,14 @@ impl Groups {
         now: Instant,
         at: SystemTime,
     ) -> Vec<Family> {
-        let Self { labelled, series, known, profiles, .. } = self;
+        let Self { families: metrics, labelled, series, known, profiles, .. } = self;
+        let metrics: &'static Families = metrics;
+        if self.has_nodes && series.is_empty() {
+            return Vec::new();
+        }
         let (mut rtts, mut lowest, mut baselines, mut inflation) = (vec![], vec![], vec![], vec![]);
         let mut quality = vec![];
-        let mut traffic = TRAFFIC.each_ref().map(|_| vec![]);
+        let mut traffic = metrics.traffic.each_ref().map(|_| vec![]);
         for (id, series) in series.iter_mut().filter(|(id, _)| labelled.is_labelled(&id.group)) {
             let Inflated { minimum, baseline, above } = series.inflation.report(now);
             let Some(pushed) = &mut series.pushed else { continue };
@@ -48,7 +52,7 @@ impl Groups {
                 }));
             }
             for (sender, sent) in SENDERS.into_iter().zip(&pushed.traffic) {
-                for (points, (_, read)) in traffic.iter_mut().zip(&TRAFFIC) {
+                for (points, (_, read)) in traffic.iter_mut().zip(&metrics.traffic) {
                     let value = read(sent);
                     if value > 0 || temporality == Temporality::Cumulative {
                         points.push(Point {
@@ -72,19 +76,21 @@ impl Groups {
             .filter(|known| !known.name.columns.is_empty() && labelled.is_labelled(&known.name.label))
             .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
             .collect();
-        let queues = self.queues.take(|group| self.labelled.is_labelled(group), temporality, at);
-        let mut families = vec![
-            queues,
-            Family { metric: &RTT, points: Points::Distributions(rtts) },
-            Family { metric: &MIN_RTT, points: Points::Numbers(lowest) },
-            Family { metric: &BASELINE, points: Points::Numbers(baselines) },
-            Family { metric: &INFLATION, points: Points::Numbers(inflation) },
-            Family { metric: &QUALITY, points: Points::Numbers(quality) },
-        ];
-        let traffic = TRAFFIC.iter().zip(traffic);
+        let mut families = Vec::new();
+        if !self.has_nodes {
+            families.push(self.queues.take(|group| self.labelled.is_labelled(group), temporality, at));
+        }
+        families.extend([
+            Family { metric: &metrics.rtt, points: Points::Distributions(rtts) },
+            Family { metric: &metrics.min_rtt, points: Points::Numbers(lowest) },
+            Family { metric: &metrics.baseline, points: Points::Numbers(baselines) },
+            Family { metric: &metrics.inflation, points: Points::Numbers(inflation) },
+            Family { metric: &metrics.quality, points: Points::Numbers(quality) },
+        ]);
+        let traffic = metrics.traffic.iter().zip(traffic);
         families
             .extend(traffic.map(|((metric, _), points)| Family { metric, points: Points::Counts(points) }));
-        families.push(Family { metric: &COLUMNS, points: Points::Levels(columns) });
+        families.push(Family { metric: &metrics.columns, points: Points::Levels(columns) });
         families
     }
 }

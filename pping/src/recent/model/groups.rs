@@ -4,36 +4,55 @@ use std::sync::Arc;
 
 use super::{
     super::{
-        answers::{GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, LongestMatchAnswer, group_id},
+        answers::{
+            GroupAnswer, GroupDetail, GroupQueue, GroupsAnswer, LongestMatchAnswer, NodeAnswer, group_id,
+        },
         columns::View,
         history::History,
-        order::{PREFIXES, PREFIXES_OF_ONE, Query},
+        order::{PREFIXES, PREFIXES_OF_ONE, Query, SeriesQuery},
         residence::TimesAnswer,
     },
     Group, Key, Model,
+    tree::is_of_level,
 };
 use crate::groups::GroupName;
 
 impl Model {
     pub(in crate::recent) fn groups(&self, query: &Query) -> GroupsAnswer {
         let (filter, series) = (query.filter(&self.directory), query.series());
-        let mut groups: Vec<GroupAnswer> = self
-            .groups
-            .values()
-            .filter(|group| filter.finds(&group.name, &self.directory))
-            .map(|group| {
-                let answer = self.answer(group, |key| key.is_asked_for(&series));
-                let sides = (query.view == View::Sides).then(|| self.sides(group, &series));
-                GroupAnswer { sides, ..answer }
-            })
-            .filter(|group| !group.series.is_empty())
-            .collect();
+        let listed = |group: &Group, node: Option<NodeAnswer>| {
+            let answer = self.answer(group, |key| key.is_asked_for(&series));
+            let sides = (query.view == View::Sides).then(|| self.sides(group, &series));
+            Some(GroupAnswer { node, sides, ..answer }).filter(|group| !group.series.is_empty())
+        };
+        let is_under = |name: &GroupName| {
+            query.under.as_ref().is_none_or(|under| name.above.iter().any(|node| *node.label == **under))
+        };
+        let mut groups: Vec<GroupAnswer> = match &query.by {
+            None => {
+                let is_found =
+                    |group: &&Group| is_under(&group.name) && filter.finds(&group.name, &self.directory);
+                self.groups.values().filter(is_found).filter_map(|group| listed(group, None)).collect()
+            }
+            Some(level) => {
+                let members = self.members(&series, |name| filter.finds(name, &self.directory));
+                let nodes =
+                    self.nodes.values().filter(|node| is_of_level(node, level) && is_under(&node.name));
+                nodes
+                    .filter_map(|node| {
+                        let members = members.get(&node.name.label).filter(|members| members.is_found)?;
+                        listed(node, Some(members.answer(&node.name)))
+                    })
+                    .collect()
+            }
+        };
         let found = groups.len();
         let longest_match = self.directory.longest_match(&query.filter);
         let note = if found == 0 { query.note(longest_match.as_ref()) } else { None };
         query.sort(&mut groups);
         for group in &mut groups {
-            if let Some(of_model) = self.groups.get(&group.group) {
+            let all = if group.node.is_some() { &self.nodes } else { &self.groups };
+            if let Some(of_model) = all.get(&group.group) {
                 self.list_prefixes(of_model, PREFIXES, group);
                 // Only of the groups in the answer: the whole past of a series takes long to unpack.
                 if let Some(sides) = &mut group.sides {
@@ -44,7 +63,10 @@ impl Model {
         GroupsAnswer {
             sequence: self.sequence,
             time: self.time,
-            known: self.known(),
+            known: query.by.as_ref().map_or_else(
+                || self.known(),
+                |level| self.nodes.values().filter(|node| is_of_level(node, level)).count(),
+            ),
             found,
             longest_match: longest_match.map(LongestMatchAnswer::from),
             note,
@@ -53,8 +75,13 @@ impl Model {
     }
 
     pub(in crate::recent) fn group(&self, asked: &str) -> Option<GroupDetail> {
-        let group = self.groups.values().find(|group| group_id(&group.name.label) == asked)?;
+        let group = self.all_groups().find(|group| group_id(&group.name) == asked)?;
         let mut answer = self.answer(group, |_| true);
+        if group.name.level.is_some() {
+            let members = self.members(&SeriesQuery::default(), |_| true);
+            answer.node =
+                Some(members.get(&group.name.label).copied().unwrap_or_default().answer(&group.name));
+        }
         self.list_prefixes(group, PREFIXES_OF_ONE, &mut answer);
         Some(GroupDetail { group: answer, history: self.history(group.series.iter()) })
     }
@@ -75,8 +102,9 @@ impl Model {
     pub(super) fn answer(&self, group: &Group, is_asked_for: impl Fn(&Key) -> bool) -> GroupAnswer {
         let GroupName { label, dscp, columns, .. } = &*group.name;
         GroupAnswer {
-            id: group_id(label),
+            id: group_id(&group.name),
             group: Arc::clone(label),
+            node: None,
             prefix: self.first_prefix(&group.name),
             prefixes: Vec::new(),
             prefix_count: 0,

@@ -9,6 +9,7 @@ use super::{
         worst::{WorstAnswer, WorstGroupAnswer, WorstQuery},
     },
     Group, Key, Model,
+    tree::is_of_level,
 };
 use crate::worst::{MeasuredGroup, Ranked, Ranking, expected_rtt, from_millionths};
 
@@ -33,10 +34,14 @@ impl Ranked for Rank<'_> {
 }
 
 impl Model {
-    pub(in crate::recent) fn worst(&self, query: WorstQuery) -> WorstAnswer {
+    pub(in crate::recent) fn worst(&self, query: &WorstQuery) -> WorstAnswer {
         let by = query.by.figure();
         let mut ranking = Ranking::new(query.limit);
-        for group in self.groups.values() {
+        let groups: Box<dyn Iterator<Item = &Group>> = match &query.level {
+            None => Box::new(self.groups.values()),
+            Some(level) => Box::new(self.nodes.values().filter(|node| is_of_level(node, level))),
+        };
+        for group in groups {
             let expected = expected_rtt(&group.name.columns);
             for (key, history) in &group.series {
                 ranking.add(&self.rank_of(group, (key, history), expected));
@@ -80,12 +85,14 @@ impl Model {
     fn worst_group(&self, rank: &Rank<'_>) -> Option<WorstGroupAnswer> {
         let Rank { group, key, hosts, baseline, figures: [rtt, inflation, retransmissions, _] } = *rank;
         let prefix = self.first_prefix(&group.name);
+        let level = group.name.level.clone();
         let GroupAnswer { id, group, labels, series, .. } = self.answer(group, |other| other == key);
         let series = series.into_iter().next()?;
         let has_packets = series.sent.packets + series.received.packets >= self.min_samples.max(1);
         Some(WorstGroupAnswer {
             id,
             group,
+            level,
             prefix,
             labels,
             hosts,

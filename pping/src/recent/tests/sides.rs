@@ -237,7 +237,7 @@ fn each_view_has_its_columns() {
             Some("view: this pping does not tell sides apart; start it with --inside"),
         ),
     ] {
-        let checked = of(view, sort).check(has_sides);
+        let checked = of(view, sort).check(has_sides, &Levels::default());
         match said {
             None => assert_eq!(checked, Ok(())),
             Some(said) => assert!(checked.as_ref().is_err_and(|it| it.contains(said)), "{checked:?}"),
@@ -246,7 +246,11 @@ fn each_view_has_its_columns() {
     // A client that is told whether there are sides asks for what it gets.
     for has_sides in [false, true] {
         for sort in Column::ALL.map(Some) {
-            assert_eq!(of(View::Series, sort).fitted(has_sides).check(has_sides), Ok(()), "{sort:?}");
+            assert_eq!(
+                of(View::Series, sort).fitted(has_sides).check(has_sides, &Levels::default()),
+                Ok(()),
+                "{sort:?}"
+            );
         }
     }
     // The names are those of queries.

@@ -1,6 +1,6 @@
 //! `standard`: a line for people, as ePPing prints it.
 
-use std::{env, fmt, io::Write as _, path::Path};
+use std::{env, fmt, io::Write as _, path::Path, sync::Arc};
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use pping_common::{group::Side, limits::SECOND, parse::Direction};
@@ -100,7 +100,8 @@ impl Encoder for Standard {
     fn encode(&mut self, record: &Record, out: &mut Vec<u8>) {
         let timestamp = record.timestamp();
         if let Record::Aggregate(record) = record {
-            self.widest = self.widest.max(record.group.chars().count());
+            let name = title(record.group.as_ref(), record.level.as_ref(), record.path.as_ref());
+            self.widest = self.widest.max(name.chars().count());
         }
         let widest = self.widest;
         let exact = Time { second: self.second(timestamp), nanoseconds: timestamp % SECOND, digits: 9 };
@@ -184,6 +185,12 @@ fn residence(out: &mut Vec<u8>, time: Time<'_>, record: &ResidenceRecord) -> std
     writeln!(out)
 }
 
+/// Returns the label of a group, or the level and the path of a node.
+fn title(group: Option<&Arc<str>>, level: Option<&Arc<str>>, path: Option<&Arc<str>>) -> String {
+    let words: Vec<_> = [group, level, path].into_iter().flatten().map(|word| &**word).collect();
+    words.join(" ")
+}
+
 /// Writes an aggregate, in columns that align with those of other lines.
 fn aggregate(
     out: &mut Vec<u8>,
@@ -195,7 +202,7 @@ fn aggregate(
         out,
         "{time} {}{:<widest$} {:<14} {:<7} {:>7} samples",
         record.interface.as_deref().map(|name| format!("{name} ")).unwrap_or_default(),
-        record.group,
+        title(record.group.as_ref(), record.level.as_ref(), record.path.as_ref()),
         record.method.name(),
         place(record.matched, record.side),
         record.count,
@@ -232,7 +239,8 @@ fn worst_flow(out: &mut Vec<u8>, time: Time<'_>, record: &WorstFlowRecord) -> st
 fn worst_group(out: &mut Vec<u8>, time: Time<'_>, record: &WorstGroupRecord) -> std::io::Result<()> {
     write_rank(out, time, &record.rank, record.interface.as_deref())?;
     let side = place(record.matched, record.side);
-    write!(out, " {} {side} {} {} samples", record.method.name(), record.group, record.count)?;
+    let name = title(record.group.as_ref(), record.level.as_ref(), record.path.as_ref());
+    write!(out, " {} {side} {name} {} samples", record.method.name(), record.count)?;
     if let Some(hosts) = record.hosts {
         write!(out, " of {hosts} hosts")?;
     }

@@ -47,7 +47,7 @@ impl Default for Worst {
 impl Worst {
     /// Returns the query.
     pub(in crate::top) fn query(&self) -> WorstQuery {
-        self.query
+        self.query.clone()
     }
 
     /// Takes an answer, if there is one.

@@ -52,7 +52,7 @@ fn example_file_is_complete_and_valid() {
     assert!(fine && said.ends_with("pping.toml: fine\n") && said.lines().count() == 1, "{said}");
 
     let groups = directory.path().join("groups.csv");
-    fs::write(&groups, "192.0.2.0/24,office\n").unwrap();
+    fs::write(&groups, "prefix,group,site,ap\n192.0.2.0/24,office,berlin,ap-1\n").unwrap();
     let quality = repository("deploy/quality.toml");
     let uncommented: Vec<&str> = example
         .lines()

@@ -6,6 +6,7 @@ mod history;
 mod past;
 mod report;
 mod sides;
+mod tree;
 
 use std::{cmp::Reverse, fs, thread, time::Duration};
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod alone;
+mod tree;
 
 use std::{fs, process::Command};
 

@@ -1,6 +1,9 @@
 //! `--aggregate`, `--flow-summary`, groups and `--exclude` with a capture.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use serde_json::{Value, json};
 
@@ -129,6 +132,89 @@ fn groups_beyond_the_limit_are_one_and_a_warning() {
     let count: u64 = records.iter().map(|record| record["count"].as_u64().unwrap()).sum();
     assert_eq!(count, 10, "no sample is lost");
     assert!(stderr(&output).contains("raise --max-groups"), "{}", stderr(&output));
+}
+
+/// Returns the histogram and the traffic of records together, by method and direction.
+fn sums(records: &[&Value]) -> BTreeMap<String, u64> {
+    const ADDED: [&str; 7] = [
+        "count",
+        "sent_packets",
+        "sent_bytes",
+        "rec_packets",
+        "rec_bytes",
+        "sent_retransmissions",
+        "rec_retransmissions",
+    ];
+    let mut sums = BTreeMap::new();
+    for record in records {
+        let series = format!("{} {} {}", record["timestamp"], record["method"], record["match_on_egress"]);
+        for name in ADDED {
+            *sums.entry(format!("{series} {name}")).or_default() += record[name].as_u64().unwrap();
+        }
+        for bin in record["histogram"].as_array().unwrap() {
+            *sums.entry(format!("{series} {}", bin[0])).or_default() += bin[1].as_u64().unwrap();
+        }
+    }
+    sums
+}
+
+#[test]
+fn each_level_is_the_sum_of_its_groups() {
+    // Three access points, two of which have the same name, and hosts that the file does not list.
+    let file = Temporary::new(
+        "groups.csv",
+        b"prefix,group,site,ap\n192.0.2.100/32,a,berlin,ap-1\n192.0.2.101/32,b,berlin,ap-3\n\
+          192.0.2.102/31,c,lund,ap-3\n192.0.2.104/32,d,lund,\n198.51.100.0/24,server,lund,ap-3\n",
+    );
+    let options = format!("--rate-limit 0 --groups {} --roll-up site,ap", file.path.display());
+    let output = read(&crowd(), &format!("--aggregate 10ms --worst 1 --worst-min-samples 1 {options}"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let all: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (aggregates, worst): (Vec<_>, Vec<_>) = all.iter().partition(|record| record["type"] == "aggregate");
+    let of_groups: Vec<&Value> =
+        aggregates.iter().copied().filter(|record| record.get("level").is_none()).collect();
+    let site = |record: &Value| record["labels"]["site"].as_str().unwrap_or("(none)").to_owned();
+    let ap =
+        |record: &Value| format!("{}/{}", site(record), record["labels"]["ap"].as_str().unwrap_or("(none)"));
+    let levels: [(&str, &dyn Fn(&Value) -> String, usize); 2] = [("site", &site, 3), ("ap", &ap, 5)];
+    for (level, path_of, number) in levels {
+        let nodes: Vec<&Value> =
+            aggregates.iter().copied().filter(|record| record["level"] == level).collect();
+        let paths: BTreeSet<&str> = nodes.iter().map(|record| record["path"].as_str().unwrap()).collect();
+        assert_eq!(paths.len(), number, "{paths:?}");
+        for path in paths {
+            let of_path: Vec<_> = nodes.iter().copied().filter(|record| record["path"] == path).collect();
+            let members: Vec<_> =
+                of_groups.iter().copied().filter(|record| path_of(record) == path).collect();
+            assert_eq!(sums(&of_path), sums(&members), "{level} {path}");
+        }
+        assert_eq!(sums(&nodes), sums(&of_groups), "{level}");
+        assert!(worst.iter().any(|record| record["level"] == level && record.get("group").is_none()));
+    }
+    // The totals at the end count each sample once.
+    let without = read(&crowd(), "--rate-limit 0 --aggregate 10ms");
+    let total = |output: &str| output.lines().find(|line| line.contains("samples")).map(ToOwned::to_owned);
+    assert_eq!(
+        total(&stderr(&read(&crowd(), &format!("--aggregate 10ms {options}")))),
+        total(&stderr(&without))
+    );
+}
+
+#[test]
+fn a_column_that_the_groups_file_lacks_is_an_error() {
+    let file = Temporary::new("groups.csv", b"prefix,group,site\n192.0.2.0/24,a,berlin\n");
+    let options = format!("--aggregate 1s --groups {}", file.path.display());
+    for (list, reason) in [
+        ("site,ap", "--roll-up: the groups file has no column `ap`; it has `site`"),
+        ("site,site", "--roll-up site,site: a column is listed twice; each level needs another one"),
+        ("site,", "--roll-up site,: a level has no name; name columns of the groups file, such as `site,ap`"),
+    ] {
+        let output = read(&crowd(), &format!("{options} --roll-up {list}"));
+        assert_eq!(output.status.code(), Some(2), "{list}");
+        assert!(stderr(&output).contains(reason), "{list}: {}", stderr(&output));
+    }
+    let output = read(&crowd(), "--aggregate 1s --roll-up site");
+    assert!(stderr(&output).contains("this has no effect without --groups"), "{}", stderr(&output));
 }
 
 /// Ten clients with an address each, and one server.

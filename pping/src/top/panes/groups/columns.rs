@@ -1,6 +1,9 @@
 //! The columns of the table of groups, as many as fit.
 
+use std::sync::Arc;
+
 use crate::{
+    foreign_text::sanitized,
     recent::{Column, Order, View},
     top::{
         table::{Row, titles},
@@ -16,6 +19,10 @@ pub(super) enum Field {
     Interface,
     Method,
     Side,
+    /// The number of a node's groups.
+    Members,
+    /// The number of these that are bad.
+    Bad,
     /// One of the figures of the view: its number among the titles.
     Figure(usize),
 }
@@ -65,6 +72,8 @@ pub(super) struct Columns {
     placed: Vec<Placed>,
     view: View,
     shows_prefixes: bool,
+    /// The level of the rows, if they are nodes of the tree of groups.
+    level: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +93,9 @@ impl Columns {
         let is_there = |field: &Field| has_interfaces || *field != Field::Interface;
         let figures = (1..titles(view).len()).map(Field::Figure);
         let mut fields: Vec<Field> = names(view).iter().copied().chain(figures).filter(is_there).collect();
+        if rows.iter().any(|row| row.node.is_some()) {
+            fields.splice(1..1, [Field::Members, Field::Bad]);
+        }
         let widest = rows.iter().map(|row| width(row.name(shows_prefixes))).max().unwrap_or(0);
         let side = side_width(rows.iter().map(|row| row.side));
         let width_of = |field: Field| if field == Field::Side { side } else { field.width(view) };
@@ -112,7 +124,17 @@ impl Columns {
             columns.push(Placed { field, start, width });
             start += width + gap;
         }
-        Self { placed: columns, view, shows_prefixes }
+        Self { placed: columns, view, shows_prefixes, level: None }
+    }
+
+    /// Whether the rows are nodes of the tree of groups.
+    pub(super) fn has_nodes(&self) -> bool {
+        self.placed.iter().any(|placed| placed.field == Field::Members)
+    }
+
+    /// Names the level of the rows.
+    pub(super) fn with_level(self, level: Option<&Arc<str>>) -> Self {
+        Self { level: level.map(|level| sanitized(level)), ..self }
     }
 
     /// Returns the titles, with an arrow at the column of the sort order.
@@ -120,6 +142,7 @@ impl Columns {
         let arrow = if order == Order::Desc { "▼" } else { "▲" };
         self.line(' ', |field| {
             let title = match field {
+                Field::Group if self.level.is_some() => self.level.as_deref().unwrap_or_default(),
                 Field::Group if self.shows_prefixes => "prefix",
                 field => field.title(self.view),
             };
@@ -136,6 +159,9 @@ impl Columns {
             Field::Interface => row.interface.clone(),
             Field::Method => row.method.clone(),
             Field::Side => row.side.to_owned(),
+            Field::Members | Field::Bad if !row.is_of_group => String::new(),
+            Field::Members => row.node.as_ref().map_or(String::new(), |node| node.members.to_string()),
+            Field::Bad => row.node.as_ref().map_or(String::new(), |node| node.bad.to_string()),
             Field::Figure(number) => row.cells[number].clone(),
         })
     }
@@ -146,7 +172,7 @@ impl Columns {
         for Placed { field, start, width } in self.placed.iter().copied() {
             line.push_str(&" ".repeat(start - end));
             let text = text(field);
-            let is_number = matches!(field, Field::Figure(_));
+            let is_number = matches!(field, Field::Figure(_) | Field::Members | Field::Bad);
             line.push_str(&if is_number { right(&text, width) } else { padded(&text, width) });
             end = start + width;
         }
@@ -167,6 +193,8 @@ impl Field {
             Self::Interface => 9,
             Self::Method => 14,
             Self::Side => 6,
+            Self::Members => 8,
+            Self::Bad => 5,
             Self::Figure(number) => titles(view)[number].width,
         }
     }
@@ -177,6 +205,8 @@ impl Field {
             Self::Interface => "interface",
             Self::Method => "method",
             Self::Side => "side",
+            Self::Members => "members",
+            Self::Bad => "bad",
             Self::Figure(number) => titles(view)[number].name,
         }
     }
@@ -184,6 +214,8 @@ impl Field {
     const fn sort(self, view: View) -> Option<Column> {
         match self {
             Self::Group => Some(Column::Group),
+            Self::Members => Some(Column::Members),
+            Self::Bad => Some(Column::Bad),
             Self::Figure(number) => titles(view)[number].sort,
             _ => None,
         }

@@ -2,6 +2,9 @@
 
 mod columns;
 mod folds;
+mod tree;
+
+use std::sync::Arc;
 
 use ratatui::{
     Frame,
@@ -12,11 +15,11 @@ use ratatui::{
     widgets::Paragraph,
 };
 
-use self::{columns::Columns, folds::Folds};
+use self::{columns::Columns, folds::Folds, tree::Tree};
 use super::{Effect, PaneData, detail::Detail, scrolled};
 use crate::{
     foreign_text::sanitized,
-    recent::{Column, GroupAnswer, GroupDetail, GroupsAnswer, Order, Query, View},
+    recent::{Column, GroupAnswer, GroupDetail, GroupsAnswer, NodeAnswer, Order, Query, View},
     top::{
         table::{self, Row, titles},
         text,
@@ -36,6 +39,7 @@ pub(in crate::top) struct Groups {
     view: View,
     rows: Vec<Row>,
     folds: Folds,
+    tree: Tree,
     /// Why the filter found no group.
     note: Option<String>,
     /// The row that the cursor is on.
@@ -59,6 +63,7 @@ impl Default for Groups {
             view: View::default(),
             rows: Vec::new(),
             folds: Folds::default(),
+            tree: Tree::default(),
             note: None,
             selected: 0,
             first: 0,
@@ -86,6 +91,12 @@ impl Groups {
         self.typed.is_some()
     }
 
+    /// Takes the levels of the tree of groups.
+    pub(in crate::top) fn set_levels(&mut self, levels: &[Arc<str>]) {
+        self.tree.set_levels(levels);
+        self.tree.choose(&mut self.query);
+    }
+
     /// Takes answers. The cursor follows its row. On the first row it stays there, since that is the worst group.
     pub(in crate::top) fn take(&mut self, groups: &GroupsAnswer, past: Option<GroupDetail>) {
         if let Some(detail) = &mut self.open {
@@ -111,6 +122,11 @@ impl Groups {
             let same = rows.iter().position(|row| row.key() == before.key());
             same.or_else(|| rows.iter().position(|row| of_group(row, &before.id)))
         });
+        let at_path = |path: &str| {
+            rows.iter().position(|row| row.node.as_ref().is_some_and(|node| *node.path == *path))
+        };
+        let left = self.tree.take_left(|path| at_path(path).is_some());
+        let found = left.and_then(|path| at_path(&path)).or(found);
         self.selected = found.unwrap_or(self.selected).min(rows.len().saturating_sub(1));
         self.rows = rows;
     }
@@ -163,7 +179,13 @@ impl Groups {
             KeyCode::Char('G') | KeyCode::End => self.select(usize::MAX, page),
             KeyCode::Char('i') => self.shows_prefixes = !self.shows_prefixes,
             KeyCode::Char('o') => self.fold(None),
+            KeyCode::Char('t') if self.tree.exists() => {
+                self.tree.switch();
+                return self.walked();
+            }
+            KeyCode::Right if self.selected_node().is_some() => return self.open_selected(),
             KeyCode::Right => self.fold(Some(true)),
+            KeyCode::Left if !self.is_unfolded() && self.tree.leave() => return self.walked(),
             KeyCode::Left => self.fold(Some(false)),
             KeyCode::Char('O') => self.fold_all(),
             KeyCode::Enter => return self.open_selected(),
@@ -171,6 +193,7 @@ impl Groups {
                 self.query.filter.clear();
                 return Effect::Ask;
             }
+            KeyCode::Backspace | KeyCode::Esc if self.tree.leave() => return self.walked(),
             KeyCode::Char('s') => {
                 return self.sort_by(self.next_column());
             }
@@ -234,13 +257,36 @@ impl Groups {
         self.first = scrolled(self.first, self.selected, page);
     }
 
+    /// Returns the node that the cursor is on, if it is on one.
+    fn selected_node(&self) -> Option<&NodeAnswer> {
+        self.rows.get(self.selected)?.node.as_ref()
+    }
+
+    /// Whether the group that the cursor is on has its other rows shown.
+    fn is_unfolded(&self) -> bool {
+        self.rows.get(self.selected).is_some_and(|row| row.below > 0 && self.folds.is_unfolded(&row.id))
+    }
+
+    /// Asks for another part of the tree, or for all groups.
+    fn walked(&mut self) -> Effect {
+        self.tree.choose(&mut self.query);
+        (self.selected, self.first) = (0, 0);
+        Effect::Ask
+    }
+
+    /// Opens the row that the cursor is on: the children of a node, or a group alone.
     fn open_selected(&mut self) -> Effect {
+        if let Some(node) = self.selected_node().cloned() {
+            return if self.tree.enter(&node) { self.walked() } else { Effect::Draw };
+        }
         self.open = self.rows.get(self.selected).map(|row| Detail::new(row.clone()));
         if self.open.is_some() { Effect::Ask } else { Effect::Draw }
     }
 
     fn next_column(&self) -> Column {
-        let columns: Vec<_> = titles(self.view).iter().filter_map(|title| title.sort).collect();
+        let of_nodes = [Column::Members, Column::Bad].into_iter().filter(|_| self.query.by.is_some());
+        let columns: Vec<_> =
+            titles(self.view).iter().filter_map(|title| title.sort).chain(of_nodes).collect();
         let at = columns.iter().position(|column| *column == self.sort()).unwrap_or(0);
         columns[(at + 1) % columns.len()]
     }
@@ -257,7 +303,10 @@ impl Groups {
     }
 
     fn columns(&self, area: Rect) -> Columns {
-        Columns::new(&self.rows, area.width.into(), (self.view, self.sort()), self.shows_prefixes)
+        let columns =
+            Columns::new(&self.rows, area.width.into(), (self.view, self.sort()), self.shows_prefixes);
+        let level = self.tree.level().filter(|_| columns.has_nodes());
+        columns.with_level(level)
     }
 
     /// Returns the first row on the screen, so that the cursor is in view.
@@ -325,13 +374,19 @@ impl Groups {
         let (groups, filter) = (&latest.groups, &self.query.filter);
         let known = text::counted(groups.known, "group");
         let of = match &**filter {
+            "" if self.tree.is_open() => self.tree.describe(groups.found),
             "" => known,
             filter => format!("{} of {known} with {}", groups.found, sanitized(filter)),
         };
         let escape = if filter.is_empty() { &[][..] } else { &["Esc all"] };
         let rows = if self.rows.iter().any(|row| row.below > 0) { &["o rows"][..] } else { &[] };
+        let tree = match (self.tree.exists(), self.tree.is_open()) {
+            (false, _) => &[][..],
+            (true, false) => &["t tree"],
+            (true, true) => &["Backspace back", "t groups"],
+        };
         let hints = ["s sort", "/ filter", "space freeze", "q end"];
-        let hints = escape.iter().chain(&["? help", "Enter open"]).chain(rows).chain(&hints);
+        let hints = escape.iter().chain(&["? help", "Enter open"]).chain(tree).chain(rows).chain(&hints);
         let hints = hints.map(|&hint| hint.to_owned());
         [of].into_iter().chain(hints).collect()
     }
@@ -357,6 +412,8 @@ const fn first_order(column: Column) -> Order {
         | Column::Packets
         | Column::Bytes
         | Column::Retransmissions
+        | Column::Members
+        | Column::Bad
         | Column::InsideP50
         | Column::InsideP95
         | Column::OutsideP50

@@ -3,14 +3,16 @@
 use std::{
     net::{Ipv4Addr, SocketAddr},
     path::Path,
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use pping::{
-    groups::{GroupName, SeriesName},
+    groups::{GroupName, Levels, SeriesName, roll_up},
     history::Archive,
     http::{Access, Contents, Readiness, Server},
     metrics::Metrics,
+    quality,
     recent::{self, CELL, CELLS, Reading, RecentHistory},
     snapshot::{InterfaceCounters, Place, Snapshot},
 };
@@ -28,6 +30,9 @@ pub(super) const HOSTILE: [&str; 4] = [
 ];
 
 const INTERFACE: &str = "wan0";
+
+/// The levels of the tree of groups.
+const LEVELS: [&str; 2] = ["site", "ap"];
 
 /// The other interface, if sides are told apart.
 const INNER: &str = "lan0";
@@ -61,6 +66,14 @@ impl FedServer {
         fed
     }
 
+    /// Does the same with a tree of groups: two sites, and access points at each.
+    pub(super) fn start_with_tree(host: &Namespace, groups: u64) -> Self {
+        let fed = Self::start_with(host, groups, None, series_in_tree);
+        fed.recent.list_levels(Levels::new(&LEVELS.map(ToOwned::to_owned)));
+        fed.recent.score_by(quality::load(None).unwrap());
+        fed
+    }
+
     fn start_with<const N: usize>(
         host: &Namespace,
         groups: u64,
@@ -75,7 +88,10 @@ impl FedServer {
             .chain([long])
             .collect();
         let all_counts = move |cell| -> Vec<_> {
-            labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect()
+            let mut all: Vec<_> =
+                labels.iter().zip(1_u64..).flat_map(|(label, rank)| series(label, rank, cell)).collect();
+            all.extend(roll_up(&all));
+            all
         };
         let now = now();
         for cell in (0..CELLS).rev() {
@@ -165,6 +181,27 @@ fn series_of_sides(label: &str, rank: u64, cell: u64) -> [(SeriesName, SeriesCou
         .concat()
         .try_into()
         .unwrap()
+}
+
+/// Returns both sides of a group in a cell, with enough samples for a score. Its site and its access point depend on its rank.
+fn series_in_tree(label: &str, rank: u64, cell: u64) -> [(SeriesName, SeriesCounts); 2] {
+    let site = if rank.is_multiple_of(2) { "berlin" } else { "<b>Lund" };
+    let (ap, path) = if rank % 4 < 2 { ("ap-1", "ap-1") } else { ("x/y", "x\\/y") };
+    let columns = [("site".into(), site.into()), ("ap".into(), ap.into())];
+    let node = |level: &str, columns: &[_], path: &str, above: &[Arc<GroupName>]| {
+        let (level, columns, above) = (Some(level.into()), columns.to_vec(), above.to_vec());
+        Arc::new(GroupName { level, columns, above, ..GroupName::named(path) })
+    };
+    let outer = node("site", &columns[..1], site, &[]);
+    let inner = node("ap", &columns, &format!("{site}/{path}"), &[Arc::clone(&outer)]);
+    let group = GroupName { columns: columns.to_vec(), above: vec![outer, inner], ..GroupName::named(label) };
+    let group = Arc::new(group);
+    series(label, rank, cell).map(|(name, mut counts)| {
+        counts.bins.iter_mut().for_each(|count| *count *= 100);
+        // What is bad is bad by its round-trip times.
+        counts.received.retransmissions = 0;
+        (SeriesName { group: Arc::clone(&group), ..name }, counts)
+    })
 }
 
 fn counts_of(label: &str, matched: Direction, rtts: &[u64]) -> (SeriesName, SeriesCounts) {

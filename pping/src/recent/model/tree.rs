@@ -1,0 +1,74 @@
+//! The members of the nodes of the tree of groups.
+
+use std::{collections::HashMap, sync::Arc};
+
+use foldhash::fast::RandomState;
+
+use super::{
+    super::{answers::NodeAnswer, order::SeriesQuery},
+    Group, Model,
+};
+use crate::{groups::GroupName, quality::scores_of};
+
+/// A group is bad if it scores less than this for the first profile.
+const BAD: u8 = 50;
+
+/// The groups of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Members {
+    count: usize,
+    bad: usize,
+    /// Whether a filter finds one of them.
+    pub(super) is_found: bool,
+}
+
+impl Members {
+    /// Returns the answer about a node with these members.
+    pub(super) fn answer(&self, name: &GroupName) -> NodeAnswer {
+        NodeAnswer {
+            level: name.level.clone().unwrap_or_default(),
+            path: Arc::clone(&name.label),
+            members: self.count,
+            bad: self.bad,
+        }
+    }
+}
+
+/// Whether a node is of a level.
+pub(super) fn is_of_level(node: &Group, level: &str) -> bool {
+    node.name.level.as_deref() == Some(level)
+}
+
+impl Model {
+    /// Counts the groups of all nodes by their series that are asked for, by the path of the node.
+    pub(super) fn members(
+        &self,
+        query: &SeriesQuery,
+        is_found: impl Fn(&GroupName) -> bool,
+    ) -> HashMap<Arc<str>, Members, RandomState> {
+        let mut nodes: HashMap<_, Members, _> = HashMap::default();
+        for group in self.groups.values().filter(|group| !group.name.above.is_empty()) {
+            let Some(is_bad) = self.is_bad(group, query) else { continue };
+            let is_found = is_found(&group.name);
+            for node in &group.name.above {
+                let members = nodes.entry(Arc::clone(&node.label)).or_default();
+                members.count += 1;
+                members.bad += usize::from(is_bad);
+                members.is_found |= is_found;
+            }
+        }
+        nodes
+    }
+
+    /// Whether a group is bad now, by its series that are asked for; `None` if it has none of these.
+    fn is_bad(&self, group: &Group, query: &SeriesQuery) -> Option<bool> {
+        let first = self.profiles.get(..1).unwrap_or_default();
+        let mut series = group.series.iter().filter(|(key, _)| key.is_asked_for(query)).peekable();
+        series.peek()?;
+        let mut scores = series.filter_map(|(key, history)| {
+            let scores = scores_of(&history.recent(self.number()), key.method, first);
+            scores.values().copied().next().flatten()
+        });
+        Some(scores.any(|score| score < BAD))
+    }
+}
