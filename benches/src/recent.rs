@@ -70,7 +70,9 @@ fn tree(groups: u32, report: &mut Report) -> Result<()> {
         let begin = Instant::now();
         recent.add(&all, at);
         metrics.add(&all, Instant::now());
-        all.iter().for_each(|(name, counts)| reporter.take(name, counts));
+        for (name, counts) in &all {
+            reporter.take(name, counts);
+        }
         reporter.tick(at).map(|records| black_box(records.len()))?;
         Ok::<_, anyhow::Error>((nodes.len(), rolled_up, begin.elapsed().as_secs_f64() * 1e3))
     };

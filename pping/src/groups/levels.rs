@@ -88,7 +88,9 @@ mod tests {
     fn a_path_tells_values_with_separators_apart() {
         let path = |values: &[&str]| {
             let mut path = String::new();
-            values.iter().for_each(|value| add_to_path(&mut path, value));
+            for value in values {
+                add_to_path(&mut path, value);
+            }
             path
         };
         assert_eq!(path(&["berlin", "ap-3"]), "berlin/ap-3");

@@ -43,9 +43,9 @@ pub struct GroupName {
 }
 
 impl GroupName {
-    fn identity(&self) -> (&Arc<str>, [&Option<Arc<str>>; 2], Option<u8>) {
+    fn identity(&self) -> impl Eq + Hash {
         let Self { label, prefix, dscp, columns: _, level, above: _, key: _ } = self;
-        (label, [prefix, level], *dscp)
+        (label, prefix, *dscp, level)
     }
 }
 

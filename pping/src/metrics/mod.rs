@@ -369,7 +369,8 @@ mod tests {
         let mut exposed = BTreeMap::new();
         let others = [&BUILD, &packet_cost::PACKET_COST, &queues::QUEUE];
         let of_parts = Part::ALL.map(residence::histogram);
-        let of_groups = [&families::OF_GROUPS, &families::OF_NODES].into_iter().flat_map(|it| it.all());
+        let of_groups =
+            [&families::OF_GROUPS, &families::OF_NODES].into_iter().flat_map(families::Families::all);
         for metric in counters::metrics().chain(of_groups).chain(others).chain(of_parts) {
             let (suffix, kind) = match metric.kind {
                 Kind::Counter => ("_total", "counter"),

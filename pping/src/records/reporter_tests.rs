@@ -225,7 +225,9 @@ fn tree() -> Vec<(SeriesName, SeriesCounts)> {
 fn records_of_a_level_are_the_sums_of_its_groups() {
     let mut reporter = reporter(1_000 * SECOND);
     for _ in 0..2 {
-        tree().iter().for_each(|(name, counts)| reporter.take(name, counts));
+        for (name, counts) in tree() {
+            reporter.take(&name, &counts);
+        }
     }
     let records = aggregates(reporter.finish(1_010 * SECOND).unwrap());
     let shown: Vec<_> = records
@@ -259,7 +261,9 @@ fn each_level_has_worst_nodes() {
         ..Aggregation::NONE
     };
     let mut reporter = Reporter::new(&aggregation, 10, 1_000 * SECOND).unwrap();
-    tree().iter().for_each(|(name, counts)| reporter.take(name, counts));
+    for (name, counts) in tree() {
+        reporter.take(&name, &counts);
+    }
     let records = reporter.finish(1_010 * SECOND).unwrap();
     let worst = records.iter().filter_map(|record| match record {
         Record::WorstGroup(it) if it.rank.worst == By::Rtt => Some((it, it.rank.rank)),
@@ -307,7 +311,9 @@ fn a_node_is_scored_by_its_own_distribution_and_busiest_second() {
     let mut reporter = reporter(1_000 * SECOND);
     // Only both groups together send so much in the same second.
     reporter.score_by([profile("any", None), profile("fast", Some(600_000.0 * 8.0))].into());
-    series.iter().for_each(|(name, counts)| reporter.take(name, counts));
+    for (name, counts) in &series {
+        reporter.take(name, counts);
+    }
     reporter.is_live = true;
     let records = aggregates(reporter.finish(1_010 * SECOND).unwrap());
     let scores: Vec<Vec<_>> = records.iter().map(|it| it.quality.values().copied().collect()).collect();

@@ -197,7 +197,9 @@ fn series_in_tree(label: &str, rank: u64, cell: u64) -> [(SeriesName, SeriesCoun
     let group = GroupName { columns: columns.to_vec(), above: vec![outer, inner], ..GroupName::named(label) };
     let group = Arc::new(group);
     series(label, rank, cell).map(|(name, mut counts)| {
-        counts.bins.iter_mut().for_each(|count| *count *= 100);
+        for count in &mut counts.bins {
+            *count *= 100;
+        }
         // What is bad is bad by its round-trip times.
         counts.received.retransmissions = 0;
         (SeriesName { group: Arc::clone(&group), ..name }, counts)
