@@ -158,6 +158,9 @@ fn sums(records: &[&Value]) -> BTreeMap<String, u64> {
     sums
 }
 
+/// Returns the path of the node that a group is in.
+type PathOf<'a> = &'a dyn Fn(&Value) -> String;
+
 #[test]
 fn each_level_is_the_sum_of_its_groups() {
     // Three access points, two of which have the same name, and hosts that the file does not list.
@@ -176,7 +179,7 @@ fn each_level_is_the_sum_of_its_groups() {
     let site = |record: &Value| record["labels"]["site"].as_str().unwrap_or("(none)").to_owned();
     let ap =
         |record: &Value| format!("{}/{}", site(record), record["labels"]["ap"].as_str().unwrap_or("(none)"));
-    let levels: [(&str, &dyn Fn(&Value) -> String, usize); 2] = [("site", &site, 3), ("ap", &ap, 5)];
+    let levels: [(&str, PathOf<'_>, usize); 2] = [("site", &site, 3), ("ap", &ap, 5)];
     for (level, path_of, number) in levels {
         let nodes: Vec<&Value> =
             aggregates.iter().copied().filter(|record| record["level"] == level).collect();
