@@ -11,6 +11,7 @@ mod labels;
 mod levels;
 mod lookup;
 mod names;
+mod newest;
 #[cfg(feature = "live")]
 pub mod overlay;
 #[cfg(feature = "live")]
@@ -26,12 +27,13 @@ pub use directory::{
     Addresses, Directory, GroupPrefixes, LongestMatch, address_in, is_mistyped, without_extras,
 };
 pub use file::{Groups, GroupsFile, check, load, missing_levels, open};
-pub use labels::{ALL, Columns, Labels, NewestLabels, OTHER, UNLISTED};
+pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use levels::{Levels, NO_VALUE};
 pub use lookup::Lookup;
 #[cfg(test)]
 pub(crate) use names::group_in_tree;
 pub use names::{GroupName, Names, QueueName, SeriesName};
+pub use newest::NewestLabels;
 pub use tree::roll_up;
 #[cfg(feature = "live")]
 pub(crate) use valid::prefix;

@@ -16,8 +16,9 @@ use pping_common::{
 };
 
 use super::{
-    labels::{ALL, Columns, Labels, NewestLabels, OTHER, Seen, UNLISTED},
+    labels::{ALL, Columns, Labels, OTHER, UNLISTED},
     levels::{Levels, add_to_path},
+    newest::{NewestLabels, Seen},
 };
 use crate::membership::Membership;
 
