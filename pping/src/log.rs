@@ -25,8 +25,6 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-use crate::Error;
-
 /// The priority of an error in `sd-daemon(3)`.
 const ERROR: u8 = 3;
 
@@ -132,7 +130,7 @@ fn level(verbosity: u8) -> Targets {
 }
 
 /// Reports why pping ends. If standard error is a closed pipe, nothing can be reported.
-pub fn say_error(error: &Error) {
+pub fn say_error(error: &impl fmt::Display) {
     let text = format!("pping: {error}");
     let text = if is_journal() { prioritized(ERROR, &text) } else { text + "\n" };
     io::stderr().write_all(text.as_bytes()).ok();
