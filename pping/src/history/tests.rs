@@ -312,7 +312,9 @@ fn worst_groups_have_one_order_and_are_the_same_by_their_labels() {
     let mut writer = writer(directory.path());
     let rtts = |rtts: &[u64]| {
         let mut counts = SeriesCounts::EMPTY;
-        rtts.iter().for_each(|&rtt| counts.sample(rtt, 0));
+        for &rtt in rtts {
+            counts.sample(rtt, 0);
+        }
         counts
     };
     let slow = 1 << 30;

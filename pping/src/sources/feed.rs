@@ -96,6 +96,11 @@ impl Feed {
         self.is_complete = true;
     }
 
+    /// Who makes the changes.
+    pub(super) fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The number of prefixes.
     pub(super) fn len(&self) -> usize {
         self.wanted.len()

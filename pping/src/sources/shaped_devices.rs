@@ -66,29 +66,25 @@ pub enum LabelBy {
 pub(super) fn run(arguments: ShapedDevicesArguments, socket: PathBuf, source: Arc<str>) -> Result<(), Error> {
     give_up_privileges()?;
     let ShapedDevicesArguments { file, label_by, follow } = arguments;
-    let mut feed = Feed::new(socket, Arc::clone(&source), false);
+    let mut feed = Feed::new(socket, source, false);
     let mut complaints = Complaints::default();
     let circuits = read(&file, label_by, &mut complaints)?;
     if follow {
         say_started(&format!("following {}: {} prefixes", file.display(), circuits.len()));
         return until_stopped(move |stop| {
             replace(&mut feed, circuits, &mut complaints);
-            follow_file(file, label_by, feed, complaints, stop)
+            follow_file(file, label_by, feed, complaints, stop);
+            Ok(())
         });
     }
     replace(&mut feed, circuits, &mut complaints);
     feed.flush_once(&mut complaints)?;
-    let text = format!("{source} lists {} prefixes now{}\n", feed.len(), complaints.summary());
+    let (source, prefixes, summary) = (feed.source(), feed.len(), complaints.summary());
+    let text = format!("{source} lists {prefixes} prefixes now{summary}\n");
     Ok(output::print(text.as_bytes())?)
 }
 
-fn follow_file(
-    file: PathBuf,
-    label_by: LabelBy,
-    mut feed: Feed,
-    mut complaints: Complaints,
-    stop: &Stop,
-) -> Result<(), Error> {
+fn follow_file(file: PathBuf, label_by: LabelBy, mut feed: Feed, mut complaints: Complaints, stop: &Stop) {
     let notify = Notify::from_environment();
     notify.ready(&format!("{} prefixes", feed.len()));
     let mut settled = Settled::new(file);
@@ -113,7 +109,6 @@ fn follow_file(
         thread::sleep(INTERVAL);
     }
     notify.stopping();
-    Ok(())
 }
 
 /// Makes these all that the feed has.
@@ -213,7 +208,7 @@ fn parse(
             Err(error) => left_out(error.position().map_or(0, csv::Position::line), &error.to_string()),
         }
     }
-    Ok(named(devices, label_by, &mut left_out))
+    Ok(named(&devices, label_by, &mut left_out))
 }
 
 fn device(record: &StringRecord, header: &Header, left_out: &mut impl FnMut(u64, &str)) -> Option<Device> {
@@ -245,19 +240,19 @@ fn device(record: &StringRecord, header: &Header, left_out: &mut impl FnMut(u64,
 
 /// Gives each prefix the name of its circuit.
 fn named(
-    devices: Vec<Device>,
+    devices: &[Device],
     label_by: LabelBy,
     left_out: &mut impl FnMut(u64, &str),
 ) -> HashMap<IpNet, Name> {
     let mut first: HashMap<&str, &str> = HashMap::new();
     let mut ambiguous: HashSet<&str> = HashSet::new();
-    for Device { id, name, .. } in &devices {
+    for Device { id, name, .. } in devices {
         if *first.entry(name).or_insert(id) != id {
             ambiguous.insert(name);
         }
     }
     let mut named: HashMap<IpNet, Name> = HashMap::new();
-    for Device { line, id, name, columns, prefixes } in &devices {
+    for Device { line, id, name, columns, prefixes } in devices {
         let label: Arc<str> = match label_by {
             LabelBy::CircuitId => id.as_str().into(),
             LabelBy::CircuitName if ambiguous.contains(name.as_str()) => format!("{name} ({id})").into(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::lease::{Client, Event, field};
+use super::lease::{Event, Holder, field};
 
 /// Times below this are no seconds since 1970: some builds for devices without a clock write lengths of leases.
 const FIRST_TIME: u64 = 1_000_000_000;
@@ -26,7 +26,7 @@ pub(super) fn read(text: &str, take: &mut dyn FnMut(Event)) {
                 let client_id = rest.first().and_then(|id| field(id));
                 take(Event::Leased {
                     prefix: IpNet::from(address),
-                    client: Client { hostname: field(hostname), client_id, mac },
+                    client: Holder { hostname: field(hostname), client_id, mac },
                     // The file lists no lease that has ended, so these times only matter once dnsmasq does not run.
                     expires: Some(expires).filter(|expires| *expires >= FIRST_TIME),
                 });
@@ -50,7 +50,7 @@ mod tests {
         let [hostname, client_id, mac] = names.map(|name| name.map(str::to_owned));
         Event::Leased {
             prefix: prefix.parse().unwrap(),
-            client: Client { hostname, client_id, mac },
+            client: Holder { hostname, client_id, mac },
             expires,
         }
     }

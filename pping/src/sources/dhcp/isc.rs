@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::{IpNet, Ipv6Net};
 use jiff::{civil::DateTime, tz::TimeZone};
 
-use super::lease::{Client, Event, field};
+use super::lease::{Event, Holder, field};
 use crate::sources::text::hex;
 
 /// The bytes before the DUID in the name of a lease for IPv6: the number of the association.
@@ -124,7 +124,7 @@ fn lease(statement: &Statement) -> Option<Event> {
     let mac = statement.find(&["hardware"]).and_then(|hardware| field(&hardware.word(2)?.text()));
     let client_id = statement.find(&["uid"]).and_then(|uid| uid.word(1)?.bytes()).map(|bytes| hex(&bytes));
     let hostname = statement.find(&["client-hostname"]).and_then(|name| field(&name.word(1)?.text()));
-    let client = Client { hostname: hostname.or_else(|| dns_name(statement)), client_id, mac };
+    let client = Holder { hostname: hostname.or_else(|| dns_name(statement)), client_id, mac };
     event(IpNet::from(address), statement, client)
 }
 
@@ -138,7 +138,7 @@ fn association(statement: &Statement, part: &Statement) -> Option<Event> {
     let name = statement.word(1)?.bytes()?;
     let client_id = name.get(IAID..).map(hex).filter(|duid| !duid.is_empty());
     let hostname = dns_name(part).or_else(|| dns_name(statement));
-    event(prefix, part, Client { hostname, client_id, mac: None })
+    event(prefix, part, Holder { hostname, client_id, mac: None })
 }
 
 /// The name under which the server entered the client into the DNS.
@@ -147,7 +147,7 @@ fn dns_name(statement: &Statement) -> Option<String> {
     field(&set.words.last()?.text())
 }
 
-fn event(prefix: IpNet, statement: &Statement, client: Client) -> Option<Event> {
+fn event(prefix: IpNet, statement: &Statement, client: Holder) -> Option<Event> {
     let state = statement.find(&["binding", "state"]).and_then(|state| state.word(2)).map(Word::text);
     if state.is_some_and(|state| state != "active") {
         return Some(Event::Free(prefix));
@@ -277,7 +277,7 @@ mod tests {
             names.map(|name| Some(name.to_owned()).filter(|name| !name.is_empty()));
         Event::Leased {
             prefix: prefix.parse().unwrap(),
-            client: Client { hostname, client_id, mac },
+            client: Holder { hostname, client_id, mac },
             expires,
         }
     }

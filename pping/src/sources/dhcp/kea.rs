@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 
-use super::lease::{Client, Event, field};
+use super::lease::{Event, Holder, field};
 
 /// How Kea writes a comma in a field.
 const COMMA: &str = "&#x2c";
@@ -86,7 +86,7 @@ fn event(line: &str, columns: &Columns) -> Option<Event> {
         return Some(Event::Free(prefix));
     }
     let text = |column| get(column).and_then(|text| field(&text.replace(COMMA, ",")));
-    let client = Client {
+    let client = Holder {
         hostname: text(columns.hostname),
         client_id: text(columns.client_id),
         mac: text(columns.mac),
@@ -118,7 +118,7 @@ mod tests {
             names.map(|name| Some(name.to_owned()).filter(|name| !name.is_empty()));
         Event::Leased {
             prefix: prefix.parse().unwrap(),
-            client: Client { hostname, client_id, mac },
+            client: Holder { hostname, client_id, mac },
             expires,
         }
     }

@@ -18,13 +18,13 @@ pub enum LabelBy {
 
 /// Who has a lease, as far as the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct Holder {
     pub(super) hostname: Option<String>,
     pub(super) client_id: Option<String>,
     pub(super) mac: Option<String>,
 }
 
-impl Client {
+impl Holder {
     /// The label of the lease.
     pub(super) fn label(self, by: LabelBy) -> Option<Arc<str>> {
         let Self { hostname, client_id, mac } = self;
@@ -43,7 +43,7 @@ pub(super) enum Event {
     /// A client has a lease.
     Leased {
         prefix: IpNet,
-        client: Client,
+        client: Holder,
         /// When it ends, in seconds since 1970; `None` is never.
         expires: Option<u64>,
     },
@@ -66,13 +66,13 @@ mod tests {
     #[test]
     fn a_lease_without_the_asked_name_has_another() {
         let text = |text: &str| Some(text.to_owned());
-        let all = Client { hostname: text("tv"), client_id: text("01:02"), mac: text("02:00") };
-        let label = |client: &Client, by| client.clone().label(by);
+        let all = Holder { hostname: text("tv"), client_id: text("01:02"), mac: text("02:00") };
+        let label = |client: &Holder, by| client.clone().label(by);
         assert_eq!(label(&all, LabelBy::Hostname).as_deref(), Some("tv"));
         assert_eq!(label(&all, LabelBy::ClientId).as_deref(), Some("01:02"));
         assert_eq!(label(&all, LabelBy::Mac).as_deref(), Some("02:00"));
-        let without = Client { hostname: None, ..all };
+        let without = Holder { hostname: None, ..all };
         assert_eq!(label(&without, LabelBy::Hostname).as_deref(), Some("02:00"));
-        assert_eq!(label(&Client::default(), LabelBy::Mac), None);
+        assert_eq!(label(&Holder::default(), LabelBy::Mac), None);
     }
 }

@@ -190,8 +190,7 @@ fn read_part(
 
 /// The text that bytes are. What is not UTF-8 becomes a question mark, and a character that is not there yet is left out.
 fn text_of(bytes: &mut [u8]) -> &str {
-    loop {
-        let Err(error) = std::str::from_utf8(bytes) else { break };
+    while let Err(error) = std::str::from_utf8(bytes) {
         let start = error.valid_up_to();
         let Some(length) = error.error_len() else {
             return std::str::from_utf8(&bytes[..start]).unwrap_or_default();

@@ -78,7 +78,10 @@ pub(super) fn run(arguments: DhcpArguments, socket: PathBuf, source: Arc<str>) -
         }
     }
     say_started(&format!("following {} lease files", files.len()));
-    until_stopped(move |stop| Follower::new(files, Feed::new(socket, source, false)).follow(stop))
+    until_stopped(move |stop| {
+        Follower::new(files, Feed::new(socket, source, false)).follow(stop);
+        Ok(())
+    })
 }
 
 /// Follows files.
@@ -93,7 +96,7 @@ impl Follower {
         Self { files, feed, complaints: Complaints::default() }
     }
 
-    fn follow(mut self, stop: &Stop) -> Result<(), Error> {
+    fn follow(mut self, stop: &Stop) {
         let notify = Notify::from_environment();
         let mut changes = Vec::new();
         for file in &mut self.files {
@@ -120,7 +123,6 @@ impl Follower {
         }
         notify.stopping();
         say_started(&self.status());
-        Ok(())
     }
 
     /// Reads what has changed. Returns whether all files have been read.

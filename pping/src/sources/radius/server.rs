@@ -44,7 +44,7 @@ const AT_A_TIME: usize = 256;
 const BUFFER: usize = 4 << 20;
 
 /// How long a request is remembered, so that its repetition changes nothing.
-const REMEMBER: Duration = Duration::from_secs(60);
+const REMEMBER: Duration = Duration::from_mins(1);
 
 /// The highest number of requests that are remembered.
 const MAX_REMEMBERED: usize = 1 << 16;

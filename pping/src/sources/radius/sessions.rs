@@ -67,7 +67,7 @@ pub(super) enum Outcome {
 
 /// The sessions.
 pub(super) struct Sessions {
-    sessions: HashMap<Key, Session, RandomState>,
+    known: HashMap<Key, Session, RandomState>,
     owners: HashMap<IpNet, Key, RandomState>,
     /// When sessions ended.
     ended: HashMap<Key, Instant, RandomState>,
@@ -80,7 +80,7 @@ impl Sessions {
     /// No sessions. They end after `expire` without a report; without it, after three intervals.
     pub(super) fn new(expire: Option<Duration>) -> Self {
         Self {
-            sessions: HashMap::default(),
+            known: HashMap::default(),
             owners: HashMap::default(),
             ended: HashMap::default(),
             adopted: Adopted::default(),
@@ -90,7 +90,7 @@ impl Sessions {
 
     /// The number of sessions.
     pub(super) fn len(&self) -> usize {
-        self.sessions.len()
+        self.known.len()
     }
 
     /// Takes what an earlier run said. It stays until a session claims it, its session ends, or it expires.
@@ -124,7 +124,7 @@ impl Sessions {
     /// Ends sessions that have not reported for too long.
     pub(super) fn expire(&mut self, now: Instant, changes: &mut Vec<Change>) {
         let silent: Vec<Key> = self
-            .sessions
+            .known
             .iter()
             .filter(|(_, session)| self.is_silent(session, now))
             .map(|(key, _)| key.clone())
@@ -152,14 +152,14 @@ impl Sessions {
             return Outcome::Done;
         }
         let is_other = |session: &Session| label.as_ref().is_some_and(|label| *label != session.label);
-        let known = self.sessions.get(&key);
+        let known = self.known.get(&key);
         if known.is_some_and(is_other) {
             // The NAS has given the number of the session to another one.
             self.end(&key, changes);
         }
         let began =
             if status == Status::Start { happened } else { happened.checked_sub(age).unwrap_or(happened) };
-        let mut session = match self.sessions.remove(&key) {
+        let mut session = match self.known.remove(&key) {
             Some(mut known) => {
                 let since = now.duration_since(known.reported);
                 known.interval =
@@ -169,7 +169,7 @@ impl Sessions {
                 }
                 known
             }
-            None if self.sessions.len() >= MAX_SESSIONS => return Outcome::NoRoom,
+            None if self.known.len() >= MAX_SESSIONS => return Outcome::NoRoom,
             None => {
                 let Some(label) = label else { return Outcome::Unnamed };
                 Session { label, prefixes: Vec::new(), began, reported: now, interval }
@@ -192,7 +192,7 @@ impl Sessions {
         let name = Name { label: Arc::clone(&session.label), columns: vec![(NAS.into(), nas)] };
         claimed.retain(|(_, prefix)| self.claim(*prefix, &key, session.began, &name, changes));
         session.prefixes = claimed;
-        self.sessions.insert(key, session);
+        self.known.insert(key, session);
         if is_too_many { Outcome::NoRoom } else { Outcome::Done }
     }
 
@@ -206,7 +206,7 @@ impl Sessions {
         changes: &mut Vec<Change>,
     ) -> bool {
         if let Some(owner) = self.owners.get(&prefix).filter(|owner| *owner != key)
-            && let Some(other) = self.sessions.get_mut(owner)
+            && let Some(other) = self.known.get_mut(owner)
         {
             if other.began > began {
                 return false;
@@ -229,7 +229,7 @@ impl Sessions {
 
     fn stop(&mut self, key: &Key, report: &Report, now: Instant, changes: &mut Vec<Change>) {
         let happened = now.checked_sub(report.delay).unwrap_or(now);
-        match self.sessions.get(key) {
+        match self.known.get(key) {
             // It is the end of another session, which had the same number before.
             Some(known) if report.label.as_ref().is_some_and(|label| *label != known.label) => return,
             Some(known) if happened + ROUNDING < known.began => return,
@@ -246,16 +246,18 @@ impl Sessions {
     }
 
     fn end(&mut self, key: &Key, changes: &mut Vec<Change>) {
-        let prefixes = self.sessions.remove(key).map(|session| session.prefixes).unwrap_or_default();
+        let prefixes = self.known.remove(key).map(|session| session.prefixes).unwrap_or_default();
         for (_, prefix) in prefixes {
             self.release(prefix, key, changes);
         }
     }
 
     fn end_all_of(&mut self, nas: &Arc<str>, changes: &mut Vec<Change>) {
-        let theirs: Vec<Key> = self.sessions.keys().filter(|(of, _)| of == nas).cloned().collect();
+        let theirs: Vec<Key> = self.known.keys().filter(|(of, _)| of == nas).cloned().collect();
         tracing::info!("{nas} begins anew: {} sessions end", theirs.len());
-        theirs.iter().for_each(|key| self.end(key, changes));
+        for key in &theirs {
+            self.end(key, changes);
+        }
         self.adopted.end_all_of(nas, changes);
     }
 }

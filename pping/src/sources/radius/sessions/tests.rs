@@ -115,7 +115,7 @@ fn a_session_has_its_prefixes_until_it_stops() {
     nas.expect(&[]);
     nas.take(stop("1", "alice", &[A]));
     nas.expect(&[]);
-    assert_eq!(nas.sessions.owners.len() + nas.sessions.sessions.len(), 0);
+    assert_eq!(nas.sessions.owners.len() + nas.sessions.known.len(), 0);
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_silent_session_ends_after_three_intervals() {
 #[test]
 fn the_nas_may_say_how_often_it_reports() {
     let mut nas = Nas::new();
-    nas.take(Report { interval: Some(Duration::from_secs(60)), ..start("1", "alice", &[A]) });
+    nas.take(Report { interval: Some(Duration::from_mins(1)), ..start("1", "alice", &[A]) });
     nas.after(600).expect(&[(A, "alice")]);
     nas.after(1).expect(&[]);
     let mut nas = Nas::with_expiry(Some(Duration::from_secs(30)));
@@ -296,7 +296,7 @@ fn owners_and_sessions_agree_whatever_comes() {
         let mut report = report(status, &random(5).to_string(), label, &[&prefix]);
         report.delay = Duration::from_secs(random(3));
         nas.after(random(2)).take(report);
-        let Sessions { sessions, owners, .. } = &nas.sessions;
+        let Sessions { known: sessions, owners, .. } = &nas.sessions;
         let held: usize = sessions.values().map(|session| session.prefixes.len()).sum();
         assert_eq!(held, owners.len());
         assert_eq!(nas.named.len(), owners.len());

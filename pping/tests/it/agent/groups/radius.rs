@@ -5,6 +5,7 @@ use std::{
     net::UdpSocket,
     os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
     path::PathBuf,
+    slice,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -67,15 +68,16 @@ impl Radius {
 }
 
 fn request(status: &str, session: &str, user: &str, address: &str) -> String {
-    let mut text = format!("Acct-Status-Type = {status}\nNAS-Identifier = \"bng1\"\n");
-    for (attribute, value) in
-        [("Acct-Session-Id", session), ("User-Name", user), ("Framed-IP-Address", address)]
-    {
-        if !value.is_empty() {
-            text += &format!("{attribute} = \"{value}\"\n");
-        }
-    }
-    text
+    let attributes = [
+        ("Acct-Status-Type", status),
+        ("NAS-Identifier", "bng1"),
+        ("Acct-Session-Id", session),
+        ("User-Name", user),
+        ("Framed-IP-Address", address),
+    ];
+    let given = attributes.iter().filter(|(_, value)| !value.is_empty());
+    let lines: Vec<String> = given.map(|(attribute, value)| format!("{attribute} = \"{value}\"\n")).collect();
+    lines.concat()
 }
 
 #[track_caller]
@@ -90,7 +92,7 @@ fn a_session_names_its_addresses_until_it_stops() {
     let agent = Agent::new(None, OPTIONS);
     let radius = Radius::start(&agent, "");
     let start = request("Start", "1", "alice", "10.11.2.2") + "Delegated-IPv6-Prefix = fd00:11:2::/64\n";
-    radius.send(&agent, &[start.clone()]);
+    radius.send(&agent, slice::from_ref(&start));
     let both = [("10.11.2.2/32", "alice"), ("fd00:11:2::/64", "alice")];
     expect(&agent, &both);
     let (listed, said) = agent.command(&["list", "10.11.2.2"]);
