@@ -25,7 +25,7 @@ impl Error {
         match self {
             Self::File(_) => true,
             Self::Source(error) => error.is_usage(),
-            _ => false,
+            Self::Connection(_) | Self::Output(_) => false,
         }
     }
 }
