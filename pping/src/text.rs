@@ -130,6 +130,23 @@ pub(crate) fn parse_all<T>(
     parse(&text).map_err(|errors| errors.at(path, &text))
 }
 
+/// Reads standard input, of at most `max_bytes`, and parses it.
+///
+/// # Errors
+/// Like [`parse_all`].
+#[cfg(feature = "live")]
+pub(crate) fn parse_all_of_stdin<T>(
+    max_bytes: u64,
+    parse: impl FnOnce(&str) -> Result<T, TextErrors>,
+) -> Result<T, Vec<FileError>> {
+    let name = Path::new("standard input");
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(max_bytes).read_to_end(&mut bytes).map_err(ReadError::from);
+    let text = read.and_then(|_| Ok(String::from_utf8(bytes)?));
+    let text = text.map_err(|error| vec![error.of(name)])?;
+    parse(&text).map_err(|errors| errors.at(name, &text))
+}
+
 /// Reads a file of at most `max_bytes`, and parses it.
 ///
 /// # Errors
@@ -143,10 +160,7 @@ pub(crate) fn parse<T>(
 }
 
 fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
-    read(path, max_bytes).map_err(|error| match error {
-        ReadError::Io(source) => FileError::Open { path: path.to_owned(), source },
-        ReadError::NotUtf8(position) => FileError::invalid(path, position, ReadError::NOT_UTF8.to_owned()),
-    })
+    read(path, max_bytes).map_err(|error| error.of(path))
 }
 
 /// Parses the text of a file.
@@ -180,6 +194,14 @@ pub(crate) enum ReadError {
 impl ReadError {
     /// The message at the position of a byte that is not UTF-8.
     pub(crate) const NOT_UTF8: &str = "this is not UTF-8; save the file as UTF-8";
+
+    /// The error of a file.
+    fn of(self, path: &Path) -> FileError {
+        match self {
+            Self::Io(source) => FileError::Open { path: path.to_owned(), source },
+            Self::NotUtf8(position) => FileError::invalid(path, position, Self::NOT_UTF8.to_owned()),
+        }
+    }
 }
 
 impl From<io::Error> for ReadError {

@@ -135,7 +135,13 @@ impl Connection {
             request.write(&mut lines);
         }
         let sent = self.reader.get_mut().write_all(&lines);
-        sent.map_err(|error| self.broken(error.to_string()))
+        sent.map_err(|error| self.said_at_last().unwrap_or_else(|| self.broken(error.to_string())))
+    }
+
+    /// Why pping closed the connection, if it said so.
+    fn said_at_last(&mut self) -> Option<Error> {
+        let line = self.line().ok()?;
+        self.answer(&line).err()
     }
 
     fn line(&mut self) -> Result<String, Error> {

@@ -8,7 +8,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -36,6 +36,9 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The time between two attempts to write the file again after an error.
 const RETRY: Duration = Duration::from_secs(10);
+
+/// The interval at which a file that is being synced is looked at.
+const WHILE_SYNCING: Duration = Duration::from_millis(5);
 
 /// How many pieces may wait for the disk. Beyond that the file is written again later.
 const MAX_WAITING: usize = 4096;
@@ -235,7 +238,7 @@ impl JournalFile {
             let done = match task {
                 Ok(task) => {
                     unsynced.get_or_insert_with(Instant::now);
-                    self.perform(task)
+                    self.perform(task, tasks)
                 }
                 Err(_) => Ok(()),
             };
@@ -253,13 +256,12 @@ impl JournalFile {
         }
     }
 
-    fn perform(&mut self, task: Task) -> io::Result<()> {
+    fn perform(&mut self, task: Task, tasks: &Receiver<Task>) -> io::Result<()> {
         match task {
             // Without a file everything waits until it is written again.
             Task::Append(lines) => self.file.as_mut().map_or(Ok(()), |file| file.write_all(&lines)),
             Task::Rewrite(content) => {
-                self.file = None;
-                self.file = Some(rewrite(&self.path, &content.0, &content.1)?);
+                self.rewrite(&content, tasks)?;
                 if self.is_failing {
                     tracing::info!("--groups-state {}: it is written again", self.path.display());
                     self.is_failing = false;
@@ -267,6 +269,30 @@ impl JournalFile {
                 Ok(())
             }
         }
+    }
+
+    /// Writes the file beside the present one, and then puts it in its place. What comes meanwhile is appended to both, so a kill at
+    /// any moment loses none of it.
+    fn rewrite(&mut self, (overlay, labels): &(Overlay, Labels), tasks: &Receiver<Task>) -> io::Result<()> {
+        let present = self.file.take().or_else(|| open_whole(&self.path));
+        let mut meanwhile = Meanwhile { tasks, present, lines: Vec::new(), is_asked_again: false };
+        let new = beside(&self.path, ".new");
+        let mut file = create(&new)?;
+        file.write_all(HEADER)?;
+        overlay.write(labels, |lines| {
+            file.write_all(lines)?;
+            meanwhile.take_all()
+        })?;
+        meanwhile.take_until_synced(&file)?;
+        file.write_all(&meanwhile.lines)?;
+        fs::rename(&new, &self.path)?;
+        let directory = self.path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
+        self.file = Some(file);
+        if meanwhile.is_asked_again {
+            self.is_behind.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Logs an error once.
@@ -284,22 +310,74 @@ impl JournalFile {
     }
 }
 
-/// Writes a file beside the present one, and then puts it in its place.
-fn rewrite(path: &Path, overlay: &Overlay, labels: &Labels) -> io::Result<File> {
-    let new = beside(path, ".new");
-    // Another user must not learn who has which address, nor have put a link there.
-    fs::remove_file(&new).or_else(|error| match error.kind() {
+/// What comes while a file is written again.
+struct Meanwhile<'a> {
+    tasks: &'a Receiver<Task>,
+    /// The file that is still in its place, if there is one that is whole.
+    present: Option<File>,
+    /// The lines that came, which the new file lacks.
+    lines: Vec<u8>,
+    /// Whether the file is to be written once more.
+    is_asked_again: bool,
+}
+
+impl Meanwhile<'_> {
+    fn take_all(&mut self) -> io::Result<()> {
+        while let Ok(task) = self.tasks.try_recv() {
+            self.take(task)?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, task: Task) -> io::Result<()> {
+        match task {
+            Task::Append(lines) => {
+                if let Some(present) = &mut self.present {
+                    present.write_all(&lines)?;
+                }
+                self.lines.extend(lines);
+            }
+            Task::Rewrite(_) => self.is_asked_again = true,
+        }
+        Ok(())
+    }
+
+    /// Takes what comes until a file is on the disk, which may take seconds.
+    fn take_until_synced(&mut self, file: &File) -> io::Result<()> {
+        thread::scope(|scope| {
+            let Ok(syncing) = thread::Builder::new().spawn_scoped(scope, || file.sync_all()) else {
+                return file.sync_all();
+            };
+            while !syncing.is_finished() {
+                match self.tasks.recv_timeout(WHILE_SYNCING) {
+                    Ok(task) => self.take(task)?,
+                    Err(RecvTimeoutError::Timeout) => {}
+                    // pping ends, and nothing more comes.
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            syncing.join().unwrap_or_else(|_| Err(io::Error::other("the disk was not reached")))
+        })
+    }
+}
+
+/// Creates a file, in place of what has its name. Another user must not learn who has which address, nor have put a link there.
+fn create(path: &Path) -> io::Result<File> {
+    fs::remove_file(path).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
     })?;
-    let mut file = OpenOptions::new().append(true).create_new(true).mode(0o640).open(&new)?;
-    file.write_all(HEADER)?;
-    overlay.write(labels, |lines| file.write_all(lines))?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
-    Ok(file)
+    OpenOptions::new().append(true).create_new(true).mode(0o640).open(path)
+}
+
+/// Opens the file of an earlier run to append to it; `None` if there is none, or if its last line is not whole.
+fn open_whole(path: &Path) -> Option<File> {
+    let without_waiting = OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).append(true).custom_flags(without_waiting).open(path).ok()?;
+    let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
+    let mut last = [0];
+    file.read_exact_at(&mut last, metadata.len().checked_sub(1)?).ok()?;
+    (last == *b"\n").then_some(file)
 }
 
 #[cfg(test)]
@@ -402,5 +480,25 @@ mod tests {
         drop(journal);
         assert_eq!(read(&path).unwrap(), ([&both[..], &[more]].concat(), None));
         assert!(!beside(&path, ".new").exists());
+    }
+
+    #[test]
+    fn what_comes_while_the_file_is_written_again_is_in_both() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("groups.journal");
+        let mut lines = text();
+        fs::write(&path, &lines).unwrap();
+        let before = File::open(&path).unwrap();
+        let is_behind = Arc::new(AtomicBool::new(false));
+        let mut file = JournalFile { path: path.clone(), file: None, is_failing: false, is_behind };
+        let (tasks, inbox) = sync_channel(2);
+        let (more, mut line) = (add("10.0.0.2", "three", "cli"), Vec::new());
+        more.write(&mut line);
+        tasks.send(Task::Append(line.clone())).unwrap();
+        file.rewrite(&Default::default(), &inbox).unwrap();
+        // A kill before the new file has its name would have left this one.
+        lines.extend(&line);
+        assert_eq!(io::read_to_string(before).unwrap().as_bytes(), lines);
+        assert_eq!(read(&path).unwrap(), (vec![more], None));
     }
 }

@@ -26,6 +26,8 @@ pub(crate) use connection::{AT_A_TIME, Connection};
 pub use directory::{
     Addresses, Directory, GroupPrefixes, LongestMatch, address_in, is_mistyped, without_extras,
 };
+#[cfg(feature = "live")]
+pub use file::open_stdin;
 pub use file::{Groups, GroupsFile, check, load, missing_levels, open};
 pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use levels::{Levels, NO_VALUE};

@@ -4,6 +4,7 @@ mod error;
 
 use std::{
     fmt::Write as _,
+    io::{self, IsTerminal as _},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -14,6 +15,7 @@ use ipnet::IpNet;
 
 pub use self::error::Error;
 use crate::{
+    foreign_text::sanitized,
     groups::{
         self, Connection,
         protocol::{self, Addition, Answer, DEFAULT_SOURCE, Effect, Filter, Listed, Request},
@@ -167,7 +169,8 @@ fn remove(connection: &mut Connection, prefixes: &[IpNet], source: &Arc<str>) ->
 
 /// Says what a change did.
 fn said(answer: &Answer) -> String {
-    match (&answer.before, &answer.now) {
+    let [before, now] = [&answer.before, &answer.now].map(|label| label.as_deref().map(sanitized));
+    match (before, now) {
         (Some(before), Some(now)) if before != now => format!("now {now}, before {before}"),
         (_, Some(now)) if answer.change == Some(Effect::Unchanged) => format!("{now}, as before"),
         (_, Some(now)) => format!("now {now}"),
@@ -188,12 +191,13 @@ fn list(
     if !json {
         text.push_str("prefix,group,source,current,columns\n");
     }
+    let is_terminal = io::stdout().is_terminal();
     let take = |line: &str, listed: Listed| {
         if json {
             text.push_str(line);
             text.push('\n');
         } else {
-            text.push_str(&row(&listed));
+            text.push_str(&row(&listed, is_terminal));
         }
         if text.len() >= 1 << 16 { print(&std::mem::take(&mut text)) } else { Ok(()) }
     };
@@ -201,8 +205,8 @@ fn list(
     print(&text)
 }
 
-/// A line of CSV.
-fn row(Listed { prefix, label, source, current, columns }: &Listed) -> String {
+/// A line of CSV, in which nothing harms a terminal if it goes there.
+fn row(Listed { prefix, label, source, current, columns }: &Listed, is_terminal: bool) -> String {
     let mut all = String::new();
     for (name, value) in columns {
         let separator = if all.is_empty() { "" } else { " " };
@@ -210,7 +214,9 @@ fn row(Listed { prefix, label, source, current, columns }: &Listed) -> String {
         write!(all, "{separator}{name}={value}").ok();
     }
     let current = if *current { "yes" } else { "no" };
-    format!("{prefix},{},{source},{current},{}\n", quoted(label), quoted(&all))
+    let [label, all] =
+        [label, &all].map(|text| quoted(&if is_terminal { sanitized(text) } else { text.clone() }));
+    format!("{prefix},{label},{source},{current},{all}\n")
 }
 
 fn quoted(text: &str) -> String {
@@ -219,8 +225,7 @@ fn quoted(text: &str) -> String {
 
 /// Reads a file with the format of a groups file.
 fn read(file: &Path, source: &Arc<str>) -> Result<Vec<Request>, Error> {
-    let file = if file == Path::new("-") { Path::new("/dev/stdin") } else { file };
-    let file = groups::open(file)?;
+    let file = if file == Path::new("-") { groups::open_stdin() } else { groups::open(file) }?;
     let add = |(prefix, label, columns): (IpNet, &Arc<str>, &groups::Columns)| {
         let columns = Some(columns.clone()).filter(|columns| !columns.is_empty());
         Request::Add(Addition { prefix, label: Arc::clone(label), columns, source: Arc::clone(source) })
@@ -247,6 +252,6 @@ mod tests {
             columns: columns.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect(),
         };
         let expected = "10.0.0.0/8,\"Müller, Söhne\",file,yes,\"site=north plan=a \"\"b\"\"\"\n";
-        assert_eq!(row(&listed), expected);
+        assert_eq!(row(&listed, true), expected);
     }
 }

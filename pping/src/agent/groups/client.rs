@@ -18,7 +18,7 @@ use crate::groups::protocol::{self, Answer, MAX_LINE, Request};
 /// How long a client may be silent.
 const IDLE: Duration = Duration::from_mins(10);
 
-/// How long a client may take for the rest of a line, and to read answers.
+/// How long a client may take for the rest of a line, for the next one of a replacement, and to read answers.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Refuses a client that there is no room for.
@@ -58,8 +58,11 @@ enum Sent {
 
 impl Lines {
     /// Reads until there are whole lines. The buffer has them, and perhaps the beginning of another one.
-    async fn read(&mut self) -> Sent {
-        let mut deadline = Instant::now() + if self.buffer.is_empty() { IDLE } else { PATIENCE };
+    ///
+    /// A client that `is_replacing` keeps others from doing so, and may not be silent for long.
+    async fn read(&mut self, is_replacing: bool) -> Sent {
+        let mut deadline =
+            Instant::now() + if self.buffer.is_empty() && !is_replacing { IDLE } else { PATIENCE };
         loop {
             if let Some(end) = self.buffer.iter().rposition(|&byte| byte == b'\n') {
                 return Sent::Lines(end + 1);
@@ -73,6 +76,11 @@ impl Lines {
             match timeout_at(deadline, limited.read_buf(&mut self.buffer)).await {
                 Ok(Ok(0) | Err(_)) => return Sent::End,
                 Ok(Ok(_)) => {}
+                Err(_) if is_replacing => {
+                    return Sent::Refused(
+                        "the next line of the replacement did not come within 10 s, so nothing is replaced; send it in one go",
+                    );
+                }
                 Err(_) if was_empty => {
                     return Sent::Refused("there was no request for 10 minutes; connect again");
                 }
@@ -104,7 +112,7 @@ struct Client<'a> {
 impl Client<'_> {
     async fn run(&mut self, mut lines: Lines) -> io::Result<()> {
         loop {
-            match lines.read().await {
+            match lines.read(self.replacement.is_some()).await {
                 Sent::Lines(length) => {
                     let taken: Vec<u8> = lines.buffer.drain(..length).collect();
                     self.take(&taken).await?;

@@ -13,6 +13,7 @@ use pping_common::group::End;
 use super::change_log::ChangeLog;
 use crate::{
     Error,
+    foreign_text::sanitized,
     groups::{
         Columns, Directory, Labels, Levels, NewestLabels,
         journal::Journal,
@@ -372,6 +373,7 @@ impl State {
         if *effect == Effect::Unchanged || !self.log.is_single(*effect) {
             return;
         }
+        let [before, now] = [before, now].map(|label| label.as_deref().map(sanitized));
         match (before, now) {
             (None, Some(now)) => tracing::info!("--groups-socket: {prefix} is now `{now}` (from {source})"),
             (Some(before), Some(now)) => {

@@ -15,7 +15,7 @@ use std::{
 pub use self::listed::{Groups, GroupsFile};
 use self::listed::{Listed, into_file};
 use super::{labels::Labels, levels::Levels};
-use crate::text::{self, FileError};
+use crate::text::{self, FileError, TextErrors};
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -44,6 +44,15 @@ pub fn open(path: &Path) -> Result<GroupsFile, FileError> {
     read(path, into_file).map_err(first)
 }
 
+/// Reads groups as CSV from standard input, and leaves their labels without numbers.
+///
+/// # Errors
+/// As [`load`].
+#[cfg(feature = "live")]
+pub fn open_stdin() -> Result<GroupsFile, FileError> {
+    text::parse_all_of_stdin(MAX_BYTES, |text| listed(text, lines::read, into_file)).map_err(first)
+}
+
 /// Checks a groups file. Returns all errors, or why it cannot be read.
 pub fn check(path: &Path) -> Vec<FileError> {
     read(path, |_| ()).err().unwrap_or_default()
@@ -57,12 +66,19 @@ pub fn missing_levels(path: &Path, levels: &Levels) -> Option<String> {
 fn read<T>(path: &Path, make: impl FnOnce(Listed<'_>) -> T) -> Result<T, Vec<FileError>> {
     let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     let read = if is_toml { tables::read } else { lines::read };
-    text::parse_all(path, MAX_BYTES, |text| {
-        let mut listed = Listed::new(text);
-        read(text, &mut listed);
-        listed.check();
-        if listed.errors.is_empty() { Ok(make(listed)) } else { Err(listed.errors) }
-    })
+    text::parse_all(path, MAX_BYTES, |text| listed(text, read, make))
+}
+
+/// Makes something of a text, if it has no errors.
+fn listed<'a, T>(
+    text: &'a str,
+    read: impl FnOnce(&'a str, &mut Listed<'a>),
+    make: impl FnOnce(Listed<'a>) -> T,
+) -> Result<T, TextErrors> {
+    let mut listed = Listed::new(text);
+    read(text, &mut listed);
+    listed.check();
+    if listed.errors.is_empty() { Ok(make(listed)) } else { Err(listed.errors) }
 }
 
 /// The first of several errors, with the number of the others.

@@ -42,9 +42,19 @@ fn measure(topology: &Topology, directory: &Path, end: Signal) -> u64 {
     let mut pping = watch(topology.router(), Topology::WAN, &arguments);
     let counted = || scrape(topology.router()).sum("pping_samples_total", &[]).unwrap_or(0.0) as u64;
     let before = counted();
-    ping(topology.client(), Topology::SERVER_IPV4, "-c20 -i0.01");
-    ping(topology.client(), Topology::SERVER_IPV6, "-c20 -i0.01");
-    wait_until("the samples are counted", || counted() >= before + 40);
+    let ping_both = |how: &str| {
+        ping(topology.client(), Topology::SERVER_IPV4, how);
+        ping(topology.client(), Topology::SERVER_IPV6, how);
+    };
+    ping_both("-c20 -i0.01");
+    wait_until("the samples are counted", || {
+        // On a busy machine `ping` sends bursts, of which some are skipped.
+        let is_enough = counted() >= before + 40;
+        if !is_enough {
+            ping_both("-c2 -i0.05");
+        }
+        is_enough
+    });
     let measured = counted();
     let stopped = pping.stop(end, ENDING);
     assert_eq!(stopped.is_ok(), end != Signal::SIGKILL, "{stopped:?}");

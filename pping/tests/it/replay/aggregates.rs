@@ -217,7 +217,7 @@ fn a_column_that_the_groups_file_lacks_is_an_error() {
         assert!(stderr(&output).contains(reason), "{list}: {}", stderr(&output));
     }
     let output = read(&crowd(), "--aggregate 1s --roll-up site");
-    assert!(stderr(&output).contains("this has no effect without --groups"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("name their file with --groups"), "{}", stderr(&output));
 }
 
 /// Ten clients with an address each, and one server.
