@@ -9,9 +9,15 @@ use super::lease::{Event, Holder, field};
 /// Times below this are no seconds since 1970: some builds for devices without a clock write lengths of leases.
 const FIRST_TIME: u64 = 1_000_000_000;
 
-/// Reads the whole file.
+/// Whether a file has all that was written to it. Otherwise its last line has no end yet.
+pub(super) fn is_whole(text: &str) -> bool {
+    text.is_empty() || text.ends_with('\n')
+}
+
+/// Reads the lines of the file, but not a last one that has no end yet.
 pub(super) fn read(text: &str, take: &mut dyn FnMut(Event)) {
-    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+    let end = text.rfind('\n').map_or(0, |end| end + 1);
+    for line in text[..end].lines().filter(|line| !line.trim().is_empty()) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         match fields[..] {
             // The identifier of the server. Leases for IPv6 follow.
@@ -82,7 +88,7 @@ mod tests {
         for line in
             ["x", "1 2 3", "soon 02:00 192.0.2.1 a *", "5 02:00 192.0.2.300 a *", "5 02:00 192.0.2.1 a b c"]
         {
-            assert_eq!(events(line), [Event::Unreadable(line.to_owned())]);
+            assert_eq!(events(&format!("{line}\n")), [Event::Unreadable(line.to_owned())]);
         }
     }
 }

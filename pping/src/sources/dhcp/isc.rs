@@ -81,10 +81,17 @@ impl Statement {
 fn statement(tokens: &mut Tokens<'_>, depth: usize) -> Option<Statement> {
     let mut statement = Statement::default();
     loop {
+        let before = tokens.at;
         match tokens.next()? {
             Token::Word(word) => statement.words.push(word),
-            // Without a semicolon before it, the end of a block is that of the statement, too.
-            Token::End | Token::Close => return Some(statement),
+            Token::End => return Some(statement),
+            Token::Close => {
+                // Without a semicolon before it, the end of a block is that of the statement, too.
+                if depth > 0 {
+                    tokens.at = before;
+                }
+                return Some(statement);
+            }
             Token::Open => loop {
                 let before = tokens.at;
                 match tokens.next()? {
@@ -230,13 +237,20 @@ impl Tokens<'_> {
         Some(Token::Word(Word::Plain(word)))
     }
 
-    /// The bytes of a string, in which a backslash stands before three octal digits, or before any other character.
+    /// The bytes of a string, in which a backslash stands before three octal digits, or before any other character. Without its
+    /// second quotation mark it ends with its line, and the semicolon there is that of the statement: otherwise it would take the
+    /// leases after it along.
     fn quoted(&mut self) -> Option<Vec<u8>> {
         let bytes = self.text.as_bytes();
         let (mut at, mut found) = (self.at + 1, Vec::new());
         loop {
             match *bytes.get(at)? {
-                b'"' => break,
+                b'"' => {
+                    self.at = at + 1;
+                    return Some(found);
+                }
+                b'\n' => break,
+                b'\\' if bytes.get(at + 1) == Some(&b'\n') => at += 1,
                 b'\\' => {
                     let digits = bytes.get(at + 1..at + 4)?;
                     let octal = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
@@ -254,7 +268,8 @@ impl Tokens<'_> {
                 }
             }
         }
-        self.at = at + 1;
+        let is_ended = bytes.get(at - 1) == Some(&b';') && found.pop_if(|last| *last == b';').is_some();
+        self.at = if is_ended { at - 1 } else { at };
         Some(found)
     }
 }
@@ -339,6 +354,25 @@ mod tests {
             assert_eq!(count, 0);
         }
         assert_eq!(events(whole).len(), 1);
+    }
+
+    #[test]
+    fn a_string_without_its_end_takes_no_other_lease_along() {
+        for broken in ["\"a;", "\"a", "\"a\\"] {
+            let text = format!(
+                "lease 192.0.2.1 {{\n  client-hostname {broken}\n  ends never;\n}}\n\
+                 lease 192.0.2.2 {{ ends never; binding state free;\n  client-hostname \"b;\n}}\n\
+                 lease 192.0.2.3 {{ ends never; client-hostname \"c\"; }}\n"
+            );
+            let found = events(&text);
+            assert_eq!(found.len(), 3, "{found:?}");
+            assert_eq!(found[0], leased("192.0.2.1/32", ["a", "", ""], None));
+            assert_eq!(found[1], Event::Free("192.0.2.2/32".parse().unwrap()));
+            assert_eq!(found[2], leased("192.0.2.3/32", ["c", "", ""], None));
+        }
+        // Neither does a statement without its semicolon.
+        let text = "lease 192.0.2.1 { ends never }\nlease 192.0.2.3 { ends never; client-hostname \"c\" }\n";
+        assert_eq!(events(text).len(), 2);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -23,7 +23,11 @@ use crate::{
         complaints::Complaints,
         settled::Settled,
     },
+    text,
 };
+
+/// The longest file that Kea moved away, in bytes.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The longest entry of a file, in bytes.
 const MAX_ENTRY: usize = 1 << 20;
@@ -109,12 +113,26 @@ impl LeaseFile {
             name.push(suffix);
             PathBuf::from(name)
         };
-        let completed = with(".completed");
-        let earlier = if completed.exists() { vec![completed] } else { vec![with(".2"), with(".1")] };
-        for path in earlier {
-            let Ok(mut bytes) = fs::read(&path) else { continue };
+        let mut read = |suffix| {
+            let path = with(suffix);
+            let mut bytes = match text::open(&path).and_then(|file| text::read_bytes(file, MAX_BYTES)) {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::NotFound {
+                        complaints.warn("times that a file could not be read", || {
+                            format!("{}: {error}", path.display())
+                        });
+                    }
+                    return false;
+                }
+            };
             let mut kea = Kea::default();
             kea.read(text_of(&mut bytes), &mut |event| leases.take(event, &path, changes, complaints));
+            true
+        };
+        if !read(".completed") {
+            read(".2");
+            read(".1");
         }
     }
 
@@ -156,8 +174,12 @@ impl LeaseFile {
             Format::Dnsmasq(settled) => match settled.poll()? {
                 Some(mut bytes) => {
                     let path = settled.path().to_owned();
-                    leases.begin_anew();
-                    dnsmasq::read(text_of(&mut bytes), &mut |event| {
+                    let text = text_of(&mut bytes);
+                    // What is not all there says nothing of leases that it does not list.
+                    if dnsmasq::is_whole(text) {
+                        leases.begin_anew();
+                    }
+                    dnsmasq::read(text, &mut |event| {
                         leases.take(event, &path, changes, complaints);
                     });
                     is_read = true;

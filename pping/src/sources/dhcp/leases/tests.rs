@@ -1,5 +1,6 @@
-use std::io::Write as _;
+use std::{fs, io::Write as _};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
 use super::*;
@@ -115,6 +116,23 @@ fn a_finished_clean_up_of_kea_stands_for_its_parts() {
     Server::new(LeaseFile::kea, &files).expect(&[("10.0.0.1", "new")]);
 }
 
+#[test]
+fn a_pipe_in_the_place_of_a_file_that_kea_moved_away_is_left_out() {
+    let part = format!("{KEA}{}", kea("10.0.0.1", "a", 2_000));
+    for pipes in [&["leases.completed", "leases.1"][..], &["leases.completed"], &["leases.1"]] {
+        let directory = tempfile::tempdir().unwrap();
+        for pipe in pipes {
+            mknodat(CWD, directory.path().join(pipe), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        }
+        fs::write(directory.path().join("leases.2"), &part).unwrap();
+        let mut file = LeaseFile::kea(directory.path().join(NAME), LabelBy::Hostname);
+        let (mut changes, mut complaints) = (Vec::new(), Complaints::default());
+        file.read_earlier(1_000, &mut changes, &mut complaints);
+        assert_eq!(changes.len(), 1);
+        assert_eq!(complaints.summary(), format!(", {} times that a file could not be read", pipes.len()));
+    }
+}
+
 fn isc(address: &str, hostname: &str, ends: u64) -> String {
     format!(
         "lease {address} {{\n  ends epoch {ends};\n  binding state active;\n  client-hostname \"{hostname}\";\n}}\n"
@@ -154,6 +172,11 @@ fn leases_of_dnsmasq_are_those_of_the_file() {
     server.expect(&[("10.0.0.1", "a")]);
     server.write(&(line("10.0.0.1", "b") + &line("10.0.0.2", "*")));
     server.expect(&[("10.0.0.1", "b"), ("10.0.0.2", "02:00:00:00:00:01")]);
+    // It is being written: the address is 10.0.0.12, once all is there.
+    server.write(&(line("10.0.0.1", "c") + "0 02:00:00:00:00:01 10.0.0.1 d"));
+    server.expect(&[("10.0.0.1", "c"), ("10.0.0.2", "02:00:00:00:00:01")]);
+    server.write(&(line("10.0.0.1", "c") + &line("10.0.0.12", "d")));
+    server.expect(&[("10.0.0.1", "c"), ("10.0.0.12", "d")]);
     server.write("");
     server.expect(&[]);
 }
