@@ -41,7 +41,8 @@ pub(super) fn give_up_privileges() -> Result<(), Error> {
     Ok(capabilities::drop_all()?)
 }
 
-/// Works in a thread until SIGINT, SIGTERM, or the end of the work.
+/// Works in a thread until SIGINT, SIGTERM, or the end of the work. SIGHUP changes nothing: whoever sends it to all of pping's
+/// programs wants them to go on.
 ///
 /// # Errors
 /// That of the work.
@@ -52,19 +53,41 @@ pub(super) fn until_stopped(
     runtime.block_on(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+        let mut hangup = signal(SignalKind::hangup())?;
         let (stop, (done, mut ended)) = (Stop::default(), oneshot::channel());
         let for_work = stop.clone();
         thread::Builder::new().name("groups-source".to_owned()).spawn(move || {
             // Nobody waits any more if this was told to stop, and took too long.
             done.send(work(&for_work)).ok();
         })?;
-        tokio::select! {
-            ended = &mut ended => return ended.unwrap_or(Err(Error::Ended)),
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+        loop {
+            tokio::select! {
+                ended = &mut ended => return ended.unwrap_or(Err(Error::Ended)),
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                _ = hangup.recv() => {}
+            }
         }
         stop.0.store(true, Ordering::Relaxed);
         // A pping that hangs does not keep this from ending: what it did not accept, it did not get.
         timeout(ENDING, ended).await.map_or(Ok(()), |ended| ended.unwrap_or(Err(Error::Ended)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::{Signal, raise};
+
+    use super::*;
+
+    #[test]
+    fn a_hangup_does_not_end_the_work() {
+        until_stopped(|stop| {
+            raise(Signal::SIGHUP).unwrap();
+            thread::sleep(Duration::from_millis(200));
+            assert!(!stop.is_set());
+            Ok(())
+        })
+        .unwrap();
+    }
 }
