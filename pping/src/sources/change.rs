@@ -11,8 +11,8 @@ use crate::groups::Columns;
 pub(super) struct Name {
     /// The label of the group.
     pub(super) label: Arc<str>,
-    /// Its other columns.
-    pub(super) columns: Columns,
+    /// Its other columns: no others count any more. `None` for a source that knows nothing of columns.
+    pub(super) columns: Option<Columns>,
 }
 
 /// A change of a prefix.

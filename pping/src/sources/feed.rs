@@ -1,7 +1,7 @@
 //! What a source says of prefixes, and how it gets to a running pping and stays there.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -19,7 +19,7 @@ use super::{
 use crate::groups::{
     AT_A_TIME, Connection, ConnectionError,
     overlay::MAX_PREFIXES,
-    protocol::{Addition, Answer, Filter, Request},
+    protocol::{Addition, Answer, Filter, MAX_LINE, Request},
 };
 
 /// How long pping may take for an answer: a million prefixes take it half a minute.
@@ -30,6 +30,9 @@ const RECONNECT: Duration = Duration::from_millis(250);
 
 /// The interval at which an idle connection is tested.
 const TEST: Duration = Duration::from_secs(2);
+
+/// A byte of a name takes up to this many bytes of a line, with the others of the line.
+const ESCAPED: usize = 8;
 
 /// The kind of complaints about refused changes.
 const REFUSED: &str = "refused by pping";
@@ -47,6 +50,8 @@ pub(super) struct Feed {
     /// The prefixes that pping has not been told of since they changed. Without a connection there are none, because the next pping
     /// gets everything.
     changed: IndexSet<IpNet, RandomState>,
+    /// The prefixes whose names pping refused. It lists them under no name.
+    refused: HashSet<IpNet, RandomState>,
     /// Whether this knows everything that it has to say.
     is_complete: bool,
     adoption: Adoption,
@@ -83,6 +88,7 @@ impl Feed {
             is_synchronized: false,
             wanted: HashMap::default(),
             changed: IndexSet::default(),
+            refused: HashSet::default(),
             is_complete: adopts,
             adoption: if adopts { Adoption::Due } else { Adoption::Never },
             next_attempt: now,
@@ -101,9 +107,9 @@ impl Feed {
         &self.source
     }
 
-    /// The number of prefixes.
+    /// The number of prefixes, without those that pping refused.
     pub(super) fn len(&self) -> usize {
-        self.wanted.len()
+        self.wanted.len().saturating_sub(self.refused.len())
     }
 
     /// The prefixes.
@@ -114,6 +120,12 @@ impl Feed {
     /// Takes a change. [`Feed::flush`] passes it on.
     pub(super) fn apply(&mut self, change: Change, complaints: &mut Complaints) {
         match change {
+            Change::Set(prefix, name) if is_too_long(&name) => {
+                complaints.warn(REFUSED, || {
+                    format!("{prefix} is left out: its name, or that of a column, has thousands of letters")
+                });
+                self.apply(Change::Unset(prefix), complaints);
+            }
             Change::Set(prefix, name) => {
                 if self.wanted.get(&prefix) == Some(&name) {
                     return;
@@ -136,6 +148,7 @@ impl Feed {
     }
 
     fn note(&mut self, prefix: IpNet) {
+        self.refused.remove(&prefix);
         if self.is_synchronized {
             self.changed.insert(prefix);
         }
@@ -219,7 +232,7 @@ impl Feed {
         connection.list(&Request::List(Filter { source, ..Filter::default() }), |_, listed| {
             let Ok(prefix) = listed.prefix.parse() else { return Ok::<(), ConnectionError>(()) };
             let columns = listed.columns.into_iter().map(|(name, value)| (name.into(), value.into()));
-            let name = Name { label: listed.label.into(), columns: columns.collect() };
+            let name = Name { label: listed.label.into(), columns: Some(columns.collect()) };
             if !self.wanted.contains_key(&prefix) {
                 adopted.push((prefix, name));
             }
@@ -229,16 +242,18 @@ impl Feed {
         Ok(adopted)
     }
 
-    /// Makes this all that the source lists.
-    fn send_all(&self, connection: &mut Connection, complaints: &mut Complaints) -> Result<(), Error> {
+    /// Makes this all that the source lists. What pping refuses is not listed.
+    fn send_all(&mut self, connection: &mut Connection, complaints: &mut Complaints) -> Result<(), Error> {
         connection.ask(&Request::Replace { source: Arc::clone(&self.source) })?;
         let all = self.wanted.iter().map(|(&prefix, name)| self.add(prefix, name));
-        send(connection, all.chain([Request::Commit]), complaints)
+        let refused = send(connection, all.chain([Request::Commit]), complaints)?;
+        self.refused = refused.into_iter().collect();
+        Ok(())
     }
 
     /// Tells of the prefixes that changed, each as it is now. Without any, it tests the connection now and then.
     fn send_changes(
-        &self,
+        &mut self,
         connection: &mut Connection,
         changed: &IndexSet<IpNet, RandomState>,
         complaints: &mut Complaints,
@@ -246,19 +261,32 @@ impl Feed {
         let test = changed.is_empty().then_some(Request::Hello);
         let requests = changed.iter().map(|&prefix| match self.wanted.get(&prefix) {
             Some(name) => self.add(prefix, name),
-            None => Request::Remove { prefix, source: Arc::clone(&self.source) },
+            None => self.remove(prefix),
         });
-        send(connection, requests.chain(test), complaints)
+        let refused = send(connection, requests.chain(test), complaints)?;
+        // Until now they have the names that they had before, which may be those of other customers.
+        send(connection, refused.iter().map(|&prefix| self.remove(prefix)), complaints)?;
+        self.refused.extend(refused);
+        Ok(())
     }
 
     fn add(&self, prefix: IpNet, Name { label, columns }: &Name) -> Request {
-        let columns = Some(columns.clone()).filter(|columns| !columns.is_empty());
         let source = Arc::clone(&self.source);
-        Request::Add(Addition { prefix, label: Arc::clone(label), columns, source })
+        Request::Add(Addition { prefix, label: Arc::clone(label), columns: columns.clone(), source })
+    }
+
+    fn remove(&self, prefix: IpNet) -> Request {
+        Request::Remove { prefix, source: Arc::clone(&self.source) }
     }
 }
 
-/// Sends requests, and complains about those that are refused.
+/// Whether a name does not fit into a line of the protocol. pping would not refuse it alone, but close the connection.
+fn is_too_long(Name { label, columns }: &Name) -> bool {
+    let columns = columns.iter().flatten().map(|(name, value)| name.len() + value.len());
+    label.len() + columns.sum::<usize>() > MAX_LINE / ESCAPED
+}
+
+/// Sends requests, and complains about those that are refused. Returns the prefixes that were not added.
 ///
 /// # Errors
 /// If the connection breaks.
@@ -266,14 +294,19 @@ fn send(
     connection: &mut Connection,
     mut requests: impl Iterator<Item = Request>,
     complaints: &mut Complaints,
-) -> Result<(), Error> {
-    let mut some = Vec::with_capacity(AT_A_TIME);
+) -> Result<Vec<IpNet>, Error> {
+    let (mut some, mut refused) = (Vec::with_capacity(AT_A_TIME), Vec::new());
     loop {
         some.extend(requests.by_ref().take(AT_A_TIME));
         if some.is_empty() {
-            return Ok(());
+            return Ok(refused);
         }
-        complain(&some, &connection.exchange(&some)?, complaints);
+        let answers = connection.exchange(&some)?;
+        refused.extend(some.iter().zip(&answers).filter_map(|(request, answer)| match (request, answer) {
+            (Request::Add(Addition { prefix, .. }), Err(_)) => Some(*prefix),
+            _ => None,
+        }));
+        complain(&some, &answers, complaints);
         some.clear();
     }
 }
@@ -286,9 +319,12 @@ fn complain(requests: &[Request], answers: &[Result<Answer, String>], complaints
             Request::Add(Addition { prefix, label, .. }) => {
                 complaints.warn(REFUSED, || format!("pping refused {prefix} for `{label}`: {reason}"));
             }
-            // It was refused before.
+            // It was refused before, or never had a name.
             Request::Remove { prefix, .. } => tracing::debug!("{prefix}: {reason}"),
             _ => complaints.warn(REFUSED, || format!("pping refused a change: {reason}")),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

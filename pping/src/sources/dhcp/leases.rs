@@ -70,7 +70,7 @@ impl Lease {
         if self.has_ended {
             return Change::Unset(prefix);
         }
-        Change::Set(prefix, Name { label: Arc::clone(&self.label), columns: Vec::new() })
+        Change::Set(prefix, Name { label: Arc::clone(&self.label), columns: None })
     }
 }
 

@@ -92,5 +92,5 @@ impl Adopted {
 }
 
 fn nas(name: &Name) -> Option<&Arc<str>> {
-    name.columns.iter().find(|(column, _)| &**column == NAS).map(|(_, nas)| nas)
+    name.columns.iter().flatten().find(|(column, _)| &**column == NAS).map(|(_, nas)| nas)
 }

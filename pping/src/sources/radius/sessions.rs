@@ -189,7 +189,7 @@ impl Sessions {
                 self.release(prefix, &key, changes);
             }
         }
-        let name = Name { label: Arc::clone(&session.label), columns: vec![(NAS.into(), nas)] };
+        let name = Name { label: Arc::clone(&session.label), columns: Some(vec![(NAS.into(), nas)]) };
         claimed.retain(|(_, prefix)| self.claim(*prefix, &key, session.began, &name, changes));
         session.prefixes = claimed;
         self.known.insert(key, session);

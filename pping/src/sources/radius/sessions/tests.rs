@@ -46,7 +46,7 @@ impl Nas {
 
     fn adopt(&mut self, names: &[(&str, &str, &str)]) {
         let name = |(prefix, label, nas): &(&str, &str, &str)| {
-            let columns = vec![(NAS.into(), (*nas).into())];
+            let columns = Some(vec![(NAS.into(), (*nas).into())]);
             (prefix.parse().unwrap(), Name { label: (*label).into(), columns })
         };
         let names: Vec<_> = names.iter().map(name).collect();
