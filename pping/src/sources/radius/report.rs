@@ -66,12 +66,20 @@ pub(super) enum Kind {
     Ipv6Address,
 }
 
+/// A NAS. Names are what it says itself, so those of clients with different secrets are different.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Nas {
+    /// The entry of the file of secrets that its client is in; `None` is that of all other clients.
+    pub(super) entry: Option<IpNet>,
+    /// Its name, or else its address.
+    pub(super) name: Arc<str>,
+}
+
 /// What a NAS reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) status: Status,
-    /// Its name, or else its address.
-    pub(super) nas: Arc<str>,
+    pub(super) nas: Nas,
     /// Acct-Session-Id; empty if the report is not of a session.
     pub(super) session: Arc<[u8]>,
     /// The name of the session.
@@ -86,14 +94,19 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Reads a report that came from an address.
+    /// Reads a report that came from an address, which has its secret from an entry of the file.
     ///
     /// # Errors
     /// If an attribute has a wrong length, or one is missing that every such report has.
-    pub(super) fn read(packet: &Packet<'_>, label_by: LabelBy, from: IpAddr) -> Result<Self, Malformed> {
+    pub(super) fn read(
+        packet: &Packet<'_>,
+        label_by: LabelBy,
+        from: IpAddr,
+        entry: Option<IpNet>,
+    ) -> Result<Self, Malformed> {
         let mut report = Self {
             status: Status::Other,
-            nas: Arc::default(),
+            nas: Nas { entry, name: Arc::default() },
             session: Arc::default(),
             label: None,
             prefixes: Vec::new(),
@@ -128,7 +141,7 @@ impl Report {
         }
         report.status = status_of(status.ok_or_else(|| Malformed("it has no Acct-Status-Type".to_owned()))?);
         let nas = identifier.unwrap_or_else(|| nas_address.unwrap_or(from).to_canonical().to_string());
-        report.nas = nas.into();
+        report.nas.name = nas.into();
         let is_of_session = !matches!(report.status, Status::NoSessions | Status::Other);
         if is_of_session && report.session.is_empty() {
             return Err(Malformed("it has no Acct-Session-Id".to_owned()));
@@ -230,7 +243,7 @@ mod tests {
 
     fn read_by(label_by: LabelBy, attributes: &[(u8, &[u8])]) -> Result<Report, Malformed> {
         let bytes = request(1, attributes, b"secret");
-        Report::read(&Packet::parse(&bytes).unwrap(), label_by, FROM)
+        Report::read(&Packet::parse(&bytes).unwrap(), label_by, FROM, None)
     }
 
     fn read(attributes: &[(u8, &[u8])]) -> Result<Report, Malformed> {
@@ -264,7 +277,7 @@ mod tests {
         assert_eq!(report.prefixes.iter().map(|(_, prefix)| *prefix).collect::<Vec<_>>(), expected);
         assert_eq!(report.status, Status::Start);
         assert_eq!(report.label.as_deref(), Some("alice@example.net"));
-        assert_eq!((&*report.nas, &*report.session), ("bng-north", &b"8f01"[..]));
+        assert_eq!((&*report.nas.name, &*report.session), ("bng-north", &b"8f01"[..]));
         assert_eq!((report.delay, report.interval), (Duration::from_secs(5), Some(Duration::from_mins(5))));
         // Bits beyond the length of the prefix do not count.
         delegated[8] = 0xaf;
@@ -288,7 +301,7 @@ mod tests {
     fn a_nas_without_a_name_has_its_address() {
         let nas = |attributes: &[(u8, &[u8])]| {
             let attributes = [&[START, SESSION], attributes].concat();
-            read(&attributes).unwrap().nas.to_string()
+            read(&attributes).unwrap().nas.name.to_string()
         };
         assert_eq!(nas(&[]), "192.0.2.1");
         assert_eq!(nas(&[(4, &[10, 0, 0, 1])]), "10.0.0.1");

@@ -1,13 +1,16 @@
 //! The secrets that clients share with this server.
 
-use std::{io::Read as _, net::IpAddr, os::unix::fs::PermissionsExt as _, path::Path};
+use std::{net::IpAddr, os::unix::fs::PermissionsExt as _, path::Path};
 
 use ipnet::IpNet;
 
-use crate::{groups, sources::error::Error, text};
+use crate::{config::network, groups, sources::error::Error, text};
 
 /// The longest file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// The longest secret, in bytes.
+const MAX_SECRET: usize = 1 << 10;
 
 /// The permissions of others.
 const OTHERS: u32 = 0o007;
@@ -36,38 +39,21 @@ impl Secrets {
         if mode & OTHERS != 0 {
             return Err(format!("others can read the secrets; run: chmod o= {}", path.display()));
         }
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        let bytes = text::read_bytes(file, MAX_BYTES).map_err(|error| error.to_string())?;
         Self::parse(&bytes)
     }
 
     /// Parses lines of a secret for all clients, or of a prefix and its secret.
-    fn parse(bytes: &[u8]) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// The first error, with its line. It has no secrets, because it gets into logs.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| text::ReadError::NOT_UTF8.to_owned())?;
         let mut secrets = Self { by_prefix: Vec::new(), common: None };
-        for (number, line) in (1..).zip(text.lines()) {
+        for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
             let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match line.split_once(char::is_whitespace) {
-                None if secrets.common.is_some() => {
-                    return Err(format!(
-                        "line {number}: there is a secret for all clients already; write `PREFIX SECRET`"
-                    ));
-                }
-                None => secrets.common = Some(line.as_bytes().to_vec()),
-                Some((prefix, secret)) => {
-                    // The line may be a secret with a space: it does not belong into a log.
-                    let prefix = groups::prefix(prefix).map_err(|_| {
-                        format!("line {number}: write a secret without spaces, or `PREFIX SECRET`")
-                    })?;
-                    let secret = secret.trim_start();
-                    if secret.contains(char::is_whitespace) {
-                        return Err(format!("line {number}: the secret has a space; choose one without"));
-                    }
-                    secrets.by_prefix.push((prefix, secret.as_bytes().to_vec()));
-                }
+            if !line.is_empty() && !line.starts_with('#') {
+                secrets.add(line).map_err(|reason| format!("line {number}: {reason}"))?;
             }
         }
         if secrets.by_prefix.is_empty() && secrets.common.is_none() {
@@ -77,12 +63,51 @@ impl Secrets {
         Ok(secrets)
     }
 
-    /// The secret of a client; `None` if there is none.
-    pub(super) fn of(&self, client: IpAddr) -> Option<&[u8]> {
+    fn add(&mut self, line: &str) -> Result<(), String> {
+        let Some((prefix, secret)) = line.split_once(char::is_whitespace) else {
+            if network(line).is_some() {
+                return Err("there is a prefix without a secret; write `PREFIX SECRET`".to_owned());
+            }
+            if self.common.is_some() {
+                return Err("there is a secret for all clients already; write `PREFIX SECRET`".to_owned());
+            }
+            self.common = Some(checked(line)?);
+            return Ok(());
+        };
+        // What is no prefix may be the beginning of a secret with a space.
+        if network(prefix).is_none() {
+            return Err("write a secret without spaces, or `PREFIX SECRET`".to_owned());
+        }
+        let prefix = groups::prefix(prefix)?;
+        if self.by_prefix.iter().any(|(known, _)| *known == prefix) {
+            return Err(format!("{prefix} has a secret already; remove one of the two lines"));
+        }
+        self.by_prefix.push((prefix, checked(secret.trim_start())?));
+        Ok(())
+    }
+
+    /// The secret of a client, and the prefix that has it in the file, `None` if it is that of all other clients. `None` if there
+    /// is none.
+    pub(super) fn of(&self, client: IpAddr) -> Option<(Option<IpNet>, &[u8])> {
         let client = client.to_canonical();
         let own = self.by_prefix.iter().find(|(prefix, _)| prefix.contains(&client));
-        own.map(|(_, secret)| secret).or(self.common.as_ref()).map(Vec::as_slice)
+        let own = own.map(|(prefix, secret)| (Some(*prefix), secret));
+        own.or(self.common.as_ref().map(|secret| (None, secret))).map(|(entry, secret)| (entry, &secret[..]))
     }
+}
+
+/// The bytes of a secret that a NAS can have.
+fn checked(secret: &str) -> Result<Vec<u8>, String> {
+    if secret.contains(char::is_whitespace) {
+        return Err("the secret has a space; choose one without".to_owned());
+    }
+    if secret.contains('\0') {
+        return Err("the secret has a NUL byte; write it as text".to_owned());
+    }
+    if secret.len() > MAX_SECRET {
+        return Err(format!("the secret is longer than {MAX_SECRET} bytes; is this the right file?"));
+    }
+    Ok(secret.as_bytes().to_vec())
 }
 
 #[cfg(test)]
@@ -92,7 +117,8 @@ mod tests {
     use super::*;
 
     fn of(secrets: &Secrets, client: &str) -> Option<String> {
-        secrets.of(client.parse().unwrap()).map(|secret| String::from_utf8(secret.to_vec()).unwrap())
+        let (_, secret) = secrets.of(client.parse().unwrap())?;
+        Some(String::from_utf8(secret.to_vec()).unwrap())
     }
 
     #[test]
@@ -114,12 +140,39 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_that_of_an_entry() {
+        let secrets = Secrets::parse(b"\xef\xbb\xbf10.0.0.0/8 wide\r\nany\r\n").unwrap();
+        let entry = |client: &str| secrets.of(client.parse().unwrap()).unwrap().0;
+        assert_eq!(entry("::ffff:10.1.2.3"), Some("10.0.0.0/8".parse().unwrap()));
+        assert_eq!(entry("192.0.2.1"), None);
+        assert_eq!(of(&secrets, "192.0.2.1").as_deref(), Some("any"));
+        assert_eq!(of(&Secrets::parse(b"\xef\xbb\xbfany").unwrap(), "::1").as_deref(), Some("any"));
+        assert!(Secrets::parse("x".repeat(MAX_SECRET).as_bytes()).is_ok());
+    }
+
+    #[test]
     fn errors_say_what_to_write_and_name_no_secret() {
         let reason = |text: &str| Secrets::parse(text.as_bytes()).unwrap_err();
         assert!(reason("# nothing\n").contains("there is no secret"));
         assert_eq!(reason("one two\n"), "line 1: write a secret without spaces, or `PREFIX SECRET`");
         assert_eq!(reason("a\n10.0.0.0/8 b c"), "line 2: the secret has a space; choose one without");
         assert!(reason("a\nb\n").contains("line 2: there is a secret for all clients already"));
+        for prefix in ["10.0.0.0/8", "192.0.2.1", "10.0.0.1/8", "2001:db8::/32"] {
+            let expected = "line 2: there is a prefix without a secret; write `PREFIX SECRET`";
+            assert_eq!(reason(&format!("# a\n{prefix}  \n")), expected);
+        }
+        assert_eq!(
+            reason("10.1.2.3/8 wide\n"),
+            "line 1: 10.1.2.3/8 has bits set beyond the first 8; write 10.0.0.0/8, or 10.1.2.3 for that host alone"
+        );
+        assert_eq!(
+            reason("10.0.0.7 a\n\n::ffff:10.0.0.7/128 a\n"),
+            "line 3: 10.0.0.7/32 has a secret already; remove one of the two lines"
+        );
+        let long = "x".repeat(MAX_SECRET + 1);
+        assert!(reason(&long).starts_with("line 1: the secret is longer than 1024 bytes"));
+        assert!(reason(&format!("10.0.0.0/8 {long}")).starts_with("line 1: the secret is longer"));
+        assert_eq!(reason("ab\0cd\n"), "line 1: the secret has a NUL byte; write it as text");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     io,
-    net::{SocketAddr, UdpSocket},
+    net::{IpAddr, SocketAddr, UdpSocket},
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -49,8 +49,9 @@ const REMEMBER: Duration = Duration::from_mins(1);
 /// The highest number of requests that are remembered.
 const MAX_REMEMBERED: usize = 1 << 16;
 
-/// A request, as its client repeats it: where it came from, its identifier and its authenticator.
-type Repeatable = (SocketAddr, u8, [u8; 16]);
+/// A request, as its client repeats it: its address, its identifier and its authenticator. The port may be another one: whoever
+/// replays a packet chooses it.
+type Repeatable = (IpAddr, u8, [u8; 16]);
 
 /// The server.
 pub(super) struct Server {
@@ -161,7 +162,7 @@ impl Server {
     fn take(&mut self, bytes: &[u8], from: SocketAddr) {
         let client = from.ip().to_canonical();
         let Self { complaints, secrets, .. } = self;
-        let Some(secret) = secrets.of(client) else {
+        let Some((entry, secret)) = secrets.of(client) else {
             return complaints.warn("from clients without a secret", || {
                 format!("{client} has no secret; its requests are dropped: add it to --secret-file")
             });
@@ -188,7 +189,7 @@ impl Server {
                 )
             });
         }
-        let report = match Report::read(&packet, self.label_by, client) {
+        let report = match Report::read(&packet, self.label_by, client, entry) {
             Ok(report) => report,
             Err(error) => {
                 return complaints
@@ -198,7 +199,7 @@ impl Server {
         self.requests += 1;
         self.answers.push((from, packet.response(secret)));
         let now = Instant::now();
-        let repeatable = (from, packet.identifier, packet.authenticator);
+        let repeatable = (client, packet.identifier, packet.authenticator);
         if self.taken.insert(repeatable, now).is_some() {
             return;
         }
@@ -248,5 +249,45 @@ impl Server {
             if *unanswered == 0 { String::new() } else { format!(", {unanswered} not answered") };
         let sessions = self.sessions.len();
         format!("{sessions} sessions, {requests} requests{unanswered}{}", complaints.summary())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::packet::request, *};
+
+    const START: (u8, &[u8]) = (40, &[0, 0, 0, 1]);
+    const OFF: (u8, &[u8]) = (40, &[0, 0, 0, 8]);
+    const NAS: (u8, &[u8]) = (32, b"bng1");
+
+    fn server(secrets: &str) -> Server {
+        let secrets = Secrets::parse(secrets.as_bytes()).unwrap();
+        Server::bind("127.0.0.1:0".parse().unwrap(), secrets, LabelBy::UserName, None).unwrap()
+    }
+
+    fn start(identifier: u8, user: &[u8], secret: &[u8]) -> Vec<u8> {
+        let address: (u8, &[u8]) = (8, &[100, 64, 0, 1]);
+        request(identifier, &[START, NAS, (44, b"1"), (1, user), address], secret)
+    }
+
+    #[test]
+    fn a_request_that_is_sent_again_from_another_port_changes_nothing() {
+        let mut server = server("secret\n");
+        let (alice, off) = (start(1, b"alice", b"secret"), request(2, &[OFF, NAS], b"secret"));
+        server.take(&alice, "192.0.2.2:1000".parse().unwrap());
+        server.take(&off, "192.0.2.2:1000".parse().unwrap());
+        server.take(&alice, "192.0.2.2:2000".parse().unwrap());
+        server.take(&alice, "[::ffff:192.0.2.2]:3000".parse().unwrap());
+        assert_eq!((server.sessions.len(), server.requests), (0, 4));
+    }
+
+    #[test]
+    fn a_nas_is_that_of_its_secret() {
+        let mut server = server("192.0.2.2 two\n192.0.2.3 three\n");
+        server.take(&start(1, b"alice", b"two"), "192.0.2.2:1000".parse().unwrap());
+        server.take(&request(2, &[OFF, NAS], b"three"), "192.0.2.3:1000".parse().unwrap());
+        assert_eq!((server.sessions.len(), server.requests), (1, 2));
+        server.take(&request(2, &[OFF, NAS], b"two"), "192.0.2.2:1000".parse().unwrap());
+        assert_eq!((server.sessions.len(), server.requests), (0, 3));
     }
 }

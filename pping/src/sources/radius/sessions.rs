@@ -14,7 +14,7 @@ use ipnet::IpNet;
 
 use super::{
     adopted::{Adopted, NAS},
-    report::{Kind, Report, Status},
+    report::{Kind, Nas, Report, Status},
 };
 use crate::sources::change::{Change, Name};
 
@@ -43,7 +43,7 @@ const MAX_ENDED: usize = 1 << 16;
 const ROUNDING: Duration = Duration::from_secs(2);
 
 /// The NAS and its Acct-Session-Id.
-type Key = (Arc<str>, Arc<[u8]>);
+type Key = (Nas, Arc<[u8]>);
 
 /// A session.
 struct Session {
@@ -106,7 +106,7 @@ impl Sessions {
 
     /// Takes a report.
     pub(super) fn take(&mut self, report: Report, now: Instant, changes: &mut Vec<Change>) -> Outcome {
-        let key = (Arc::clone(&report.nas), Arc::clone(&report.session));
+        let key = (report.nas.clone(), Arc::clone(&report.session));
         match report.status {
             Status::Start | Status::Interim => self.refresh(key, report, now, changes),
             Status::Stop => {
@@ -130,7 +130,7 @@ impl Sessions {
             .map(|(key, _)| key.clone())
             .collect();
         for key in silent {
-            tracing::info!("session {} of {} expires", String::from_utf8_lossy(&key.1), key.0);
+            tracing::info!("session {} of {} expires", String::from_utf8_lossy(&key.1), key.0.name);
             self.end(&key, changes);
         }
         self.adopted.expire(now, changes);
@@ -189,7 +189,8 @@ impl Sessions {
                 self.release(prefix, &key, changes);
             }
         }
-        let name = Name { label: Arc::clone(&session.label), columns: Some(vec![(NAS.into(), nas)]) };
+        let columns = Some(vec![(NAS.into(), nas.name)]);
+        let name = Name { label: Arc::clone(&session.label), columns };
         claimed.retain(|(_, prefix)| self.claim(*prefix, &key, session.began, &name, changes));
         session.prefixes = claimed;
         self.known.insert(key, session);
@@ -252,13 +253,17 @@ impl Sessions {
         }
     }
 
-    fn end_all_of(&mut self, nas: &Arc<str>, changes: &mut Vec<Change>) {
+    fn end_all_of(&mut self, nas: &Nas, changes: &mut Vec<Change>) {
         let theirs: Vec<Key> = self.known.keys().filter(|(of, _)| of == nas).cloned().collect();
-        tracing::info!("{nas} begins anew: {} sessions end", theirs.len());
+        tracing::info!("{} begins anew: {} sessions end", nas.name, theirs.len());
         for key in &theirs {
             self.end(key, changes);
         }
-        self.adopted.end_all_of(nas, changes);
+        // An earlier run did not say whose NAS it was. If that of another client has the name, it is most likely its.
+        let is_of_other = |(other, _): &Key| other.name == nas.name && other.entry != nas.entry;
+        if !self.known.keys().any(is_of_other) {
+            self.adopted.end_all_of(&nas.name, changes);
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 use super::*;
 
 /// Sessions, what they say, and their time.
-struct Nas {
+struct Server {
     sessions: Sessions,
     named: HashMap<IpNet, String>,
     now: Instant,
 }
 
-impl Nas {
+impl Server {
     fn new() -> Self {
         Self::with_expiry(None)
     }
@@ -67,6 +67,10 @@ impl Nas {
     }
 }
 
+fn nas_of(entry: Option<&str>, name: &str) -> Nas {
+    Nas { entry: entry.map(|entry| entry.parse().unwrap()), name: name.into() }
+}
+
 fn report(status: Status, session: &str, label: &str, prefixes: &[&str]) -> Report {
     let kind = |prefix: &IpNet| match prefix {
         IpNet::V4(_) => Kind::Address,
@@ -76,7 +80,7 @@ fn report(status: Status, session: &str, label: &str, prefixes: &[&str]) -> Repo
         prefixes.iter().map(|prefix| prefix.parse().unwrap()).map(|prefix| (kind(&prefix), prefix));
     Report {
         status,
-        nas: "bng1".into(),
+        nas: nas_of(None, "bng1"),
         session: session.as_bytes().into(),
         label: Some(label.into()).filter(|label: &Arc<str>| !label.is_empty()),
         prefixes: prefixes.collect(),
@@ -104,7 +108,7 @@ const V6: &str = "2001:db8:1::/56";
 
 #[test]
 fn a_session_has_its_prefixes_until_it_stops() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[A, V6]));
     nas.expect(&[(A, "alice"), (V6, "alice")]);
     // Twice is as once.
@@ -120,7 +124,7 @@ fn a_session_has_its_prefixes_until_it_stops() {
 
 #[test]
 fn an_update_moves_a_session_to_another_address() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[]));
     nas.expect(&[]);
     nas.take(interim("1", "alice", &[A, V6]));
@@ -132,7 +136,7 @@ fn an_update_moves_a_session_to_another_address() {
 
 #[test]
 fn the_later_session_has_the_address_and_keeps_it() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[A]));
     nas.after(1).take(start("2", "bob", &[A]));
     nas.expect(&[(A, "bob")]);
@@ -147,7 +151,7 @@ fn the_later_session_has_the_address_and_keeps_it() {
 
 #[test]
 fn a_session_that_lost_its_address_may_get_it_back() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[A]));
     nas.after(1).take(start("2", "bob", &[A]));
     nas.after(1).take(stop("2", "bob", &[A]));
@@ -158,7 +162,7 @@ fn a_session_that_lost_its_address_may_get_it_back() {
 
 #[test]
 fn the_age_of_a_session_tells_which_one_is_later() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     let aged = |session, label, seconds| {
         let mut report = interim(session, label, &[A]);
         report.age = Duration::from_secs(seconds);
@@ -174,7 +178,7 @@ fn the_age_of_a_session_tells_which_one_is_later() {
 
 #[test]
 fn a_number_that_is_used_again_is_another_session() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[A, V6]));
     nas.after(1).take(start("1", "bob", &[B]));
     nas.expect(&[(B, "bob")]);
@@ -189,7 +193,7 @@ fn a_number_that_is_used_again_is_another_session() {
 
 #[test]
 fn a_report_that_its_stop_has_overtaken_changes_nothing() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[A]));
     nas.after(10).take(stop("1", "alice", &[A]));
     let late = Report { delay: Duration::from_secs(11), ..interim("1", "alice", &[A]) };
@@ -205,16 +209,33 @@ fn a_report_that_its_stop_has_overtaken_changes_nothing() {
 
 #[test]
 fn a_nas_that_begins_anew_has_no_sessions() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[A]));
-    nas.take(Report { nas: "bng2".into(), ..start("1", "bob", &[B]) });
+    nas.take(Report { nas: nas_of(None, "bng2"), ..start("1", "bob", &[B]) });
     nas.take(report(Status::NoSessions, "", "", &[]));
     nas.expect(&[(B, "bob")]);
 }
 
 #[test]
+fn a_client_with_another_secret_ends_no_sessions_of_a_nas() {
+    let mut nas = Server::new();
+    let of = |client: &str, report: Report| Report { nas: nas_of(Some(client), "bng1"), ..report };
+    nas.adopt(&[(V6, "carol", "bng1")]);
+    nas.take(of("192.0.2.2/32", start("1", "alice", &[A])));
+    for client in ["192.0.2.3/32", "192.0.2.0/24"] {
+        nas.after(1).take(of(client, stop("1", "alice", &[A])));
+        nas.take(of(client, report(Status::NoSessions, "", "", &[])));
+        nas.expect(&[(A, "alice"), (V6, "carol")]);
+    }
+    nas.take(stop("1", "alice", &[A]));
+    nas.expect(&[(A, "alice"), (V6, "carol")]);
+    nas.take(of("192.0.2.2/32", report(Status::NoSessions, "", "", &[])));
+    nas.expect(&[]);
+}
+
+#[test]
 fn a_silent_session_ends_after_three_intervals() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(start("1", "alice", &[A]));
     nas.take(start("2", "bob", &[B]));
     for _ in 0..3 {
@@ -228,11 +249,11 @@ fn a_silent_session_ends_after_three_intervals() {
 
 #[test]
 fn the_nas_may_say_how_often_it_reports() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(Report { interval: Some(Duration::from_mins(1)), ..start("1", "alice", &[A]) });
     nas.after(600).expect(&[(A, "alice")]);
     nas.after(1).expect(&[]);
-    let mut nas = Nas::with_expiry(Some(Duration::from_secs(30)));
+    let mut nas = Server::with_expiry(Some(Duration::from_secs(30)));
     nas.take(start("1", "alice", &[A]));
     nas.after(30).expect(&[(A, "alice")]);
     nas.after(1).expect(&[]);
@@ -240,7 +261,7 @@ fn the_nas_may_say_how_often_it_reports() {
 
 #[test]
 fn what_an_earlier_run_said_stays_until_it_is_known_better() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     let earlier = [(A, "alice", "bng1"), (B, "bob", "bng1"), (V6, "carol", "bng2")];
     nas.adopt(&earlier);
     nas.expect(&[(A, "alice"), (B, "bob"), (V6, "carol")]);
@@ -249,7 +270,7 @@ fn what_an_earlier_run_said_stays_until_it_is_known_better() {
     nas.take(stop("1", "alice", &[A]));
     nas.expect(&[(B, "bob"), (V6, "carol")]);
     nas.take(interim("2", "bob", &[B]));
-    nas.take(Report { nas: "bng2".into(), ..report(Status::NoSessions, "", "", &[]) });
+    nas.take(Report { nas: nas_of(None, "bng2"), ..report(Status::NoSessions, "", "", &[]) });
     nas.expect(&[(B, "bob")]);
     nas.take(stop("2", "bob", &[]));
     nas.expect(&[]);
@@ -259,17 +280,17 @@ fn what_an_earlier_run_said_stays_until_it_is_known_better() {
 
 #[test]
 fn ends_count_that_come_before_the_names_of_the_earlier_run() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     nas.take(stop("1", "alice", &[A]));
     nas.take(stop("2", "zoe", &[B]));
-    nas.take(Report { nas: "bng2".into(), ..report(Status::NoSessions, "", "", &[]) });
+    nas.take(Report { nas: nas_of(None, "bng2"), ..report(Status::NoSessions, "", "", &[]) });
     nas.adopt(&[(A, "alice", "bng1"), (B, "bob", "bng1"), (V6, "carol", "bng2")]);
     nas.expect(&[(B, "bob")]);
 }
 
 #[test]
 fn a_session_without_a_name_or_with_too_many_prefixes_is_said() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     assert_eq!(nas.take(start("1", "", &[A])), Outcome::Unnamed);
     nas.expect(&[]);
     assert_eq!(nas.take(interim("1", "alice", &[A])), Outcome::Done);
@@ -281,7 +302,7 @@ fn a_session_without_a_name_or_with_too_many_prefixes_is_said() {
 
 #[test]
 fn owners_and_sessions_agree_whatever_comes() {
-    let mut nas = Nas::new();
+    let mut nas = Server::new();
     // A simple generator, the same in every run.
     let mut state = 1_u64;
     let mut random = |below: u64| {
