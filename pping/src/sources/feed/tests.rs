@@ -42,7 +42,8 @@ impl Pping {
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
         let columns = |columns: &Option<Columns>| match columns {
             Some(columns) => {
-                columns.iter().map(|(name, value)| format!(" {name}={value}")).collect::<String>()
+                let columns = columns.iter().map(|(name, value)| format!(" {name}={value}"));
+                columns.collect::<Vec<_>>().concat()
             }
             None => " unknown".to_owned(),
         };
