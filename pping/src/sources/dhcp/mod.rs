@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use self::{lease::LabelBy, leases::LeaseFile};
 use super::{
@@ -39,7 +39,8 @@ const MISSING: Duration = Duration::from_secs(30);
 
 /// The options of `pping groups dhcp`.
 #[derive(Clone, Debug, Args)]
-#[group(id = "lease_files", required = true, multiple = true, args = ["kea", "dnsmasq", "isc"])]
+#[group(skip)]
+#[command(group(ArgGroup::new("lease_files").args(["kea", "dnsmasq", "isc"]).required(true).multiple(true)))]
 pub struct DhcpArguments {
     /// Follow this lease file of Kea (`memfile`), for IPv4 or IPv6 (may be given several times)
     #[arg(long, value_name = "FILE")]
@@ -153,4 +154,26 @@ impl Follower {
 /// Seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        arguments: DhcpArguments,
+    }
+
+    #[test]
+    fn one_file_is_needed_and_several_may_be_followed() {
+        let typed = |line: &str| Typed::try_parse_from(line.split(' ')).map(|typed| typed.arguments);
+        let said = typed("dhcp --label-by mac").map(drop).unwrap_err().to_string();
+        assert!(said.contains("--kea <FILE>|--dnsmasq <FILE>|--isc <FILE>"), "{said}");
+        let both = typed("dhcp --kea 4.csv --kea 6.csv --dnsmasq leases").unwrap();
+        assert_eq!((both.kea.len(), both.dnsmasq.len(), both.isc.len()), (2, 1, 0));
+    }
 }
