@@ -279,22 +279,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::sources::dhcp::lease::leased;
 
     fn events(text: &str) -> Vec<Event> {
         let mut events = Vec::new();
         let length = read(text, &mut |event| events.push(event));
         assert_eq!(text[length..].trim(), "", "a part is left");
         events
-    }
-
-    fn leased(prefix: &str, names: [&str; 3], expires: Option<u64>) -> Event {
-        let [hostname, client_id, mac] =
-            names.map(|name| Some(name.to_owned()).filter(|name| !name.is_empty()));
-        Event::Leased {
-            prefix: prefix.parse().unwrap(),
-            client: Holder { hostname, client_id, mac },
-            expires,
-        }
     }
 
     const HEADER: &str = "# The format of this file is documented in the dhcpd.leases(5) manual page.\n\

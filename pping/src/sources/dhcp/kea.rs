@@ -101,6 +101,7 @@ fn delegated(address: Ipv6Addr, length: &str) -> Option<Ipv6Net> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sources::dhcp::lease::leased;
 
     const V4: &str = "address,hwaddr,client_id,valid_lifetime,expire,subnet_id,fqdn_fwd,fqdn_rev,hostname,state,\
                       user_context,pool_id\n";
@@ -111,16 +112,6 @@ mod tests {
         let mut events = Vec::new();
         assert_eq!(Kea::default().read(text, &mut |event| events.push(event)), text.len());
         events
-    }
-
-    fn leased(prefix: &str, names: [&str; 3], expires: Option<u64>) -> Event {
-        let [hostname, client_id, mac] =
-            names.map(|name| Some(name.to_owned()).filter(|name| !name.is_empty()));
-        Event::Leased {
-            prefix: prefix.parse().unwrap(),
-            client: Holder { hostname, client_id, mac },
-            expires,
-        }
     }
 
     #[test]

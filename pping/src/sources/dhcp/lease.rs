@@ -59,6 +59,13 @@ pub(super) fn field(text: &str) -> Option<String> {
     (!text.is_empty() && text != "*" && !text.contains(char::is_control)).then(|| text.to_owned())
 }
 
+/// A lease with a host name, a client identifier and a hardware address, of which empty ones are absent.
+#[cfg(test)]
+pub(super) fn leased(prefix: &str, names: [&str; 3], expires: Option<u64>) -> Event {
+    let [hostname, client_id, mac] = names.map(|name| Some(name.to_owned()).filter(|name| !name.is_empty()));
+    Event::Leased { prefix: prefix.parse().unwrap(), client: Holder { hostname, client_id, mac }, expires }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
