@@ -18,7 +18,7 @@ use crate::{
     cli::{Cli, Command, ConfigCommand},
     config::{self, Config, DEFAULT_FILE, Loaded, Loader},
     generate, groups,
-    groups::Levels,
+    groups::{Levels, PrefixRule},
     output, quality, replay, set_verbosity,
 };
 #[cfg(feature = "live")]
@@ -147,8 +147,8 @@ fn cleanup(interfaces: &[String]) -> Result<(), Error> {
 }
 
 fn check_file(path: &Path) -> Result<(), Error> {
-    let check_named = |key: &str, path: &Path| match key {
-        "groups" => groups::check(path),
+    let check_named = |key: &str, path: &Path, has_socket: bool| match key {
+        "groups" => groups::check(path, PrefixRule::of(has_socket)),
         _ => quality::load(Some(path)).err().into_iter().collect(),
     };
     let missing_levels = |path: &Path, levels: &[String]| groups::missing_levels(path, &Levels::new(levels));

@@ -32,6 +32,10 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// Another pping keeps its groups in the same file.
+    #[cfg(feature = "live")]
+    #[error("--groups-state {}: another pping keeps its groups in this file; give each its own", .0.display())]
+    GroupsState(PathBuf),
     /// `pping groups` could not do what it was told.
     #[cfg(feature = "live")]
     #[error(transparent)]
@@ -107,6 +111,8 @@ impl Error {
             Self::Groups(_) => Some("groups"),
             #[cfg(feature = "live")]
             Self::GroupsSocket { .. } => Some("groups-socket"),
+            #[cfg(feature = "live")]
+            Self::GroupsState(_) => Some("groups-state"),
             #[cfg(feature = "live")]
             Self::GroupsCommand(_) => None,
             Self::RollUp(_) => Some("roll-up"),

@@ -26,6 +26,12 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
+/// Formats a number of things, in words.
+#[cfg(feature = "live")]
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// Parses a pattern of names of interfaces; `None` for a plain name.
 pub(crate) fn pattern(text: &str) -> Option<Result<Pattern, PatternError>> {
     text.contains(['*', '?', '[']).then(|| Pattern::new(text))

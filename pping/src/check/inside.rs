@@ -13,7 +13,7 @@ use pping_common::parse::{Decap, Frame, IpAddress, LinkType, Scope, Vlan};
 use super::{name::Name, report::Check};
 use crate::{
     config::Config,
-    groups::{self, Labels, Lookup},
+    groups::{self, Labels, Lookup, PrefixRule},
     kernel::{
         inspect::{links::Interface, packets::Packets},
         promiscuous::Promiscuous,
@@ -42,7 +42,8 @@ pub(super) fn inside(config: &Config, interfaces: &[Interface]) -> Vec<Option<Ch
     if aggregation.inside.groups
         && let Some(file) = &aggregation.groups
         // Another check names what is wrong with the file.
-        && let Ok(file) = groups::load(file, &mut Labels::default())
+        && let rule = PrefixRule::of(aggregation.groups_socket.is_some())
+        && let Ok(file) = groups::load(file, rule, &mut Labels::default())
     {
         prefixes.extend(file.prefixes);
     }

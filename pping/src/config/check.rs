@@ -4,14 +4,14 @@ use std::{fmt::Display, fs, path::Path};
 
 use super::{definition::Definition, error::Error, file::File, layered::Layered, setting::Setting};
 
-/// Checks a file. `check_file` finds the errors of the files that it names under `groups` and `quality`, and `missing_levels`
-/// says which columns of `roll-up` a groups file lacks. Returns warnings.
+/// Checks a file. `check_file` finds the errors of the files that it names under `groups` and `quality`, with or without a groups
+/// socket, and `missing_levels` says which columns of `roll-up` a groups file lacks. Returns warnings.
 ///
 /// # Errors
 /// If the file cannot be read, or has errors: all of them.
 pub fn check<E: Display>(
     path: &Path,
-    check_file: impl Fn(&str, &Path) -> Vec<E>,
+    check_file: impl Fn(&str, &Path, bool) -> Vec<E>,
     missing_levels: impl Fn(&Path, &[String]) -> Option<String>,
 ) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
@@ -28,7 +28,8 @@ pub fn check<E: Display>(
     }
     for key in ["groups", "quality"] {
         if let Some((setting, file)) = named(&layered, key) {
-            errors.extend(check_file(key, file).into_iter().map(|error| setting.error(error.to_string())));
+            let found = check_file(key, file, layered.has("groups-socket"));
+            errors.extend(found.into_iter().map(|error| setting.error(error.to_string())));
         }
     }
     if let (Some(roll_up), Some((_, file))) = (layered.get("roll-up"), named(&layered, "groups")) {

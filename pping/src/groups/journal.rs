@@ -1,12 +1,13 @@
 //! The file that keeps what came by the socket across restarts.
 //!
-//! Its first line says what it is. Every other line is a request of [`super::protocol`] that was carried out, so a change is
-//! appended, and reading the file repeats the changes. A thread writes it, because a disk may take long. What was written
+//! Its first line says what it is. Every other line is a number and a request of [`super::protocol`] that was carried out, so a
+//! change is appended, and reading the file repeats the changes. The numbers count from 1, which shows if a line is missing. A
+//! thread writes it, because a disk may take long. What was written
 //! survives a kill of pping at once, and a loss of power after a second. A file of many outdated changes is written again beside
 //! the old one, and takes its place.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     os::unix::fs::{FileExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
@@ -29,7 +30,10 @@ use super::{
 use crate::capabilities;
 
 /// The first line.
-const HEADER: &[u8] = b"{\"pping_groups\":1}\n";
+const HEADER: &[u8] = b"{\"pping_groups\":2}\n";
+
+/// The longest line: a number of 20 digits, a space and a request.
+const MAX_NUMBERED: usize = MAX_LINE + 21;
 
 /// The time after which what was written is on the disk.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
@@ -55,7 +59,8 @@ pub enum Damage {
         /// What is wrong with it.
         reason: String,
     },
-    /// This line, counted from 1, cannot be read, but others after it can. Nothing is used: a prefix may have moved there.
+    /// This line, counted from 1, cannot be read or is missing, but others after it can. Nothing is used: a prefix may have moved
+    /// there.
     Middle {
         /// The line.
         line: u64,
@@ -86,13 +91,13 @@ pub fn read(path: &Path) -> io::Result<(Vec<Request>, Option<Damage>)> {
 
 fn parse(mut file: impl io::BufRead) -> io::Result<(Vec<Request>, Option<Damage>)> {
     let (mut requests, mut damage, mut line) = (Vec::new(), None, Vec::new());
-    for number in 1.. {
+    for of_line in 1.. {
         line.clear();
-        let mut limited = file.by_ref().take(MAX_LINE as u64);
+        let mut limited = file.by_ref().take(MAX_NUMBERED as u64);
         if limited.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        if number == 1 {
+        if of_line == 1 {
             if line == HEADER {
                 continue;
             }
@@ -100,23 +105,67 @@ fn parse(mut file: impl io::BufRead) -> io::Result<(Vec<Request>, Option<Damage>
             return Ok((Vec::new(), Some(if is_cut { Damage::CutOff } else { Damage::Foreign })));
         }
         let is_whole = line.ends_with(b"\n");
-        let is_cut = !is_whole && line.len() < MAX_LINE && !line.contains(&0);
-        match Request::parse(line.trim_ascii_end()) {
-            Ok(request @ (Request::Add(_) | Request::Remove { .. })) => match damage {
-                None => requests.push(request),
+        let is_cut = !is_whole && line.len() < MAX_NUMBERED && !line.contains(&0);
+        match numbered(line.trim_ascii_end()) {
+            Ok((number, request)) => match damage {
+                None if number == requests.len() as u64 + 1 => requests.push(request),
+                None => {
+                    let reason =
+                        format!("change {} should be there, and change {number} is", requests.len() + 1);
+                    return Ok((Vec::new(), Some(Damage::Middle { line: of_line, reason })));
+                }
                 Some(Damage::End { line, reason }) => {
                     return Ok((Vec::new(), Some(Damage::Middle { line, reason })));
                 }
                 Some(_) => {}
             },
-            _ if damage.is_some() => {}
-            _ if is_cut => damage = Some(Damage::CutOff),
-            Ok(_) => damage = Some(Damage::End { line: number, reason: "it is no change".to_owned() }),
-            Err(reason) => damage = Some(Damage::End { line: number, reason }),
+            Err(_) if damage.is_some() => {}
+            Err(_) if is_cut => damage = Some(Damage::CutOff),
+            Err(reason) => damage = Some(Damage::End { line: of_line, reason }),
         }
     }
     Ok((requests, damage))
 }
+
+/// Parses a line, without its line break: the number of a change, and the change.
+fn numbered(line: &[u8]) -> Result<(u64, Request), String> {
+    let (number, request) = split_number(line).ok_or("it has no number")?;
+    match Request::parse(request)? {
+        request @ (Request::Add(_) | Request::Remove { .. } | Request::Columns { .. }) => {
+            Ok((number, request))
+        }
+        _ => Err("it is no change".to_owned()),
+    }
+}
+
+fn split_number(line: &[u8]) -> Option<(u64, &[u8])> {
+    let space = line.iter().position(|&byte| byte == b' ')?;
+    let (number, request) = line.split_at_checked(space)?;
+    Some((std::str::from_utf8(number).ok()?.parse().ok()?, request.trim_ascii_start()))
+}
+
+/// Keeps a file from others: two pping would write over each other's changes. The lock ends with what is returned, and with the
+/// process. `None` if the file system has no room for it, or no locks.
+///
+/// # Errors
+/// [`Locked`] if another pping has it.
+pub fn lock(path: &Path) -> Result<Option<File>, Locked> {
+    // The file itself is replaced now and then.
+    let path = beside(path, ".lock");
+    let without_waiting = OFlags::NONBLOCK.bits() as i32;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o640).custom_flags(without_waiting);
+    let Ok(file) = options.open(path) else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Err(Locked),
+        Err(TryLockError::Error(_)) => Ok(None),
+    }
+}
+
+/// Another process has locked a file.
+#[derive(Debug)]
+pub struct Locked;
 
 /// Puts a damaged file aside, and returns where it is. A file that was put aside before is replaced.
 ///
@@ -152,6 +201,8 @@ pub struct Journal {
     rewritten: Instant,
     /// The lines that were appended since.
     appended: usize,
+    /// Keeps the file from others, until everything is written.
+    _lock: Option<File>,
 }
 
 impl Journal {
@@ -159,7 +210,7 @@ impl Journal {
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn start(path: PathBuf, overlay: &Overlay, labels: &Labels) -> io::Result<Self> {
+    pub fn start(path: PathBuf, lock: Option<File>, overlay: &Overlay, labels: &Labels) -> io::Result<Self> {
         let (tasks, inbox) = sync_channel(MAX_WAITING);
         let is_behind = Arc::new(AtomicBool::new(false));
         let file = JournalFile { path, file: None, is_failing: false, is_behind: Arc::clone(&is_behind) };
@@ -170,6 +221,7 @@ impl Journal {
             is_behind,
             rewritten: Instant::now(),
             appended: 0,
+            _lock: lock,
         };
         journal.rewrite(overlay, labels);
         Ok(journal)
@@ -216,7 +268,7 @@ impl Drop for Journal {
 /// The file, in the thread that writes it.
 struct JournalFile {
     path: PathBuf,
-    file: Option<File>,
+    file: Option<Numbered>,
     /// Whether the log says so already.
     is_failing: bool,
     is_behind: Arc<AtomicBool>,
@@ -245,7 +297,7 @@ impl JournalFile {
             let is_due = unsynced.is_some_and(|since| is_over || since.elapsed() >= SYNC_INTERVAL);
             let synced = if is_due {
                 unsynced = None;
-                self.file.as_ref().map_or(Ok(()), File::sync_data)
+                self.file.as_ref().map_or(Ok(()), |file| file.file.sync_data())
             } else {
                 Ok(())
             };
@@ -259,7 +311,7 @@ impl JournalFile {
     fn perform(&mut self, task: Task, tasks: &Receiver<Task>) -> io::Result<()> {
         match task {
             // Without a file everything waits until it is written again.
-            Task::Append(lines) => self.file.as_mut().map_or(Ok(()), |file| file.write_all(&lines)),
+            Task::Append(lines) => self.file.as_mut().map_or(Ok(()), |file| file.append(&lines)),
             Task::Rewrite(content) => {
                 self.rewrite(&content, tasks)?;
                 if self.is_failing {
@@ -277,14 +329,13 @@ impl JournalFile {
         let present = self.file.take().or_else(|| open_whole(&self.path));
         let mut meanwhile = Meanwhile { tasks, present, lines: Vec::new(), is_asked_again: false };
         let new = beside(&self.path, ".new");
-        let mut file = create(&new)?;
-        file.write_all(HEADER)?;
+        let mut file = Numbered::create(&new)?;
         overlay.write(labels, |lines| {
-            file.write_all(lines)?;
+            file.append(lines)?;
             meanwhile.take_all()
         })?;
-        meanwhile.take_until_synced(&file)?;
-        file.write_all(&meanwhile.lines)?;
+        meanwhile.take_until_synced(&file.file)?;
+        file.append(&meanwhile.lines)?;
         fs::rename(&new, &self.path)?;
         let directory = self.path.parent().filter(|directory| !directory.as_os_str().is_empty());
         File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
@@ -314,7 +365,7 @@ impl JournalFile {
 struct Meanwhile<'a> {
     tasks: &'a Receiver<Task>,
     /// The file that is still in its place, if there is one that is whole.
-    present: Option<File>,
+    present: Option<Numbered>,
     /// The lines that came, which the new file lacks.
     lines: Vec<u8>,
     /// Whether the file is to be written once more.
@@ -333,7 +384,7 @@ impl Meanwhile<'_> {
         match task {
             Task::Append(lines) => {
                 if let Some(present) = &mut self.present {
-                    present.write_all(&lines)?;
+                    present.append(&lines)?;
                 }
                 self.lines.extend(lines);
             }
@@ -361,6 +412,33 @@ impl Meanwhile<'_> {
     }
 }
 
+/// A file that is appended to.
+struct Numbered {
+    file: File,
+    /// The number of the last change in it.
+    last: u64,
+}
+
+impl Numbered {
+    /// Begins a file.
+    fn create(path: &Path) -> io::Result<Self> {
+        let mut file = create(path)?;
+        file.write_all(HEADER)?;
+        Ok(Self { file, last: 0 })
+    }
+
+    /// Appends requests, each with its number.
+    fn append(&mut self, requests: &[u8]) -> io::Result<()> {
+        let mut lines = Vec::with_capacity(requests.len() + requests.len() / 4);
+        for request in requests.split_inclusive(|&byte| byte == b'\n') {
+            self.last += 1;
+            write!(lines, "{} ", self.last)?;
+            lines.extend_from_slice(request);
+        }
+        self.file.write_all(&lines)
+    }
+}
+
 /// Creates a file, in place of what has its name. Another user must not learn who has which address, nor have put a link there.
 fn create(path: &Path) -> io::Result<File> {
     fs::remove_file(path).or_else(|error| match error.kind() {
@@ -371,13 +449,16 @@ fn create(path: &Path) -> io::Result<File> {
 }
 
 /// Opens the file of an earlier run to append to it; `None` if there is none, or if its last line is not whole.
-fn open_whole(path: &Path) -> Option<File> {
+fn open_whole(path: &Path) -> Option<Numbered> {
     let without_waiting = OFlags::NONBLOCK.bits() as i32;
     let file = OpenOptions::new().read(true).append(true).custom_flags(without_waiting).open(path).ok()?;
     let metadata = file.metadata().ok().filter(fs::Metadata::is_file)?;
-    let mut last = [0];
-    file.read_exact_at(&mut last, metadata.len().checked_sub(1)?).ok()?;
-    (last == *b"\n").then_some(file)
+    let length = (MAX_NUMBERED as u64).min(metadata.len());
+    let mut end = vec![0; length as usize];
+    file.read_exact_at(&mut end, metadata.len() - length).ok()?;
+    let last = end.strip_suffix(b"\n")?.rsplit(|&byte| byte == b'\n').next()?;
+    let last = if *last == HEADER[..HEADER.len() - 1] { 0 } else { split_number(last)?.0 };
+    Some(Numbered { file, last })
 }
 
 #[cfg(test)]
@@ -385,6 +466,7 @@ mod tests {
     use ipnet::IpNet;
 
     use super::*;
+    use crate::groups::Columns;
 
     fn add(prefix: &str, label: &str, source: &str) -> Request {
         let line = format!(r#"{{"op":"add","prefix":"{prefix}","label":"{label}","source":"{source}"}}"#);
@@ -394,11 +476,12 @@ mod tests {
     /// A file with three changes.
     fn text() -> Vec<u8> {
         let mut text = HEADER.to_vec();
-        for request in [
+        for (number, request) in (1..).zip([
             add("10.0.0.1", "one", "cli"),
             add("10.0.0.1", "two", "radius"),
             Request::Remove { prefix: "10.0.0.1/32".parse().unwrap(), source: "cli".into() },
-        ] {
+        ]) {
+            write!(text, "{number} ").unwrap();
             request.write(&mut text);
         }
         text
@@ -433,7 +516,7 @@ mod tests {
         let (requests, damage) = parsed(&zeroed);
         assert_eq!(requests, 3);
         assert!(matches!(damage, Some(Damage::End { line: 5, .. })), "{damage:?}");
-        zeroed.extend(vec![0; 3 * MAX_LINE]);
+        zeroed.extend(vec![0; 3 * MAX_NUMBERED]);
         assert!(matches!(parsed(&zeroed), (3, Some(Damage::End { line: 5, .. }))));
     }
 
@@ -448,8 +531,36 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_is_missing_is_a_gap() {
+        let text = text();
+        let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
+        for (order, damaged) in [(&[0, 1, 3][..], 3), (&[0, 2, 3], 2), (&[0, 1, 2, 2, 3], 4), (&[0, 2], 2)] {
+            let (requests, damage) =
+                parsed(&order.iter().map(|&line| lines[line]).collect::<Vec<_>>().concat());
+            assert_eq!(requests, 0, "{order:?}");
+            assert!(matches!(damage, Some(Damage::Middle { line, .. }) if line == damaged), "{damage:?}");
+        }
+        // What is missing at the end cannot be known.
+        assert_eq!(parsed(&lines[..2].concat()), (1, None));
+        let (requests, damage) = parsed(&[&text[..], b"{\"op\":\"hello\"}\n"].concat());
+        assert!(requests == 3 && matches!(damage, Some(Damage::End { line: 5, .. })), "{damage:?}");
+    }
+
+    #[test]
+    fn two_processes_do_not_keep_the_same_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("journal");
+        let held = lock(&path).unwrap();
+        assert!(held.is_some());
+        assert!(lock(&path).is_err());
+        drop(held);
+        assert!(lock(&path).unwrap().is_some());
+        assert!(lock(Path::new("/nonexistent/journal")).unwrap().is_none());
+    }
+
+    #[test]
     fn a_foreign_file_is_told_from_one_of_groups() {
-        for foreign in [&b"prefix,group\n10.0.0.0/8,x\n"[..], b"\0\0\0\0", b"{\"pping_groups\":2}\n", b"\n"] {
+        for foreign in [&b"prefix,group\n10.0.0.0/8,x\n"[..], b"\0\0\0\0", b"{\"pping_groups\":1}\n", b"\n"] {
             assert_eq!(parsed(foreign), (0, Some(Damage::Foreign)), "{foreign:?}");
         }
         assert_eq!(parsed(b""), (0, None));
@@ -468,18 +579,47 @@ mod tests {
         let [one, two] = ["one", "two"].map(|label| labels.number(label, Vec::new()));
         overlay.set(prefix, radius, two);
         overlay.set(prefix, cli, one);
-        let journal = Journal::start(path.clone(), &overlay, &labels).unwrap();
+        let journal = Journal::start(path.clone(), None, &overlay, &labels).unwrap();
         drop(journal);
         let both = [add("10.0.0.1", "two", "radius"), add("10.0.0.1", "one", "cli")];
         assert_eq!(read(&path).unwrap(), (both.to_vec(), None));
 
-        let mut journal = Journal::start(path.clone(), &overlay, &labels).unwrap();
+        let mut journal = Journal::start(path.clone(), None, &overlay, &labels).unwrap();
         let (mut lines, more) = (Vec::new(), add("10.0.0.2", "two", "cli"));
         more.write(&mut lines);
         journal.append(lines, 1);
         drop(journal);
         assert_eq!(read(&path).unwrap(), ([&both[..], &[more]].concat(), None));
         assert!(!beside(&path, ".new").exists());
+    }
+
+    #[test]
+    fn the_source_whose_columns_count_is_the_same_when_written_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("groups.journal");
+        let columns = |value: &str| -> Columns { vec![("site".into(), value.into())] };
+        for order in [["cli", "radius"], ["radius", "cli"]] {
+            let (mut overlay, mut labels) = (Overlay::default(), Labels::default());
+            let label = labels.number("one", Vec::new());
+            // The order of addresses is not that of columns.
+            for (prefix, source) in [("10.0.0.1/32", "cli"), ("10.0.0.2/32", "radius")] {
+                let source = overlay.source(&source.into()).unwrap();
+                overlay.set(prefix.parse().unwrap(), source, label);
+            }
+            for name in order {
+                let source = overlay.source(&name.into()).unwrap();
+                overlay.set_columns(label, source, &columns(name));
+            }
+            drop(Journal::start(path.clone(), None, &overlay, &labels).unwrap());
+            let (requests, damage) = read(&path).unwrap();
+            let given = |name: &str| Request::Columns {
+                label: "one".into(),
+                columns: columns(name),
+                source: name.into(),
+            };
+            let both = [add("10.0.0.1", "one", "cli"), add("10.0.0.2", "one", "radius")];
+            assert_eq!((requests, damage), ([&both[..], &order.map(given)].concat(), None));
+        }
     }
 
     #[test]
@@ -497,6 +637,7 @@ mod tests {
         tasks.send(Task::Append(line.clone())).unwrap();
         file.rewrite(&Default::default(), &inbox).unwrap();
         // A kill before the new file has its name would have left this one.
+        lines.extend(b"4 ");
         lines.extend(&line);
         assert_eq!(io::read_to_string(before).unwrap().as_bytes(), lines);
         assert_eq!(read(&path).unwrap(), (vec![more], None));

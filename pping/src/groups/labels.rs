@@ -29,8 +29,9 @@ pub struct Labels {
 #[derive(Clone, Debug)]
 struct Known {
     number: u32,
-    /// The label, and its other columns.
-    label: Arc<(Arc<str>, Columns)>,
+    label: Arc<str>,
+    /// Its other columns.
+    columns: Arc<Columns>,
 }
 
 impl Keyed for Known {
@@ -44,18 +45,23 @@ impl Keyed for Known {
 impl Labels {
     /// Returns the number of a label, and gives it one if it has none. `columns` replaces its other columns.
     pub fn number(&mut self, label: &str, columns: Columns) -> u32 {
+        self.number_with(label, Arc::new(columns))
+    }
+
+    /// The same, of columns that others have, too.
+    pub fn number_with(&mut self, label: &str, columns: Arc<Columns>) -> u32 {
         let number = self.find_number(label);
-        self.known.insert(Known { number, label: Arc::new((label.into(), columns)) });
+        self.known.insert(Known { number, label: label.into(), columns });
         number
     }
 
     /// Replaces the other columns of a label, if they are others. Returns whether they were.
-    pub fn set_columns(&mut self, number: u32, columns: &Columns) -> bool {
-        let Some(known) = self.known.get(&number).filter(|known| known.label.1 != *columns) else {
+    pub fn set_columns(&mut self, number: u32, columns: Arc<Columns>) -> bool {
+        let Some(known) = self.known.get(&number).filter(|known| known.columns != columns) else {
             return false;
         };
-        let label = Arc::new((Arc::clone(&known.label.0), columns.clone()));
-        self.known.insert(Known { number, label });
+        let label = Arc::clone(&known.label);
+        self.known.insert(Known { number, label, columns });
         true
     }
 
@@ -70,7 +76,7 @@ impl Labels {
         let first = fingerprint(&[label]) as u32;
         let numbers = (0..).map(|step| first.wrapping_add(step));
         let is_free_or_its_own =
-            |number: &u32| self.known.get(number).is_none_or(|known| *known.label.0 == *label);
+            |number: &u32| self.known.get(number).is_none_or(|known| *known.label == *label);
         // No label has the number 0. There are more numbers than labels, so one is free.
         numbers.filter(|&number| number != 0).find(is_free_or_its_own).unwrap_or(first)
     }
@@ -108,8 +114,8 @@ impl Labels {
     /// The label with this number, and its other columns: [`UNLISTED`] for 0, and [`OTHER`] for an unknown number.
     pub fn get(&self, number: u32) -> (Arc<str>, &Columns) {
         const NOTHING: &Columns = &Columns::new();
-        match self.known.get(&number).map(|known| &*known.label) {
-            Some((label, columns)) => (Arc::clone(label), columns),
+        match self.known.get(&number) {
+            Some(Known { label, columns, .. }) => (Arc::clone(label), columns),
             None if number == 0 => (UNLISTED.into(), NOTHING),
             None => (OTHER.into(), NOTHING),
         }

@@ -1,6 +1,7 @@
 //! Groups: their labels and names, the file that lists them, and what comes by the socket beside it.
 
 mod chunks;
+mod columns;
 #[cfg(feature = "live")]
 mod connection;
 mod directory;
@@ -19,6 +20,9 @@ pub mod protocol;
 mod tree;
 mod valid;
 
+pub use columns::FileColumns;
+#[cfg(feature = "live")]
+pub use columns::merged;
 #[cfg(feature = "live")]
 pub use connection::Error as ConnectionError;
 #[cfg(feature = "live")]
@@ -28,7 +32,7 @@ pub use directory::{
 };
 #[cfg(feature = "live")]
 pub use file::open_stdin;
-pub use file::{Groups, GroupsFile, check, load, missing_levels, open};
+pub use file::{Groups, GroupsFile, PrefixRule, check, load, missing_levels, open};
 pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
 pub use levels::{Levels, NO_VALUE};
 pub use lookup::Lookup;

@@ -29,8 +29,8 @@ const MAX_TEXT: usize = 256;
 /// The longest name of a column or of a source, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The highest number of columns.
-const MAX_COLUMNS: usize = 16;
+/// The highest number of columns of a label that come by the socket.
+pub(super) const MAX_COLUMNS: usize = 16;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,15 @@ pub enum Request {
         /// The prefix.
         prefix: IpNet,
         /// Who added it.
+        source: Arc<str>,
+    },
+    /// Replaces the other columns that a source gives a label which it lists.
+    Columns {
+        /// The label.
+        label: Arc<str>,
+        /// All of its columns from this source.
+        columns: Columns,
+        /// Who gives them.
         source: Arc<str>,
     },
     /// Asks for prefixes.
@@ -66,7 +75,7 @@ pub struct Addition {
     pub prefix: IpNet,
     /// Its label.
     pub label: Arc<str>,
-    /// The other columns of the label; `None` leaves them as they are.
+    /// All other columns that this source gives the label, in place of those it gave before; `None` leaves them as they are.
     pub columns: Option<Columns>,
     /// Who adds it.
     pub source: Arc<str>,
@@ -91,6 +100,7 @@ enum Op {
     Ping,
     Add,
     Remove,
+    Columns,
     List,
     Replace,
     Commit,
@@ -148,6 +158,11 @@ impl Request {
                 Self::Add(Addition { prefix: prefix()?, label, columns, source: source()? })
             }
             Op::Remove => Self::Remove { prefix: prefix()?, source: source()? },
+            Op::Columns => {
+                let given = line.columns.as_ref().ok_or("the columns are missing; give `{}` for none")?;
+                let label = label(line.label.as_deref().unwrap_or_default())?;
+                Self::Columns { label, columns: columns(given)?, source: source()? }
+            }
             Op::List => Self::List(Filter {
                 prefix: line.prefix.is_some().then(prefix).transpose()?,
                 label: line.label.map(Cow::into_owned),
@@ -169,6 +184,7 @@ impl Request {
             Self::Remove { prefix, source } => {
                 Line { prefix: Some(prefix.to_string().into()), ..Line::new(Op::Remove) }.of(source)
             }
+            Self::Columns { label, columns, source } => return write_columns(label, columns, source, into),
             Self::List(Filter { prefix, label, source }) => Line {
                 prefix: prefix.map(|prefix| prefix.to_string().into()),
                 label: label.as_deref().map(Cow::from),
@@ -191,6 +207,7 @@ impl Line<'_> {
             Op::Hello | Op::Ping | Op::Commit | Op::Abort => [false; 4],
             Op::Add => [true; 4],
             Op::Remove => [true, false, false, true],
+            Op::Columns => [false, true, true, true],
             Op::List => [true, true, false, true],
             Op::Replace => [false, false, false, true],
         };
@@ -219,16 +236,23 @@ pub(super) fn write_addition(
     source: &str,
     into: &mut Vec<u8>,
 ) {
-    let borrow = |columns: &Columns| {
-        columns.iter().map(|(name, value)| (name.to_string().into(), value.to_string().into())).collect()
-    };
     let line = Line {
         prefix: Some(prefix.to_string().into()),
         label: Some(label.into()),
-        columns: columns.map(borrow),
+        columns: columns.map(borrowed),
         ..Line::new(Op::Add)
     };
     write(&line.of(source), into);
+}
+
+/// Writes a request to replace the columns that a source gives a label.
+pub(super) fn write_columns(label: &str, columns: &Columns, source: &str, into: &mut Vec<u8>) {
+    let line = Line { label: Some(label.into()), columns: Some(borrowed(columns)), ..Line::new(Op::Columns) };
+    write(&line.of(source), into);
+}
+
+fn borrowed(columns: &Columns) -> IndexMap<Cow<'_, str>, Cow<'_, str>> {
+    columns.iter().map(|(name, value)| (Cow::from(&**name), Cow::from(&**value))).collect()
 }
 
 /// Writes an object and a line break.
@@ -354,24 +378,30 @@ pub enum Effect {
     Moved,
     /// It has no label any more.
     Removed,
-    /// The label is the one that it had.
+    /// It has the label that it had, and this has other columns.
+    Columns,
+    /// Its label and the columns of this are those that it had.
     Unchanged,
 }
 
 /// A line of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Listed {
-    /// The prefix.
-    pub prefix: String,
+    /// The prefix; `None` for a label that the groups file has without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
     /// Its label from this source.
     pub label: String,
     /// Where it comes from: [`FILE_SOURCE`] for the groups file.
     pub source: String,
     /// Whether this label counts: of several sources the one that spoke last, and the file if there is no other.
     pub current: bool,
-    /// The other columns of the label.
+    /// The other columns that this source gives the label.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub columns: IndexMap<String, String>,
+    /// The columns of the label that count, of all sources.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub current_columns: IndexMap<String, String>,
 }
 
 #[cfg(test)]
@@ -417,6 +447,12 @@ mod tests {
             Request::Add(Addition { prefix, label, columns, source: Arc::clone(&source) }),
             Request::Add(Addition { prefix, label: "x".into(), columns: Some(vec![]), source: "cli".into() }),
             Request::Remove { prefix, source: Arc::clone(&source) },
+            Request::Columns {
+                label: "a\\b".into(),
+                columns: vec![("site".into(), "x".into())],
+                source: Arc::clone(&source),
+            },
+            Request::Columns { label: "x".into(), columns: vec![], source: "cli".into() },
             Request::List(Filter::default()),
             Request::List(Filter {
                 prefix: Some(prefix),
@@ -463,6 +499,9 @@ mod tests {
             (r#"{"op":"add","prefix":"10.0.0.1","label":"x","source":"a b"}"#, "write one like `radius`"),
             (r#"{"op":"remove","prefix":"10.0.0.1","label":"x"}"#, "takes no `label`"),
             (r#"{"op":"commit","source":"x"}"#, "takes no `source`"),
+            (r#"{"op":"columns","label":"x"}"#, "the columns are missing"),
+            (r#"{"op":"columns","prefix":"10.0.0.1","label":"x","columns":{}}"#, "takes no `prefix`"),
+            (r#"{"op":"columns","columns":{"site":"x"}}"#, "the label is empty"),
             (long.as_str(), "257 bytes, but at most 256 fit"),
             (many.as_str(), "more than 16 columns"),
         ] {

@@ -11,6 +11,9 @@ pub enum Error {
     /// A source stopped.
     #[error(transparent)]
     Source(#[from] sources::Error),
+    /// This cannot be a source.
+    #[error("{0}")]
+    SourceName(String),
     /// The file cannot be read or has an error.
     #[error(transparent)]
     File(#[from] FileError),
@@ -23,7 +26,7 @@ impl Error {
     /// Whether the user gave something wrong.
     pub(crate) fn is_usage(&self) -> bool {
         match self {
-            Self::File(_) => true,
+            Self::File(_) | Self::SourceName(_) => true,
             Self::Source(error) => error.is_usage(),
             Self::Connection(_) | Self::Output(_) => false,
         }

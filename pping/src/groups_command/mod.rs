@@ -11,17 +11,19 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use indexmap::IndexMap;
 use ipnet::IpNet;
 
 pub use self::error::Error;
 use crate::{
     foreign_text::sanitized,
     groups::{
-        self, Connection,
-        protocol::{self, Addition, Answer, DEFAULT_SOURCE, Effect, Filter, Listed, Request},
+        self, Connection, PrefixRule,
+        protocol::{self, Addition, Answer, DEFAULT_SOURCE, Effect, FILE_SOURCE, Filter, Listed, Request},
     },
     output,
     sources::SourceCommand,
+    spelling::counted,
 };
 
 /// The socket of the service.
@@ -39,9 +41,10 @@ pub struct GroupsArguments {
     /// Use the socket of this pping, which its --groups-socket has
     #[arg(long, value_name = "PATH", global = true, default_value = DEFAULT_SOCKET)]
     pub socket: PathBuf,
-    /// Name who makes the change: each source has its own prefixes, and removes no others
+    /// Name who makes the change: each source has its own prefixes and columns, and removes no others
     ///
-    /// Without it, `radius`, `dhcp` and `shaped-devices` are their own sources, and other commands are `cli`.
+    /// Without it, `radius`, `dhcp` and `shaped-devices` are their own sources, and other commands are `cli`. `list` lists only what
+    /// comes from this source (`file` is the groups file), and without it everything.
     #[arg(long, value_name = "NAME", global = true, value_parser = source)]
     pub source: Option<Arc<str>>,
 }
@@ -56,7 +59,10 @@ pub enum GroupsCommand {
         prefix: IpNet,
         /// Label of the group
         label: String,
-        /// Set another column of the label, as in a groups file: `site=north` (may be given several times)
+        /// Give the label another column, as in a groups file: `site=north` (may be given several times)
+        ///
+        /// They replace all columns that this source gave the label before, and in those columns they win over the groups file. They go
+        /// with the last prefix of the label from this source.
         #[arg(long = "column", value_name = "NAME=VALUE", value_parser = column)]
         columns: Vec<(String, String)>,
     },
@@ -65,25 +71,28 @@ pub enum GroupsCommand {
     /// What another source or the groups file says of them counts again.
     Remove {
         /// Prefixes or addresses
-        #[arg(required = true, value_parser = prefix)]
+        #[arg(required_unless_present = "all", value_parser = prefix)]
         prefixes: Vec<IpNet>,
+        /// Take away all that this source added
+        #[arg(long, conflicts_with = "prefixes")]
+        all: bool,
     },
     /// List prefixes, with their labels and where they come from
+    ///
+    /// `columns` are those that this source gives the label, and `current_columns` are those that count, of all sources. A label of the
+    /// groups file without a prefix comes last.
     List {
         /// Only those that contain this prefix or address or are inside it, or that have this label
         #[arg(value_name = "PREFIX|LABEL")]
         filter: Option<String>,
-        /// Only those from this source (`file` is the groups file)
-        #[arg(long = "from", value_name = "NAME")]
-        from: Option<String>,
         /// Write one JSON object a line
         #[arg(long)]
         json: bool,
     },
     /// Make the prefixes of this file all that this source lists
     ///
-    /// The file has the format of a groups file (`-` is standard input, CSV). Prefixes that stay are not touched. If the file has
-    /// an error, nothing changes.
+    /// The file has the format of a groups file (`-` is standard input, CSV), and its columns are all that this source gives the labels.
+    /// Prefixes that stay are not touched. If the file has an error, nothing changes.
     Replace {
         /// File with prefixes and labels
         file: PathBuf,
@@ -104,8 +113,9 @@ fn prefix(text: &str) -> Result<IpNet, String> {
     groups::prefix(text)
 }
 
+/// A source, or the groups file.
 fn source(text: &str) -> Result<Arc<str>, String> {
-    protocol::source(text)
+    if text == FILE_SOURCE { Ok(text.into()) } else { protocol::source(text) }
 }
 
 fn column(text: &str) -> Result<(String, String), String> {
@@ -120,6 +130,10 @@ fn column(text: &str) -> Result<(String, String), String> {
 pub(crate) fn perform(arguments: GroupsArguments) -> Result<(), Error> {
     let GroupsArguments { command, socket, source } = arguments;
     let given = source.clone();
+    let is_list = matches!(command, GroupsCommand::List { .. });
+    if let Some(source) = source.as_ref().filter(|_| !is_list) {
+        protocol::source(source).map_err(|reason| Error::SourceName(format!("--source: {reason}")))?;
+    }
     let source = source.unwrap_or_else(|| DEFAULT_SOURCE.into());
     match command {
         GroupsCommand::Add { prefix, label, columns } => {
@@ -130,29 +144,49 @@ pub(crate) fn perform(arguments: GroupsArguments) -> Result<(), Error> {
             let answer = connect(&socket)?.ask(&Request::Add(addition))?;
             print(&format!("{prefix}: {}\n", said(&answer)))
         }
-        GroupsCommand::Remove { prefixes } => remove(&mut connect(&socket)?, &prefixes, &source),
-        GroupsCommand::List { filter, from, json } => {
-            list(&mut connect(&socket)?, filter.as_deref(), from, json)
+        GroupsCommand::Remove { all: true, .. } => {
+            let (_, removed) = replace(&mut connect(&socket)?, &[], &source)?;
+            print(&format!("{source}: {} removed\n", prefixes(removed)))
+        }
+        GroupsCommand::Remove { prefixes, all: false } => remove(&mut connect(&socket)?, &prefixes, &source),
+        GroupsCommand::List { filter, json } => {
+            let source = given.map(|source| source.to_string());
+            list(&mut connect(&socket)?, filter.as_deref(), source, json)
         }
         GroupsCommand::Replace { file } => {
-            let additions = read(&file, &source)?;
-            let mut connection = connect(&socket)?;
-            connection.ask(&Request::Replace { source: Arc::clone(&source) })?;
-            connection.ask_all(&additions)?;
-            let answer = connection.ask(&Request::Commit)?;
-            let (all, changed) = (answer.prefixes.unwrap_or_default(), answer.changed.unwrap_or_default());
-            print(&format!("{source} lists {all} prefixes now: {changed} changed\n"))
+            let additions = read(&file, &source, true)?;
+            let (all, changed) = replace(&mut connect(&socket)?, &additions, &source)?;
+            print(&format!("{source} lists {} now: {changed} changed\n", prefixes(all)))
         }
         GroupsCommand::Source(command) => Ok(command.run(socket, given)?),
         GroupsCommand::Import { file } => {
-            let additions = read(&file, &source)?;
+            let additions = read(&file, &source, false)?;
             let answers = connect(&socket)?.ask_all(&additions)?;
             let count = |effect| answers.iter().filter(|answer| answer.change == Some(effect)).count();
-            let (added, moved) = (count(Effect::Added), count(Effect::Moved));
-            let unchanged = answers.len() - added - moved;
-            print(&format!("{added} prefixes added, {moved} moved, {unchanged} as they were\n"))
+            let [added, moved, columns] = [Effect::Added, Effect::Moved, Effect::Columns].map(count);
+            let unchanged = answers.len() - added - moved - columns;
+            let added = prefixes(added);
+            print(&format!(
+                "{added} added, {moved} moved, {columns} with other columns, {unchanged} as before\n"
+            ))
         }
     }
+}
+
+fn prefixes(number: usize) -> String {
+    counted(number, "prefix", "prefixes")
+}
+
+/// Makes these all that a source lists. Returns how many it has then, and how many changes that made.
+fn replace(
+    connection: &mut Connection,
+    additions: &[Request],
+    source: &Arc<str>,
+) -> Result<(usize, usize), Error> {
+    connection.ask(&Request::Replace { source: Arc::clone(source) })?;
+    connection.ask_all(additions)?;
+    let answer = connection.ask(&Request::Commit)?;
+    Ok((answer.prefixes.unwrap_or_default(), answer.changed.unwrap_or_default()))
 }
 
 fn connect(socket: &Path) -> Result<Connection, Error> {
@@ -173,6 +207,7 @@ fn said(answer: &Answer) -> String {
     match (before, now) {
         (Some(before), Some(now)) if before != now => format!("now {now}, before {before}"),
         (_, Some(now)) if answer.change == Some(Effect::Unchanged) => format!("{now}, as before"),
+        (_, Some(now)) if answer.change == Some(Effect::Columns) => format!("{now}, with other columns"),
         (_, Some(now)) => format!("now {now}"),
         (Some(before), None) => format!("removed, before {before}"),
         (None, None) => "done".to_owned(),
@@ -189,7 +224,7 @@ fn list(
     let label = filter.filter(|_| prefix.is_none()).map(str::to_owned);
     let mut text = String::new();
     if !json {
-        text.push_str("prefix,group,source,current,columns\n");
+        text.push_str("prefix,group,source,current,columns,current_columns\n");
     }
     let is_terminal = io::stdout().is_terminal();
     let take = |line: &str, listed: Listed| {
@@ -206,28 +241,36 @@ fn list(
 }
 
 /// A line of CSV, in which nothing harms a terminal if it goes there.
-fn row(Listed { prefix, label, source, current, columns }: &Listed, is_terminal: bool) -> String {
+fn row(listed: &Listed, is_terminal: bool) -> String {
+    let Listed { prefix, label, source, current, columns, current_columns } = listed;
+    let prefix = prefix.as_deref().unwrap_or_default();
+    let current = if *current { "yes" } else { "no" };
+    let [label, columns, current_columns] = [label.clone(), joined(columns), joined(current_columns)]
+        .map(|text| quoted(&if is_terminal { sanitized(&text) } else { text }));
+    format!("{prefix},{label},{source},{current},{columns},{current_columns}\n")
+}
+
+fn joined(columns: &IndexMap<String, String>) -> String {
     let mut all = String::new();
     for (name, value) in columns {
         let separator = if all.is_empty() { "" } else { " " };
         // Writing to a string does not fail.
         write!(all, "{separator}{name}={value}").ok();
     }
-    let current = if *current { "yes" } else { "no" };
-    let [label, all] =
-        [label, &all].map(|text| quoted(&if is_terminal { sanitized(text) } else { text.clone() }));
-    format!("{prefix},{label},{source},{current},{all}\n")
+    all
 }
 
 fn quoted(text: &str) -> String {
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// Reads a file with the format of a groups file.
-fn read(file: &Path, source: &Arc<str>) -> Result<Vec<Request>, Error> {
-    let file = if file == Path::new("-") { groups::open_stdin() } else { groups::open(file) }?;
+/// Reads a file with the format of a groups file. A label without columns has none from now on if `is_all`, and else keeps those that
+/// the source gave it.
+fn read(file: &Path, source: &Arc<str>, is_all: bool) -> Result<Vec<Request>, Error> {
+    let rule = PrefixRule::EachLabel;
+    let file = if file == Path::new("-") { groups::open_stdin(rule) } else { groups::open(file, rule) }?;
     let add = |(prefix, label, columns): (IpNet, &Arc<str>, &groups::Columns)| {
-        let columns = Some(columns.clone()).filter(|columns| !columns.is_empty());
+        let columns = Some(columns.clone()).filter(|columns| is_all || !columns.is_empty());
         Request::Add(Addition { prefix, label: Arc::clone(label), columns, source: Arc::clone(source) })
     };
     Ok(file.rows().map(add).collect())
@@ -243,15 +286,20 @@ mod tests {
 
     #[test]
     fn a_row_can_be_read_as_a_line_of_csv() {
-        let columns = [("site", "north"), ("plan", "a \"b\"")];
+        let columns = |columns: &[(&str, &str)]| {
+            columns.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+        };
         let listed = Listed {
-            prefix: "10.0.0.0/8".to_owned(),
+            prefix: Some("10.0.0.0/8".to_owned()),
             label: "Müller, Söhne".to_owned(),
             source: "file".to_owned(),
             current: true,
-            columns: columns.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect(),
+            columns: columns(&[("site", "north"), ("plan", "a \"b\"")]),
+            current_columns: columns(&[("site", "south")]),
         };
-        let expected = "10.0.0.0/8,\"Müller, Söhne\",file,yes,\"site=north plan=a \"\"b\"\"\"\n";
+        let expected = "10.0.0.0/8,\"Müller, Söhne\",file,yes,\"site=north plan=a \"\"b\"\"\",site=south\n";
         assert_eq!(row(&listed, true), expected);
+        let alone = Listed { prefix: None, columns: columns(&[]), ..listed };
+        assert_eq!(row(&alone, true), ",\"Müller, Söhne\",file,yes,,site=south\n");
     }
 }

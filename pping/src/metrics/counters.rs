@@ -302,11 +302,15 @@ static TABLE: [(Metric, Read); 42] = [
         }),
     ),
     (
-        Metric::counter("pping_group_changes", "{prefix}", "Prefixes that were changed by the groups socket"),
+        Metric::counter(
+            "pping_group_changes",
+            "{change}",
+            "Changes by the groups socket: of prefixes, and of columns alone",
+        ),
         IfAny(|Latest { group_changes, .. }| {
             let sources = group_changes.iter().flat_map(|changes| &changes.changes);
-            let of = |(source, counts): &(Arc<str>, [u64; 3])| {
-                let kinds = ["added", "moved", "removed"].into_iter().zip(*counts);
+            let of = |(source, counts): &(Arc<str>, [u64; 4])| {
+                let kinds = ["added", "moved", "removed", "columns"].into_iter().zip(*counts);
                 by("change", kinds)
                     .into_iter()
                     .map(|(labels, count)| ([of_source(source), labels].concat(), count))

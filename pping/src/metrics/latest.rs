@@ -41,8 +41,8 @@ pub struct Fill {
 pub struct GroupChanges {
     /// The prefixes of each source: `file` is the groups file.
     pub prefixes: Vec<(Arc<str>, u64)>,
-    /// The changes by each source: prefixes that were added, moved to another label, and removed.
-    pub changes: Vec<(Arc<str>, [u64; 3])>,
+    /// The changes by each source: prefixes that were added, moved to another label, and removed, and labels that got other columns.
+    pub changes: Vec<(Arc<str>, [u64; 4])>,
     /// Requests that were refused.
     pub refused: u64,
 }

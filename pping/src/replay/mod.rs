@@ -301,7 +301,7 @@ fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
     let listed = match &aggregation.groups {
         Some(file) => {
             let Groups { prefixes, column_names, .. } =
-                groups::load(file, &mut labels).map_err(Error::Groups)?;
+                groups::load(file, groups::PrefixRule::AtLeastOne, &mut labels).map_err(Error::Groups)?;
             levels.missing_in(&column_names).map_or(Ok(()), |reason| Err(Error::RollUp(reason)))?;
             prefixes
         }

@@ -11,7 +11,7 @@ use crate::groups::Columns;
 pub(super) struct Name {
     /// The label of the group.
     pub(super) label: Arc<str>,
-    /// Its other columns: no others count any more. `None` for a source that knows nothing of columns.
+    /// All other columns that this source gives it. `None` for a source that knows nothing of columns.
     pub(super) columns: Option<Columns>,
 }
 

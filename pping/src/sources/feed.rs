@@ -230,7 +230,9 @@ impl Feed {
         let source = Some(self.source.to_string());
         let mut adopted = Vec::new();
         connection.list(&Request::List(Filter { source, ..Filter::default() }), |_, listed| {
-            let Ok(prefix) = listed.prefix.parse() else { return Ok::<(), ConnectionError>(()) };
+            let Some(Ok(prefix)) = listed.prefix.map(|prefix| prefix.parse()) else {
+                return Ok::<(), ConnectionError>(());
+            };
             let columns = listed.columns.into_iter().map(|(name, value)| (name.into(), value.into()));
             let name = Name { label: listed.label.into(), columns: Some(columns.collect()) };
             if !self.wanted.contains_key(&prefix) {

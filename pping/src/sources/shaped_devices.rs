@@ -25,6 +25,7 @@ use crate::{
     log::say_started,
     notify::Notify,
     output,
+    spelling::counted,
     text::{self, FileError},
 };
 
@@ -77,7 +78,8 @@ pub(super) fn run(arguments: ShapedDevicesArguments, socket: PathBuf, source: Ar
         return Err(FileError::Invalid { path: file, line: 1, column: 1, reason }.into());
     }
     if follow {
-        say_started(&format!("following {}: {} prefixes", file.display(), circuits.len()));
+        let prefixes = counted(circuits.len(), "prefix", "prefixes");
+        say_started(&format!("following {}: {prefixes}", file.display()));
         return until_stopped(move |stop| {
             replace(&mut feed, circuits, &mut complaints);
             follow_file(file, label_by, feed, complaints, stop);
@@ -87,13 +89,14 @@ pub(super) fn run(arguments: ShapedDevicesArguments, socket: PathBuf, source: Ar
     replace(&mut feed, circuits, &mut complaints);
     feed.flush_once(&mut complaints)?;
     let (source, prefixes, summary) = (feed.source(), feed.len(), complaints.summary());
-    let text = format!("{source} lists {prefixes} prefixes now{summary}\n");
+    let prefixes = counted(prefixes, "prefix", "prefixes");
+    let text = format!("{source} lists {prefixes} now{summary}\n");
     Ok(output::print(text.as_bytes())?)
 }
 
 fn follow_file(file: PathBuf, label_by: LabelBy, mut feed: Feed, mut complaints: Complaints, stop: &Stop) {
     let notify = Notify::from_environment();
-    notify.ready(&format!("{} prefixes", feed.len()));
+    notify.ready(&counted(feed.len(), "prefix", "prefixes"));
     let mut settled = Settled::new(file);
     while !stop.is_set() {
         match settled.poll() {
@@ -101,7 +104,8 @@ fn follow_file(file: PathBuf, label_by: LabelBy, mut feed: Feed, mut complaints:
             Ok(Some(bytes)) => match parse(&bytes, settled.path(), label_by, &mut complaints) {
                 Ok(circuits) => {
                     replace(&mut feed, circuits, &mut complaints);
-                    notify.status(&format!("{} prefixes{}", feed.len(), complaints.summary()));
+                    let prefixes = counted(feed.len(), "prefix", "prefixes");
+                    notify.status(&format!("{prefixes}{}", complaints.summary()));
                 }
                 Err(error) => tracing::error!("{error}; the groups stay as they were"),
             },
@@ -122,8 +126,7 @@ fn follow_file(file: PathBuf, label_by: LabelBy, mut feed: Feed, mut complaints:
 fn without_circuits(source: &str) -> String {
     format!(
         "there is no circuit with an address in this file, so the groups stay as they were; to remove them all, stop what \
-         follows the file, and run: pping groups list --from {source} --json | jq -r .prefix | xargs -r pping groups \
-         remove --source {source}"
+         follows the file, and run: pping groups remove --all --source {source}"
     )
 }
 
@@ -514,7 +517,7 @@ mod tests {
             assert_eq!(feed.len(), len);
         }
         assert_eq!(complaints.summary(), ", 2 times that the file had no circuits");
-        assert!(without_circuits("qos").contains("pping groups remove --source qos"));
+        assert!(without_circuits("qos").contains("pping groups remove --all --source qos"));
     }
 
     #[test]

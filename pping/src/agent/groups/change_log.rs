@@ -1,6 +1,6 @@
 //! The log of changes: single ones while they are few, else sums once a second.
 
-use crate::groups::protocol::Effect;
+use crate::{groups::protocol::Effect, spelling::counted};
 
 /// The changes of a second that are logged one by one.
 const SINGLE: u64 = 10;
@@ -9,8 +9,8 @@ const SINGLE: u64 = 10;
 #[derive(Debug, Default)]
 pub(super) struct ChangeLog {
     logged: u64,
-    /// Those that were not logged: added, moved and removed.
-    others: [u64; 3],
+    /// Those that were not logged: added, moved and removed prefixes, and labels with other columns.
+    others: [u64; 4],
     refused: u64,
     /// The last refusal that was not logged.
     last_refusal: String,
@@ -28,6 +28,7 @@ impl ChangeLog {
             Effect::Added => self.others[0] += 1,
             Effect::Moved => self.others[1] += 1,
             Effect::Removed => self.others[2] += 1,
+            Effect::Columns => self.others[3] += 1,
             Effect::Unchanged => {}
         }
         false
@@ -46,10 +47,13 @@ impl ChangeLog {
 
     /// Ends a second, and logs its sums.
     pub(super) fn end_second(&mut self) {
-        let Self { others: [added, moved, removed], refused, last_refusal, .. } = std::mem::take(self);
-        if added + moved + removed > 0 {
+        let Self { others, refused, last_refusal, .. } = std::mem::take(self);
+        if others != [0; 4] {
+            let [added, moved, removed, columns] = others;
             tracing::info!(
-                "--groups-socket: in the last second also {added} prefixes added, {moved} moved and {removed} removed"
+                "--groups-socket: in the last second also {} added, {moved} moved and {removed} removed, and {} with other columns",
+                counted(added as usize, "prefix", "prefixes"),
+                counted(columns as usize, "label", "labels")
             );
         }
         if refused > 0 {

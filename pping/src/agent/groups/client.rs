@@ -132,7 +132,9 @@ impl Client<'_> {
     async fn take(&mut self, lines: &[u8]) -> io::Result<()> {
         for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
             match Request::parse(line) {
-                Ok(change @ (Request::Add(_) | Request::Remove { .. })) if self.replacement.is_none() => {
+                Ok(change @ (Request::Add(_) | Request::Remove { .. } | Request::Columns { .. }))
+                    if self.replacement.is_none() =>
+                {
                     self.changes.push(change);
                 }
                 Ok(request) => {
@@ -194,6 +196,9 @@ impl Client<'_> {
             },
             Request::Remove { .. } => {
                 Err("a replacement lists all that stays; leave out what goes, and `commit`".to_owned())
+            }
+            Request::Columns { .. } => {
+                Err("a replacement gives columns with its prefixes; add them there, and `commit`".to_owned())
             }
         };
         match answer {

@@ -3,6 +3,7 @@
 
 mod change_log;
 mod client;
+mod in_kernel;
 mod list;
 mod reading;
 mod replacement;
@@ -10,6 +11,7 @@ mod restore;
 mod shared;
 mod socket;
 mod state;
+mod withdrawn;
 
 use std::{
     path::{Path, PathBuf},
@@ -22,7 +24,7 @@ use self::{shared::Shared, socket::Socket, state::State};
 use crate::{
     Error,
     config::Aggregation,
-    groups::{Levels, NewestLabels},
+    groups::{Levels, NewestLabels, PrefixRule},
     kernel::{loaded::Kernel, series::SeriesTable},
     metrics::GroupChanges,
     recent::RecentHistory,
@@ -43,7 +45,7 @@ impl Groups {
     /// `None` if groups are not listed at all.
     ///
     /// # Errors
-    /// If the file cannot be read or has an error, or the socket cannot be made.
+    /// If the file cannot be read or has an error, the socket cannot be made, or another pping keeps its groups in the same file.
     pub(super) fn read(aggregation: &Aggregation) -> Result<Option<Self>, Error> {
         let Aggregation { groups: path, groups_socket, groups_state, roll_up, .. } = aggregation;
         if path.is_none() && groups_socket.is_none() {
@@ -51,17 +53,18 @@ impl Groups {
         }
         let levels = Levels::new(roll_up);
         let mut state = State::default();
+        let prefixes = PrefixRule::of(groups_socket.is_some());
         if let Some(path) = path {
             // Columns may also come by the socket.
             let needed = if groups_socket.is_some() { &Levels::default() } else { &levels };
-            reading::read_first(&mut state, path, needed)?;
+            reading::read_first(&mut state, path, needed, prefixes)?;
         }
         state.set_levels(levels);
         let socket = groups_socket.as_deref().map(Socket::bind).transpose()?;
         if let Some(socket) = &socket {
-            restore::restore(&mut state, groups_state.as_deref(), socket.path());
+            restore::restore(&mut state, groups_state.as_deref(), socket.path())?;
         }
-        let shared = Arc::new(Shared::new(state));
+        let shared = Arc::new(Shared::new(state, prefixes));
         Ok(Some(Self { path: path.clone(), shared, task: None, socket }))
     }
 

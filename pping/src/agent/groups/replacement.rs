@@ -8,6 +8,7 @@ use tokio::task::yield_now;
 
 use super::{shared::Shared, state::State};
 use crate::groups::{
+    Columns,
     overlay::MAX_PREFIXES,
     protocol::{Addition, Answer, DEFAULT_SOURCE, Request},
 };
@@ -94,8 +95,9 @@ impl<'a> Replacement<'a> {
         let is_new = |addition: &Addition| {
             let held = known.and_then(|known| overlay.of_source(addition.prefix, known));
             let Some(held) = held else { return true };
-            let (label, columns) = labels.get(held.label);
-            label != addition.label || addition.columns.as_ref().is_some_and(|new| new != columns)
+            let columns = overlay.columns_of(held.label, held.source);
+            let are_others = |new: &Columns| columns.map_or(!new.is_empty(), |columns| columns != new);
+            labels.get(held.label).0 != addition.label || addition.columns.as_ref().is_some_and(are_others)
         };
         additions.into_values().filter(is_new).map(Request::Add).chain(gone).collect()
     }

@@ -8,24 +8,32 @@ use std::{
 };
 
 use super::state::State;
-use crate::groups::{
-    journal::{self, Damage, Journal},
-    protocol::Request,
+use crate::{
+    Error,
+    groups::{
+        journal::{self, Damage, Journal},
+        protocol::Request,
+    },
+    spelling::counted,
 };
 
 /// The variable in which systemd names the directories of `StateDirectory=`.
 const STATE_DIRECTORY: &str = "STATE_DIRECTORY";
 
-/// Repeats what came by the socket in an earlier run, and keeps what comes from now on. Nothing of this ends pping: the log says
-/// what is wrong.
-pub(super) fn restore(state: &mut State, given: Option<&Path>, socket: &Path) {
+/// Repeats what came by the socket in an earlier run, and keeps what comes from now on. A damaged file does not end pping: the log
+/// says what is wrong.
+///
+/// # Errors
+/// If another pping keeps its groups in the file.
+pub(super) fn restore(state: &mut State, given: Option<&Path>, socket: &Path) -> Result<(), Error> {
     let path = given.map(Path::to_owned).or_else(|| default_path(&env::var_os(STATE_DIRECTORY)?, socket));
     let Some(path) = path else {
         tracing::warn!(
             "--groups-socket: what comes by it is forgotten when pping stops; name a file to keep it with --groups-state"
         );
-        return;
+        return Ok(());
     };
+    let lock = journal::lock(&path).map_err(|_| Error::GroupsState(path.clone()))?;
     match journal::read(&path) {
         Ok((requests, damage)) => {
             let is_readable = damage.is_none_or(|damage| say(&path, &damage, requests.len()));
@@ -38,16 +46,17 @@ pub(super) fn restore(state: &mut State, given: Option<&Path>, socket: &Path) {
                 "--groups-state {}: {error}; pping goes on without it, and keeps nothing that comes by --groups-socket",
                 path.display()
             );
-            return;
+            return Ok(());
         }
     }
-    state.keep(|overlay, labels| match Journal::start(path.clone(), overlay, labels) {
+    state.keep(|overlay, labels| match Journal::start(path.clone(), lock, overlay, labels) {
         Ok(journal) => Some(journal),
         Err(error) => {
             tracing::error!("--groups-state {}: {error}; nothing is kept", path.display());
             None
         }
     });
+    Ok(())
 }
 
 fn repeat(state: &mut State, path: &Path, requests: &[Request]) {
@@ -57,7 +66,8 @@ fn repeat(state: &mut State, path: &Path, requests: &[Request]) {
     }
     let prefixes = state.overlay().len();
     if prefixes > 0 {
-        tracing::info!("--groups-state {}: {prefixes} prefixes from the socket", path.display());
+        let prefixes = counted(prefixes, "prefix", "prefixes");
+        tracing::info!("--groups-state {}: {prefixes} from the socket", path.display());
     }
 }
 

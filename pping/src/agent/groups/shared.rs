@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::state::State;
+use crate::groups::PrefixRule;
 
 /// The shortest time between two times that flows look up their groups again, however many changes come. (The number of such times
 /// comes back to the same value after half a million, which has to take longer than a flow is remembered.)
@@ -21,15 +22,23 @@ pub(super) struct Shared {
     has_switched: AtomicBool,
     /// Whether a client is replacing all that came from a source.
     is_replacing: AtomicBool,
+    /// Whether a groups file has to have prefixes.
+    prefixes: PrefixRule,
 }
 
 impl Shared {
-    pub(super) fn new(state: State) -> Self {
+    pub(super) fn new(state: State, prefixes: PrefixRule) -> Self {
         Self {
             state: Mutex::new(state),
             has_switched: AtomicBool::new(false),
             is_replacing: AtomicBool::new(false),
+            prefixes,
         }
+    }
+
+    /// Whether a groups file has to have prefixes.
+    pub(super) fn prefixes(&self) -> PrefixRule {
+        self.prefixes
     }
 
     /// Locks the groups. Nobody may hold them for longer than some milliseconds.

@@ -1,42 +1,29 @@
 //! The current groups, in this process and in the kernel.
 
-use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use aya::maps::MapError;
 use ipnet::IpNet;
-use pping_common::group::End;
 
-use super::change_log::ChangeLog;
+use super::{
+    change_log::ChangeLog,
+    in_kernel::{self, InKernel},
+    withdrawn::Withdrawn,
+};
 use crate::{
     Error,
     foreign_text::sanitized,
     groups::{
-        Columns, Directory, Labels, Levels, NewestLabels,
+        Columns, Directory, FileColumns, Labels, Levels, NewestLabels,
         journal::Journal,
+        merged,
         overlay::{MAX_PREFIXES, Overlay},
         protocol::{Addition, Effect, FILE_SOURCE, Request},
     },
-    kernel::{
-        labels::{self, Prefixes},
-        loaded::Kernel,
-        series::{Generations, SeriesTable},
-    },
+    kernel::{labels::Prefixes, loaded::Kernel, series::SeriesTable},
     metrics::GroupChanges,
     recent::RecentHistory,
 };
-
-/// A label is forgotten at the earliest this long after its last prefix: the programs may just have seen it.
-const FORGET_AFTER: Duration = Duration::from_secs(2);
-
-/// The interval at which labels are forgotten, unless there are [many](FORGET_MANY).
-const FORGET_INTERVAL: Duration = Duration::from_secs(10);
-
-/// The number of labels without a prefix from which on they are forgotten every second.
-const FORGET_MANY: usize = 4096;
 
 /// The current groups.
 #[derive(Default)]
@@ -50,6 +37,8 @@ pub(super) struct State {
     levels: Levels,
     /// The prefixes of the groups file.
     file: Directory,
+    /// The other columns of its labels.
+    file_columns: FileColumns,
     /// What came by the socket.
     overlay: Overlay,
     /// The prefixes of both.
@@ -60,23 +49,10 @@ pub(super) struct State {
     kernel: Option<InKernel>,
     /// The prefixes that changed since a reload began, while one is in progress.
     touched: Option<BTreeSet<IpNet>>,
-    /// The labels that lost their last prefix, and when.
-    withdrawn: HashMap<u32, Instant>,
-    last_forgetting: Option<Instant>,
+    withdrawn: Withdrawn,
     journal: Option<Journal>,
     log: ChangeLog,
     refused: u64,
-}
-
-/// The groups in the kernel.
-struct InKernel {
-    map: Prefixes,
-    generations: Generations,
-    /// The current set of prefixes.
-    generation: u32,
-    /// Whether flows have to look up their groups again.
-    is_unresolved: bool,
-    last_resolved: Instant,
 }
 
 /// What a change did.
@@ -86,6 +62,14 @@ pub(super) struct Done {
     /// The label that the prefix had, and the one that it has.
     pub(super) before: Option<Arc<str>>,
     pub(super) now: Option<Arc<str>>,
+}
+
+impl Done {
+    /// The same, for a label whose columns have changed or not.
+    fn with(self, are_columns_changed: bool) -> Self {
+        let is_only_that = self.effect == Effect::Unchanged && are_columns_changed;
+        Self { effect: if is_only_that { Effect::Columns } else { self.effect }, ..self }
+    }
 }
 
 /// What a reload begins with.
@@ -100,10 +84,12 @@ pub(super) struct Beginning {
 pub(super) struct Reloaded {
     /// The prefixes of the file.
     pub(super) file: Directory,
+    /// The other columns of its labels.
+    pub(super) file_columns: FileColumns,
+    /// The labels whose columns are others than before.
+    pub(super) changed: Vec<u32>,
     /// The prefixes of the file and of the socket.
     pub(super) directory: Directory,
-    /// The other columns of labels of the file, where they are others than before.
-    pub(super) columns: Vec<(u32, Columns)>,
     /// The levels of the tree.
     pub(super) levels: Levels,
     /// The map, and the number of the new set of prefixes.
@@ -113,16 +99,17 @@ pub(super) struct Reloaded {
 /// What a reload has replaced.
 pub(super) struct Replaced {
     pub(super) file: Directory,
+    pub(super) file_columns: FileColumns,
     pub(super) directory: Directory,
     /// The number of the old set of prefixes.
     pub(super) generation: Option<u32>,
 }
 
 impl State {
-    /// Begins with a groups file.
-    pub(super) fn begin_with(&mut self, file: Directory, labels: Labels) {
+    /// Begins with a groups file. The `labels` have the columns of the file.
+    pub(super) fn begin_with(&mut self, file: Directory, file_columns: FileColumns, labels: Labels) {
         self.directory = file.clone();
-        self.file = file;
+        (self.file, self.file_columns) = (file, file_columns);
         self.labels = labels;
         self.are_labels_new = true;
         self.publish();
@@ -154,20 +141,7 @@ impl State {
     /// # Errors
     /// If the kernel has no room for them.
     pub(super) fn enter(&mut self, kernel: &mut Kernel) -> Result<(), Error> {
-        let generation = labels::next(kernel.series.generation());
-        let Some(mut map) = kernel.labels.take() else { return Ok(()) };
-        labels::add(&mut map, generation, self.directory.prefixes())?;
-        kernel.series.set_generation(generation);
-        // A pinned map may have the prefixes of the previous run.
-        labels::retain_generation(&mut map, generation)?;
-        let generations = kernel.series.generations()?;
-        self.kernel = Some(InKernel {
-            map,
-            generations,
-            generation,
-            is_unresolved: false,
-            last_resolved: Instant::now(),
-        });
+        self.kernel = InKernel::enter(kernel, &self.directory)?;
         Ok(())
     }
 
@@ -213,6 +187,10 @@ impl State {
         &self.file
     }
 
+    pub(super) fn file_columns(&self) -> &FileColumns {
+        &self.file_columns
+    }
+
     /// Performs changes, each of which succeeds or says why not. [`super::shared::Shared::resolve`] has to follow.
     pub(super) fn perform(&mut self, changes: &[Request]) -> Vec<Result<Done, String>> {
         let done = self.perform_all(changes);
@@ -242,34 +220,101 @@ impl State {
         let perform = |(change, number): (&Request, u32)| match change {
             Request::Add(addition) => self.add(addition, number),
             Request::Remove { prefix, source } => self.remove(*prefix, source),
+            Request::Columns { columns, source, .. } => self.give_columns(number, columns, source),
             _ => Err("this request is no change".to_owned()),
         };
-        changes.iter().zip(numbers).map(perform).collect()
+        let done = changes.iter().zip(numbers).map(perform).collect();
+        // Labels may have lost columns.
+        self.publish();
+        done
     }
 
-    /// The number of the label of a change; 0 if it has none.
+    /// The number of the label of a change; 0 if it has none. The label of an addition has the columns that it will have.
     fn number(&mut self, change: &Request) -> u32 {
-        let Request::Add(Addition { label, columns, .. }) = change else { return 0 };
-        let Some(known) = self.labels.known_number(label) else {
-            self.are_labels_new = true;
-            return self.labels.number(label, columns.clone().unwrap_or_default());
+        let (label, columns, source) = match change {
+            Request::Add(Addition { label, columns, source, .. }) => (label, columns.as_ref(), source),
+            Request::Columns { label, .. } => return self.labels.known_number(label).unwrap_or_default(),
+            _ => return 0,
         };
-        if columns.as_ref().is_some_and(|columns| self.labels.set_columns(known, columns)) {
-            self.are_labels_new = true;
-            self.are_labels_changed = true;
+        let known = self.labels.known_number(label);
+        let source = self.overlay.known_source(source);
+        let future = |number: u32, columns: &Columns| {
+            let given = self.overlay.columns(number).into_iter();
+            let others = given.filter(|(of, _)| Some(*of) != source).map(|(_, columns)| columns);
+            merged(self.file_columns.get(number), others.chain([&Arc::new(columns.clone())]))
+        };
+        match (known, columns) {
+            (Some(known), None) => known,
+            (Some(known), Some(columns)) => {
+                let columns = future(known, columns);
+                self.set_columns(known, columns);
+                known
+            }
+            (None, columns) => {
+                self.are_labels_new = true;
+                self.labels.number(label, columns.cloned().unwrap_or_default())
+            }
         }
-        known
+    }
+
+    /// The columns that count for a label: those of the file, and in their place those of sources.
+    fn columns(&self, label: u32) -> Arc<Columns> {
+        let given = self.overlay.columns(label).into_iter().map(|(_, columns)| columns);
+        merged(self.file_columns.get(label), given)
+    }
+
+    /// Makes the columns of a label those that count. One that nothing lists any more keeps its own until it is forgotten: the packets
+    /// of its last second are still to be added up.
+    fn refresh_columns(&mut self, label: u32) {
+        if self.is_used(label) {
+            let columns = self.columns(label);
+            self.set_columns(label, columns);
+        }
+    }
+
+    fn set_columns(&mut self, label: u32, columns: Arc<Columns>) {
+        if self.labels.set_columns(label, columns) {
+            (self.are_labels_new, self.are_labels_changed) = (true, true);
+        }
     }
 
     fn add(&mut self, addition: &Addition, number: u32) -> Result<Done, String> {
         let Addition { prefix, columns, source, .. } = addition;
-        let done = self.overlay.source(source).and_then(|source| self.move_to(*prefix, number, source));
+        let before = self.columns(number);
+        let added = self.overlay.source(source).and_then(|source| {
+            if let Some(columns) = columns {
+                self.overlay.check_columns(number, source, columns)?;
+            }
+            let done = self.move_to(*prefix, number, source)?;
+            let are_others =
+                columns.as_ref().is_some_and(|given| self.overlay.set_columns(number, source, given));
+            let are_columns_changed = are_others || self.columns(number) != before;
+            Ok(self.counted(source, done.with(are_columns_changed)))
+        });
         // It may have no prefix after all.
+        self.refresh_columns(number);
         self.withdraw(number);
-        if let (Ok(_), Some(columns)) = (&done, columns) {
-            self.overlay.set_columns(number, columns.clone());
-        }
+        added
+    }
+
+    /// Counts what a source did.
+    fn counted(&mut self, source: u16, done: Done) -> Done {
+        self.overlay.count_change(source, done.effect);
         done
+    }
+
+    fn give_columns(&mut self, number: u32, columns: &Columns, source: &str) -> Result<Done, String> {
+        let known = self.overlay.known_source(source);
+        let Some(known) = known.filter(|&known| self.overlay.lists(number, known)) else {
+            return Err(format!("`{source}` lists no prefix of this label; add one first"));
+        };
+        self.overlay.check_columns(number, known, columns)?;
+        let before = self.columns(number);
+        let are_others = self.overlay.set_columns(number, known, columns);
+        let are_columns_changed = are_others || self.columns(number) != before;
+        self.refresh_columns(number);
+        let done = self.done(Effect::Unchanged, Some(number), Some(number));
+        Ok(self.counted(known, done.with(are_columns_changed)))
     }
 
     fn move_to(&mut self, prefix: IpNet, number: u32, source: u16) -> Result<Done, String> {
@@ -286,8 +331,8 @@ impl State {
             Some(before) if before == number => Effect::Unchanged,
             Some(_) => Effect::Moved,
         };
-        self.overlay.count_change(source, effect);
         for label in [of_source, before].into_iter().flatten() {
+            self.refresh_columns(label);
             self.withdraw(label);
         }
         Ok(self.done(effect, before, Some(number)))
@@ -299,20 +344,22 @@ impl State {
             return Err(self.why_not_listed(prefix, source));
         };
         let before = self.directory.label(prefix);
-        let removed = self.overlay.unset(prefix, source);
+        let removed = self.overlay.of_source(prefix, source).map_or(0, |held| held.label);
+        let columns_before = self.columns(removed);
+        self.overlay.unset(prefix, source);
         let now = self.overlay.current(prefix).map(|held| held.label).or_else(|| self.file.label(prefix));
         // The prefix is in the kernel already unless its label is taken away.
         self.write(prefix, before, now).map_err(|error| error.to_string())?;
-        if let Some(label) = removed {
-            self.withdraw(label);
-        }
+        let are_columns_changed = now == Some(removed) && self.columns(removed) != columns_before;
+        self.refresh_columns(removed);
+        self.withdraw(removed);
         let effect = match now {
             None => Effect::Removed,
             now if now == before => Effect::Unchanged,
             Some(_) => Effect::Moved,
         };
-        self.overlay.count_change(source, effect);
-        Ok(self.done(effect, before, now))
+        let done = self.done(effect, before, now);
+        Ok(self.counted(source, done.with(are_columns_changed)))
     }
 
     /// Says where a prefix comes from that a source does not list.
@@ -339,12 +386,8 @@ impl State {
         if before == now {
             return Ok(());
         }
-        if let Some(InKernel { map, generation, is_unresolved, .. }) = &mut self.kernel {
-            match now {
-                Some(label) => labels::set(map, *generation, prefix, label)?,
-                None => labels::unset(map, *generation, prefix),
-            }
-            *is_unresolved = true;
+        if let Some(kernel) = &mut self.kernel {
+            kernel.write(prefix, now)?;
         }
         if let Some(touched) = &mut self.touched {
             touched.insert(prefix);
@@ -357,21 +400,27 @@ impl State {
     /// Notes a label that may have lost its last prefix.
     fn withdraw(&mut self, label: u32) {
         if !self.is_used(label) {
-            self.withdrawn.insert(label, Instant::now());
+            self.withdrawn.note(label);
         }
     }
 
     fn is_used(&self, label: u32) -> bool {
-        self.overlay.uses(label) || self.file.has_label(label)
+        is_used(label, &self.overlay, &self.file, &self.file_columns)
     }
 
     fn log(&mut self, change: &Request, Done { effect, before, now }: &Done) {
-        let (Request::Add(Addition { prefix, source, .. }) | Request::Remove { prefix, source }) = change
-        else {
-            return;
+        let (prefix, source) = match change {
+            Request::Add(Addition { prefix, source, .. }) | Request::Remove { prefix, source } => {
+                (prefix.to_string(), source)
+            }
+            Request::Columns { source, .. } => (String::new(), source),
+            _ => return,
         };
         if *effect == Effect::Unchanged || !self.log.is_single(*effect) {
             return;
+        }
+        if *effect == Effect::Columns {
+            return self.log_columns(now.as_deref().unwrap_or_default(), source);
         }
         let [before, now] = [before, now].map(|label| label.as_deref().map(sanitized));
         match (before, now) {
@@ -386,6 +435,14 @@ impl State {
         }
     }
 
+    fn log_columns(&self, label: &str, source: &str) {
+        let number = self.labels.known_number(label).unwrap_or_default();
+        let columns = self.labels.get(number).1.iter();
+        let columns: Vec<_> = columns.map(|(name, value)| sanitized(&format!("{name}={value}"))).collect();
+        let columns = if columns.is_empty() { "no columns".to_owned() } else { columns.join(" ") };
+        tracing::info!("--groups-socket: `{}` has {columns} now (from {source})", sanitized(label));
+    }
+
     /// Counts and logs a refused request.
     pub(super) fn refuse(&mut self, reason: &str) {
         self.refused += 1;
@@ -395,14 +452,7 @@ impl State {
     /// Makes flows look up their groups again if a change asks for that, but at most once in this time. Returns whether nothing is
     /// left to do.
     pub(super) fn resolve_at_most_each(&mut self, interval: Duration) -> bool {
-        let Some(kernel) = self.kernel.as_mut().filter(|kernel| kernel.is_unresolved) else { return true };
-        if kernel.last_resolved.elapsed() < interval {
-            return false;
-        }
-        kernel.generations.resolve_again();
-        kernel.last_resolved = Instant::now();
-        kernel.is_unresolved = false;
-        true
+        self.kernel.as_mut().is_none_or(|kernel| kernel.resolve_at_most_each(interval))
     }
 
     /// Ends a second: shows changes on screens, logs their sums, and keeps the journal short.
@@ -436,10 +486,7 @@ impl State {
     /// # Errors
     /// If the kernel's map cannot be opened once more.
     pub(super) fn begin_reload(&mut self) -> Result<Beginning, Error> {
-        let kernel = match &self.kernel {
-            Some(kernel) => Some((labels::open_again(&kernel.map)?, labels::next(kernel.generation))),
-            None => None,
-        };
+        let kernel = self.kernel.as_ref().map(InKernel::begin_again).transpose()?;
         self.touched = Some(BTreeSet::new());
         Ok(Beginning { overlay: self.overlay.clone(), labels: self.labels.clone(), kernel })
     }
@@ -449,11 +496,13 @@ impl State {
         self.touched = None;
     }
 
-    /// Notes labels of a file that is not used.
-    pub(super) fn withdraw_all(&mut self, labels: impl Iterator<Item = u32>) {
+    /// Notes labels that the file does not list any more, or that come from a file that is not used after all.
+    pub(super) fn settle(&mut self, labels: impl Iterator<Item = u32>) {
         for label in labels {
+            self.refresh_columns(label);
             self.withdraw(label);
         }
+        self.publish();
     }
 
     /// Repeats up to `max` changes that came during a reload. Returns whether none is left.
@@ -467,10 +516,7 @@ impl State {
             let current = self.overlay.current(prefix).map(|held| held.label);
             let label = current.or_else(|| reloaded.file.label(prefix));
             if let Some((map, generation)) = &mut reloaded.kernel {
-                match label {
-                    Some(label) => labels::set(map, *generation, prefix, label)?,
-                    None => labels::unset(map, *generation, prefix),
-                }
+                in_kernel::write(map, *generation, prefix, label)?;
             }
             reloaded.directory.set(prefix, label);
         }
@@ -480,59 +526,33 @@ impl State {
     /// Makes what was loaded current.
     pub(super) fn switch(
         &mut self,
-        Reloaded { file, directory, columns, levels, kernel: new }: Reloaded,
+        Reloaded { file, file_columns, changed, directory, levels, kernel: new }: Reloaded,
     ) -> Replaced {
         self.touched = None;
-        for (number, columns) in &columns {
-            self.are_labels_changed |= self.labels.set_columns(*number, columns);
-        }
-        for (number, columns) in self.overlay.columns() {
-            self.labels.set_columns(number, columns);
+        let file = std::mem::replace(&mut self.file, file);
+        let file_columns = std::mem::replace(&mut self.file_columns, file_columns);
+        for label in changed {
+            self.refresh_columns(label);
         }
         self.are_labels_new = true;
         self.publish();
         self.set_levels(levels);
-        let mut old_generation = None;
-        if let (Some(kernel), Some((_, generation))) = (&mut self.kernel, new) {
-            old_generation = Some(std::mem::replace(&mut kernel.generation, generation));
-            kernel.generations.set(generation);
-            (kernel.is_unresolved, kernel.last_resolved) = (false, Instant::now());
-        }
-        let file = std::mem::replace(&mut self.file, file);
+        let new = self.kernel.as_mut().zip(new);
+        let generation = new.map(|(kernel, (_, generation))| kernel.switch(generation));
         let directory = std::mem::replace(&mut self.directory, directory);
         self.is_unshown = true;
         self.show();
-        Replaced { file, directory, generation: old_generation }
+        Replaced { file, file_columns, directory, generation }
     }
 
     /// Forgets labels that neither a prefix nor a series has any more.
     pub(super) fn forget_unused(&mut self, series: &SeriesTable) {
-        let is_due = self.last_forgetting.is_none_or(|last| last.elapsed() >= FORGET_INTERVAL);
-        if self.withdrawn.is_empty() || !is_due && self.withdrawn.len() < FORGET_MANY {
-            return;
+        let Self { withdrawn, overlay, file, file_columns, .. } = self;
+        let forgotten = withdrawn.take_due(series, |label| is_used(label, overlay, file, file_columns));
+        for label in forgotten {
+            self.labels.forget(label);
+            (self.are_labels_new, self.are_labels_changed) = (true, true);
         }
-        self.last_forgetting = Some(Instant::now());
-        let ends = series.keys().flat_map(|key| [key.group.source(), key.group.destination()]);
-        let counted: HashSet<u32> = ends
-            .filter_map(|end| match end {
-                End::Label(label) => Some(label),
-                End::Any | End::Prefix { .. } => None,
-            })
-            .collect();
-        let is_old = |since: &Instant| since.elapsed() >= FORGET_AFTER;
-        let mut withdrawn = std::mem::take(&mut self.withdrawn);
-        withdrawn.retain(|&label, since| {
-            if self.is_used(label) {
-                return false;
-            }
-            let is_kept = counted.contains(&label) || !is_old(since);
-            if !is_kept {
-                self.labels.forget(label);
-                (self.are_labels_new, self.are_labels_changed) = (true, true);
-            }
-            is_kept
-        });
-        self.withdrawn = withdrawn;
         self.publish();
     }
 
@@ -553,4 +573,9 @@ impl State {
         self.tick();
         self.journal = None;
     }
+}
+
+/// Whether the socket or the file lists a label.
+fn is_used(label: u32, overlay: &Overlay, file: &Directory, file_columns: &FileColumns) -> bool {
+    overlay.uses(label) || file.has_label(label) || file_columns.get(label).is_some()
 }

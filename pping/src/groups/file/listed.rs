@@ -19,10 +19,28 @@ use crate::{
 pub struct Groups {
     /// Prefixes, each with the number of its label.
     pub prefixes: Vec<(IpNet, u32)>,
-    /// The other columns of each label, by its number.
-    pub columns: Vec<(u32, Columns)>,
+    /// The other columns of each label, by its number. It may have no prefix.
+    pub columns: Vec<(u32, Arc<Columns>)>,
     /// The names of these columns, in the order of the file.
     pub column_names: Vec<Arc<str>>,
+}
+
+/// Whether a groups file has to have prefixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefixRule {
+    /// Each label has to have one.
+    EachLabel,
+    /// There has to be one: without any, all hosts would be `unlisted`.
+    AtLeastOne,
+    /// They may all come by the socket.
+    Optional,
+}
+
+impl PrefixRule {
+    /// The rule with or without a groups socket.
+    pub fn of(has_socket: bool) -> Self {
+        if has_socket { Self::Optional } else { Self::AtLeastOne }
+    }
 }
 
 /// A prefix, the index of its label, and the offset of its text.
@@ -35,6 +53,7 @@ struct Entry {
 /// The part of a file that was read so far. The index of a label is its order in the file. Errors are reasons without a position.
 pub(super) struct Listed<'a> {
     text: &'a str,
+    prefixes: PrefixRule,
     labels: IndexMap<Arc<str>, Columns>,
     columns: Vec<Arc<str>>,
     entries: Vec<Entry>,
@@ -42,9 +61,10 @@ pub(super) struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str, prefixes: PrefixRule) -> Self {
         Self {
             text,
+            prefixes,
             labels: IndexMap::new(),
             columns: Vec::new(),
             entries: Vec::new(),
@@ -58,6 +78,9 @@ impl<'a> Listed<'a> {
             return Ok(index as u32);
         }
         valid::label(label)?;
+        if self.labels.len() >= MAX_LABELLED_PREFIXES as usize {
+            return Err(format!("there are more than {MAX_LABELLED_PREFIXES} labels; remove some"));
+        }
         let (index, _) = self.labels.insert_full(label.into(), Columns::new());
         Ok(index as u32)
     }
@@ -89,6 +112,14 @@ impl<'a> Listed<'a> {
         &self.columns
     }
 
+    /// Checks whether a label may be listed without a prefix.
+    pub(super) fn without_prefix(&self) -> Result<(), String> {
+        if self.prefixes == PrefixRule::EachLabel {
+            return Err("the prefix is missing; only a file of --groups has labels without one".to_owned());
+        }
+        Ok(())
+    }
+
     /// Adds a prefix whose text begins at `offset`.
     pub(super) fn prefix(&mut self, offset: usize, prefix: IpNet, label: u32) -> Result<(), String> {
         if self.entries.len() >= MAX_LABELLED_PREFIXES as usize {
@@ -99,12 +130,20 @@ impl<'a> Listed<'a> {
         Ok(())
     }
 
-    /// Notes each prefix that is listed with two labels. The same line twice does no harm. A file without prefixes is a
-    /// error too: most likely it is still being written, or the program that makes it has failed.
+    /// Notes each prefix that is listed with two labels. The same line twice does no harm. A file without prefixes, or without
+    /// anything, is an error too: most likely it is still being written, or the program that makes it has failed.
     pub(super) fn check(&mut self) {
-        if self.entries.is_empty() && self.errors.is_empty() {
-            let reason = "there is no prefix in this file, so all hosts would be `unlisted`; add a line like \
-                          `192.0.2.0/24,office`, or leave --groups out";
+        let may_lack_prefixes = self.prefixes == PrefixRule::Optional;
+        if self.entries.is_empty()
+            && self.errors.is_empty()
+            && !(may_lack_prefixes && !self.labels.is_empty())
+        {
+            let reason = if may_lack_prefixes {
+                "there is neither a prefix nor a label in this file; add a line like `192.0.2.0/24,office`, or leave --groups out"
+            } else {
+                "there is no prefix in this file, so all hosts would be `unlisted`; add a line like `192.0.2.0/24,office`, or \
+                 leave --groups out (only labels whose prefixes come by --groups-socket need none here)"
+            };
             self.errors.add(TextError::new(0, reason));
         }
         self.entries.sort_unstable_by_key(|entry| (entry.prefix, entry.offset));
@@ -129,12 +168,13 @@ impl<'a> Listed<'a> {
 
 /// What was read, without the text.
 pub(super) fn into_file(listed: Listed<'_>) -> GroupsFile {
-    GroupsFile { labels: listed.labels, column_names: listed.columns, entries: listed.entries }
+    let labels = listed.labels.into_iter().map(|(label, columns)| (label, Arc::new(columns))).collect();
+    GroupsFile { labels, column_names: listed.columns, entries: listed.entries }
 }
 
 /// What was read of a groups file. Its labels have no numbers yet.
 pub struct GroupsFile {
-    labels: IndexMap<Arc<str>, Columns>,
+    labels: IndexMap<Arc<str>, Arc<Columns>>,
     column_names: Vec<Arc<str>>,
     entries: Vec<Entry>,
 }
@@ -147,7 +187,7 @@ impl GroupsFile {
     pub fn rows(&self) -> impl Iterator<Item = (IpNet, &Arc<str>, &Columns)> {
         self.entries.iter().filter_map(|entry| {
             let (label, columns) = self.labels.get_index(entry.label as usize)?;
-            Some((entry.prefix, label, columns))
+            Some((entry.prefix, label, &**columns))
         })
     }
 
@@ -160,7 +200,7 @@ impl GroupsFile {
             with_labels(&mut |labels| {
                 for (label, columns) in step.clone() {
                     let known = labels.known_number(label);
-                    numbers.push(known.unwrap_or_else(|| labels.number(label, columns.clone())));
+                    numbers.push(known.unwrap_or_else(|| labels.number_with(label, Arc::clone(columns))));
                 }
             });
         }

@@ -60,11 +60,16 @@ fn list(group: &Spanned<DeValue<'_>>, table: &DeTable<'_>, listed: &mut Listed<'
             let reason = "this is not a list; write `prefixes = [\"192.0.2.0/24\"]`";
             return listed.errors.add(TextError::at(other, reason));
         }
+        None if table.len() > 1 && listed.without_prefix().is_ok() => return,
         None => {
             let reason = "the group has no prefixes; give it `prefixes = [\"192.0.2.0/24\"]`";
             return listed.errors.add(TextError::at(group, reason));
         }
     };
+    if prefixes.is_empty() {
+        let allowed = listed.without_prefix().map_err(|reason| TextError::at(group, reason));
+        listed.errors.ok_or_add(allowed);
+    }
     for value in prefixes {
         let prefix =
             string(value).and_then(|text| prefix(text).map_err(|reason| TextError::at(value, reason)));

@@ -15,20 +15,28 @@ fn file(name: &str, text: impl AsRef<[u8]>) -> (TempDir, PathBuf) {
 }
 
 fn read(name: &str, text: &str) -> Result<Vec<(String, String)>, String> {
+    read_with(name, text, PrefixRule::AtLeastOne)
+}
+
+/// Reads the prefixes of a file, and then its labels without one.
+fn read_with(name: &str, text: &str, prefixes: PrefixRule) -> Result<Vec<(String, String)>, String> {
     let (_directory, path) = file(name, text);
     let mut labels = Labels::default();
-    let groups = load(&path, &mut labels).map_err(|error| {
+    let groups = load(&path, prefixes, &mut labels).map_err(|error| {
         let message = error.to_string();
         let (_, reported) = message.split_once(name).unwrap();
         reported.to_owned()
     })?;
-    let shown = |(prefix, number): (IpNet, u32)| {
+    let shown = |(prefix, number): (Option<IpNet>, u32)| {
         let (label, columns) = labels.get(number);
         let mut text = label.to_string();
         text.extend(columns.iter().flat_map(|(name, value)| [" ", name, "=", value]));
-        (prefix.to_string(), text)
+        (prefix.map_or_else(String::new, |prefix| prefix.to_string()), text)
     };
-    Ok(groups.prefixes.into_iter().map(shown).collect())
+    let has_prefix = |number: u32| groups.prefixes.iter().any(|(_, label)| *label == number);
+    let alone = groups.columns.iter().filter(|(number, _)| !has_prefix(*number));
+    let prefixes = groups.prefixes.iter().map(|&(prefix, number)| (Some(prefix), number));
+    Ok(prefixes.chain(alone.map(|&(number, _)| (None, number))).map(shown).collect())
 }
 
 fn listed(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -67,8 +75,58 @@ fn tables_list_the_same_as_lines() {
                 [[group]]\nlabel = 'b'\nprefixes = []\n";
     assert_eq!(
         read("groups.toml", text).unwrap(),
-        listed(&[("192.0.2.0/24", "a site=berlin"), ("2001:db8::/32", "a site=berlin")])
+        listed(&[("192.0.2.0/24", "a site=berlin"), ("2001:db8::/32", "a site=berlin"), ("", "b")])
     );
+}
+
+#[test]
+fn labels_may_lack_prefixes_if_these_come_by_the_socket() {
+    let expected = [("", "a site=berlin ap=ap-3"), ("", "b site=lund")];
+    for (name, text) in [
+        ("g.csv", "group,site,ap\na,berlin,ap-3\nb,lund,\n"),
+        ("g.csv", "# none\nGroup , site,ap\na,berlin,ap-3\nb,lund\n"),
+        ("g.csv", "prefix,group,site,ap\n,a,berlin,ap-3\n,b,lund\n"),
+        (
+            "g.toml",
+            "[[group]]\nlabel = \"a\"\nsite = \"berlin\"\nap = \"ap-3\"\n[[group]]\nlabel = \"b\"\nsite = \"lund\"\n\
+             prefixes = []\n",
+        ),
+    ] {
+        let columns_in_order = |mut rows: Vec<(String, String)>| {
+            for (_, text) in &mut rows {
+                *text = text.replace("ap=ap-3 site=berlin", "site=berlin ap=ap-3");
+            }
+            rows
+        };
+        let read = read_with(name, text, PrefixRule::Optional).map(columns_in_order);
+        assert_eq!(read.unwrap(), listed(&expected), "{text:?}");
+        let refused = read_with(name, text, PrefixRule::AtLeastOne).unwrap_err();
+        assert!(refused.starts_with(":1:1: ") && refused.contains("no prefix in this file"), "{refused}");
+        assert!(refused.contains("--groups-socket"), "{refused}");
+        let refused = read_with(name, text, PrefixRule::EachLabel).unwrap_err();
+        assert!(refused.contains("prefix"), "{refused}");
+    }
+    // Beside prefixes they do no harm.
+    let text = "prefix,group,site\n192.0.2.0/24,a,berlin\n,b,lund\n,a,\n";
+    let expected = [("192.0.2.0/24", "a site=berlin"), ("", "b site=lund")];
+    for prefixes in [PrefixRule::AtLeastOne, PrefixRule::Optional] {
+        assert_eq!(read_with("g.csv", text, prefixes).unwrap(), listed(&expected));
+    }
+    let refused = read_with("g.csv", text, PrefixRule::EachLabel).unwrap_err();
+    assert!(refused.starts_with(":3:1: the prefix is missing; only a file of --groups"), "{refused}");
+    for (text, position, said) in [
+        ("", ":1:1: ", "neither a prefix nor a label"),
+        ("group,site\n", ":1:1: ", "neither a prefix nor a label"),
+        ("group\na\n", ":1:1: ", "write `prefix,group`, or `group,site`"),
+        ("group,site\n,berlin\n", ":2:1: ", "the label is empty"),
+        ("group,site\na,berlin,x\n", ":2:10: ", "no such column"),
+        ("group,site\na,berlin\na,lund\n", ":3:3: ", "the site of `a` is `berlin`"),
+        ("group,le\na,b\n", ":1:7: ", "rename"),
+        ("prefix,group\n,a\n", ":2:1: ", "the prefix is missing"),
+    ] {
+        let refused = read_with("g.csv", text, PrefixRule::Optional).expect_err(text);
+        assert!(refused.starts_with(position) && refused.contains(said), "{text:?}: {refused}");
+    }
 }
 
 #[test]
@@ -152,7 +210,7 @@ fn errors_are_reported_with_line_and_column() {
         }
     }
     let (_directory, path) = file("g.csv", b"192.0.2.0/24,a\n192.0.3.0/24,\xff\n");
-    let message = load(&path, &mut Labels::default()).unwrap_err().to_string();
+    let message = load(&path, PrefixRule::AtLeastOne, &mut Labels::default()).unwrap_err().to_string();
     assert!(message.contains(":2:14: ") && message.contains("UTF-8"), "{message}");
 }
 
@@ -164,7 +222,7 @@ fn a_check_finds_all_errors() {
             FileError::Invalid { line, column, .. } => (line, column),
             FileError::Open { .. } => panic!("{error}"),
         };
-        check(&path).iter().map(position).collect()
+        check(&path, PrefixRule::AtLeastOne).iter().map(position).collect()
     };
     let text = "prefix,group,site\n300.0.0.0/8,,x\n192.0.2.0/24,a,b,c\n192.0.2.0/24,b\nnonsense,c\n\
                 192.0.3.0/24,c,here\n192.0.4.0/24,c,there\n";
@@ -176,28 +234,28 @@ fn a_check_finds_all_errors() {
     assert_eq!(positions("g.csv", text), [(2, 16), (3, 1), (5, 17)]);
     let text = "[[group]]\nlabel = \"all\"\nprefixes = [7, \"x\"]\n[[group]]\nlabel = \"a\"\nle = \"x\"\n\
                 [[groups]]\n";
-    assert_eq!(positions("g.toml", text), [(2, 9), (3, 13), (3, 16), (4, 1), (6, 1), (7, 1)]);
+    assert_eq!(positions("g.toml", text), [(2, 9), (3, 13), (3, 16), (6, 1), (7, 1)]);
     assert_eq!(positions("g.toml", "a = \nb = ]\n").len(), 2);
     assert_eq!(positions("g.csv", &"x,a\n".repeat(500)).len(), 100);
     let (_directory, path) = file("g.csv", "1,a\n2,b\n".repeat(200));
-    let all = check(&path);
+    let all = check(&path, PrefixRule::AtLeastOne);
     assert!(all.last().unwrap().to_string().ends_with("(and there are 300 more errors)"), "{all:?}");
-    let first = load(&path, &mut Labels::default()).unwrap_err().to_string();
+    let first = load(&path, PrefixRule::AtLeastOne, &mut Labels::default()).unwrap_err().to_string();
     assert!(first.contains(":1:1: ") && first.ends_with("(and many more errors)"), "{first}");
     let (_directory, path) = file("g.csv", "192.0.2.0/24,a\n");
-    assert!(check(&path).is_empty());
-    assert_eq!(check(Path::new("/nowhere/g.csv")).len(), 1);
+    assert!(check(&path, PrefixRule::AtLeastOne).is_empty());
+    assert_eq!(check(Path::new("/nowhere/g.csv"), PrefixRule::AtLeastOne).len(), 1);
 }
 
 #[test]
 fn a_bad_file_changes_no_labels_and_a_good_one_keeps_numbers() {
     let mut labels = Labels::default();
     let (_directory, path) = file("g.csv", "192.0.2.0/24,a\n192.0.3.0/24,b\n");
-    let before = load(&path, &mut labels).unwrap();
+    let before = load(&path, PrefixRule::AtLeastOne, &mut labels).unwrap();
     fs::write(&path, "192.0.2.0/24,new\nnonsense,b\n").unwrap();
-    load(&path, &mut labels).unwrap_err();
+    load(&path, PrefixRule::AtLeastOne, &mut labels).unwrap_err();
     fs::write(&path, "192.0.3.0/24,b\n192.0.4.0/24,c\n").unwrap();
-    let after = load(&path, &mut labels).unwrap();
+    let after = load(&path, PrefixRule::AtLeastOne, &mut labels).unwrap();
     assert_eq!(after.prefixes[0], before.prefixes[1]);
     let (_, c) = after.prefixes[1];
     assert_eq!((&*labels.get(c).0, &*labels.get(0).0, &*labels.get(c ^ 1).0), ("c", "unlisted", "other"));
@@ -205,7 +263,7 @@ fn a_bad_file_changes_no_labels_and_a_good_one_keeps_numbers() {
     let gone = Labels::default().number("gone", Vec::new());
     assert_eq!((&*labels.get(gone).0, labels.number("c", Vec::new())), ("gone", c));
     // An agent that restarts, without the old file, gives it the same number.
-    assert_eq!(load(&path, &mut Labels::default()).unwrap().prefixes, after.prefixes);
+    assert_eq!(load(&path, PrefixRule::AtLeastOne, &mut Labels::default()).unwrap().prefixes, after.prefixes);
 }
 
 #[test]
@@ -219,7 +277,7 @@ fn a_million_prefixes_are_read_and_found() {
     }
     let (_directory, path) = file("g.csv", text);
     let mut labels = Labels::default();
-    let lookup = Lookup::new(load(&path, &mut labels).unwrap().prefixes);
+    let lookup = Lookup::new(load(&path, PrefixRule::AtLeastOne, &mut labels).unwrap().prefixes);
     for number in [0, 1, 77_777, 999_999] {
         let find =
             |low: u32| labels.get(lookup.label(IpAddress([0, 0xffff << 32 | u64::from(host(number) + low)])));

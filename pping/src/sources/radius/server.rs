@@ -29,6 +29,7 @@ use crate::{
     log::say_started,
     notify::Notify,
     sources::{change::Change, complaints::Complaints, error::Error, feed::Feed, run::Stop},
+    spelling::counted,
 };
 
 /// How long to wait for a request, before other work is done.
@@ -222,7 +223,7 @@ impl Server {
         self.apply_changes(feed);
         let mut done = feed.flush(&mut self.complaints);
         if let Some(adopted) = feed.take_adopted() {
-            tracing::info!("{} prefixes are those of an earlier run", adopted.len());
+            tracing::info!("{} of an earlier run", counted(adopted.len(), "prefix", "prefixes"));
             self.sessions.adopt(adopted, Instant::now(), &mut self.changes);
             self.apply_changes(feed);
             done = done.and_then(|()| feed.flush(&mut self.complaints));

@@ -3,6 +3,7 @@
 mod bad_input;
 mod changes;
 mod client;
+mod columns;
 mod kept;
 mod leases;
 mod radius;

@@ -69,7 +69,7 @@ impl Client {
                 return listed;
             }
             let text = |key: &str| line[key].as_str().unwrap().to_owned();
-            if line["current"] == true {
+            if line["current"] == true && !line["prefix"].is_null() {
                 listed.push((text("prefix"), text("label"), text("source")));
             }
         }
@@ -143,6 +143,16 @@ impl Agent {
         let tries = info.filter(|info| number(info, "map_type") == Some(LPM_TRIE));
         let largest = tries.max_by_key(|info| number(info, "max_entries"));
         number(&largest.expect("it has the map open"), "map_id").unwrap().to_string()
+    }
+
+    /// The columns that a source gives a label, and those that count, as `pping groups list` shows them.
+    #[track_caller]
+    pub(super) fn columns(&self, label: &str, source: &str) -> (String, String) {
+        let (listed, said) = self.command(&["list", label, "--source", source]);
+        assert!(listed, "{said}");
+        let row = said.lines().nth(1).unwrap_or_else(|| panic!("nothing of {label} from {source}: {said}"));
+        let fields: Vec<&str> = row.split(',').collect();
+        (fields[4].to_owned(), fields[5].to_owned())
     }
 
     /// Kills pping.

@@ -21,13 +21,13 @@ use crate::agent::monitor::{ENDING, PATIENCE, PPING, interrupt, ok, ping, wait_u
 const SECRET: &str = "a-secret";
 
 /// The source, next to an agent.
-struct Radius {
+pub(super) struct Radius {
     process: Process,
     requests: PathBuf,
 }
 
 impl Radius {
-    fn start(agent: &Agent, options: &str) -> Self {
+    pub(super) fn start(agent: &Agent, options: &str) -> Self {
         let secret = agent.path("secret");
         fs::write(&secret, format!("# of the test\n{SECRET}\n")).unwrap();
         fs::set_permissions(&secret, fs::Permissions::from_mode(0o640)).unwrap();
@@ -55,19 +55,19 @@ impl Radius {
     }
 
     #[track_caller]
-    fn send(&self, agent: &Agent, requests: &[String]) {
+    pub(super) fn send(&self, agent: &Agent, requests: &[String]) {
         if let Err(error) = self.try_to_send(agent, SECRET, requests) {
             panic!("{error}; the source says {}", ok(self.process.stderr()));
         }
     }
 
-    fn stop(mut self) -> String {
+    pub(super) fn stop(mut self) -> String {
         ok(self.process.stop(Signal::SIGTERM, ENDING));
         ok(self.process.stderr())
     }
 }
 
-fn request(status: &str, session: &str, user: &str, address: &str) -> String {
+pub(super) fn request(status: &str, session: &str, user: &str, address: &str) -> String {
     let attributes = [
         ("Acct-Status-Type", status),
         ("NAS-Identifier", "bng1"),
