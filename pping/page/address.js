@@ -22,7 +22,7 @@ const SORTS = {
 };
 
 /** The columns that nodes of the tree of groups sort by too. */
-const OF_NODES = ["members", "bad"];
+const OF_NODES = ["members", "active", "bad"];
 
 /** What each side is in a question. */
 export const SIDES = {

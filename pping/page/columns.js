@@ -20,6 +20,7 @@ const COLUMNS = [
     { name: "group", title: "group", sort: "group", isText: true },
     // What nodes of the tree of groups have beside.
     { name: "members", title: "members", sort: "members", value: (row) => row.group.members ?? null, text: count },
+    { name: "active", title: "active", sort: "active", value: (row) => row.group.active ?? null, text: count, hint: activeOf },
     { name: "bad", title: "bad", sort: "bad", value: (row) => row.group.bad ?? null, text: count, hint: badOf },
     { name: "past", title: "past", isText: true },
     words("interface", "interface", (row) => row.series.interface ?? "-"),
@@ -57,8 +58,8 @@ export const SIDES = [
 export const BELOW = ALL.slice(1);
 
 /** The columns of nodes of the tree of groups, and of those with both sides. */
-export const NODES = ["group", "members", "bad", "past", ...ALL.slice(1)];
-export const NODES_OF_SIDES = ["group", "members", "bad", "past", ...SIDES.slice(1)];
+export const NODES = ["group", "members", "active", "bad", "past", ...ALL.slice(1)];
+export const NODES_OF_SIDES = ["group", "members", "active", "bad", "past", ...SIDES.slice(1)];
 export const ONE = [
     "interface", "method", "side", "count", "min", "mean", "p50", "p90", "p95", "p99", "max", "range", "packets", "sent",
     "received", "retx", "quality",
@@ -74,9 +75,14 @@ function measuredBy(side) {
     return side ? `${sanitized(side.interface ?? "-")}: ${side.methods.map(sanitized).join(", ") || "no round-trip times"}` : null;
 }
 
+/** Returns how many members of a node are active, in words. */
+function activeOf({ group }) {
+    return group.level ? `${group.active} of ${group.members} groups were measured in the last 15 minutes` : null;
+}
+
 /** Returns how many members of a node are bad, in words. */
 function badOf({ group }) {
-    return group.level ? `${group.bad} of ${group.members} groups score less than 50` : null;
+    return group.level ? `${group.bad} of ${group.active} active groups score less than 50` : null;
 }
 
 /** Returns the score by each profile, in words. */

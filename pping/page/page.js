@@ -55,7 +55,11 @@ const rangeView = new RangeView(panels);
 const controls = new Controls((some) => change(some, "push"));
 const tree = new Tree((some) => change({ ...some, sort: "", order: "desc" }, "push"));
 
-const ofGroups = new Question(PACE, (status, answer) => answer && showGroups(answer));
+const ofGroups = new Question(PACE, (status, answer, text) => {
+    if (answer) showGroups(answer);
+    // There is no such node.
+    else if (status === 404) showGroups({ groups: [], known: 0, found: 0, note: text.trim() });
+});
 const ofGroup = new Question(PACE, (status, answer) => status && showGroup(status, answer));
 const ofPast = new Question(PACE_OF_PAST, (status, answer) => answer && showPast(answer));
 const ofWorst = new Question(PACE, (status, answer) => answer && worst.update(answer, address.linkIn(state)));
@@ -169,7 +173,7 @@ function showGroups(answer) {
         : isQuiet ? "No round-trip times in the last minute." : "No group is like this.";
     write(byId("none"), answer.note ? `${answer.note}.` : none);
     byId("more").hidden = answer.groups.length >= Math.min(answer.found, address.MAX_LIMIT);
-    document.body.dataset.sequence = answer.sequence;
+    if (answer.sequence !== undefined) document.body.dataset.sequence = answer.sequence;
 }
 
 function showGroup(status, answer) {
@@ -188,7 +192,7 @@ function showGroup(status, answer) {
     showLabel(answer.group);
     const queues = answer.queues.map(({ interface: name, p50, p95 }) =>
         [`own queue at ${name ?? "-"}`, `p50 ${time(p50)}, p95 ${time(p95)}`]);
-    const members = isNode ? [["groups", `${count(answer.members)}, of which ${count(answer.bad)} bad`]] : [];
+    const members = isNode ? [["groups", `${count(answer.members)}, of which ${count(answer.active)} active and ${count(answer.bad)} bad`]] : [];
     const facts = [prefixes(answer), ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...members, ...queues];
     const known = facts.filter(([, value]) => value !== null);
     const texts = known.flatMap(([name, value]) => [sanitized(name), sanitized(value)]);

@@ -49,7 +49,6 @@ Examples:
 /// Continuous passive round-trip times of every flow that passes, without sending a packet.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "pping", version = features::VERSION, long_version = features::LONG_VERSION.as_str(), after_long_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-#[command(disable_help_subcommand = true)]
 pub struct Cli {
     /// The options.
     #[command(flatten)]

@@ -11,6 +11,7 @@ use crate::{
 /// pping(1).
 pub(super) fn program() -> String {
     let commands = commands(&cli::command());
+    let synopsis = commands.iter().filter(|command| !command.is_family);
     let mut page = ManPage::new("PPING", "1", "User Commands");
     page.prose(include_str!("pping.1.txt"), |page, part| match part {
         "options" => page.options(Definition::all(), typed, |option| {
@@ -20,7 +21,7 @@ pub(super) fn program() -> String {
             }
         }),
         "commands" => {
-            for ((name, arguments), about) in &commands {
+            for Command { name, arguments, about, .. } in &commands {
                 page.item(vec![bold(name), italic(arguments)], about);
             }
         }
@@ -29,7 +30,9 @@ pub(super) fn program() -> String {
                 page.item(vec![bold(command)], [about]);
             }
         }
-        _ => page.lines(commands.iter().map(|((name, arguments), _)| format!("`pping {name}`{arguments}"))),
+        _ => page.lines(
+            synopsis.clone().map(|Command { name, arguments, .. }| format!("`pping {name}`{arguments}")),
+        ),
     });
     page.render()
 }
@@ -54,15 +57,31 @@ fn more(option: &Definition) -> String {
     format!("{default} In the environment: `{}`. {}", option.variable(), option.on_reload())
 }
 
-/// The commands: names and arguments, and what they do.
-fn commands(command: &clap::Command) -> Vec<((String, String), Vec<String>)> {
+/// A command.
+struct Command {
+    name: String,
+    arguments: String,
+    /// What it does, and its own options.
+    about: Vec<String>,
+    /// Whether these are the options of several commands.
+    is_family: bool,
+}
+
+/// The commands, and what they do.
+fn commands(command: &clap::Command) -> Vec<Command> {
     let mut found = Vec::new();
     for command in command.get_subcommands() {
         if command.has_subcommands() {
             let inner = commands(command).into_iter();
             found.extend(
-                inner.map(|((name, rest), about)| ((format!("{} {name}", command.get_name()), rest), about)),
+                inner
+                    .map(|inner| Command { name: format!("{} {}", command.get_name(), inner.name), ..inner }),
             );
+            let about = own_options(command);
+            if !about.is_empty() {
+                let (name, arguments) = (command.get_name().to_owned(), " ... [OPTIONS]".to_owned());
+                found.push(Command { name, arguments, about, is_family: true });
+            }
             continue;
         }
         let mut arguments: String = command.get_positionals().map(argument).collect();
@@ -84,9 +103,31 @@ fn commands(command: &clap::Command) -> Vec<((String, String), Vec<String>)> {
                 about.push(format!("{} is one of {}.", value_name(positional), values.join(", ")));
             }
         }
-        found.push(((command.get_name().to_owned(), arguments), about));
+        about.extend(own_options(command));
+        found.push(Command { name: command.get_name().to_owned(), arguments, about, is_family: false });
     }
     found
+}
+
+/// The options of a command that pping without a command does not have.
+fn own_options(command: &clap::Command) -> Vec<String> {
+    let known = Definition::all();
+    let is_own = |option: &&clap::Arg| {
+        let name = option.get_long().unwrap_or_default();
+        !option.is_hide_set() && !name.is_empty() && known.iter().all(|known| known.key != name)
+    };
+    let options = command.get_arguments().filter(|argument| !argument.is_positional()).filter(is_own);
+    let about = |option: &clap::Arg| {
+        let value = if option.get_action().takes_values() {
+            format!(" {}", value_name(option))
+        } else {
+            String::new()
+        };
+        let help = option.get_long_help().or_else(|| option.get_help()).map(ToString::to_string);
+        let help: Vec<String> = help.unwrap_or_default().split("\n\n").map(sentence).collect();
+        format!("`--{}{value}`: {}", option.get_long().unwrap_or_default(), help.join(" "))
+    };
+    options.map(about).collect()
 }
 
 fn argument(argument: &clap::Arg) -> String {

@@ -1,7 +1,12 @@
 //! Prefixes and their labels: which group an address belongs to, and which prefixes a group has.
 
-use std::{collections::HashSet, net::Ipv4Addr, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    net::Ipv4Addr,
+    sync::Arc,
+};
 
+use foldhash::fast::RandomState;
 use ipnet::{IpNet, Ipv4Net};
 use pping_common::{
     group::{End, GroupKey},
@@ -10,7 +15,9 @@ use pping_common::{
 
 use super::{
     chunks::{Chunks, Keyed},
+    columns::FileColumns,
     labels::{Labels, UNLISTED},
+    levels::Levels,
     names::net,
 };
 use crate::config::network;
@@ -27,6 +34,8 @@ pub struct Directory {
     /// The number of labels that have prefixes.
     groups: usize,
     labels: Labels,
+    /// The columns of the groups file, whose labels need no prefix.
+    file_columns: FileColumns,
 }
 
 impl Keyed for (IpNet, u32) {
@@ -68,7 +77,13 @@ impl Directory {
         let by_label = Chunks::new(prefixes.iter().map(|&(prefix, label)| (label, prefix)).collect());
         let numbers: Vec<u32> = by_label.iter().map(|&(label, _)| label).collect();
         let groups = numbers.chunk_by(|one, next| one == next).count();
-        Self { prefixes: Chunks::new(prefixes), by_label, groups, labels: labels.clone() }
+        Self {
+            prefixes: Chunks::new(prefixes),
+            by_label,
+            groups,
+            labels: labels.clone(),
+            file_columns: FileColumns::default(),
+        }
     }
 
     /// All prefixes, in the order of addresses.
@@ -116,9 +131,28 @@ impl Directory {
         }
     }
 
-    /// Replaces the labels.
-    pub fn set_labels(&mut self, labels: Labels) {
-        self.labels = labels;
+    /// Replaces the labels, and the columns of the groups file.
+    #[cfg(feature = "live")]
+    pub fn set_labels(&mut self, labels: Labels, file_columns: FileColumns) {
+        (self.labels, self.file_columns) = (labels, file_columns);
+    }
+
+    /// How many labels each node of the tree has, by its path: those with prefixes, and those that the groups file has without one.
+    pub fn members(&self, levels: &Levels) -> HashMap<String, usize, RandomState> {
+        let mut members = HashMap::default();
+        let alone = self.file_columns.labels().filter(|&label| !self.has_label(label));
+        for label in self.labels_listed().chain(alone).filter(|_| !levels.is_empty()) {
+            for path in levels.paths(self.labels.get(label).1) {
+                *members.entry(path).or_default() += 1;
+            }
+        }
+        members
+    }
+
+    /// Whether the label of a group is in the node of the tree with this path.
+    pub fn is_in_node(&self, label: &str, path: &str, levels: &Levels) -> bool {
+        let number = self.labels.known_number(label).unwrap_or_default();
+        levels.paths(self.labels.get(number).1).iter().any(|node| node == path)
     }
 
     /// The labels that have prefixes, in the order of their numbers.

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::chunks::{Chunks, Keyed};
+use super::{
+    chunks::{Chunks, Keyed},
+    joined,
+};
 use crate::fingerprint::fingerprint;
 
 /// The label of groups for which there was no room.
@@ -13,6 +16,9 @@ pub const UNLISTED: &str = "unlisted";
 
 /// The label of everything, if there are no groups.
 pub const ALL: &str = "all";
+
+/// Stands between the labels of the two ends of a group. One in a label has a `\` before it.
+pub(super) const BETWEEN_ENDS: char = '+';
 
 /// The other columns that a groups file has for a label: names and values.
 pub type Columns = Vec<(Arc<str>, Arc<str>)>;
@@ -82,10 +88,11 @@ impl Labels {
     }
 
     /// Adds the labels of a group of a previous run, so that its counters can still be named. The name of the group may join two
-    /// labels with `+`, and end with a class of service.
+    /// labels with [`BETWEEN_ENDS`], and end with a class of service.
     pub fn add_labels_of(&mut self, label: &str) {
         let label = label.rsplit_once(" dscp ").map_or(label, |(label, _)| label);
-        for label in label.split('+').chain([label]) {
+        let of_ends = joined::split(label, BETWEEN_ENDS);
+        for label in of_ends.iter().map(String::as_str).chain([label]) {
             if self.known_number(label).is_none() {
                 self.number(label, Columns::new());
             }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use super::labels::Columns;
+use super::{joined, labels::Columns};
 
 /// The value of groups that have none in a column, such as `unlisted` and `other`.
 pub const NO_VALUE: &str = "(none)";
 
+/// The path of nodes that have no labels of metrics to themselves.
+pub const OTHER_NODES: &str = "(other)";
+
 /// Stands between the values of a path.
 const SEPARATOR: char = '/';
-
-/// Comes before a separator, or another one of it, that is part of a value.
-const ESCAPE: char = '\\';
 
 /// The columns of the groups file by which groups are added up, the outermost level first. Cloning gives another handle to
 /// the same ones.
@@ -50,6 +50,34 @@ impl Levels {
         Some(format!("the groups file has no {columns} {}; {known}", missing.join(", ")))
     }
 
+    /// The level of the nodes that have paths of this many values, from 1.
+    fn of_depth(&self, depth: usize) -> Option<&Arc<str>> {
+        self.0.get(depth.checked_sub(1)?)
+    }
+
+    /// Says why no nodes of a level can be under the node with a path; `None` if they can.
+    pub fn why_not_under(&self, level: &str, path: &str) -> Option<String> {
+        let depth = joined::split(path, SEPARATOR).len();
+        if self.0.iter().skip(depth).any(|below| **below == *level) {
+            return None;
+        }
+        let of_path = self.of_depth(depth)?;
+        let below = self.0.get(depth).map_or_else(String::new, |below| format!("ask for `{below}`, or "));
+        Some(format!(
+            "`{path}` is a node of `{of_path}`, which has no `{level}` under it; {below}leave this out for its groups"
+        ))
+    }
+
+    /// The paths of the nodes of a group with these columns, the outermost first.
+    pub(super) fn paths(&self, columns: &Columns) -> Vec<String> {
+        let mut path = String::new();
+        let add = |(_, value): (Arc<str>, Arc<str>)| {
+            add_to_path(&mut path, &value);
+            path.clone()
+        };
+        self.values(columns).map(add).collect()
+    }
+
     /// The values of a group at each level, the outermost first.
     pub(super) fn values<'a>(&'a self, columns: &'a Columns) -> impl Iterator<Item = (Arc<str>, Arc<str>)> {
         self.0.iter().map(|level| {
@@ -61,15 +89,7 @@ impl Levels {
 
 /// Adds a value to the end of a path. A `/` in a value becomes `\/`, so that no two nodes have the same path.
 pub(super) fn add_to_path(path: &mut String, value: &str) {
-    if !path.is_empty() {
-        path.push(SEPARATOR);
-    }
-    for character in value.chars() {
-        if [SEPARATOR, ESCAPE].contains(&character) {
-            path.push(ESCAPE);
-        }
-        path.push(character);
-    }
+    joined::add(path, value, SEPARATOR);
 }
 
 fn quoted(name: &Arc<str>) -> String {
@@ -97,6 +117,21 @@ mod tests {
         let paths = [&["a/b", "c"][..], &["a", "b/c"], &["a", "b", "c"], &["a\\", "b", "c"], &["a\\/b", "c"]];
         let paths: std::collections::HashSet<_> = paths.into_iter().map(path).collect();
         assert_eq!(paths.len(), 5, "{paths:?}");
+    }
+
+    #[test]
+    fn nodes_of_a_level_are_under_those_of_a_level_above() {
+        let levels = levels(&["site", "ap", "sector"]);
+        assert_eq!(levels.why_not_under("ap", "berlin"), None);
+        assert_eq!(levels.why_not_under("sector", "berlin"), None);
+        assert_eq!(
+            levels.why_not_under("site", "a\\/b").unwrap(),
+            "`a\\/b` is a node of `site`, which has no `site` under it; ask for `ap`, or leave this out for its groups"
+        );
+        let innermost = levels.why_not_under("ap", "berlin/ap-3/1").unwrap();
+        assert!(innermost.ends_with("no `ap` under it; leave this out for its groups"), "{innermost}");
+        let columns = vec![("ap".into(), "x/y".into()), ("site".into(), "berlin".into())];
+        assert_eq!(levels.paths(&columns), ["berlin", "berlin/x\\/y", "berlin/x\\/y/(none)"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod columns;
 mod connection;
 mod directory;
 mod file;
+mod joined;
 #[cfg(feature = "live")]
 pub mod journal;
 mod labels;
@@ -34,7 +35,7 @@ pub use directory::{
 pub use file::open_stdin;
 pub use file::{Groups, GroupsFile, PrefixRule, check, load, missing_levels, open};
 pub use labels::{ALL, Columns, Labels, OTHER, UNLISTED};
-pub use levels::{Levels, NO_VALUE};
+pub use levels::{Levels, NO_VALUE, OTHER_NODES};
 pub use lookup::Lookup;
 #[cfg(test)]
 pub(crate) use names::group_in_tree;

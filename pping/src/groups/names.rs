@@ -16,7 +16,8 @@ use pping_common::{
 };
 
 use super::{
-    labels::{ALL, Columns, Labels, OTHER, UNLISTED},
+    joined,
+    labels::{ALL, BETWEEN_ENDS, Columns, Labels, OTHER, UNLISTED},
     levels::{Levels, add_to_path},
     newest::{NewestLabels, Seen},
 };
@@ -215,22 +216,29 @@ impl GroupName {
         if *key == GroupKey::OTHER {
             return Self { key: *key, ..Self::named(OTHER) };
         }
-        let (mut words, mut prefixes, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-        for end in [key.source(), key.destination()] {
+        let (mut label, mut prefixes, mut columns) = (String::new(), Vec::new(), Vec::new());
+        let ends = [key.source(), key.destination()];
+        // The label of one end alone is the name as it is.
+        let is_pair = !ends.iter().any(|end| matches!(end, End::Any));
+        for end in ends {
             match end {
                 End::Any => {}
                 End::Label(number) => {
-                    let (label, known) = labels.get(number);
-                    words.push(label.to_string());
-                    add_known(&mut columns, known);
+                    let (text, known) = labels.get(number);
+                    if is_pair {
+                        joined::add(&mut label, &text, BETWEEN_ENDS);
+                        join_known(&mut columns, known);
+                    } else {
+                        label.push_str(&text);
+                        columns.clone_from(known);
+                    }
                 }
                 End::Prefix { address, len } => {
                     prefixes.push(prefix(address, len));
-                    words.push(prefix(address, len));
+                    joined::add(&mut label, &prefix(address, len), BETWEEN_ENDS);
                 }
             }
         }
-        let mut label = words.join("+");
         if let Some(dscp) = key.dscp() {
             if !label.is_empty() {
                 label.push(' ');
@@ -262,11 +270,12 @@ impl GroupName {
 }
 
 /// Adds the columns of one end to those of the other. The two values of a column are joined as labels are.
-fn add_known(columns: &mut Columns, known: &Columns) {
+fn join_known(columns: &mut Columns, known: &Columns) {
     for (column, value) in known {
+        let value = joined::escaped(value, BETWEEN_ENDS);
         match columns.iter_mut().find(|(other, _)| other == column) {
-            Some((_, first)) => *first = format!("{first}+{value}").into(),
-            None => columns.push((Arc::clone(column), Arc::clone(value))),
+            Some((_, first)) => *first = format!("{first}{BETWEEN_ENDS}{value}").into(),
+            None => columns.push((Arc::clone(column), value.into())),
         }
     }
 }
@@ -338,6 +347,33 @@ mod tests {
         let key = file.key(address("192.0.2.1"), address("::1"), 0, |_| 0);
         assert_eq!(&*names.group(&key).label, "unlisted");
         assert_eq!(&*names.group(&GroupKey::OTHER).label, "other");
+    }
+
+    #[test]
+    fn labels_with_a_joint_are_other_pairs() {
+        let mut labels = Labels::default();
+        let mut number = |label: &str| labels.number(label, vec![("site".into(), label.into())]);
+        let [a_b, z, a, b_z] = ["a+b", "z", "a", "b+z"].map(&mut number);
+        let both = Grouping { by_source: 1, by_destination: 1, by_label: 1, ..Grouping::NONE };
+        let name = |source: u32, destination: u32| {
+            let (one, other) = (address("192.0.2.1"), address("192.0.2.2"));
+            let of = |address: IpAddress| if address == one { source } else { destination };
+            GroupName::new(&both.key(one, other, 0, of), &labels)
+        };
+        let (first, second) = (name(a_b, z), name(a, b_z));
+        let all = [&*first.label, &*second.label, &*first.columns[0].1, &*second.columns[0].1];
+        // Which end comes first is not the point here.
+        assert!(all[0] == "a\\+b+z" || all[0] == "z+a\\+b", "{all:?}");
+        assert!(all[1] == "a+b\\+z" || all[1] == "b\\+z+a", "{all:?}");
+        assert_eq!(all[..2], all[2..]);
+        // A run that starts again knows both labels of it.
+        let mut later = Labels::default();
+        later.add_labels_of(&first.label);
+        assert_eq!(["a+b", "z"].map(|label| later.known_number(label)), [Some(a_b), Some(z)]);
+        // Alone, a label is as it is.
+        let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+        let alone = GroupName::new(&file.key(address("192.0.2.1"), address("::1"), 0, |_| a_b), &labels);
+        assert_eq!((&*alone.label, &*alone.columns[0].1), ("a+b", "a+b"));
     }
 
     #[test]

@@ -499,6 +499,10 @@ mod tests {
             (r#"{"op":"add","prefix":"10.0.0.1","label":"x","source":"a b"}"#, "write one like `radius`"),
             (r#"{"op":"remove","prefix":"10.0.0.1","label":"x"}"#, "takes no `label`"),
             (r#"{"op":"commit","source":"x"}"#, "takes no `source`"),
+            (
+                r#"{"op":"add","prefix":"10.0.0.1","label":"x","columns":{"ap":"(none)"}}"#,
+                "leave the ap empty",
+            ),
             (r#"{"op":"columns","label":"x"}"#, "the columns are missing"),
             (r#"{"op":"columns","prefix":"10.0.0.1","label":"x","columns":{}}"#, "takes no `prefix`"),
             (r#"{"op":"columns","columns":{"site":"x"}}"#, "the label is empty"),

@@ -2,7 +2,10 @@
 
 use ipnet::{IpNet, Ipv4Net};
 
-use super::labels::{ALL, OTHER, UNLISTED};
+use super::{
+    labels::{ALL, OTHER, UNLISTED},
+    levels::{NO_VALUE, OTHER_NODES},
+};
 use crate::{
     config::{leading_zero, network, without_host_bits},
     worst::EXPECTED_RTT,
@@ -23,6 +26,11 @@ pub(crate) fn label(label: &str) -> Result<(), String> {
 /// Checks a value of another column of a label.
 pub(crate) fn column(name: &str, value: &str) -> Result<(), String> {
     without_control(name, value)?;
+    if [NO_VALUE, OTHER_NODES].contains(&value) {
+        return Err(format!(
+            "`{value}` is the name of one of pping's own nodes; leave the {name} empty, or write another one"
+        ));
+    }
     if name == EXPECTED_RTT && humantime::parse_duration(value).is_err() {
         return Err(format!("`{value}` is not a time; give a number with its unit, like 600ms"));
     }

@@ -76,7 +76,7 @@ pub(super) fn router(contents: Contents) -> Router {
 }
 
 async fn summary(State(api): State<Api>, _: Parameters<Nothing>, headers: HeaderMap) -> Response {
-    api.answer(&headers, |recent| Some(recent.summary())).await
+    api.answer(&headers, |recent| Ok(recent.summary())).await
 }
 
 async fn history(
@@ -91,7 +91,7 @@ async fn history(
         return refusal("from, to, step, group: this pping was built without the feature `history`");
     }
     let query = query.series();
-    api.answer(&headers, move |recent| Some(recent.history(&query))).await
+    api.answer(&headers, move |recent| Ok(recent.history(&query))).await
 }
 
 async fn worst_of_range(
@@ -115,7 +115,7 @@ async fn groups(
     headers: HeaderMap,
 ) -> Response {
     match query.check(api.recent.has_sides(), &api.recent.levels()) {
-        Ok(()) => api.answer(&headers, move |recent| Some(recent.groups(&query))).await,
+        Ok(()) => api.answer(&headers, move |recent| recent.groups_under(&query)).await,
         Err(reason) => refusal(&reason),
     }
 }
@@ -126,7 +126,7 @@ async fn worst(
     headers: HeaderMap,
 ) -> Response {
     match query.check(&api.recent.levels()) {
-        Ok(()) => api.answer(&headers, move |recent| Some(recent.worst(&query))).await,
+        Ok(()) => api.answer(&headers, move |recent| Ok(recent.worst(&query))).await,
         Err(reason) => refusal(&reason),
     }
 }
@@ -137,7 +137,8 @@ async fn group(
     _: Parameters<Nothing>,
     headers: HeaderMap,
 ) -> Response {
-    api.answer(&headers, move |recent| recent.group(&id)).await
+    let nothing = || "there is no group with this id; see /api/v1/groups".to_owned();
+    api.answer(&headers, move |recent| recent.group(&id).ok_or_else(nothing)).await
 }
 
 async fn description(_: Parameters<Nothing>) -> impl IntoResponse {
@@ -188,11 +189,12 @@ impl Api {
         }
     }
 
-    /// Responds with the answer as JSON: 304 if the client has the latest one, 404 if the group does not exist.
+    /// Responds with the answer as JSON: 304 if the client has the latest one, 404 if what it asks for does not exist:
+    /// `make` says so then.
     async fn answer<T: Serialize>(
         &self,
         headers: &HeaderMap,
-        make: impl FnOnce(&RecentHistory) -> Option<T> + Send + 'static,
+        make: impl FnOnce(&RecentHistory) -> Result<T, String> + Send + 'static,
     ) -> Response {
         // The tag is read first, so that a change during the answer makes a new tag.
         let tag = self.tag();
@@ -205,10 +207,9 @@ impl Api {
         // With many groups this takes some milliseconds, and must not block other connections.
         let made = self.workers.run(move || make(&recent).map(|answer| serde_json::to_vec(&answer)));
         match made.await {
-            Some(Some(Ok(body))) => (head, [(CONTENT_TYPE, JSON)], body).into_response(),
-            Some(None) => (StatusCode::NOT_FOUND, "there is no group with this id; see /api/v1/groups\n")
-                .into_response(),
-            Some(Some(Err(_))) | None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            Some(Ok(Ok(body))) => (head, [(CONTENT_TYPE, JSON)], body).into_response(),
+            Some(Err(reason)) => (StatusCode::NOT_FOUND, format!("{reason}\n")).into_response(),
+            Some(Ok(Err(_))) | None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         }
     }
 }

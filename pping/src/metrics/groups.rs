@@ -17,7 +17,7 @@ use super::{
     exposition::{Exposition, Value},
     families::{Families, OF_GROUPS, OF_NODES, SENDERS},
     inflation::{Inflated, PERCENTILES},
-    labelled::{LabelledGroups, OTHER_NODES, is_always_labelled},
+    labelled::{LabelledGroups, is_always_labelled},
     labels::FormattedLabels,
     metric::Metric,
     persistent::PersistentCounts,
@@ -25,7 +25,7 @@ use super::{
     series::{Series, SeriesId},
 };
 use crate::{
-    groups::{GroupName, OTHER, QueueName, SeriesName},
+    groups::{GroupName, OTHER, OTHER_NODES, QueueName, SeriesName},
     quality::{Profiles, Scores},
 };
 

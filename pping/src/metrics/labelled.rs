@@ -11,10 +11,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 
-use crate::groups::{ALL, OTHER, UNLISTED};
-
-/// The label of nodes of the tree that have none of their own. No path has these words in the usual case.
-pub(super) const OTHER_NODES: &str = "(other)";
+use crate::groups::{ALL, OTHER, OTHER_NODES, UNLISTED};
 
 /// The period after which groups are compared by their samples.
 const PERIOD: Duration = Duration::from_mins(5);

@@ -255,12 +255,21 @@ pub struct GroupsAnswer {
     /// address or prefix, and without a groups file.
     #[serde(default)]
     pub longest_match: Option<LongestMatchAnswer>,
-    /// Why `filter` found no group, in words: the group of the address had no traffic, or the address is mistyped. Null if
-    /// groups were found, and for other texts.
+    /// Why nothing was found, in words: the group of the address that `filter` is had no traffic or is not under the node, or the
+    /// address is mistyped. Null if groups were found, and without `filter` and `under`.
     #[serde(default)]
     pub note: Option<String>,
     /// The groups, or nodes, that were asked for.
     pub groups: Vec<GroupAnswer>,
+}
+
+impl GroupsAnswer {
+    /// No groups, at the time of a summary.
+    #[cfg(feature = "top")]
+    pub(crate) fn none(Summary { sequence, time, .. }: &Summary) -> Self {
+        let (sequence, time) = (*sequence, *time);
+        Self { sequence, time, known: 0, found: 0, longest_match: None, note: None, groups: Vec::new() }
+    }
 }
 
 /// The longest prefix of the groups file that contains an address or a prefix.
@@ -295,9 +304,12 @@ pub struct NodeAnswer {
     /// Path of the node, as `under` takes it: the values of its level and of the levels above it, the outermost first, joined by
     /// `/`. A `/` or `\` in a value has a `\` before it; groups without a value are in `(none)`.
     pub path: Arc<str>,
-    /// Number of its groups: those with measurements of the last 15 minutes that the parameters choose.
+    /// Number of its groups: the labels that the groups file and the groups socket put there, and at least the active ones.
     pub members: usize,
-    /// Number of these that are bad now: those that score less than 50 for the first profile in one of their series.
+    /// Number of these with measurements of the last 15 minutes that the parameters choose. An older pping does not say.
+    #[serde(default)]
+    pub active: usize,
+    /// Number of the active ones that are bad now: those that score less than 50 for the first profile in one of their series.
     pub bad: usize,
 }
 

@@ -35,6 +35,8 @@ pub enum Column {
     Quality,
     /// The number of a node's groups.
     Members,
+    /// The number of these that are active.
+    Active,
     /// The number of these that are bad.
     Bad,
     /// The median of the inside.
@@ -49,7 +51,7 @@ pub enum Column {
 
 impl Column {
     /// All columns, in the order of the tables.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Group,
         Self::Count,
         Self::Min,
@@ -66,6 +68,7 @@ impl Column {
         Self::Retransmissions,
         Self::Quality,
         Self::Members,
+        Self::Active,
         Self::Bad,
     ];
 
@@ -78,6 +81,7 @@ impl Column {
             | Self::Retransmissions
             | Self::Quality
             | Self::Members
+            | Self::Active
             | Self::Bad => true,
             Self::Count | Self::Min | Self::P50 | Self::P90 | Self::P95 | Self::P99 => view == View::Series,
             Self::InsideP50 | Self::InsideP95 | Self::OutsideP50 | Self::OutsideP95 => view == View::Sides,
@@ -86,7 +90,7 @@ impl Column {
 
     /// Whether only nodes of the tree of groups have the column.
     pub(super) const fn is_of_nodes(self) -> bool {
-        matches!(self, Self::Members | Self::Bad)
+        matches!(self, Self::Members | Self::Active | Self::Bad)
     }
 
     /// Its name in a query.
@@ -104,6 +108,7 @@ impl Column {
             Self::Retransmissions => "retransmissions",
             Self::Quality => "quality",
             Self::Members => "members",
+            Self::Active => "active",
             Self::Bad => "bad",
             Self::InsideP50 => "inside_p50",
             Self::InsideP95 => "inside_p95",
@@ -165,6 +170,7 @@ pub enum Order {
 pub(super) fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
     match (column, &group.node) {
         (Column::Members, Some(node)) => return Some(node.members as f64),
+        (Column::Active, Some(node)) => return Some(node.active as f64),
         (Column::Bad, Some(node)) => return Some(node.bad as f64),
         _ => {}
     }
@@ -191,6 +197,7 @@ fn of_sides(column: Column, sides: &SidesAnswer) -> Option<f64> {
         Column::Quality => (*sides.quality.first()?.1).map(u64::from),
         Column::Group
         | Column::Members
+        | Column::Active
         | Column::Bad
         | Column::Count
         | Column::Min
@@ -209,6 +216,7 @@ fn of_series(column: Column, series: &[SeriesAnswer]) -> Option<f64> {
     let value = match column {
         Column::Group
         | Column::Members
+        | Column::Active
         | Column::Bad
         | Column::InsideP50
         | Column::InsideP95

@@ -158,12 +158,13 @@ impl RecentHistory {
 
     /// Takes the prefixes of the groups file, to find groups by address.
     pub fn list_groups(&self, directory: Directory) {
-        self.0.model.change(move |model| model.directory = directory);
+        self.0.model.change(move |model| model.list_groups(directory));
     }
 
     /// Takes the levels of the tree of groups.
     pub fn list_levels(&self, levels: Levels) {
-        *self.0.levels.write().unwrap_or_else(PoisonError::into_inner) = levels;
+        *self.0.levels.write().unwrap_or_else(PoisonError::into_inner) = levels.clone();
+        self.0.model.change(move |model| model.list_levels(levels));
         self.changed();
     }
 
@@ -212,14 +213,31 @@ impl RecentHistory {
         self.0.model.lock().interfaces(query)
     }
 
-    /// Returns the groups that are asked for.
+    /// Returns the groups that are asked for; none if they are to be under a node that does not exist.
     pub fn groups(&self, query: &Query) -> GroupsAnswer {
-        self.0.model.lock().groups(query)
+        let mut model = self.0.model.lock();
+        model.count_named();
+        model.groups(query)
+    }
+
+    /// Returns the same.
+    ///
+    /// # Errors
+    /// If they are to be under a node that does not exist.
+    pub fn groups_under(&self, query: &Query) -> Result<GroupsAnswer, String> {
+        let mut model = self.0.model.lock();
+        model.count_named();
+        match query.under.as_ref().and_then(|under| model.why_no_node(under)) {
+            Some(reason) => Err(format!("under: {reason}")),
+            None => Ok(model.groups(query)),
+        }
     }
 
     /// Returns the group with an id, if it exists.
     pub fn group(&self, id: &str) -> Option<GroupDetail> {
-        self.0.model.lock().group(id)
+        let mut model = self.0.model.lock();
+        model.count_named();
+        model.group(id)
     }
 
     /// Returns the worst flows and groups.

@@ -1,6 +1,7 @@
 //! The model: what is known of each series and group, and the answers made from it.
 
 mod groups;
+mod named;
 mod ranking;
 mod sides;
 mod tree;
@@ -15,6 +16,7 @@ use pping_common::{
     series::SeriesCounts,
 };
 
+use self::named::Named;
 use super::{
     answers::{CellAnswer, HistoryAnswer, Interface, Losses, SeriesAnswer, SeriesHistory, Summary},
     cells::CELL,
@@ -66,7 +68,8 @@ pub(super) struct Model {
     losses: Losses,
     pub(super) residence: Recent,
     /// The prefixes of the groups file.
-    pub(super) directory: Directory,
+    directory: Directory,
+    named: Named,
 }
 
 /// A group, or a node of the tree of groups.
@@ -106,6 +109,7 @@ impl Model {
             losses: Losses::default(),
             residence: Recent::default(),
             directory: Directory::default(),
+            named: Named::default(),
         }
     }
 
@@ -114,8 +118,14 @@ impl Model {
     pub(super) fn clear(&mut self) {
         let (sequence, profiles, min_samples) =
             (self.sequence + 1, Arc::clone(&self.profiles), self.min_samples);
-        let directory = self.directory.clone();
-        *self = Self { profiles, min_samples, sequence, directory, ..Self::new(self.memory) };
+        let (directory, named) = (self.directory.clone(), std::mem::take(&mut self.named));
+        *self = Self { profiles, min_samples, sequence, directory, named, ..Self::new(self.memory) };
+    }
+
+    /// Takes the prefixes of groups.
+    pub(super) fn list_groups(&mut self, directory: Directory) {
+        self.directory = directory;
+        self.named.expire();
     }
 
     pub(super) fn add(&mut self, slices: &[(SeriesName, SeriesCounts)], at: u64) {

@@ -97,7 +97,7 @@ pub struct Query {
     pub view: View,
     /// Column to sort by: `p95` unless set, and with `view=sides` `inside_p95`. RTTs are those of the group's worst series;
     /// packets and bytes are the sums of all its series. With `view=sides` all figures are those of `sides`; `count`, `min` and
-    /// `p50` to `p99` are then rejected, as are those of the inside and outside otherwise. `members` and `bad` need `by`. Groups
+    /// `p50` to `p99` are then rejected, as are those of the inside and outside otherwise. `members`, `active` and `bad` need `by`. Groups
     /// without a value come last.
     #[cfg_attr(test, schemars(with = "Column"))]
     pub sort: Option<Column>,
@@ -257,6 +257,11 @@ impl Query {
         }
         if self.under.is_some() && levels.is_empty() {
             return Err("under: this pping has no tree of groups; start it with --roll-up".to_owned());
+        }
+        if let Some((level, under)) = self.by.as_deref().zip(self.under.as_deref())
+            && let Some(reason) = levels.why_not_under(level, under)
+        {
+            return Err(format!("by: {reason}"));
         }
         if let Some(column) = self.sort.filter(|column| self.by.is_none() && column.is_of_nodes()) {
             let column = column.name();

@@ -58,7 +58,11 @@ impl Answers {
     pub(super) async fn of_service(client: &Client, question: &Question) -> Result<Self, Error> {
         let summary: Summary = client.get("/api/v1/summary").await?;
         let groups = question.groups_for(&summary);
-        let groups = client.get(&format!("/api/v1/groups?{}", encoded(&groups)?)).await?;
+        let groups = match client.get(&format!("/api/v1/groups?{}", encoded(&groups)?)).await {
+            // The node has neither members nor measurements any more.
+            Err(Error::TooOld(_)) if groups.under.is_some() => GroupsAnswer::none(&summary),
+            answer => answer?,
+        };
         let past = match &question.past {
             None => None,
             Some(id) => match client.get(&format!("/api/v1/groups/{id}")).await {

@@ -275,6 +275,7 @@ impl State {
     fn set_columns(&mut self, label: u32, columns: Arc<Columns>) {
         if self.labels.set_columns(label, columns) {
             (self.are_labels_new, self.are_labels_changed) = (true, true);
+            self.is_unshown = true;
         }
     }
 
@@ -469,7 +470,7 @@ impl State {
             return;
         }
         if let Some(recent) = &self.recent {
-            self.directory.set_labels(self.labels.clone());
+            self.directory.set_labels(self.labels.clone(), self.file_columns.clone());
             recent.list_groups(self.directory.clone());
         }
     }

@@ -174,6 +174,12 @@ fn errors_are_reported_with_line_and_column() {
         ("g.csv", "192.0.2.0/24,all\n", ":1:14: ", &["`all`", "another label"]),
         ("g.csv", "192.0.2.0/24,other\n", ":1:14: ", &["`other`"]),
         ("g.csv", "192.0.2.0/24,\"unlisted\"\n", ":1:15: ", &["`unlisted`"]),
+        (
+            "g.csv",
+            "prefix,group,site\n192.0.2.0/24,a,(none)\n",
+            ":2:16: ",
+            &["`(none)`", "leave the site empty"],
+        ),
         ("g.csv", "192.0.2.0/24,ä,berlin\n", ":1:16: ", &["header", "prefix,group,site"]),
         ("g.csv", "prefix,group,site\n192.0.2.0/24,a,b,c\n", ":2:18: ", &["no such column"]),
         ("g.csv", "", ":1:1: ", &["no prefix", "`unlisted`", "192.0.2.0/24,office"]),

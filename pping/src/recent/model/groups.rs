@@ -15,7 +15,7 @@ use super::{
     Group, Key, Model,
     tree::is_of_level,
 };
-use crate::groups::GroupName;
+use crate::groups::{GroupName, LongestMatch};
 
 impl Model {
     pub(in crate::recent) fn groups(&self, query: &Query) -> GroupsAnswer {
@@ -41,14 +41,14 @@ impl Model {
                 nodes
                     .filter_map(|node| {
                         let members = members.get(&node.name.label).filter(|members| members.is_found)?;
-                        listed(node, Some(members.answer(&node.name)))
+                        listed(node, Some(self.node(&node.name, members)))
                     })
                     .collect()
             }
         };
         let found = groups.len();
         let longest_match = self.directory.longest_match(&query.filter);
-        let note = if found == 0 { query.note(longest_match.as_ref()) } else { None };
+        let note = if found == 0 { self.note(query, longest_match.as_ref()) } else { None };
         query.sort(&mut groups);
         for group in &mut groups {
             let all = if group.node.is_some() { &self.nodes } else { &self.groups };
@@ -79,11 +79,31 @@ impl Model {
         let mut answer = self.answer(group, |_| true);
         if group.name.level.is_some() {
             let members = self.members(&SeriesQuery::default(), |_| true);
-            answer.node =
-                Some(members.get(&group.name.label).copied().unwrap_or_default().answer(&group.name));
+            let members = members.get(&group.name.label).copied().unwrap_or_default();
+            answer.node = Some(self.node(&group.name, &members));
         }
         self.list_prefixes(group, PREFIXES_OF_ONE, &mut answer);
         Some(GroupDetail { group: answer, history: self.history(group.series.iter()) })
+    }
+
+    /// Says why nothing was found.
+    fn note(&self, query: &Query, longest_match: Option<&LongestMatch>) -> Option<String> {
+        let Some(under) = &query.under else { return query.note(longest_match) };
+        self.why_no_node(under).or_else(|| {
+            let is_in_node = |group: &str| self.directory.is_in_node(group, under, self.named.levels());
+            let elsewhere = longest_match.filter(|found| !is_in_node(&found.group));
+            let filter = query.filter.trim();
+            Some(match elsewhere {
+                Some(LongestMatch { group, prefix: Some(prefix) }) => {
+                    format!("{filter} is in the group {group} ({prefix}), which is not under {under}")
+                }
+                Some(_) => format!("{filter} is in no prefix of the groups file, so it is not under {under}"),
+                None => match query.note(longest_match) {
+                    Some(note) => format!("under {under}: {note}"),
+                    None => format!("nothing was measured recently under {under}"),
+                },
+            })
+        })
     }
 
     /// Lists the prefixes of a group in an answer, at most this many.

@@ -13,25 +13,13 @@ use crate::{groups::GroupName, quality::scores_of};
 /// A group is bad if it scores less than this for the first profile.
 const BAD: u8 = 50;
 
-/// The groups of a node.
+/// The groups of a node that were measured.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Members {
-    count: usize,
+    active: usize,
     bad: usize,
     /// Whether a filter finds one of them.
     pub(super) is_found: bool,
-}
-
-impl Members {
-    /// Returns the answer about a node with these members.
-    pub(super) fn answer(&self, name: &GroupName) -> NodeAnswer {
-        NodeAnswer {
-            level: name.level.clone().unwrap_or_default(),
-            path: Arc::clone(&name.label),
-            members: self.count,
-            bad: self.bad,
-        }
-    }
 }
 
 /// Whether a node is of a level.
@@ -40,6 +28,19 @@ pub(super) fn is_of_level(node: &Group, level: &str) -> bool {
 }
 
 impl Model {
+    /// Returns the answer about a node with these members.
+    pub(super) fn node(&self, name: &GroupName, members: &Members) -> NodeAnswer {
+        let Members { active, bad, .. } = *members;
+        NodeAnswer {
+            level: name.level.clone().unwrap_or_default(),
+            path: Arc::clone(&name.label),
+            // Groups of two labels, of classes of service and of a past run have no label of that node.
+            members: self.named.members(&name.label).max(active),
+            active,
+            bad,
+        }
+    }
+
     /// Counts the groups of all nodes by their series that are asked for, by the path of the node.
     pub(super) fn members(
         &self,
@@ -52,7 +53,7 @@ impl Model {
             let is_found = is_found(&group.name);
             for node in &group.name.above {
                 let members = nodes.entry(Arc::clone(&node.label)).or_default();
-                members.count += 1;
+                members.active += 1;
                 members.bad += usize::from(is_bad);
                 members.is_found |= is_found;
             }

@@ -1,8 +1,10 @@
 //! The tree of groups.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::{
-    groups::{Levels, group_in_tree, roll_up},
+    groups::{Columns, Directory, FileColumns, Labels, Levels, group_in_tree, roll_up},
     quality,
 };
 
@@ -63,6 +65,92 @@ fn nodes_have_sums_and_say_how_many_members_are_bad() {
     assert_eq!((summary.groups, &*summary.levels), (4, &["site".into(), "ap".into()][..]));
     let history = recent.history(&SeriesQuery::default());
     assert_eq!(history.series[0].cells[0].rtt.unwrap().count, 800);
+}
+
+/// The groups of [`GROUPS`] with a prefix each, an idle one with a prefix in Berlin, and two that the file has without one.
+fn directory() -> Directory {
+    let mut labels = Labels::default();
+    let mut number = |label: &str, site: &str, ap: &str| {
+        let columns = Columns::from([("site".into(), site.into()), ("ap".into(), ap.into())]);
+        (labels.number(label, columns.clone()), columns)
+    };
+    let listed = GROUPS.map(|(label, site, ap, _)| number(label, site, ap).0);
+    let idle = number("idle", "berlin", "ap-1").0;
+    let alone = [number("e", "berlin", "ap-9"), number("f", "oslo", "ap-1")];
+    let prefixes = (1..).zip(listed.into_iter().chain([idle]));
+    let prefixes = prefixes.map(|(host, label)| (format!("10.0.0.{host}/32").parse().unwrap(), label));
+    let mut directory = Directory::new(prefixes.collect(), &labels);
+    let alone = alone.map(|(label, columns)| (label, Arc::new(columns)));
+    directory.set_labels(labels, FileColumns::new(alone));
+    directory
+}
+
+#[test]
+fn members_are_all_that_the_names_put_there() {
+    let recent = recent();
+    recent.list_groups(directory());
+    let members = |by: Query| {
+        let answer = recent.groups(&by).groups;
+        let of = |it: GroupAnswer| {
+            let node = it.node.unwrap();
+            (it.group.to_string(), node.members, node.active, node.bad)
+        };
+        answer.into_iter().map(of).collect::<Vec<_>>()
+    };
+    let berlin = |members| ("berlin".to_owned(), members, 2, 0);
+    assert_eq!(members(by("site")), [berlin(4), ("lund".to_owned(), 2, 2, 1)]);
+    assert_eq!(members(by("ap"))[0], ("berlin/ap-1".to_owned(), 2, 1, 0));
+    // A customer that moves is counted where it is.
+    recent.list_groups(Directory::default());
+    assert_eq!(members(by("site"))[0], berlin(2), "without names those that were measured");
+}
+
+#[test]
+fn a_node_that_is_not_there_is_refused_with_the_nearest() {
+    let recent = recent();
+    recent.list_groups(directory());
+    let under = |path: &str| Query { under: Some(path.to_owned()), ..Query::default() };
+    let refused = recent.groups_under(&under("berlni")).unwrap_err();
+    assert!(refused.starts_with("under: there is no node `berlni`; nodes: berlin, "), "{refused}");
+    assert_eq!(recent.groups(&under("berlni")).groups.len(), 0);
+    assert_eq!(recent.groups_under(&under("lund/ap-3")).unwrap().found, 2);
+    // One that has members, but no traffic, is no error.
+    let oslo = recent.groups_under(&under("oslo")).unwrap();
+    assert_eq!((oslo.found, oslo.note.as_deref()), (0, Some("nothing was measured recently under oslo")));
+    let levels = recent.levels();
+    let above = Query { by: Some("site".to_owned()), ..under("berlin") };
+    let refused = above.check(false, &levels).unwrap_err();
+    assert!(refused.starts_with("by: `berlin` is a node of `site`") && refused.contains("`ap`"), "{refused}");
+}
+
+#[test]
+fn a_filter_that_finds_nothing_inside_a_node_says_so() {
+    let recent = recent();
+    recent.list_groups(directory());
+    let note = |filter: &str, under: &str, by: Option<&str>| {
+        let (under, by) = (Some(under.to_owned()), by.map(ToOwned::to_owned));
+        recent.groups(&Query { filter: filter.to_owned(), under, by, ..Query::default() }).note
+    };
+    assert_eq!(note("10.0.0.3", "lund", None), None, "it finds c");
+    for (filter, said) in [
+        ("10.0.0.3", "10.0.0.3 is in the group c (10.0.0.3/32), which is not under berlin"),
+        ("10.9.9.9", "10.9.9.9 is in no prefix of the groups file, so it is not under berlin"),
+        ("c", "under berlin: no group with c in its label, prefixes or columns was measured recently"),
+        (
+            "10.0.0.300",
+            "under berlin: 10.0.0.300 is no valid address or prefix, and no group has it in its label",
+        ),
+    ] {
+        for by in [None, Some("ap")] {
+            let note = note(filter, "berlin", by).expect(filter);
+            assert!(note.starts_with(said), "{note}");
+        }
+    }
+    let idle = note("10.0.0.5", "berlin", None).unwrap();
+    assert!(
+        idle.starts_with("under berlin: 10.0.0.5 is in the group idle (10.0.0.5/32), for which"),
+        "{idle}"
+    );
 }
 
 #[test]

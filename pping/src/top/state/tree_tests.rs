@@ -96,10 +96,11 @@ fn nodes_say_how_many_members_are_bad() {
     let shown = screen(&opened(&recent, &[T]), 120, 24);
     let row = |name: &str| {
         let line = shown.lines().find(|line| line.contains(name)).unwrap();
-        line.split_whitespace().map(|word| word.trim_start_matches('>')).take(3).collect::<Vec<_>>().join(" ")
+        line.split_whitespace().map(|word| word.trim_start_matches('>')).take(4).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!((row(" members "), row("lund")), ("site members bad".to_owned(), "lund 2 1".to_owned()));
-    assert_eq!(row("berlin"), "berlin 2 0");
+    let titles = "site members active bad".to_owned();
+    assert_eq!((row(" members "), row("lund")), (titles, "lund 2 2 1".to_owned()));
+    assert_eq!(row("berlin"), "berlin 2 2 0");
     assert!(shown.contains("2 site   ? help"), "{shown}");
     let inner = screen(&opened(&recent, &[T, KeyCode::Enter]), 120, 24);
     assert!(inner.contains("1 ap under lund"), "{inner}");

@@ -62,3 +62,21 @@ fn the_version_names_package_and_commit() {
     assert_eq!(help("--version"), expected);
     assert_eq!(help("-V"), help("--version"));
 }
+
+#[test]
+fn help_of_a_command_is_found_by_its_name() {
+    let of = |arguments: &[&str]| {
+        let output = Command::new(PPING).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(of(&["help"]), help("--help"));
+    assert_eq!(of(&["help", "groups", "add"]), of(&["groups", "add", "--help"]));
+    assert!(of(&["help", "groups", "add"]).contains("--column"));
+    let unknown = Command::new(PPING).args(["help", "grups"]).output().unwrap();
+    let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(unknown.status.code() == Some(2) && said.contains("grups"), "{said}");
+    // The man page has options that only this command has.
+    let page = of(&["generate", "man"]);
+    assert!(page.contains("column NAME=VALUE") || page.contains("column NAME\\=VALUE"), "{page}");
+}

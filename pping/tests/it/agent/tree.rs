@@ -29,8 +29,10 @@ fn each_level_has_the_sums_of_its_groups() {
     let directory = tempfile::tempdir().unwrap();
     let groups = directory.path().join("groups.csv");
     let list = |header: &str| {
-        let text =
-            format!("prefix,group,{header}\n10.11.2.0/24,four,berlin,ap-3\nfd00::/8,six,berlin,ap-4\n");
+        let text = format!(
+            "prefix,group,{header}\n10.11.2.0/24,four,berlin,ap-3\nfd00::/8,six,berlin,ap-4\n\
+                     10.0.0.0/8,idle,berlin,ap-4\n"
+        );
         fs::write(&groups, text).unwrap();
     };
     list("site,ap");
@@ -63,8 +65,8 @@ fn each_level_has_the_sums_of_its_groups() {
     });
     let berlin = &answer(router, "/groups?by=site&filter=10.11.2.1", "Groups")["groups"][0];
     assert_eq!(
-        (&berlin["path"], &berlin["members"], &berlin["level"]),
-        (&"berlin".into(), &2.into(), &"site".into())
+        (&berlin["path"], &berlin["members"], &berlin["active"], &berlin["level"]),
+        (&"berlin".into(), &3.into(), &2.into(), &"site".into())
     );
     let inside = found("/groups?under=berlin/ap-3");
     assert_eq!(inside.keys().collect::<Vec<_>>(), ["four"]);
@@ -75,11 +77,16 @@ fn each_level_has_the_sums_of_its_groups() {
     assert_eq!(answer(router, "/summary", "Summary")["levels"], serde_json::json!(["site", "ap"]));
     for (path, said) in [
         ("/groups?by=city", "by: unknown level `city`, expected one of `site`, `ap`"),
+        ("/groups?by=site&under=berlin", "by: `berlin` is a node of `site`"),
         ("/worst?level=city", "level: unknown level `city`, expected one of `site`, `ap`"),
     ] {
         let refusal = request(router, path);
         assert!(refusal.status == 400 && refusal.body.contains(said), "{}", refusal.body);
     }
+
+    let refusal = request(router, "/groups?under=berlni");
+    let said = "under: there is no node `berlni`; nodes: berlin, ";
+    assert!(refusal.status == 404 && refusal.body.starts_with(said), "{}", refusal.body);
 
     wait_until("the metrics have equal sums", || {
         let metrics = scrape(router);

@@ -21,6 +21,8 @@ pub(super) enum Field {
     Side,
     /// The number of a node's groups.
     Members,
+    /// The number of these that are active.
+    Active,
     /// The number of these that are bad.
     Bad,
     /// One of the figures of the view: its number among the titles.
@@ -94,7 +96,7 @@ impl Columns {
         let figures = (1..titles(view).len()).map(Field::Figure);
         let mut fields: Vec<Field> = names(view).iter().copied().chain(figures).filter(is_there).collect();
         if rows.iter().any(|row| row.node.is_some()) {
-            fields.splice(1..1, [Field::Members, Field::Bad]);
+            fields.splice(1..1, [Field::Members, Field::Active, Field::Bad]);
         }
         let widest = rows.iter().map(|row| width(row.name(shows_prefixes))).max().unwrap_or(0);
         let side = side_width(rows.iter().map(|row| row.side));
@@ -159,8 +161,9 @@ impl Columns {
             Field::Interface => row.interface.clone(),
             Field::Method => row.method.clone(),
             Field::Side => row.side.to_owned(),
-            Field::Members | Field::Bad if !row.is_of_group => String::new(),
+            Field::Members | Field::Active | Field::Bad if !row.is_of_group => String::new(),
             Field::Members => row.node.as_ref().map_or(String::new(), |node| node.members.to_string()),
+            Field::Active => row.node.as_ref().map_or(String::new(), |node| node.active.to_string()),
             Field::Bad => row.node.as_ref().map_or(String::new(), |node| node.bad.to_string()),
             Field::Figure(number) => row.cells[number].clone(),
         })
@@ -172,7 +175,7 @@ impl Columns {
         for Placed { field, start, width } in self.placed.iter().copied() {
             line.push_str(&" ".repeat(start - end));
             let text = text(field);
-            let is_number = matches!(field, Field::Figure(_) | Field::Members | Field::Bad);
+            let is_number = matches!(field, Field::Figure(_) | Field::Members | Field::Active | Field::Bad);
             line.push_str(&if is_number { right(&text, width) } else { padded(&text, width) });
             end = start + width;
         }
@@ -194,6 +197,7 @@ impl Field {
             Self::Method => 14,
             Self::Side => 6,
             Self::Members => 8,
+            Self::Active => 7,
             Self::Bad => 5,
             Self::Figure(number) => titles(view)[number].width,
         }
@@ -206,6 +210,7 @@ impl Field {
             Self::Method => "method",
             Self::Side => "side",
             Self::Members => "members",
+            Self::Active => "active",
             Self::Bad => "bad",
             Self::Figure(number) => titles(view)[number].name,
         }
@@ -215,6 +220,7 @@ impl Field {
         match self {
             Self::Group => Some(Column::Group),
             Self::Members => Some(Column::Members),
+            Self::Active => Some(Column::Active),
             Self::Bad => Some(Column::Bad),
             Self::Figure(number) => titles(view)[number].sort,
             _ => None,

@@ -284,7 +284,8 @@ impl Groups {
     }
 
     fn next_column(&self) -> Column {
-        let of_nodes = [Column::Members, Column::Bad].into_iter().filter(|_| self.query.by.is_some());
+        let of_nodes =
+            [Column::Members, Column::Active, Column::Bad].into_iter().filter(|_| self.query.by.is_some());
         let columns: Vec<_> =
             titles(self.view).iter().filter_map(|title| title.sort).chain(of_nodes).collect();
         let at = columns.iter().position(|column| *column == self.sort()).unwrap_or(0);
@@ -413,6 +414,7 @@ const fn first_order(column: Column) -> Order {
         | Column::Bytes
         | Column::Retransmissions
         | Column::Members
+        | Column::Active
         | Column::Bad
         | Column::InsideP50
         | Column::InsideP95

@@ -63,10 +63,13 @@ fn a_damaged_file_is_named_and_put_aside() {
     let zeroed = [&whole[..], &[0; 4096]].concat();
     let mut gap = whole.clone();
     gap[line + 3..line + 9].fill(0);
+    let second = line + whole[line..].iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let missing = [&whole[..line], &whole[second..]].concat();
     for (content, kept, said) in [
         (whole[..whole.len() - 7].to_vec(), 8, "the last change was not written to its end"),
         (zeroed, 9, "it is damaged from line 11 on"),
         (gap, 0, "it is damaged at line 2"),
+        (missing, 0, "it is damaged at line 2 (change 1 should be there, and change 2 is)"),
         (b"\x7fELF\n\n".to_vec(), 0, "it is another kind of file"),
     ] {
         fs::write(&path, &content).unwrap();
@@ -106,6 +109,14 @@ fn another_file_or_pping_at_the_path_is_refused() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "text");
     let (_, said) = started(agent.path("missing/groups.sock").to_str().unwrap());
     assert!(said.contains("--groups-socket") && said.contains("no such directory"), "{said}");
+    let mut command = agent.topology.router().command(crate::agent::monitor::PPING);
+    command.args(["-i", Topology::WAN, "--format", "none", "--groups-socket"]).arg(agent.path("other.sock"));
+    let output = command.arg("--groups-state").arg(agent.path("journal")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.code() == Some(2) && said.contains("another pping keeps its groups in this file"),
+        "{said}"
+    );
     // The one that runs is still there.
     assert_eq!(agent.connect().ask(&json!({"op": "hello"}))["protocol"], 1);
     let (succeeded, said) =
