@@ -309,7 +309,8 @@ options! {
 
     /// Make the groups that this file lists: `prefix,group` lines (CSV), or TOML; SIGHUP reads it again
     ///
-    /// The longest matching prefix wins. A host that matches none is in the group `unlisted`.
+    /// The longest matching prefix wins. A host that matches none is in the group `unlisted`. With --groups-socket, which gives
+    /// labels prefixes, the file may have labels and their other columns alone: `group,site,ap`.
     #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
     groups: Option<PathBuf> {
         reload: follow_while_set!(Groups, aggregation.groups),

@@ -306,8 +306,7 @@ pub struct NodeAnswer {
     pub path: Arc<str>,
     /// Number of its groups: the labels that the groups file and the groups socket put there, and at least the active ones.
     pub members: usize,
-    /// Number of these with measurements of the last 15 minutes that the parameters choose. An older pping does not say.
-    #[serde(default)]
+    /// Number of these with measurements of the last 15 minutes that the parameters choose.
     pub active: usize,
     /// Number of the active ones that are bad now: those that score less than 50 for the first profile in one of their series.
     pub bad: usize,

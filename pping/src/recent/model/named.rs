@@ -14,8 +14,11 @@ use crate::{
     spelling::{listed, similar},
 };
 
-/// The share of time that counting may take: one part in this many. A million labels take half a second.
+/// The share of time that counting may take, unless it is quick: one part in this many. A million labels take a second.
 const SHARE: u32 = 20;
+
+/// Counting that takes less than this may be done for each answer.
+const QUICK: Duration = Duration::from_millis(10);
 
 /// How many labels each node has. They are counted when somebody asks.
 #[derive(Debug, Default)]
@@ -54,7 +57,7 @@ impl Model {
     /// Counts the labels of nodes again if they have changed, and if the last time was not too short ago for that.
     pub(in crate::recent) fn count_named(&mut self) {
         let named = &mut self.named;
-        let is_due = named.counted.is_none_or(|(when, took)| when.elapsed() >= SHARE * took);
+        let is_due = named.counted.is_none_or(|(when, took)| took < QUICK || when.elapsed() >= SHARE * took);
         if named.is_stale && is_due {
             let began = Instant::now();
             named.members = self.directory.members(&named.levels);

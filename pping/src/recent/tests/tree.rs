@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use pping_common::group::GroupKey;
+
 use super::*;
 use crate::{
-    groups::{Columns, Directory, FileColumns, Labels, Levels, group_in_tree, roll_up},
+    groups::{Columns, Directory, FileColumns, GroupName, Labels, Levels, group_in_tree, roll_up},
     quality,
 };
 
@@ -16,9 +18,18 @@ const GROUPS: [(&str, &str, &str, u64); 4] = [
     ("d", "lund", "ap-3", 30),
 ];
 
+/// The key of the group of a label.
+fn key_of(label: &str) -> GroupKey {
+    let number = Labels::default().number(label, Columns::new());
+    let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+    let address = IpAddress::from_bytes([0; 16]);
+    file.key(address, address, 0, |_| number)
+}
+
 fn series() -> Vec<(SeriesName, SeriesCounts)> {
     let of_group = |(label, site, ap, rtt): (&str, &str, &str, u64)| {
         let group = group_in_tree(label, &[("site", site), ("ap", ap)]);
+        let group = Arc::new(GroupName { key: key_of(label), ..GroupName::clone(&group) });
         (SeriesName { group, ..name(label, &[], Direction::Ingress) }, counts(vec![rtt * MS; 200]))
     };
     let mut series: Vec<_> = GROUPS.map(of_group).into();
@@ -100,7 +111,6 @@ fn members_are_all_that_the_names_put_there() {
     let berlin = |members| ("berlin".to_owned(), members, 2, 0);
     assert_eq!(members(by("site")), [berlin(4), ("lund".to_owned(), 2, 2, 1)]);
     assert_eq!(members(by("ap"))[0], ("berlin/ap-1".to_owned(), 2, 1, 0));
-    // A customer that moves is counted where it is.
     recent.list_groups(Directory::default());
     assert_eq!(members(by("site"))[0], berlin(2), "without names those that were measured");
 }

