@@ -12,7 +12,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{list, replacement::Replacement, shared::Shared, state::Done};
+use super::{change_log::Done, list, replacement::Replacement, shared::Shared};
 use crate::groups::protocol::{self, Answer, MAX_LINE, Request};
 
 /// How long a client may be silent.

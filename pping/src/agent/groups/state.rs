@@ -6,13 +6,12 @@ use aya::maps::MapError;
 use ipnet::IpNet;
 
 use super::{
-    change_log::ChangeLog,
+    change_log::{ChangeLog, Done},
     in_kernel::{self, InKernel},
     withdrawn::Withdrawn,
 };
 use crate::{
     Error,
-    foreign_text::sanitized,
     groups::{
         Columns, Directory, FileColumns, Labels, Levels, NewestLabels,
         journal::Journal,
@@ -53,23 +52,6 @@ pub(super) struct State {
     journal: Option<Journal>,
     log: ChangeLog,
     refused: u64,
-}
-
-/// What a change did.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Done {
-    pub(super) effect: Effect,
-    /// The label that the prefix had, and the one that it has.
-    pub(super) before: Option<Arc<str>>,
-    pub(super) now: Option<Arc<str>>,
-}
-
-impl Done {
-    /// The same, for a label whose columns have changed or not.
-    fn with(self, are_columns_changed: bool) -> Self {
-        let is_only_that = self.effect == Effect::Unchanged && are_columns_changed;
-        Self { effect: if is_only_that { Effect::Columns } else { self.effect }, ..self }
-    }
 }
 
 /// What a reload begins with.
@@ -409,39 +391,9 @@ impl State {
         is_used(label, &self.overlay, &self.file, &self.file_columns)
     }
 
-    fn log(&mut self, change: &Request, Done { effect, before, now }: &Done) {
-        let (prefix, source) = match change {
-            Request::Add(Addition { prefix, source, .. }) | Request::Remove { prefix, source } => {
-                (prefix.to_string(), source)
-            }
-            Request::Columns { source, .. } => (String::new(), source),
-            _ => return,
-        };
-        if *effect == Effect::Unchanged || !self.log.is_single(*effect) {
-            return;
-        }
-        if *effect == Effect::Columns {
-            return self.log_columns(now.as_deref().unwrap_or_default(), source);
-        }
-        let [before, now] = [before, now].map(|label| label.as_deref().map(sanitized));
-        match (before, now) {
-            (None, Some(now)) => tracing::info!("--groups-socket: {prefix} is now `{now}` (from {source})"),
-            (Some(before), Some(now)) => {
-                tracing::info!("--groups-socket: {prefix} is now `{now}`, before `{before}` (from {source})");
-            }
-            (Some(before), None) => {
-                tracing::info!("--groups-socket: {prefix} is removed, before `{before}` (from {source})");
-            }
-            (None, None) => {}
-        }
-    }
-
-    fn log_columns(&self, label: &str, source: &str) {
-        let number = self.labels.known_number(label).unwrap_or_default();
-        let columns = self.labels.get(number).1.iter();
-        let columns: Vec<_> = columns.map(|(name, value)| sanitized(&format!("{name}={value}"))).collect();
-        let columns = if columns.is_empty() { "no columns".to_owned() } else { columns.join(" ") };
-        tracing::info!("--groups-socket: `{}` has {columns} now (from {source})", sanitized(label));
+    fn log(&mut self, change: &Request, done: &Done) {
+        let label = done.now.as_deref().and_then(|label| self.labels.known_number(label));
+        self.log.change(change, done, self.labels.get(label.unwrap_or_default()).1);
     }
 
     /// Counts and logs a refused request.

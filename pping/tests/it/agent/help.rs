@@ -73,9 +73,9 @@ fn help_of_a_command_is_found_by_its_name() {
     assert_eq!(of(&["help"]), help("--help"));
     assert_eq!(of(&["help", "groups", "add"]), of(&["groups", "add", "--help"]));
     assert!(of(&["help", "groups", "add"]).contains("--column"));
-    let unknown = Command::new(PPING).args(["help", "grups"]).output().unwrap();
+    let unknown = Command::new(PPING).args(["help", "nonsense"]).output().unwrap();
     let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
-    assert!(unknown.status.code() == Some(2) && said.contains("grups"), "{said}");
+    assert!(unknown.status.code() == Some(2) && said.contains("nonsense"), "{said}");
     // The man page has options that only this command has.
     let page = of(&["generate", "man"]);
     assert!(page.contains("column NAME=VALUE") || page.contains("column NAME\\=VALUE"), "{page}");

@@ -252,19 +252,19 @@ fn a_source_is_replaced_as_a_whole_and_others_stay() {
     );
     assert_eq!(replace(), (true, "radius lists 3 prefixes now: 3 changed\n".to_owned()));
     let expected = [
-        "10.11.2.0/24,servers,file,yes,",
-        "10.11.2.2/32,customer-2,cli,no,site=north",
-        "10.11.2.2/32,customer-3,radius,yes,site=south",
-        "10.11.9.0/24,customer-9,radius,yes,",
-        "2001:db8::/56,customer-9,radius,yes,",
+        "10.11.2.0/24,servers,file,yes,,",
+        "10.11.2.2/32,customer-2,cli,no,site=north,site=north",
+        "10.11.2.2/32,customer-3,radius,yes,site=south,site=south",
+        "10.11.9.0/24,customer-9,radius,yes,,",
+        "2001:db8::/56,customer-9,radius,yes,,",
     ];
     assert_eq!(list(), expected.map(str::to_owned).into());
     write("10.11.9.0/24,customer-9\n");
-    assert_eq!(replace(), (true, "radius lists 1 prefixes now: 2 changed\n".to_owned()));
+    assert_eq!(replace(), (true, "radius lists 1 prefix now: 2 changed\n".to_owned()));
     let expected = [
-        "10.11.2.0/24,servers,file,yes,",
-        "10.11.2.2/32,customer-2,cli,yes,site=north",
-        "10.11.9.0/24,customer-9,radius,yes,",
+        "10.11.2.0/24,servers,file,yes,,",
+        "10.11.2.2/32,customer-2,cli,yes,site=north,site=north",
+        "10.11.9.0/24,customer-9,radius,yes,,",
     ];
     assert_eq!(list(), expected.map(str::to_owned).into());
     assert_eq!(agent.in_kernel(), 3);
@@ -272,6 +272,12 @@ fn a_source_is_replaced_as_a_whole_and_others_stay() {
     assert_eq!(some, [expected[0].to_owned()].into());
     let some = rows(&agent.command(&["list", "customer-9"]).1);
     assert_eq!(some, [expected[2].to_owned()].into());
+    for (source, row) in [("file", 0), ("cli", 1), ("radius", 2)] {
+        let of_source = rows(&agent.command(&["list", "--source", source]).1);
+        assert_eq!(of_source, [expected[row].to_owned()].into(), "{source}");
+    }
+    let (succeeded, said) = agent.command(&["remove", "10.11.2.0/24", "--source", "file"]);
+    assert!(!succeeded && said.contains("--source: `file` stands for the groups file"), "{said}");
     // A file with an error changes nothing, and neither does a client that goes away.
     write("10.11.9.0/24,customer-9\n10.11.9.1/24,customer-1\n");
     let (succeeded, said) = replace();
@@ -283,11 +289,14 @@ fn a_source_is_replaced_as_a_whole_and_others_stay() {
     assert_eq!(list(), expected.map(str::to_owned).into());
     write("10.11.7.0/24,customer-7\n10.11.9.0/24,customer-7\n");
     let (_, said) = agent.command(&["import", path.to_str().unwrap()]);
-    assert_eq!(said, "1 prefixes added, 1 moved, 0 as they were\n");
+    assert_eq!(said, "1 prefix added, 1 moved, 0 with other columns, 0 as before\n");
     let (_, said) = agent.command(&["remove", "10.11.7.0/24", "10.11.9.0/24"]);
     assert_eq!(
         said,
         "10.11.7.0/24: removed, before customer-7\n10.11.9.0/24: now customer-9, before customer-7\n"
     );
+    let (_, said) = agent.command(&["remove", "--all", "--source", "radius"]);
+    assert_eq!(said, "radius: 1 prefix removed\n");
+    assert_eq!(list(), expected[..2].iter().map(|row| (*row).to_owned()).collect());
     interrupt(agent.process);
 }
