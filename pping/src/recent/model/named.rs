@@ -7,12 +7,7 @@ use std::{
 
 use foldhash::fast::RandomState;
 
-use super::Model;
-use crate::{
-    foreign_text::sanitized,
-    groups::Levels,
-    spelling::{listed, similar},
-};
+use crate::groups::{Directory, Levels};
 
 /// The share of time that counting may take, unless it is quick: one part in this many. A million labels take a second.
 const SHARE: u32 = 20;
@@ -32,6 +27,26 @@ pub(super) struct Named {
 }
 
 impl Named {
+    /// None yet, of a tree with these levels.
+    pub(super) fn new(levels: Levels) -> Self {
+        Self { levels, is_stale: true, ..Self::default() }
+    }
+
+    /// Counts the labels again if they have changed, and if the last time was not too short ago for that.
+    pub(super) fn count(&mut self, directory: &Directory) {
+        let is_due = self.counted.is_none_or(|(when, took)| took < QUICK || when.elapsed() >= SHARE * took);
+        if self.is_stale && is_due {
+            let began = Instant::now();
+            self.members = directory.members(&self.levels);
+            (self.counted, self.is_stale) = (Some((began, began.elapsed())), false);
+        }
+    }
+
+    /// The paths of nodes that have labels.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.members.keys().map(String::as_str)
+    }
+
     /// Notes that labels have changed.
     pub(super) fn expire(&mut self) {
         self.is_stale = true;
@@ -45,37 +60,5 @@ impl Named {
     /// The number of labels of a node.
     pub(super) fn members(&self, path: &str) -> usize {
         self.members.get(path).copied().unwrap_or_default()
-    }
-}
-
-impl Model {
-    /// Takes the levels of the tree.
-    pub(in crate::recent) fn list_levels(&mut self, levels: Levels) {
-        self.named = Named { levels, is_stale: true, ..Named::default() };
-    }
-
-    /// Counts the labels of nodes again if they have changed, and if the last time was not too short ago for that.
-    pub(in crate::recent) fn count_named(&mut self) {
-        let named = &mut self.named;
-        let is_due = named.counted.is_none_or(|(when, took)| took < QUICK || when.elapsed() >= SHARE * took);
-        if named.is_stale && is_due {
-            let began = Instant::now();
-            named.members = self.directory.members(&named.levels);
-            (named.counted, named.is_stale) = (Some((began, began.elapsed())), false);
-        }
-    }
-
-    /// Says that there is no node with a path, and names the nearest; `None` if there is one.
-    pub(in crate::recent) fn why_no_node(&self, path: &str) -> Option<String> {
-        if self.nodes.contains_key(path) || self.named.members.contains_key(path) {
-            return None;
-        }
-        let measured =
-            self.nodes.keys().map(|path| &**path).filter(|it| !self.named.members.contains_key(*it));
-        let (mut nodes, others) =
-            similar(path, measured.chain(self.named.members.keys().map(String::as_str)));
-        nodes.extend(others);
-        let known = if nodes.is_empty() { "there is none yet".to_owned() } else { listed(&nodes) };
-        Some(format!("there is no node `{}`; nodes: {known}", sanitized(path)))
     }
 }

@@ -7,8 +7,14 @@ use foldhash::fast::RandomState;
 use super::{
     super::{answers::NodeAnswer, order::SeriesQuery},
     Group, Model,
+    named::Named,
 };
-use crate::{groups::GroupName, quality::scores_of};
+use crate::{
+    foreign_text::sanitized,
+    groups::{GroupName, Levels},
+    quality::scores_of,
+    spelling::{listed, similar},
+};
 
 /// A group is bad if it scores less than this for the first profile.
 const BAD: u8 = 50;
@@ -28,6 +34,28 @@ pub(super) fn is_of_level(node: &Group, level: &str) -> bool {
 }
 
 impl Model {
+    /// Takes the levels of the tree.
+    pub(in crate::recent) fn list_levels(&mut self, levels: Levels) {
+        self.named = Named::new(levels);
+    }
+
+    /// Counts the labels of nodes, if they may be others than last time.
+    pub(in crate::recent) fn count_named(&mut self) {
+        self.named.count(&self.directory);
+    }
+
+    /// Says that there is no node with a path, and names the nearest; `None` if there is one.
+    pub(in crate::recent) fn why_no_node(&self, path: &str) -> Option<String> {
+        if self.nodes.contains_key(path) || self.named.members(path) > 0 {
+            return None;
+        }
+        let measured = self.nodes.keys().map(|path| &**path).filter(|path| self.named.members(path) == 0);
+        let (mut nodes, others) = similar(path, measured.chain(self.named.paths()));
+        nodes.extend(others);
+        let known = if nodes.is_empty() { "there is none yet".to_owned() } else { listed(&nodes) };
+        Some(format!("there is no node `{}`; nodes: {known}", sanitized(path)))
+    }
+
     /// Returns the answer about a node with these members.
     pub(super) fn node(&self, name: &GroupName, members: &Members) -> NodeAnswer {
         let Members { active, bad, .. } = *members;
