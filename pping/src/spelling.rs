@@ -2,6 +2,7 @@
 
 use glob::{Pattern, PatternError};
 
+#[cfg(feature = "live")]
 use crate::foreign_text::sanitized;
 
 /// The similarity (0 to 1) from which an existing name may be the one that was meant.
@@ -11,9 +12,11 @@ const SIMILAR: f64 = 0.6;
 pub(crate) const JOINT: char = '+';
 
 /// The longest list of names in a message.
+#[cfg(feature = "live")]
 pub(crate) const MOST_NAMED: usize = 10;
 
 /// Lists the first names, and how many more there are, for a terminal: `a, b and 3 more`.
+#[cfg(feature = "live")]
 pub(crate) fn listed(names: &[&str]) -> String {
     let first: Vec<String> = names.iter().take(MOST_NAMED).map(|name| sanitized(name)).collect();
     let first = first.join(", ");
@@ -52,6 +55,7 @@ pub(crate) fn similar<'a>(
 mod tests {
     use super::*;
 
+    #[cfg(feature = "live")]
     #[test]
     fn long_lists_of_names_end_with_how_many_more_there_are() {
         assert_eq!(listed(&["a\u{1b}[2J", "b"]), "a?[2J, b");

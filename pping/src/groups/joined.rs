@@ -54,7 +54,9 @@ mod tests {
             &["a\\b", "z"],
         ] {
             let mut joined = String::new();
-            texts.iter().for_each(|text| add(&mut joined, text, '+'));
+            for text in texts {
+                add(&mut joined, text, '+');
+            }
             assert_eq!(split(&joined, '+'), texts, "{joined}");
             assert!(all.insert(joined));
         }

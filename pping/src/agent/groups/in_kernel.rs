@@ -94,11 +94,9 @@ pub(super) fn write(
     prefix: IpNet,
     label: Option<u32>,
 ) -> Result<(), MapError> {
-    match label {
-        Some(label) => labels::set(map, generation, prefix, label),
-        None => {
-            labels::unset(map, generation, prefix);
-            Ok(())
-        }
+    if let Some(label) = label {
+        return labels::set(map, generation, prefix, label);
     }
+    labels::unset(map, generation, prefix);
+    Ok(())
 }

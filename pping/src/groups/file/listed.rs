@@ -134,9 +134,7 @@ impl<'a> Listed<'a> {
     /// anything, is an error too: most likely it is still being written, or the program that makes it has failed.
     pub(super) fn check(&mut self) {
         let may_lack_prefixes = self.prefixes == PrefixRule::Optional;
-        if self.entries.is_empty()
-            && self.errors.is_empty()
-            && !(may_lack_prefixes && !self.labels.is_empty())
+        if self.entries.is_empty() && self.errors.is_empty() && (!may_lack_prefixes || self.labels.is_empty())
         {
             let reason = if may_lack_prefixes {
                 "there is neither a prefix nor a label in this file; add a line like `192.0.2.0/24,office`, or leave --groups out"
