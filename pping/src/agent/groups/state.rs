@@ -263,7 +263,8 @@ impl State {
 
     fn add(&mut self, addition: &Addition, number: u32) -> Result<Done, String> {
         let Addition { prefix, columns, source, .. } = addition;
-        let before = self.columns(number);
+        // Without columns, an addition leaves those of its label as they are.
+        let before = columns.as_ref().map(|_| self.columns(number));
         let added = self.overlay.source(source).and_then(|source| {
             if let Some(columns) = columns {
                 self.overlay.check_columns(number, source, columns)?;
@@ -271,7 +272,8 @@ impl State {
             let done = self.move_to(*prefix, number, source)?;
             let are_others =
                 columns.as_ref().is_some_and(|given| self.overlay.set_columns(number, source, given));
-            let are_columns_changed = are_others || self.columns(number) != before;
+            let are_columns_changed =
+                are_others || before.is_some_and(|before| self.columns(number) != before);
             Ok(self.counted(source, done.with(are_columns_changed)))
         });
         // It may have no prefix after all.
