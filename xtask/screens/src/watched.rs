@@ -3,9 +3,8 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -15,8 +14,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use pping_lab::Namespace;
-use serde_json::Value;
+use pping_lab::{Namespace, Seconds};
 
 use super::{ADDRESS, Scene, browser::Browser, play, terminal::Terminal};
 
@@ -43,15 +41,6 @@ struct Reading {
     browser: u64,
 }
 
-/// How late the agent ended each second, and how many seconds no event reported.
-#[derive(Default)]
-struct Seconds {
-    /// From the full second until the agent had drained the events of it, ms.
-    delays: Vec<u64>,
-    gaps: u64,
-    last: Option<u64>,
-}
-
 /// Keeps everything open that shows what `pping` measures. Fails if memory grew, a second was late, or records were
 /// lost.
 pub(super) fn watch(pping: &Path, length: Duration) -> Result<()> {
@@ -61,7 +50,9 @@ pub(super) fn watch(pping: &Path, length: Duration) -> Result<()> {
         browser.open(&format!("http://{ADDRESS}/"))?;
         let (seconds, is_over) = (Mutex::new(Seconds::default()), AtomicBool::new(false));
         let readings = thread::scope(|scope| {
-            let heard = scope.spawn(|| listen(scene.router, &seconds, &is_over));
+            let heard = scope.spawn(|| {
+                Seconds::listen(&seconds, scene.router, ADDRESS, || is_over.load(Relaxed))
+            });
             let readings = read_memory(scene, length, &top, &browser);
             is_over.store(true, Relaxed);
             heard.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -102,58 +93,6 @@ fn read_memory(
     Ok(readings)
 }
 
-/// Reads a stream of events. pping ends a stream now and then, and the next one is opened.
-fn listen(router: &Namespace, seconds: &Mutex<Seconds>, is_over: &AtomicBool) -> Result<()> {
-    let url = format!("http://{ADDRESS}/api/v1/events");
-    while !is_over.load(Relaxed) {
-        let mut curl = router.command("curl");
-        curl.args(["-sN", &url]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut child = KillOnDrop(curl.spawn()?);
-        let output = child.0.stdout.take().context("no output of curl")?;
-        for line in BufReader::new(output).lines() {
-            if let Some(data) = line?.strip_prefix("data:") {
-                let summary: Value = serde_json::from_str(data)?;
-                let time = summary["time"].as_u64().context("a summary without a time")?;
-                seconds.lock().unwrap_or_else(PoisonError::into_inner).add(time);
-            }
-            if is_over.load(Relaxed) {
-                break;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A process that is killed on drop.
-struct KillOnDrop(Child);
-
-impl Drop for KillOnDrop {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-impl Seconds {
-    /// Adds a summary with this time, ns.
-    fn add(&mut self, time: u64) {
-        let second = time / 1_000_000_000;
-        let Some(last) = self.last.replace(second) else { return };
-        if second == last {
-            return;
-        }
-        self.gaps += second.saturating_sub(last + 1);
-        self.delays.push(time % 1_000_000_000 / 1_000_000);
-    }
-
-    /// Returns the delay that this share of seconds does not exceed.
-    fn quantile(&self, share: f64) -> u64 {
-        let mut delays = self.delays.clone();
-        delays.sort_unstable();
-        delays.get(((delays.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or(0)
-    }
-}
-
 impl Reading {
     fn row(&self) -> String {
         let Self { minute, agent, top, browser } = self;
@@ -173,11 +112,11 @@ fn report(readings: &[Reading], seconds: &Seconds, lost: u64) {
     eprintln!(
         "{} seconds were over {} ms after the full second by the median, {} ms by the 99th percentile, {} ms at most; \
          {} without an event; {lost} records lost",
-        seconds.delays.len(),
+        seconds.count(),
         seconds.quantile(0.5),
         seconds.quantile(0.99),
         seconds.quantile(1.0),
-        seconds.gaps,
+        seconds.gaps(),
     );
 }
 
