@@ -15,8 +15,9 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use pping_lab::Namespace;
 
-/// How long an agent may take to be ready, or to end, on a busy machine.
+/// How long an agent may take to end on a busy machine, and to be ready: an unoptimised one reads a million prefixes.
 const PATIENCE: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_mins(3);
 const POLL: Duration = Duration::from_millis(20);
 
 /// One of the two agents.
@@ -70,12 +71,12 @@ impl<'a> Agent<'a> {
         let mut command = self.router.command(self.program);
         command.arg("--config").arg(&self.config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         *self.child() = Some(command.spawn().context("could not start pping")?);
-        let deadline = Instant::now() + PATIENCE;
-        while !self.is_ready()? {
+        let deadline = Instant::now() + START;
+        while !self.answers("readyz")? {
             self.ensure_running()?;
             ensure!(
                 Instant::now() < deadline,
-                "{} is not ready after {PATIENCE:?}: {}",
+                "{} is not ready after {START:?}: {}",
                 self.name,
                 self.last_words()
             );
@@ -142,8 +143,9 @@ impl<'a> Agent<'a> {
         Ok(output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned()))
     }
 
-    fn is_ready(&self) -> Result<bool> {
-        Ok(self.curl("readyz").stdout(Stdio::null()).status().context("starting curl")?.success())
+    /// Whether it answers a request for a page with success.
+    pub(super) fn answers(&self, page: &str) -> Result<bool> {
+        Ok(self.curl(page).stdout(Stdio::null()).status().context("starting curl")?.success())
     }
 
     fn curl(&self, page: &str) -> Command {
@@ -164,6 +166,19 @@ impl<'a> Agent<'a> {
         let mut content = vec![0; self.log_length().saturating_sub(length) as usize];
         File::open(&self.log)?.read_exact_at(&mut content, length)?;
         Ok(String::from_utf8_lossy(&content).into_owned())
+    }
+
+    /// Waits until it has logged `what`, after its log had this length. Returns false if it does not within this time.
+    pub(super) fn wait_for_log(&self, length: u64, what: &str, patience: Duration) -> Result<bool> {
+        let deadline = Instant::now() + patience;
+        while !self.log_since(length)?.contains(what) {
+            self.ensure_running()?;
+            if Instant::now() > deadline {
+                return Ok(false);
+            }
+            thread::sleep(POLL);
+        }
+        Ok(true)
     }
 
     fn last_words(&self) -> String {

@@ -30,28 +30,38 @@ pub(super) struct Differences {
 /// Reads the kernel's counters of each interface name.
 pub(super) fn kernel(router: &Namespace, dial: &Dial<'_>) -> Result<BTreeMap<String, Counters>> {
     let mut counters = dial.counters()?;
-    for name in [Topology::LAN, Topology::WAN] {
-        counters.insert(name.to_owned(), Counters::read(router, name)?);
-    }
+    counters.extend(of_topology(router)?);
     Ok(counters)
+}
+
+/// Reads the kernel's counters of the interfaces that are always there.
+pub(super) fn of_topology(router: &Namespace) -> Result<BTreeMap<String, Counters>> {
+    let of = |name: &str| Ok((name.to_owned(), Counters::read(router, name)?));
+    [Topology::LAN, Topology::WAN].into_iter().map(of).collect()
+}
+
+/// Returns what the kernel had counted of the interfaces that are always there before an agent started, whose metrics
+/// these are.
+pub(super) fn before(kernel: &BTreeMap<String, Counters>, page: &Page) -> BTreeMap<String, Counters> {
+    let of = |name: &str| (name.to_owned(), kernel[name] - reported(page, name));
+    [Topology::LAN, Topology::WAN].into_iter().map(of).collect()
 }
 
 /// Returns the kernel's counters and the agents' metrics at a time when no packets pass.
 pub(super) fn read_when_idle(
-    agents: [(&Agent<'_>, &Scraper); 2],
-    router: &Namespace,
-    dial: &Dial<'_>,
+    agents: &[(&Agent<'_>, &Scraper)],
+    kernel: impl Fn() -> Result<BTreeMap<String, Counters>>,
     findings: &Findings,
 ) -> Result<(BTreeMap<String, Counters>, Vec<Page>)> {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
-        let before = kernel(router, dial)?;
+        let before = kernel()?;
         thread::sleep(TWO_ROUNDS);
         let mut pages = Vec::new();
         for (agent, scraper) in agents {
             pages.extend(scraper.scrape(agent, false, findings)?);
         }
-        if kernel(router, dial)? == before && pages.len() == agents.len() {
+        if kernel()? == before && pages.len() == agents.len() {
             return Ok((before, pages));
         }
     }

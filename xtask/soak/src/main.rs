@@ -14,6 +14,7 @@ mod history;
 mod load;
 mod metrics;
 mod mirror;
+mod names;
 mod plan;
 mod queues;
 mod receiver;
@@ -75,14 +76,18 @@ enum Chore {
         /// Use this pping binary
         #[arg(long, value_name = "FILE", conflicts_with = "debug")]
         pping: Option<PathBuf>,
+        /// Have names change instead: a million prefixes in a file, and 10,000 changes a second by the groups socket
+        #[arg(long)]
+        groups: bool,
     },
 }
 
 fn main() -> ExitCode {
-    chore::main(|Chore::Soak { length, debug, pping }| {
+    chore::main(|Chore::Soak { length, debug, pping, groups }| {
         setup::run(Scope { tests: true, ..Scope::default() }, SetupReport::Changes)?;
         let build = || build::run(Profile::from_release(!debug));
-        run(&pping.map_or_else(build, Ok)?, Plan::new(length))
+        let pping = pping.map_or_else(build, Ok)?;
+        if groups { names::run(&pping, length) } else { run(&pping, Plan::new(length)) }
     })
 }
 
@@ -227,7 +232,8 @@ impl Soak<'_> {
         dial.complete(self.findings)?;
         readings.push(self.read_resources(elapsed, true)?);
         let agents = [(self.restarted, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
-        let (kernel, pages) = compare::read_when_idle(agents, self.topology.router(), &dial, self.findings)?;
+        let kernel = || compare::kernel(self.topology.router(), &dial);
+        let (kernel, pages) = compare::read_when_idle(&agents, kernel, self.findings)?;
         let pings = (self.load.pings.load(Relaxed), self.load.replies.load(Relaxed));
         let differences: Vec<Differences> = agents
             .iter()
@@ -267,12 +273,9 @@ impl Soak<'_> {
     /// Returns what the kernel had counted before each agent started.
     fn before(&self, dial: &Dial<'_>) -> Result<Vec<BTreeMap<String, Counters>>> {
         let agents = [(self.restarted, &self.scrapers[0]), (self.lasting, &self.scrapers[1])];
-        let (kernel, pages) = compare::read_when_idle(agents, self.topology.router(), dial, self.findings)?;
-        let of_page = |page| {
-            let names = [Topology::LAN, Topology::WAN];
-            names.map(|name| (name.to_owned(), kernel[name] - compare::reported(page, name))).into()
-        };
-        Ok(pages.iter().map(of_page).collect())
+        let counted = || compare::kernel(self.topology.router(), dial);
+        let (kernel, pages) = compare::read_when_idle(&agents, counted, self.findings)?;
+        Ok(pages.iter().map(|page| compare::before(&kernel, page)).collect())
     }
 
     /// Reads the agents' resources again and again until the time is over.

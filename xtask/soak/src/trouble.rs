@@ -6,7 +6,7 @@ use std::{
     path::Path,
     sync::atomic::Ordering::Relaxed,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result};
@@ -24,7 +24,6 @@ const SETTLING: Duration = Duration::from_millis(500);
 /// How long a reload may take on a busy machine. An agent that asks for interfaces waits as long as others hold the
 /// kernel's lock of all networks: 15 s if many namespaces are removed at once.
 const PATIENCE: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(20);
 
 impl Soak<'_> {
     /// Makes the agents read their files again, some of which are invalid.
@@ -45,7 +44,7 @@ impl Soak<'_> {
             self.counts.reloads.fetch_add(1, Relaxed);
             thread::sleep(SETTLING);
             for (agent, length) in agents.into_iter().zip(lengths) {
-                if !wait_for_log(agent, length, variant.answer())? {
+                if !agent.wait_for_log(length, variant.answer(), PATIENCE)? {
                     self.findings.note(format!(
                         "{}: no {:?} after {variant:?}",
                         agent.name,
@@ -109,17 +108,4 @@ impl Soak<'_> {
         }
         Ok(())
     }
-}
-
-/// Waits until an agent has logged `what`, after its log had this length. Returns false if it does not.
-fn wait_for_log(agent: &Agent<'_>, length: u64, what: &str) -> Result<bool> {
-    let deadline = Instant::now() + PATIENCE;
-    while !agent.log_since(length)?.contains(what) {
-        agent.ensure_running()?;
-        if Instant::now() > deadline {
-            return Ok(false);
-        }
-        thread::sleep(POLL);
-    }
-    Ok(true)
 }
