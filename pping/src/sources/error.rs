@@ -25,6 +25,14 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// A file has no leases of the server that it was said to be of.
+    #[error("{}: {reason}", path.display())]
+    Leases {
+        /// The file.
+        path: PathBuf,
+        /// Which, and what to do.
+        reason: String,
+    },
     /// A file cannot be read or has an error.
     #[error(transparent)]
     File(#[from] FileError),
@@ -48,6 +56,6 @@ pub enum Error {
 impl Error {
     /// Whether the user gave something wrong.
     pub(crate) fn is_usage(&self) -> bool {
-        matches!(self, Self::Secrets { .. } | Self::File(_))
+        matches!(self, Self::Secrets { .. } | Self::Leases { .. } | Self::File(_))
     }
 }

@@ -117,6 +117,12 @@ impl Feed {
         self.wanted.keys().copied()
     }
 
+    /// The prefixes with their names.
+    #[cfg(test)]
+    pub(super) fn names(&self) -> impl Iterator<Item = (IpNet, &Name)> {
+        self.wanted.iter().map(|(prefix, name)| (*prefix, name))
+    }
+
     /// Takes a change. [`Feed::flush`] passes it on.
     pub(super) fn apply(&mut self, change: Change, complaints: &mut Complaints) {
         match change {

@@ -47,11 +47,6 @@ impl Settled {
         &self.path
     }
 
-    /// Whether it was read.
-    pub(super) fn was_read(&self) -> bool {
-        self.read.is_some()
-    }
-
     /// The bytes of the file, if it was written since they were returned, and has not changed since the call before this one: its
     /// writer may empty it first.
     ///

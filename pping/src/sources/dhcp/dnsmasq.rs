@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-use super::lease::{Event, Holder, field};
+use super::lease::{Content, Event, Holder, field};
 
 /// Times below this are no seconds since 1970: some builds for devices without a clock write lengths of leases.
 const FIRST_TIME: u64 = 1_000_000_000;
@@ -12,6 +12,20 @@ const FIRST_TIME: u64 = 1_000_000_000;
 /// Whether a file has all that was written to it. Otherwise its last line has no end yet.
 pub(super) fn is_whole(text: &str) -> bool {
     text.is_empty() || text.ends_with('\n')
+}
+
+/// What a file has. Without leases it is empty, and a line that can be read is one of dnsmasq.
+pub(super) fn content(text: &str) -> Content {
+    let mut content = if text.is_empty() { Content::Leases } else { Content::Unknown };
+    if text.lines().any(|line| line.starts_with("duid ")) {
+        content = Content::Leases;
+    }
+    read(text, &mut |event| match event {
+        Event::Unreadable(_) if content == Content::Unknown => content = Content::Foreign,
+        Event::Unreadable(_) => {}
+        Event::Leased { .. } | Event::Free(_) => content = Content::Leases,
+    });
+    content
 }
 
 /// Reads the lines of the file, but not a last one that has no end yet.
@@ -81,6 +95,20 @@ mod tests {
             leased("2001:db8:7::22/128", [None, Some("00:04:aa"), None], None),
         ];
         assert_eq!(events(text), expected);
+    }
+
+    #[test]
+    fn a_file_is_known_by_a_line_that_can_be_read() {
+        let good = "0 02:00:5e:10:00:02 192.168.7.21 * *\n";
+        for leases in ["", good, &format!("x\n{good}"), "duid 00:01:00:01:2f:00\n"] {
+            assert_eq!(content(leases), Content::Leases, "{leases}");
+        }
+        for foreign in ["x\n", "address,hwaddr,client_id\n10.0.0.1,,\n0 02:00", "lease 10.0.0.1 {\n  ends never;\n}\n"] {
+            assert_eq!(content(foreign), Content::Foreign, "{foreign}");
+        }
+        // Its first line has no end yet, or it has none.
+        assert_eq!(content("0 02:00:5e:10"), Content::Unknown);
+        assert_eq!(content("\n"), Content::Unknown);
     }
 
     #[test]

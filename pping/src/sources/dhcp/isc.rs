@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::{IpNet, Ipv6Net};
 use jiff::{civil::DateTime, tz::TimeZone};
 
-use super::lease::{Event, Holder, field};
+use super::lease::{Content, Event, Holder, field};
 use crate::sources::text::hex;
 
 /// The bytes before the DUID in the name of a lease for IPv6: the number of the association.
@@ -14,11 +14,62 @@ const IAID: usize = 4;
 /// Leases for IPv6: addresses, temporary ones, and prefixes. The manual page has them with an underscore.
 const ASSOCIATIONS: [&str; 6] = ["ia-na", "ia-ta", "ia-pd", "ia_na", "ia_ta", "ia_pd"];
 
+/// How other declarations begin that dhcpd writes.
+const OTHERS: [&str; 9] = [
+    "authoring-byte-order",
+    "class",
+    "failover",
+    "group",
+    "host",
+    "lease",
+    "server-duid",
+    "subclass",
+    "subgroup",
+];
+
 /// Blocks may be this deep in each other.
 const MAX_DEPTH: usize = 8;
 
+/// Reads a file from its beginning.
+#[derive(Debug, Default)]
+pub(super) struct Isc {
+    content: Content,
+}
+
+impl Isc {
+    /// What the file has, as its first declaration says.
+    pub(super) fn content(&self) -> Content {
+        self.content
+    }
+
+    /// Reads the whole declarations at the beginning of a text, and returns their length. A file of another kind has no events.
+    pub(super) fn read(&mut self, text: &str, take: &mut dyn FnMut(Event)) -> usize {
+        if self.content == Content::Unknown {
+            self.content = beginning(text);
+        }
+        match self.content {
+            Content::Unknown => 0,
+            Content::Leases => read(text, take),
+            Content::Foreign => text.len(),
+        }
+    }
+}
+
+/// What a file has that begins with this text.
+fn beginning(text: &str) -> Content {
+    match (Tokens { text, at: 0 }).next() {
+        None => Content::Unknown,
+        Some(Token::Word(Word::Plain(word)))
+            if OTHERS.contains(&word.as_str()) || ASSOCIATIONS.contains(&word.as_str()) =>
+        {
+            Content::Leases
+        }
+        Some(_) => Content::Foreign,
+    }
+}
+
 /// Reads the whole declarations at the beginning of a text, and returns their length.
-pub(super) fn read(text: &str, take: &mut dyn FnMut(Event)) -> usize {
+fn read(text: &str, take: &mut dyn FnMut(Event)) -> usize {
     let mut tokens = Tokens { text, at: 0 };
     loop {
         let start = tokens.at;
@@ -334,6 +385,28 @@ mod tests {
             Event::Free("2001:db8:cd00::/56".parse().unwrap()),
         ];
         assert_eq!(events(&text), expected);
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_first_declaration() {
+        let content = |text: &str| {
+            let mut isc = Isc::default();
+            assert_eq!(isc.read(text, &mut |event| assert_eq!(event, Event::Free("10.0.0.1/32".parse().unwrap()))), {
+                if isc.content() == Content::Unknown { 0 } else { text.len() }
+            });
+            isc.content()
+        };
+        let free = "lease 10.0.0.1 { binding state free; }";
+        for leases in [HEADER, free, &format!("{HEADER}{free}"), &format!("what \"?\"; {free}").replace("what", "host")] {
+            assert_eq!(content(leases.trim_end()), Content::Leases, "{leases}");
+        }
+        for unknown in ["", "# The format of this file is\n", "lease"] {
+            assert_eq!(content(unknown), Content::Unknown, "{unknown}");
+        }
+        let kea = "address,hwaddr,client_id,valid_lifetime\n10.0.0.1,,,60\n";
+        for foreign in [kea, "1795600000 02:00:5e:10:00:01 192.168.7.20 radio *\n", "{}", "what is this;"] {
+            assert_eq!(content(&format!("{foreign}{free}")), Content::Foreign, "{foreign}");
+        }
     }
 
     #[test]

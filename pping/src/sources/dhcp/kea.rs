@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 
-use super::lease::{Event, Holder, field};
+use super::lease::{Content, Event, Holder, field};
 
 /// How Kea writes a comma in a field.
 const COMMA: &str = "&#x2c";
@@ -18,10 +18,12 @@ const ACTIVE: [&str; 2] = ["0", "4"];
 /// The type of a lease of a whole prefix.
 const DELEGATED: &str = "2";
 
-/// The columns that matter, by their places in the header.
+/// Reads a file from its beginning.
 #[derive(Debug, Default)]
 pub(super) struct Kea {
+    /// The columns that matter, by their places in the header.
     columns: Option<Columns>,
+    content: Content,
 }
 
 #[derive(Debug)]
@@ -55,12 +57,22 @@ impl Columns {
 }
 
 impl Kea {
-    /// Reads the whole lines at the beginning of a text, and returns their length.
+    /// What the file has. Kea begins each of its files with a header.
+    pub(super) fn content(&self) -> Content {
+        self.content
+    }
+
+    /// Reads the whole lines at the beginning of a text, and returns their length. A file of another kind has no events.
     pub(super) fn read(&mut self, text: &str, take: &mut dyn FnMut(Event)) -> usize {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         for line in text[..whole].lines().map(str::trim_end).filter(|line| !line.is_empty()) {
             if line.starts_with("address,") {
                 self.columns = Columns::of(line);
+            }
+            if self.content == Content::Unknown {
+                self.content = if self.columns.is_some() { Content::Leases } else { Content::Foreign };
+            }
+            if self.content == Content::Foreign || line.starts_with("address,") {
                 continue;
             }
             let event = self.columns.as_ref().and_then(|columns| event(line, columns));
@@ -174,7 +186,23 @@ mod tests {
             let expected = Event::Unreadable(line.to_owned());
             assert_eq!(events(&format!("{V4}{line}\n"))[0] == expected, !is_good, "{line}");
             // Without a header nothing is known.
-            assert_eq!(events(&format!("{line}\n")), [expected]);
+            assert_eq!(events(&format!("{line}\n")), []);
+        }
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_header() {
+        let content = |text: &str| {
+            let mut kea = Kea::default();
+            kea.read(text, &mut |_| {});
+            kea.content()
+        };
+        assert_eq!(content(""), Content::Unknown);
+        assert_eq!(content(V4.trim_end()), Content::Unknown);
+        assert_eq!(content(V4), Content::Leases);
+        assert_eq!(content(&format!("{V6}x\n")), Content::Leases);
+        for foreign in ["address,group\n", "1795600000 02:00 192.0.2.1 a *\n", "# a comment\n", "x\n"] {
+            assert_eq!(content(&format!("{foreign}{V4}10.0.0.1,,,60,1795600000,1,0,0,a,0,\n")), Content::Foreign);
         }
     }
 }

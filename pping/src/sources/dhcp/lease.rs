@@ -53,6 +53,18 @@ pub(super) enum Event {
     Unreadable(String),
 }
 
+/// What a file has, as far as it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Nothing that says what it is.
+    #[default]
+    Unknown,
+    /// Leases, in the format that the user named.
+    Leases,
+    /// Something else.
+    Foreign,
+}
+
 /// The text of a field, unless it stands for none.
 pub(super) fn field(text: &str) -> Option<String> {
     let text = text.trim();

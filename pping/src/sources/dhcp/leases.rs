@@ -11,9 +11,10 @@ use foldhash::fast::RandomState;
 use ipnet::IpNet;
 
 use super::{
-    dnsmasq, isc,
+    dnsmasq,
+    isc::Isc,
     kea::Kea,
-    lease::{Event, LabelBy},
+    lease::{Content, Event, LabelBy},
     tail::{Part, Tail},
 };
 use crate::{
@@ -43,15 +44,28 @@ enum Format {
     /// Lines are added. A new file goes on where the old one ended.
     Kea { tail: Tail, kea: Kea, rest: Vec<u8> },
     /// Declarations are added. A new file has all of them.
-    Isc { tail: Tail, rest: Vec<u8> },
+    Isc { tail: Tail, isc: Isc, rest: Vec<u8> },
     /// All lines are written again.
-    Dnsmasq(Settled),
+    Dnsmasq { settled: Settled, content: Content },
+}
+
+/// Why a file was not read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It is no lease file of this server.
+    #[error("this is no lease file of {0}; give those of Kea to --kea, of dnsmasq to --dnsmasq, and of ISC's dhcpd to --isc")]
+    Foreign(&'static str),
 }
 
 /// Who has which lease.
 struct Leases {
     label_by: LabelBy,
     held: HashMap<IpNet, Lease, RandomState>,
+    /// Whether another file lists everything from its beginning on, as soon as it is known to have leases.
+    is_replaced: bool,
     /// Those of the file before, until this one is read.
     previous: HashMap<IpNet, Lease, RandomState>,
     /// Seconds since 1970.
@@ -67,10 +81,11 @@ struct Lease {
 
 impl Lease {
     fn change(&self, prefix: IpNet) -> Change {
-        if self.has_ended {
-            return Change::Unset(prefix);
-        }
-        Change::Set(prefix, Name { label: Arc::clone(&self.label), columns: None })
+        self.name().map_or(Change::Unset(prefix), |name| Change::Set(prefix, name))
+    }
+
+    fn name(&self) -> Option<Name> {
+        (!self.has_ended).then(|| Name { label: Arc::clone(&self.label), columns: None })
     }
 }
 
@@ -84,23 +99,29 @@ impl LeaseFile {
     }
 
     pub(super) fn isc(path: PathBuf, label_by: LabelBy) -> Self {
-        Self::new(Format::Isc { tail: Tail::new(path), rest: Vec::new() }, label_by)
+        Self::new(Format::Isc { tail: Tail::new(path), isc: Isc::default(), rest: Vec::new() }, label_by)
     }
 
     pub(super) fn dnsmasq(path: PathBuf, label_by: LabelBy) -> Self {
-        Self::new(Format::Dnsmasq(Settled::new(path)), label_by)
+        let format = Format::Dnsmasq { settled: Settled::new(path), content: Content::Unknown };
+        Self::new(format, label_by)
     }
 
     fn new(file: Format, label_by: LabelBy) -> Self {
-        let leases = Leases { label_by, held: HashMap::default(), previous: HashMap::default(), now: 0 };
-        Self { file, leases }
+        let (held, previous) = (HashMap::default(), HashMap::default());
+        Self { file, leases: Leases { label_by, held, is_replaced: false, previous, now: 0 } }
     }
 
     pub(super) fn path(&self) -> &Path {
         match &self.file {
             Format::Kea { tail, .. } | Format::Isc { tail, .. } => tail.path(),
-            Format::Dnsmasq(settled) => settled.path(),
+            Format::Dnsmasq { settled, .. } => settled.path(),
         }
+    }
+
+    /// The name of an active lease.
+    pub(super) fn name_of(&self, prefix: &IpNet) -> Option<Name> {
+        self.leases.held.get(prefix).and_then(Lease::name)
     }
 
     /// Reads what Kea had moved away before this began. A file goes on where the one before it ended, so the order matters, and
@@ -139,16 +160,32 @@ impl LeaseFile {
     /// Reads what has changed, and ends leases that have expired. Returns whether the file was read now or before.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If it cannot be read, or is no lease file. Its leases stay as they were then, until they expire.
     pub(super) fn poll(
         &mut self,
         now: u64,
         changes: &mut Vec<Change>,
         complaints: &mut Complaints,
-    ) -> io::Result<bool> {
+    ) -> Result<bool, ReadError> {
+        self.leases.now = now;
+        let read = self.read(changes, complaints);
+        self.leases.end_previous(changes);
+        self.leases.expire(changes);
+        let (content, server) = match &self.file {
+            Format::Kea { kea, .. } => (kea.content(), "Kea"),
+            Format::Isc { isc, .. } => (isc.content(), "ISC's dhcpd"),
+            Format::Dnsmasq { content, .. } => (*content, "dnsmasq"),
+        };
+        read?;
+        match content {
+            Content::Unknown => Ok(false),
+            Content::Leases => Ok(true),
+            Content::Foreign => Err(ReadError::Foreign(server)),
+        }
+    }
+
+    fn read(&mut self, changes: &mut Vec<Change>, complaints: &mut Complaints) -> io::Result<()> {
         let Self { file, leases } = self;
-        leases.now = now;
-        let mut is_read = true;
         match file {
             Format::Kea { tail, kea, rest } => {
                 let path = tail.path().to_owned();
@@ -156,40 +193,45 @@ impl LeaseFile {
                     Part::Bytes(bytes) => read_part(rest, bytes, &path, complaints, |text, complaints| {
                         kea.read(text, &mut |event| leases.take(event, &path, changes, complaints))
                     }),
-                    Part::Replaced => rest.clear(),
-                })?;
-            }
-            Format::Isc { tail, rest } => {
-                let path = tail.path().to_owned();
-                tail.poll(&mut |part| match part {
-                    Part::Bytes(bytes) => read_part(rest, bytes, &path, complaints, |text, complaints| {
-                        isc::read(text, &mut |event| leases.take(event, &path, changes, complaints))
-                    }),
                     Part::Replaced => {
                         rest.clear();
-                        leases.begin_anew();
+                        *kea = Kea::default();
                     }
-                })?;
+                })
             }
-            Format::Dnsmasq(settled) => match settled.poll()? {
-                Some(mut bytes) => {
-                    let path = settled.path().to_owned();
-                    let text = text_of(&mut bytes);
-                    // What is not all there says nothing of leases that it does not list.
-                    if dnsmasq::is_whole(text) {
-                        leases.begin_anew();
+            Format::Isc { tail, isc, rest } => {
+                let path = tail.path().to_owned();
+                tail.poll(&mut |part| match part {
+                    Part::Bytes(bytes) => {
+                        read_part(rest, bytes, &path, complaints, |text, complaints| {
+                            isc.read(text, &mut |event| leases.take(event, &path, changes, complaints))
+                        });
+                        if isc.content() == Content::Leases {
+                            leases.begin_if_replaced();
+                        }
                     }
-                    dnsmasq::read(text, &mut |event| {
-                        leases.take(event, &path, changes, complaints);
-                    });
-                    is_read = true;
+                    Part::Replaced => {
+                        rest.clear();
+                        *isc = Isc::default();
+                        leases.is_replaced = true;
+                    }
+                })
+            }
+            Format::Dnsmasq { settled, content } => {
+                let Some(mut bytes) = settled.poll()? else { return Ok(()) };
+                let path = settled.path().to_owned();
+                let text = text_of(&mut bytes);
+                *content = dnsmasq::content(text);
+                if *content == Content::Foreign {
+                    return Ok(());
                 }
-                None => is_read = settled.was_read(),
-            },
+                // What is not all there says nothing of leases that it does not list.
+                leases.is_replaced = dnsmasq::is_whole(text);
+                leases.begin_if_replaced();
+                dnsmasq::read(text, &mut |event| leases.take(event, &path, changes, complaints));
+                Ok(())
+            }
         }
-        leases.end_previous(changes);
-        leases.expire(changes);
-        Ok(is_read)
     }
 }
 
@@ -224,6 +266,7 @@ fn text_of(bytes: &mut [u8]) -> &str {
 
 impl Leases {
     fn take(&mut self, event: Event, path: &Path, changes: &mut Vec<Change>, complaints: &mut Complaints) {
+        self.begin_if_replaced();
         match event {
             Event::Leased { prefix, client, expires } => {
                 let Some(label) = client.label(self.label_by) else {
@@ -256,10 +299,12 @@ impl Leases {
         }
     }
 
-    /// Another file lists everything from here on.
-    fn begin_anew(&mut self) {
-        let before = std::mem::take(&mut self.held);
-        self.previous.extend(before);
+    /// Keeps the leases of the file before apart if another file lists everything from here on.
+    fn begin_if_replaced(&mut self) {
+        if std::mem::take(&mut self.is_replaced) {
+            let before = std::mem::take(&mut self.held);
+            self.previous.extend(before);
+        }
     }
 
     /// What the other file does not list has ended.

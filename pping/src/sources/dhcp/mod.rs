@@ -17,7 +17,10 @@ use std::{
 
 use clap::{ArgGroup, Args};
 
-use self::{lease::LabelBy, leases::LeaseFile};
+use self::{
+    lease::LabelBy,
+    leases::{LeaseFile, ReadError},
+};
 use super::{
     change::Change,
     complaints::Complaints,
@@ -61,7 +64,7 @@ pub struct DhcpArguments {
 /// Follows the files until it is stopped.
 ///
 /// # Errors
-/// If a file may not be read.
+/// If a file may not be read, or is of another kind when it is read first.
 pub(super) fn run(arguments: DhcpArguments, socket: PathBuf, source: Arc<str>) -> Result<(), Error> {
     give_up_privileges()?;
     let DhcpArguments { kea, dnsmasq, isc, label_by } = arguments;
@@ -80,8 +83,7 @@ pub(super) fn run(arguments: DhcpArguments, socket: PathBuf, source: Arc<str>) -
     }
     say_started(&format!("following {} lease files", files.len()));
     until_stopped(move |stop| {
-        Follower::new(files, Feed::new(socket, source, false)).follow(stop);
-        Ok(())
+        Follower::new(files, Feed::new(socket, source, false)).follow(stop)
     })
 }
 
@@ -97,7 +99,11 @@ impl Follower {
         Self { files, feed, complaints: Complaints::default() }
     }
 
-    fn follow(mut self, stop: &Stop) {
+    /// Follows them until it is told to stop.
+    ///
+    /// # Errors
+    /// If a file is of another kind. Once everything was passed on, such a file changes nothing.
+    fn follow(mut self, stop: &Stop) -> Result<(), Error> {
         let notify = Notify::from_environment();
         let mut changes = Vec::new();
         for file in &mut self.files {
@@ -107,7 +113,7 @@ impl Follower {
         let (mut is_complete, mut told) = (false, String::new());
         notify.ready("reading leases");
         while !stop.is_set() {
-            let are_read = self.poll(&mut changes);
+            let are_read = self.poll(&mut changes, is_complete)?;
             if !is_complete && (are_read || start.elapsed() >= MISSING) {
                 is_complete = true;
                 self.feed.complete();
@@ -124,30 +130,50 @@ impl Follower {
         }
         notify.stopping();
         say_started(&self.status());
+        Ok(())
     }
 
     /// Reads what has changed. Returns whether all files have been read.
-    fn poll(&mut self, changes: &mut Vec<Change>) -> bool {
+    ///
+    /// # Errors
+    /// If a file is of another kind before everything was passed on once (`is_complete`): what an earlier run said stays.
+    fn poll(&mut self, changes: &mut Vec<Change>, is_complete: bool) -> Result<bool, Error> {
         let mut are_read = true;
         for file in &mut self.files {
+            let path = file.path().to_owned();
             match file.poll(now(), changes, &mut self.complaints) {
                 Ok(is_read) => are_read &= is_read,
+                Err(error @ ReadError::Foreign(_)) if !is_complete => {
+                    return Err(Error::Leases { path, reason: error.to_string() });
+                }
                 Err(error) => {
                     are_read = false;
-                    let path = file.path().display();
-                    self.complaints
-                        .warn("times that a file could not be read", || format!("{path}: {error}"));
+                    let kept = if matches!(error, ReadError::Foreign(_)) { "; its names stay" } else { "" };
+                    self.complaints.warn("times that a file could not be read", || {
+                        format!("{}: {error}{kept}", path.display())
+                    });
                 }
             }
         }
         for change in changes.drain(..) {
-            self.feed.apply(change, &mut self.complaints);
+            self.feed.apply(considering(&self.files, change), &mut self.complaints);
         }
-        are_read
+        Ok(are_read)
     }
 
     fn status(&self) -> String {
         format!("{} leases{}", self.feed.len(), self.complaints.summary())
+    }
+}
+
+/// What a change of one file comes to: the end of a lease is none if another file has an active one of the same address.
+fn considering(files: &[LeaseFile], change: Change) -> Change {
+    match change {
+        Change::Unset(prefix) => {
+            let name = files.iter().find_map(|file| file.name_of(&prefix));
+            name.map_or(change, |name| Change::Set(prefix, name))
+        }
+        Change::Set(..) => change,
     }
 }
 
@@ -158,6 +184,8 @@ fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use clap::Parser;
 
     use super::*;
@@ -175,5 +203,70 @@ mod tests {
         assert!(said.contains("--kea <FILE>|--dnsmasq <FILE>|--isc <FILE>"), "{said}");
         let both = typed("dhcp --kea 4.csv --kea 6.csv --dnsmasq leases").unwrap();
         assert_eq!((both.kea.len(), both.dnsmasq.len(), both.isc.len()), (2, 1, 0));
+    }
+
+    /// A follower of lease files of dnsmasq, and the names that follow from them.
+    fn follower(files: &[&std::path::Path]) -> Follower {
+        let files = files.iter().map(|path| LeaseFile::dnsmasq(path.into(), LabelBy::Hostname)).collect();
+        Follower::new(files, Feed::new("nowhere".into(), "dhcp".into(), false))
+    }
+
+    fn labels(follower: &mut Follower) -> Vec<String> {
+        // A file is read at the second look.
+        for _ in 0..2 {
+            follower.poll(&mut Vec::new(), true).unwrap();
+        }
+        let mut labels: Vec<_> = follower.feed.names().map(|(prefix, name)| format!("{prefix} {}", name.label)).collect();
+        labels.sort();
+        labels
+    }
+
+    #[test]
+    fn a_lease_of_one_file_is_not_hidden_by_an_expired_one_of_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| directory.path().join(name));
+        let (active, expired) = (4_000_000_000_u64, 1_100_000_000);
+        let line = |expires: u64, name: &str| format!("{expires} 02:00:00:00:00:01 10.0.0.1 {name} *\n");
+        for (first, second) in [(&one, &other), (&other, &one)] {
+            fs::write(first, line(active, "new")).unwrap();
+            fs::write(second, line(expired, "old")).unwrap();
+            let mut follower = follower(&[&one, &other]);
+            assert_eq!(labels(&mut follower), ["10.0.0.1/32 new"]);
+            // It is given back in the other one, too.
+            fs::write(second, "").unwrap();
+            assert_eq!(labels(&mut follower), ["10.0.0.1/32 new"]);
+            fs::write(first, "").unwrap();
+            assert_eq!(labels(&mut follower), [""; 0]);
+        }
+        // The one that was said last counts, and then the other one again.
+        fs::write(&one, line(active, "one")).unwrap();
+        fs::write(&other, line(active, "other")).unwrap();
+        let mut follower = follower(&[&one, &other]);
+        assert_eq!(labels(&mut follower), ["10.0.0.1/32 other"]);
+        fs::write(&other, "").unwrap();
+        assert_eq!(labels(&mut follower), ["10.0.0.1/32 one"]);
+    }
+
+    #[test]
+    fn a_file_of_another_kind_is_an_error_at_first_and_changes_nothing_later() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("leases");
+        let kea = "address,hwaddr,client_id,valid_lifetime,expire\n10.0.0.1,02:00:00:00:00:01,,60,4000000000\n";
+        fs::write(&path, kea).unwrap();
+        let mut first = follower(&[&path]);
+        assert!(!first.poll(&mut Vec::new(), false).unwrap());
+        let said = first.poll(&mut Vec::new(), false).unwrap_err();
+        assert!(said.is_usage());
+        assert!(said.to_string().contains("leases: this is no lease file of dnsmasq; give those of Kea to --kea"), "{said}");
+        fs::write(&path, "0 02:00:00:00:00:01 10.0.0.1 radio *\n").unwrap();
+        let mut follower = follower(&[&path]);
+        assert_eq!(labels(&mut follower), ["10.0.0.1/32 radio"]);
+        for foreign in [kea, "lease 10.0.0.1 { binding state free; }\n", "\0\0\0\n"] {
+            fs::write(&path, foreign).unwrap();
+            assert_eq!(labels(&mut follower), ["10.0.0.1/32 radio"]);
+        }
+        assert!(follower.status().contains("times that a file could not be read"), "{}", follower.status());
+        fs::write(&path, "").unwrap();
+        assert_eq!(labels(&mut follower), [""; 0]);
     }
 }

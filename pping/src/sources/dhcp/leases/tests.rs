@@ -182,6 +182,45 @@ fn leases_of_dnsmasq_are_those_of_the_file() {
 }
 
 #[test]
+fn a_new_file_of_another_kind_ends_no_lease() {
+    let kea = format!("{KEA}{}", kea("10.0.0.1", "a", 2_000));
+    let isc = isc("10.0.0.1", "a", 2_000);
+    for (make, right, wrong) in [
+        (LeaseFile::kea as fn(PathBuf, LabelBy) -> LeaseFile, &kea, &isc),
+        (LeaseFile::isc, &isc, &kea),
+    ] {
+        let mut server = Server::new(make, &[(NAME, right)]);
+        server.expect(&[("10.0.0.1", "a")]);
+        server.rename_to("leases~");
+        server.write(wrong);
+        let poll = |server: &mut Server| {
+            let mut changes = Vec::new();
+            let read = server.file.poll(server.now, &mut changes, &mut server.complaints);
+            (read.map_err(|error| error.to_string()), changes)
+        };
+        let (read, changes) = poll(&mut server);
+        assert!(read.unwrap_err().starts_with("this is no lease file of "));
+        assert_eq!(changes, []);
+        // It ends in time all the same, and a file of the right kind is read again.
+        server.now = 2_000;
+        assert_eq!(poll(&mut server).1, [Change::Unset("10.0.0.1/32".parse().unwrap())]);
+        server.rename_to("wrong");
+        server.write(&right.replace("2000", "3000"));
+        server.expect(&[("10.0.0.1", "a")]);
+    }
+}
+
+#[test]
+fn an_empty_file_of_isc_ends_leases_once_the_server_has_written_to_it() {
+    let mut server = Server::new(LeaseFile::isc, &[(NAME, &isc("10.0.0.1", "a", 2_000))]);
+    server.expect(&[("10.0.0.1", "a")]);
+    server.write("# The format of this file is documented\n");
+    server.expect(&[("10.0.0.1", "a")]);
+    server.append("authoring-byte-order little-endian;\n");
+    server.expect(&[]);
+}
+
+#[test]
 fn what_cannot_be_read_is_left_out_and_counted() {
     let mut server = Server::new(LeaseFile::kea, &[(NAME, KEA)]);
     let mut line = kea("10.0.0.1", "XX", 2_000).into_bytes();
