@@ -7,7 +7,7 @@ use std::{
 };
 
 use clap::ValueEnum;
-use ipnet::{IpNet, Ipv6Net};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net, ipv4_mask_to_prefix};
 
 use super::packet::{Attribute, Malformed, Packet};
 use crate::sources::text::readable;
@@ -28,6 +28,7 @@ mod attribute {
     pub(super) const USER_NAME: u8 = 1;
     pub(super) const NAS_IP_ADDRESS: u8 = 4;
     pub(super) const FRAMED_IP_ADDRESS: u8 = 8;
+    pub(super) const FRAMED_ROUTE: u8 = 22;
     pub(super) const CLASS: u8 = 25;
     pub(super) const CALLING_STATION_ID: u8 = 31;
     pub(super) const NAS_IDENTIFIER: u8 = 32;
@@ -38,6 +39,7 @@ mod attribute {
     pub(super) const INTERIM_INTERVAL: u8 = 85;
     pub(super) const NAS_IPV6_ADDRESS: u8 = 95;
     pub(super) const FRAMED_IPV6_PREFIX: u8 = 97;
+    pub(super) const FRAMED_IPV6_ROUTE: u8 = 99;
     pub(super) const DELEGATED_IPV6_PREFIX: u8 = 123;
     pub(super) const FRAMED_IPV6_ADDRESS: u8 = 168;
 }
@@ -64,6 +66,9 @@ pub(super) enum Kind {
     FramedPrefix,
     DelegatedPrefix,
     Ipv6Address,
+    /// What is routed to the subscriber, behind its own address.
+    Route,
+    Ipv6Route,
 }
 
 /// A NAS. Names are what it says itself, so those of clients with different secrets are different.
@@ -91,6 +96,8 @@ pub(super) struct Report {
     pub(super) age: Duration,
     /// How often the NAS says that it reports.
     pub(super) interval: Option<Duration>,
+    /// A route whose destination cannot be read. Its text is as the NAS likes.
+    pub(super) unread_route: Option<String>,
 }
 
 impl Report {
@@ -113,6 +120,7 @@ impl Report {
             delay: Duration::ZERO,
             age: Duration::ZERO,
             interval: None,
+            unread_route: None,
         };
         let (mut status, mut nas_address, mut identifier) = (None, None, None);
         for attribute in packet.attributes() {
@@ -130,13 +138,11 @@ impl Report {
                 kind if kind == label_by.attribute() && report.label.is_none() => {
                     report.label = readable(attribute.value).map(Into::into);
                 }
-                _ => {
-                    if let Some((kind, prefix)) = attribute.prefix()?
-                        && !report.prefixes.contains(&(kind, prefix))
-                    {
-                        report.prefixes.push((kind, prefix));
-                    }
-                }
+                attribute::FRAMED_ROUTE | attribute::FRAMED_IPV6_ROUTE => match attribute.route() {
+                    Some(route) => report.add(route),
+                    None => report.unread_route = Some(readable(attribute.value).unwrap_or_default()),
+                },
+                _ => attribute.prefix()?.into_iter().for_each(|prefix| report.add(prefix)),
             }
         }
         report.status = status_of(status.ok_or_else(|| Malformed("it has no Acct-Status-Type".to_owned()))?);
@@ -147,6 +153,13 @@ impl Report {
             return Err(Malformed("it has no Acct-Session-Id".to_owned()));
         }
         Ok(report)
+    }
+
+    /// Adds a prefix, unless it is known already or is nobody's.
+    fn add(&mut self, (kind, prefix): (Kind, IpNet)) {
+        if is_assigned(&prefix) && !self.prefixes.contains(&(kind, prefix)) {
+            self.prefixes.push((kind, prefix));
+        }
     }
 }
 
@@ -196,14 +209,34 @@ impl Attribute<'_> {
 
     /// The prefix that this attribute gives a session; `None` if it gives none.
     fn prefix(&self) -> Result<Option<(Kind, IpNet)>, Malformed> {
-        let (kind, prefix) = match self.kind {
+        Ok(Some(match self.kind {
             attribute::FRAMED_IP_ADDRESS => (Kind::Address, IpNet::from(IpAddr::from(self.ipv4()?))),
             attribute::FRAMED_IPV6_ADDRESS => (Kind::Ipv6Address, IpNet::from(IpAddr::from(self.ipv6()?))),
             attribute::FRAMED_IPV6_PREFIX => (Kind::FramedPrefix, self.ipv6_prefix()?.into()),
             attribute::DELEGATED_IPV6_PREFIX => (Kind::DelegatedPrefix, self.ipv6_prefix()?.into()),
             _ => return Ok(None),
-        };
-        Ok(Some((kind, prefix)).filter(|(_, prefix)| is_assigned(prefix)))
+        }))
+    }
+
+    /// The destination of a route: the first word of its text. `None` if it has none.
+    ///
+    /// Without a length, an IPv4 prefix is that of its class (RFC 2865, section 5.22); some NAS write a mask after it. An
+    /// IPv6 prefix has its length (RFC 3162, section 2.5).
+    fn route(&self) -> Option<(Kind, IpNet)> {
+        let text = std::str::from_utf8(self.value).ok()?;
+        let mut words = text.split(|letter: char| letter.is_ascii_whitespace() || letter == '\0');
+        let destination = words.next()?;
+        match destination.parse::<IpNet>() {
+            Ok(IpNet::V4(prefix)) => Some((Kind::Route, prefix.trunc().into())),
+            Ok(IpNet::V6(prefix)) => Some((Kind::Ipv6Route, prefix.trunc().into())),
+            Err(_) => {
+                let address: Ipv4Addr = destination.parse().ok()?;
+                let mask = words.find(|word| !word.is_empty()).and_then(|word| word.parse().ok());
+                let prefix = Ipv4Net::new(address, mask.and_then(mask_length).or(class_length(address))?).ok()?;
+                // Bits beyond its length say that it was meant otherwise.
+                (prefix.addr() == prefix.network()).then(|| (Kind::Route, prefix.into()))
+            }
+        }
     }
 
     /// A reserved byte, the length, and as many bytes of the prefix as it has (RFC 3162, section 2.3).
@@ -218,6 +251,21 @@ impl Attribute<'_> {
             return Err(wrong());
         }
         Ok(net.trunc())
+    }
+}
+
+/// The length of a mask. Gateways never begin with 255.
+fn mask_length(mask: Ipv4Addr) -> Option<u8> {
+    ipv4_mask_to_prefix(mask).ok().filter(|length| *length >= 8)
+}
+
+/// The length of the network of an address by its class.
+fn class_length(address: Ipv4Addr) -> Option<u8> {
+    match address.octets()[0] {
+        0..128 => Some(8),
+        128..192 => Some(16),
+        192..224 => Some(24),
+        _ => None,
     }
 }
 
@@ -317,6 +365,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_routed_to_a_subscriber_is_its() {
+        let route = |kind: u8, text: &str| {
+            let report = read(&[START, SESSION, (kind, text.as_bytes())]).unwrap();
+            let prefixes: Vec<_> = report.prefixes.iter().map(|(_, prefix)| prefix.to_string()).collect();
+            (prefixes.join(" "), report.unread_route)
+        };
+        for (kind, text, expected) in [
+            (22, "198.51.100.0/28 0.0.0.0 1", "198.51.100.0/28"),
+            (22, "198.51.100.32/28 192.0.2.1 1 2 -1 3 400", "198.51.100.32/28"),
+            (22, "198.51.100.33/28", "198.51.100.32/28"),
+            (22, "198.51.100.0 192.0.2.1 1", "198.51.100.0/24"),
+            (22, "172.16.0.0 0.0.0.0", "172.16.0.0/16"),
+            (22, "10.0.0.0", "10.0.0.0/8"),
+            (22, "198.51.100.64  255.255.255.192 192.0.2.1", "198.51.100.64/26"),
+            (22, "198.51.100.7/32\0", "198.51.100.7/32"),
+            (99, "2001:db8:7::/48 2001:db8::1 1", "2001:db8:7::/48"),
+            (99, "2001:db8:7:1::9/64 :: 1", "2001:db8:7:1::/64"),
+            // It is everybody's, or that of the host itself.
+            (22, "0.0.0.0/0 192.0.2.1 1", ""),
+            (99, "::/0 :: 1", ""),
+            (22, "127.0.0.0/8", ""),
+        ] {
+            assert_eq!(route(kind, text), (expected.to_owned(), None), "{text}");
+        }
+        for text in ["", "default 192.0.2.1", "vrf blue 10.0.0.0", "10.1.2.3 0.0.0.0 1", "224.0.0.0", "198.51.100.7 255.255.255.0", "2001:db8::1", "10.0.0.0/33"] {
+            assert_eq!(route(22, text), (String::new(), Some(text.to_owned())), "{text}");
+        }
+    }
+
+    #[test]
     fn wrong_attributes_are_named() {
         let reason = |attributes: &[(u8, &[u8])]| read(attributes).unwrap_err().0;
         assert_eq!(reason(&[SESSION]), "it has no Acct-Status-Type");
@@ -335,7 +413,7 @@ mod tests {
         #[test]
         fn any_attributes_are_a_report_or_malformed(
             attributes in proptest::collection::vec(
-                (prop_oneof![any::<u8>(), Just(97), Just(123), Just(168), Just(8), Just(40)],
+                (prop_oneof![any::<u8>(), Just(97), Just(123), Just(168), Just(8), Just(22), Just(40)],
                  proptest::collection::vec(any::<u8>(), 0..24)), 0..12),
         ) {
             let attributes: Vec<(u8, &[u8])> = attributes.iter().map(|(kind, value)| (*kind, &value[..])).collect();

@@ -190,7 +190,7 @@ impl Server {
                 )
             });
         }
-        let report = match Report::read(&packet, self.label_by, client, entry) {
+        let mut report = match Report::read(&packet, self.label_by, client, entry) {
             Ok(report) => report,
             Err(error) => {
                 return complaints
@@ -206,6 +206,11 @@ impl Server {
         }
         if self.taken.len() > MAX_REMEMBERED {
             self.taken.remove(&repeatable);
+        }
+        if let Some(route) = report.unread_route.take() {
+            self.complaints.warn("with a route that cannot be read", || {
+                format!("a route of a session of {client} is left out: `{route}`; it begins with its prefix")
+            });
         }
         match self.sessions.take(report, now, &mut self.changes) {
             Outcome::Done => {}

@@ -13,10 +13,13 @@ use foldhash::fast::RandomState;
 use ipnet::IpNet;
 
 use super::{
-    adopted::{Adopted, NAS},
+    adopted::Adopted,
     report::{Kind, Nas, Report, Status},
 };
 use crate::sources::change::{Change, Name};
+
+/// The column that has the NAS.
+const NAS: &str = "nas";
 
 /// The highest number of sessions.
 const MAX_SESSIONS: usize = 1 << 19;
@@ -258,11 +261,6 @@ impl Sessions {
         tracing::info!("{} begins anew: {} sessions end", nas.name, theirs.len());
         for key in &theirs {
             self.end(key, changes);
-        }
-        // An earlier run did not say whose NAS it was. If that of another client has the name, it is most likely its.
-        let is_of_other = |(other, _): &Key| other.name == nas.name && other.entry != nas.entry;
-        if !self.known.keys().any(is_of_other) {
-            self.adopted.end_all_of(&nas.name, changes);
         }
     }
 }

@@ -87,6 +87,7 @@ fn report(status: Status, session: &str, label: &str, prefixes: &[&str]) -> Repo
         delay: Duration::ZERO,
         age: Duration::ZERO,
         interval: None,
+        unread_route: None,
     }
 }
 
@@ -230,7 +231,18 @@ fn a_client_with_another_secret_ends_no_sessions_of_a_nas() {
     nas.take(stop("1", "alice", &[A]));
     nas.expect(&[(A, "alice"), (V6, "carol")]);
     nas.take(of("192.0.2.2/32", report(Status::NoSessions, "", "", &[])));
-    nas.expect(&[]);
+    nas.expect(&[(V6, "carol")]);
+}
+
+#[test]
+fn the_end_of_a_nas_ends_only_what_has_reported_since_the_start() {
+    let mut nas = Server::new();
+    nas.adopt(&[(A, "alice", "bng1"), (B, "bob", "bng1"), (V6, "carol", "bng1")]);
+    nas.take(interim("1", "alice", &[A]));
+    nas.take(report(Status::NoSessions, "", "", &[]));
+    nas.expect(&[(B, "bob"), (V6, "carol")]);
+    nas.take(stop("2", "bob", &[B]));
+    nas.expect(&[(V6, "carol")]);
 }
 
 #[test]
@@ -270,10 +282,8 @@ fn what_an_earlier_run_said_stays_until_it_is_known_better() {
     nas.take(stop("1", "alice", &[A]));
     nas.expect(&[(B, "bob"), (V6, "carol")]);
     nas.take(interim("2", "bob", &[B]));
-    nas.take(Report { nas: nas_of(None, "bng2"), ..report(Status::NoSessions, "", "", &[]) });
-    nas.expect(&[(B, "bob")]);
     nas.take(stop("2", "bob", &[]));
-    nas.expect(&[]);
+    nas.expect(&[(V6, "carol")]);
     nas.adopt(&earlier);
     nas.after(24 * 3600).expect(&[]);
 }
@@ -283,7 +293,7 @@ fn ends_count_that_come_before_the_names_of_the_earlier_run() {
     let mut nas = Server::new();
     nas.take(stop("1", "alice", &[A]));
     nas.take(stop("2", "zoe", &[B]));
-    nas.take(Report { nas: nas_of(None, "bng2"), ..report(Status::NoSessions, "", "", &[]) });
+    nas.take(stop("3", "", &[V6]));
     nas.adopt(&[(A, "alice", "bng1"), (B, "bob", "bng1"), (V6, "carol", "bng2")]);
     nas.expect(&[(B, "bob")]);
 }
