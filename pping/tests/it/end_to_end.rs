@@ -10,7 +10,7 @@
 
 mod aggregates;
 mod agreement;
-mod capture;
+pub(crate) mod capture;
 mod concurrent;
 pub(crate) mod dns;
 mod faults;
@@ -27,8 +27,8 @@ mod one_arm;
 mod ping;
 mod quic;
 mod rate_limit;
-mod records;
-mod reference;
+pub(crate) mod records;
+pub(crate) mod reference;
 mod statistics;
 mod tun;
 mod vxlan;

@@ -7,4 +7,5 @@ mod columns;
 mod kept;
 mod leases;
 mod radius;
+mod sessions;
 mod shaped_devices;

@@ -21,7 +21,7 @@ const HANDED_OVER: Duration = Duration::from_millis(1500);
 /// Unlike [`pping_lab::Capture`] it does not use immediate mode, in which every packet wakes tcpdump. The kernel would
 /// wake it between tcpdump's timestamp and the tc ingress hook. On a virtual machine that alone takes as long as the
 /// two may differ.
-pub(super) struct Capture {
+pub(crate) struct Capture {
     tcpdump: Process,
     file: PathBuf,
 }
@@ -29,7 +29,7 @@ pub(super) struct Capture {
 impl Capture {
     /// Starts tcpdump. Packets sent after this returns are in the capture, if the filter accepts them: the empty one
     /// accepts all.
-    pub(super) fn start(namespace: &Namespace, interface: &str, file: &Path, filter: &str) -> Result<Self> {
+    pub(crate) fn start(namespace: &Namespace, interface: &str, file: &Path, filter: &str) -> Result<Self> {
         let mut command = namespace.command("tcpdump");
         command.args(["-i", interface, "-n", "--time-stamp-precision=nano"]);
         // Without `-Z root` tcpdump gives up root first, and may then be unable to write the file.
@@ -40,7 +40,7 @@ impl Capture {
     }
 
     /// Stops tcpdump, and returns the file. A capture with gaps proves nothing and fails the test.
-    pub(super) fn finish(mut self) -> Result<PathBuf> {
+    pub(crate) fn finish(mut self) -> Result<PathBuf> {
         thread::sleep(HANDED_OVER);
         self.tcpdump.stop(Signal::SIGINT, PATIENCE)?;
         let report = self.tcpdump.stderr()?;

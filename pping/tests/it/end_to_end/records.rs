@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 /// A flow direction.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-pub(super) struct Tuple {
-    pub(super) src_ip: IpAddr,
-    pub(super) src_port: u16,
-    pub(super) dest_ip: IpAddr,
-    pub(super) dest_port: u16,
+pub(crate) struct Tuple {
+    pub(crate) src_ip: IpAddr,
+    pub(crate) src_port: u16,
+    pub(crate) dest_ip: IpAddr,
+    pub(crate) dest_port: u16,
 }
 
 /// The fields of an RTT record that a capture also shows.

@@ -3,7 +3,7 @@
 use super::Missing;
 use crate::environment;
 
-const TOOLS: [Missing; 33] = [
+const TOOLS: [Missing; 35] = [
     tool("ip", &["iproute2"]),
     tool("tc", &["iproute2"]),
     tool("ping", &["iputils-ping"]),
@@ -12,7 +12,9 @@ const TOOLS: [Missing; 33] = [
     tool("iperf3", &["iperf3"]),
     tool("dnsmasq", &["dnsmasq-base"]),
     tool("kea-dhcp4", &["kea-dhcp4-server"]),
+    tool("kea-dhcp6", &["kea-dhcp6-server"]),
     tool("dhcpd", &["isc-dhcp-server"]),
+    tool("dhclient", &["isc-dhcp-client"]),
     tool("busybox", &["busybox"]),
     tool("radclient", &["freeradius-utils"]),
     tool("ethtool", &["ethtool"]),

@@ -170,8 +170,9 @@ impl Agent {
 }
 
 fn start(topology: &Topology, directory: &Path, options: &str) -> Process {
+    let labels = if options.contains("--prometheus-groups") { "" } else { "--prometheus-groups 1000" };
     let mut arguments = format!(
-        "-v -i {} {LISTEN} --rate-limit 0 --prometheus-groups 1000 {options} --groups-socket {directory}/groups.sock \
+        "-v -i {} {LISTEN} --rate-limit 0 {labels} {options} --groups-socket {directory}/groups.sock \
          --groups-state {directory}/journal",
         Topology::WAN,
         directory = directory.display()

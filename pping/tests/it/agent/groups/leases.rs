@@ -1,6 +1,6 @@
 //! `pping groups dhcp`, with the servers and a client that people run.
 
-use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, thread, time::Duration};
 
 use pping_lab::{Process, Signal, Topology};
 
@@ -86,17 +86,20 @@ fn labels(agent: &Agent) -> Vec<String> {
         .collect()
 }
 
+/// Follows a lease file.
+fn follow(agent: &Agent, options: &[&str]) -> Process {
+    let mut command = Command::new(PPING);
+    command.args(["groups", "dhcp"]).args(options).arg("--socket").arg(agent.socket());
+    let mut process = ok(Process::spawn(command));
+    ok(process.wait_for_output("following 1 lease files", PATIENCE));
+    process
+}
+
 #[track_caller]
 fn leases_are_followed(option: &str, server: Server) {
     let mut agent = Agent::new(None, OPTIONS);
     let leases = agent.path("leases");
-    let follow = |agent: &Agent| {
-        let mut command = Command::new(PPING);
-        command.args(["groups", "dhcp", option]).arg(&leases).arg("--socket").arg(agent.socket());
-        let mut process = ok(Process::spawn(command));
-        ok(process.wait_for_output("following 1 lease files", PATIENCE));
-        process
-    };
+    let follow = |agent: &Agent| follow(agent, &[option, leases.to_str().unwrap()]);
     // It may start before there is a file.
     let mut follower = follow(&agent);
     let server = server(&agent, &leases);
@@ -112,9 +115,9 @@ fn leases_are_followed(option: &str, server: Server) {
     agent.restart(OPTIONS);
     wait_until("pping knows it again", || labels(&agent) == ["kitchen-radio"]);
     ok(follower.stop(Signal::SIGTERM, ENDING));
-    std::thread::sleep(std::time::Duration::from_secs(3));
+    thread::sleep(Duration::from_secs(3));
     let mut follower = follow(&agent);
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    thread::sleep(Duration::from_secs(1));
     assert_eq!(labels(&agent), ["kitchen-radio"]);
     ok(radio.stop(Signal::SIGTERM, ENDING));
     wait_until("it was given back, too", || labels(&agent).is_empty());
@@ -138,4 +141,76 @@ fn leases_of_kea_are_followed() {
 #[test]
 fn leases_of_isc_are_followed() {
     leases_are_followed("--isc", dhcpd);
+}
+
+/// A server of addresses and prefixes for IPv6.
+fn kea_for_ipv6(agent: &Agent, leases: &Path) -> Process {
+    let configuration = agent.path("kea6.conf");
+    let text = format!(
+        r#"{{"Dhcp6": {{
+            "interfaces-config": {{"interfaces": ["{lan}"]}},
+            "lease-database": {{"type": "memfile", "persist": true, "name": "{}", "lfc-interval": 2}},
+            "server-id": {{"type": "LL", "persist": false}},
+            "valid-lifetime": 120, "preferred-lifetime": 100,
+            "subnet6": [{{"subnet": "fd00:11:1::/64", "interface": "{lan}",
+                "pools": [{{"pool": "fd00:11:1::100 - fd00:11:1::1ff"}}],
+                "pd-pools": [{{"prefix": "fd00:11:aa00::", "prefix-len": 40, "delegated-len": 56}}]}}],
+            "loggers": [{{"name": "kea-dhcp6", "output_options": [{{"output": "stdout"}}], "severity": "INFO"}}]
+        }}}}"#,
+        leases.display(),
+        lan = Topology::LAN
+    );
+    fs::write(&configuration, text).unwrap();
+    let mut command = agent.topology.router().command("kea-dhcp6");
+    command.arg("-c").arg(configuration);
+    command.env("KEA_LOCKFILE_DIR", agent.directory.path()).env("KEA_PIDFILE_DIR", agent.directory.path());
+    let mut server = ok(Process::spawn(command));
+    ok(server.wait_for_output("DHCP6_STARTED", PATIENCE));
+    server
+}
+
+/// A client of an address and a prefix, with a name.
+fn dhclient(agent: &Agent, options: &[&str]) -> Process {
+    let (configuration, script) = (agent.path("dhclient.conf"), agent.path("script6"));
+    fs::write(&configuration, "send fqdn.fqdn \"porch-camera.example.net.\";\n").unwrap();
+    fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = agent.topology.client().command("dhclient");
+    command.args(["-6", "-d", "-N", "-P", "-cf"]).arg(configuration).arg("-sf").arg(script);
+    command.arg("-lf").arg(agent.path("dhclient.leases")).arg("-pf").arg(agent.path("dhclient.pid")).args(options);
+    ok(Process::spawn(with(command, Topology::ETH)))
+}
+
+/// Addresses and prefixes with their labels.
+fn named(agent: &Agent) -> Vec<(String, String)> {
+    agent.connect().list().into_iter().map(|(prefix, label, _)| (prefix, label)).collect()
+}
+
+#[test]
+fn addresses_and_delegated_prefixes_of_kea_are_followed() {
+    let agent = Agent::new(None, OPTIONS);
+    let leases = agent.path("leases6.csv");
+    let options = ["--kea", leases.to_str().unwrap(), "--label-by", "client-id"];
+    let mut follower = follow(&agent, &options);
+    let server = kea_for_ipv6(&agent, &leases);
+    let client = dhclient(&agent, &[]);
+    wait_until("both leases have a name", || named(&agent).len() == 2);
+    let both = named(&agent);
+    let [(address, of_address), (prefix, of_prefix)] = &both[..] else { panic!("{both:?}") };
+    assert!(address.starts_with("fd00:11:1::1") && address.ends_with("/128"), "{address}");
+    assert!(prefix.starts_with("fd00:11:aa") && prefix.ends_with("/56"), "{prefix}");
+    // The identifier of a client is that of both.
+    assert!(of_address == of_prefix && of_address.starts_with("00:0"), "{both:?}");
+    // Another follower knows them from the file.
+    ok(follower.stop(Signal::SIGTERM, ENDING));
+    let (removed, said) = agent.command(&["remove", "--source", "dhcp", address]);
+    assert!(removed, "{said}");
+    let mut follower = follow(&agent, &options);
+    wait_until("it is named again", || named(&agent) == both);
+    drop(client);
+    ok(dhclient(&agent, &["-r"]).wait_timeout(ENDING));
+    wait_until("both were given back", || named(&agent).is_empty());
+    ok(follower.stop(Signal::SIGTERM, ENDING));
+    drop(server);
+    interrupt(agent.process);
 }
