@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-use pping_lab::{Process, Signal};
+use pping_lab::{Process, Signal, run};
 
 use super::{
     host::Host,
     http::{LISTEN, is_ready, scrape},
-    monitor::{ENDING, PPING, ok, repository, tool, wait_until, watch_with},
+    monitor::{ENDING, PPING, interrupt, ok, pping, repository, tool, wait_until, watch_with},
     monitoring::stack::replace,
     unit::{self, SERVICES, SOURCES, Service, settings},
 };
@@ -106,10 +106,18 @@ fn allowed(unit: &str) -> BTreeSet<String> {
     allowed
 }
 
-/// Asserts that the units allow the system calls and sockets in an strace.
+/// Asserts that the units of the service allow the system calls and sockets in an strace.
 #[track_caller]
 fn assert_allowed(trace: &Path) {
     let trace = fs::read_to_string(trace).unwrap();
+    let (calls, families) = assert_units_allow(&SERVICES, &trace);
+    assert!(calls.contains("bpf") && calls.len() > 30, "{calls:?}");
+    assert!(families.contains("AF_NETLINK"), "{families:?}");
+}
+
+/// Asserts that units allow the system calls and sockets of a trace, and returns these.
+#[track_caller]
+fn assert_units_allow<'a>(units: &[&str], trace: &'a str) -> (BTreeSet<&'a str>, BTreeSet<&'a str>) {
     // Calls before this one are setpriv's.
     let (_, trace) = trace.split_once("/pping\", [").expect("pping was started");
     let calls: BTreeSet<&str> = trace
@@ -118,11 +126,10 @@ fn assert_allowed(trace: &Path) {
         .map(|(name, _)| name)
         .filter(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'))
         .collect();
-    assert!(calls.contains("bpf") && calls.contains("exit_group") && calls.len() > 30, "{calls:?}");
+    assert!(calls.contains("exit_group"), "{calls:?}");
     let sockets = trace.split(" socket(").skip(1).filter_map(|rest| rest.split(',').next());
     let families: BTreeSet<&str> = sockets.collect();
-    assert!(families.contains("AF_NETLINK"), "{families:?}");
-    for name in SERVICES {
+    for name in units {
         let unit = unit::read(name);
         let allowed = allowed(&unit);
         let denied: Vec<_> = calls.iter().filter(|call| !allowed.contains(**call)).collect();
@@ -133,6 +140,23 @@ fn assert_allowed(trace: &Path) {
         let denied: Vec<_> = families.difference(&listed).collect();
         assert!(denied.is_empty(), "{name} does not allow {denied:?}");
     }
+    (calls, families)
+}
+
+/// Changes groups in all ways that there are.
+fn change_groups(socket: &str, file: &str) {
+    for line in [
+        "add 192.0.2.7 customer-7 --column site=north",
+        "add 192.0.2.7 customer-8",
+        &format!("import {file} --source file-of-test"),
+        &format!("replace {file} --source other"),
+        "list",
+        "remove 192.0.2.7",
+    ] {
+        let arguments: Vec<_> = ["groups"].into_iter().chain(line.split(' ')).chain(["--socket", socket]).collect();
+        let (done, said) = tool(PPING, &arguments);
+        assert!(done, "{line}: {said}");
+    }
 }
 
 #[test]
@@ -142,8 +166,13 @@ fn every_system_call_of_a_run_is_allowed() {
     let trace = directory.path().join("trace");
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let file = directory.path().join("groups.csv");
+    fs::write(&file, "prefix,group,site\n198.51.100.0/24,others,south\n").unwrap();
+    let (socket, file) = (directory.path().join("groups.sock"), file.to_str().unwrap());
     let options = format!(
-        "-v -i {} --ingress auto --aggregate 1s {LISTEN} -w {directory}/records --hdr-log {directory}/log",
+        "-v -i {} --ingress auto --aggregate 1s {LISTEN} -w {directory}/records --hdr-log {directory}/log --groups {file} \
+         --groups-socket {directory}/groups.sock --groups-state {directory}/state --roll-up site --history \
+         {directory}/history",
         Host::ETH,
         directory = directory.path().display()
     );
@@ -155,12 +184,14 @@ fn every_system_call_of_a_run_is_allowed() {
         is_ready(&host.namespace)
     });
     scrape(&host.namespace);
+    change_groups(socket.to_str().unwrap(), file);
     // strace forwards no signals, so this signals pping itself.
     let pid = fs::read_to_string(format!("/proc/{0}/task/{0}/children", service.id())).unwrap();
     let signal = |name| assert!(tool("kill", &[name, pid.trim()]).0);
     fs::rename(directory.path().join("records"), directory.path().join("rotated")).unwrap();
     signal("-HUP");
     wait_until("the file is opened again", || directory.path().join("records").exists());
+    change_groups(socket.to_str().unwrap(), file);
     signal("-TERM");
     let status = ok(service.wait_timeout(2 * ENDING));
     assert!(status.success(), "{}", ok(service.stderr()));
@@ -183,4 +214,50 @@ fn every_system_call_on_a_kernel_without_tcx_is_allowed() {
         ok(strace.wait_timeout(2 * ENDING));
     }
     assert_allowed(&trace);
+}
+
+#[test]
+fn every_system_call_of_a_source_of_groups_is_allowed() {
+    let host = Host::new();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (socket, trace, secret) = (path("groups.sock"), path("trace"), path("secret"));
+    fs::write(&secret, "a-secret\n").unwrap();
+    fs::set_permissions(&secret, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    fs::write(path("leases"), "0 02:00:5e:10:00:01 192.0.2.1 radio *\n").unwrap();
+    let devices = "Circuit ID,Circuit Name,Device ID,Device Name,Parent Node,MAC,IPv4,IPv6,Download Min Mbps,\
+                   Upload Min Mbps,Download Max Mbps,Upload Max Mbps,Comment\n1,radio,1,one,ap,,192.0.2.1,,1,1,20,10,\n";
+    fs::write(path("ShapedDevices.csv"), devices).unwrap();
+    let options = format!("-v -i {} --format none --groups-socket {socket}", Host::ETH);
+    let pping = watch_with(pping(&host.namespace, &options), Host::ETH);
+    for (source, options) in [
+        ("dhcp", format!("--dnsmasq {}", path("leases"))),
+        ("radius", format!("--secret-file {secret}")),
+        ("shaped-devices", format!("--follow {}", path("ShapedDevices.csv"))),
+    ] {
+        let name = &*format!("pping-groups-{source}.service");
+        let mut command = host.namespace.command("strace");
+        command.args(["-f", "-qq", "-o", &trace, PPING, "groups", source]).args(options.split(' '));
+        command.args(["--socket", &socket]);
+        let mut running = ok(Process::spawn(command));
+        wait_until("the source speaks to pping", || {
+            assert!(ok(running.status()).is_none(), "{name}: {}", ok(running.stderr()));
+            fs::read_to_string(&trace).unwrap_or_default().contains("groups.sock")
+        });
+        if name.contains("radius") {
+            let start = "Acct-Status-Type = Start, Acct-Session-Id = 1, User-Name = radio, Framed-IP-Address = 192.0.2.1\n";
+            fs::write(path("request"), start).unwrap();
+            let mut radclient = host.namespace.command("radclient");
+            ok(run(radclient.args(["-f", &path("request"), "127.0.0.1:1813", "acct", "a-secret"])));
+        }
+        wait_until("it gives a name", || tool(PPING, &["groups", "list", "--socket", &socket]).1.contains("192.0.2.1/32,radio"));
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap();
+        assert!(tool("kill", &["-TERM", children.trim()]).0);
+        assert!(ok(running.wait_timeout(2 * ENDING)).success());
+        let said = fs::read_to_string(&trace).unwrap();
+        let (_, families) = assert_units_allow(&[name], &said);
+        assert!(families.contains("AF_UNIX"), "{families:?}");
+        tool(PPING, &["groups", "remove", "192.0.2.1", "--source", source, "--socket", &socket]);
+    }
+    interrupt(pping);
 }
