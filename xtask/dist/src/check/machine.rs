@@ -22,12 +22,14 @@ use super::root::Root;
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Makes the system's directory (`$0`) the root and starts its systemd, in a cgroup (`$1`) that systemd may divide.
+/// Mounts propagate as on a machine that boots: without that, services do not see their credentials.
 const BOOT: &str = r#"
     echo $$ >"$1/cgroup.procs" && exec unshare --mount --pid --fork --kill-child --cgroup --uts --ipc sh -e -c '
         mount --bind "$0" "$0" && cd "$0"
         mount -t proc proc proc && mount -t sysfs sysfs sys && mount -t cgroup2 cgroup2 sys/fs/cgroup
         mount -t tmpfs tmpfs run && mkdir run/before
         pivot_root . run/before && umount -l /run/before
+        mount --make-rshared /
         exec env -i container=pping PATH=/usr/sbin:/usr/bin:/sbin:/bin \
             /lib/systemd/systemd --unit=multi-user.target --log-target=console --show-status=no' "$0"
 "#;
