@@ -46,6 +46,8 @@ mod labels;
 mod log;
 pub mod membership;
 #[cfg(feature = "live")]
+mod memory;
+#[cfg(feature = "live")]
 pub mod metrics;
 #[cfg(feature = "live")]
 mod notify;

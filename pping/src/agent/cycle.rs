@@ -6,7 +6,10 @@ use pping_common::{
     abi::Emit,
     limits::{DRAIN_INTERVAL_MS, SECOND},
 };
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::{
+    task,
+    time::{MissedTickBehavior, interval, sleep},
+};
 
 use super::{
     groups::Groups,
@@ -21,6 +24,7 @@ use crate::{
         interfaces::set_local_addresses,
         netlink::{self, Change},
     },
+    memory,
     output::Batch,
     records::Record,
 };
@@ -198,10 +202,14 @@ impl Agent {
     }
 }
 
-/// Waits for the end of reading a groups file again; forever if none is being read.
+/// Waits for the end of reading a groups file again, and for that of the groups before; forever if none is being read.
 async fn groups_reloaded(groups: &mut Option<Groups>) {
     match groups {
-        Some(groups) => groups.reloaded().await,
+        Some(groups) => {
+            groups.reloaded().await;
+            // Otherwise each reading of a million prefixes leaves tens of megabytes in pieces.
+            task::spawn_blocking(memory::give_back);
+        }
         None => std::future::pending().await,
     }
 }

@@ -10,7 +10,7 @@ use aya::{
 use pping_common::abi::PacketProgram;
 
 use super::features::{Feature, Features, NOT_SUPPORTED};
-use crate::kernel::Error;
+use crate::{kernel::Error, memory};
 
 static NEWEST: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/pping-programs"));
 
@@ -40,11 +40,7 @@ pub(super) fn release_memory(object: &'static [u8]) {
         // SAFETY: read-only pages of the program file, which the kernel reads again on the next access.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
-    // SAFETY: it touches free memory only.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    memory::give_back();
 }
 
 /// One of the two tc programs, by its [name](PacketProgram::name).
