@@ -50,9 +50,8 @@ pub(super) fn watch(pping: &Path, length: Duration) -> Result<()> {
         browser.open(&format!("http://{ADDRESS}/"))?;
         let (seconds, is_over) = (Mutex::new(Seconds::default()), AtomicBool::new(false));
         let readings = thread::scope(|scope| {
-            let heard = scope.spawn(|| {
-                Seconds::listen(&seconds, scene.router, ADDRESS, || is_over.load(Relaxed))
-            });
+            let heard =
+                scope.spawn(|| Seconds::listen(&seconds, scene.router, ADDRESS, || is_over.load(Relaxed)));
             let readings = read_memory(scene, length, &top, &browser);
             is_over.store(true, Relaxed);
             heard.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

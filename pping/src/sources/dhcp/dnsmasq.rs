@@ -103,7 +103,9 @@ mod tests {
         for leases in ["", good, &format!("x\n{good}"), "duid 00:01:00:01:2f:00\n"] {
             assert_eq!(content(leases), Content::Leases, "{leases}");
         }
-        for foreign in ["x\n", "address,hwaddr,client_id\n10.0.0.1,,\n0 02:00", "lease 10.0.0.1 {\n  ends never;\n}\n"] {
+        for foreign in
+            ["x\n", "address,hwaddr,client_id\n10.0.0.1,,\n0 02:00", "lease 10.0.0.1 {\n  ends never;\n}\n"]
+        {
             assert_eq!(content(foreign), Content::Foreign, "{foreign}");
         }
         // Its first line has no end yet, or it has none.

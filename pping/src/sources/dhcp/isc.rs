@@ -391,13 +391,16 @@ mod tests {
     fn a_file_is_known_by_its_first_declaration() {
         let content = |text: &str| {
             let mut isc = Isc::default();
-            assert_eq!(isc.read(text, &mut |event| assert_eq!(event, Event::Free("10.0.0.1/32".parse().unwrap()))), {
-                if isc.content() == Content::Unknown { 0 } else { text.len() }
-            });
+            assert_eq!(
+                isc.read(text, &mut |event| assert_eq!(event, Event::Free("10.0.0.1/32".parse().unwrap()))),
+                { if isc.content() == Content::Unknown { 0 } else { text.len() } }
+            );
             isc.content()
         };
         let free = "lease 10.0.0.1 { binding state free; }";
-        for leases in [HEADER, free, &format!("{HEADER}{free}"), &format!("what \"?\"; {free}").replace("what", "host")] {
+        for leases in
+            [HEADER, free, &format!("{HEADER}{free}"), &format!("what \"?\"; {free}").replace("what", "host")]
+        {
             assert_eq!(content(leases.trim_end()), Content::Leases, "{leases}");
         }
         for unknown in ["", "# The format of this file is\n", "lease"] {

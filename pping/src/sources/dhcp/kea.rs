@@ -202,7 +202,10 @@ mod tests {
         assert_eq!(content(V4), Content::Leases);
         assert_eq!(content(&format!("{V6}x\n")), Content::Leases);
         for foreign in ["address,group\n", "1795600000 02:00 192.0.2.1 a *\n", "# a comment\n", "x\n"] {
-            assert_eq!(content(&format!("{foreign}{V4}10.0.0.1,,,60,1795600000,1,0,0,a,0,\n")), Content::Foreign);
+            assert_eq!(
+                content(&format!("{foreign}{V4}10.0.0.1,,,60,1795600000,1,0,0,a,0,\n")),
+                Content::Foreign
+            );
         }
     }
 }

@@ -56,7 +56,9 @@ pub(super) enum ReadError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// It is no lease file of this server.
-    #[error("this is no lease file of {0}; give those of Kea to --kea, of dnsmasq to --dnsmasq, and of ISC's dhcpd to --isc")]
+    #[error(
+        "this is no lease file of {0}; give those of Kea to --kea, of dnsmasq to --dnsmasq, and of ISC's dhcpd to --isc"
+    )]
     Foreign(&'static str),
 }
 

@@ -82,9 +82,7 @@ pub(super) fn run(arguments: DhcpArguments, socket: PathBuf, source: Arc<str>) -
         }
     }
     say_started(&format!("following {} lease files", files.len()));
-    until_stopped(move |stop| {
-        Follower::new(files, Feed::new(socket, source, false)).follow(stop)
-    })
+    until_stopped(move |stop| Follower::new(files, Feed::new(socket, source, false)).follow(stop))
 }
 
 /// Follows files.
@@ -216,7 +214,8 @@ mod tests {
         for _ in 0..2 {
             follower.poll(&mut Vec::new(), true).unwrap();
         }
-        let mut labels: Vec<_> = follower.feed.names().map(|(prefix, name)| format!("{prefix} {}", name.label)).collect();
+        let mut labels: Vec<_> =
+            follower.feed.names().map(|(prefix, name)| format!("{prefix} {}", name.label)).collect();
         labels.sort();
         labels
     }
@@ -251,13 +250,17 @@ mod tests {
     fn a_file_of_another_kind_is_an_error_at_first_and_changes_nothing_later() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("leases");
-        let kea = "address,hwaddr,client_id,valid_lifetime,expire\n10.0.0.1,02:00:00:00:00:01,,60,4000000000\n";
+        let kea =
+            "address,hwaddr,client_id,valid_lifetime,expire\n10.0.0.1,02:00:00:00:00:01,,60,4000000000\n";
         fs::write(&path, kea).unwrap();
         let mut first = follower(&[&path]);
         assert!(!first.poll(&mut Vec::new(), false).unwrap());
         let said = first.poll(&mut Vec::new(), false).unwrap_err();
         assert!(said.is_usage());
-        assert!(said.to_string().contains("leases: this is no lease file of dnsmasq; give those of Kea to --kea"), "{said}");
+        assert!(
+            said.to_string().contains("leases: this is no lease file of dnsmasq; give those of Kea to --kea"),
+            "{said}"
+        );
         fs::write(&path, "0 02:00:00:00:00:01 10.0.0.1 radio *\n").unwrap();
         let mut follower = follower(&[&path]);
         assert_eq!(labels(&mut follower), ["10.0.0.1/32 radio"]);

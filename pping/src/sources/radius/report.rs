@@ -232,7 +232,8 @@ impl Attribute<'_> {
             Err(_) => {
                 let address: Ipv4Addr = destination.parse().ok()?;
                 let mask = words.find(|word| !word.is_empty()).and_then(|word| word.parse().ok());
-                let prefix = Ipv4Net::new(address, mask.and_then(mask_length).or(class_length(address))?).ok()?;
+                let prefix =
+                    Ipv4Net::new(address, mask.and_then(mask_length).or(class_length(address))?).ok()?;
                 // Bits beyond its length say that it was meant otherwise.
                 (prefix.addr() == prefix.network()).then(|| (Kind::Route, prefix.into()))
             }
@@ -389,7 +390,16 @@ mod tests {
         ] {
             assert_eq!(route(kind, text), (expected.to_owned(), None), "{text}");
         }
-        for text in ["", "default 192.0.2.1", "vrf blue 10.0.0.0", "10.1.2.3 0.0.0.0 1", "224.0.0.0", "198.51.100.7 255.255.255.0", "2001:db8::1", "10.0.0.0/33"] {
+        for text in [
+            "",
+            "default 192.0.2.1",
+            "vrf blue 10.0.0.0",
+            "10.1.2.3 0.0.0.0 1",
+            "224.0.0.0",
+            "198.51.100.7 255.255.255.0",
+            "2001:db8::1",
+            "10.0.0.0/33",
+        ] {
             assert_eq!(route(22, text), (String::new(), Some(text.to_owned())), "{text}");
         }
     }

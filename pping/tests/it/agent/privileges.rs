@@ -116,6 +116,28 @@ fn root_drops_all_but_needed_capabilities() {
 }
 
 #[test]
+fn threads_of_groups_and_history_keep_what_they_need() {
+    let (topology, directory) = (topology(), tempfile::tempdir().unwrap());
+    let path = directory.path().display();
+    let options = format!(
+        "--format none --listen 127.0.0.1:0 --groups-socket {path}/groups.sock --groups-state {path}/state --history \
+         {path}/history"
+    );
+    let pping = watch(topology.router(), Topology::WAN, &options);
+    // Changing a map takes CAP_BPF. The others write files that are open, or that belong to this user.
+    for (name, may) in
+        [("pping-groups", CAP_BPF), ("pping-groups-wr", 0), ("pping-history", 0), ("pping-http", 0)]
+    {
+        wait_until(name, || {
+            let threads = capabilities(&pping);
+            let thread = threads.iter().find(|(of, ..)| of == name);
+            thread.is_some_and(|(_, permitted, _, no_new)| *permitted == may && *no_new)
+        });
+    }
+    interrupt(pping);
+}
+
+#[test]
 fn later_interfaces_need_two_of_three_capabilities() {
     let (host, copy) = (Host::new(), Copy::new());
     let three = ["--inh-caps=-all,+bpf,+net_admin,+perfmon", "--ambient-caps=-all,+bpf,+net_admin,+perfmon"];

@@ -153,7 +153,8 @@ fn change_groups(socket: &str, file: &str) {
         "list",
         "remove 192.0.2.7",
     ] {
-        let arguments: Vec<_> = ["groups"].into_iter().chain(line.split(' ')).chain(["--socket", socket]).collect();
+        let arguments: Vec<_> =
+            ["groups"].into_iter().chain(line.split(' ')).chain(["--socket", socket]).collect();
         let (done, said) = tool(PPING, &arguments);
         assert!(done, "{line}: {said}");
     }
@@ -250,7 +251,9 @@ fn every_system_call_of_a_source_of_groups_is_allowed() {
             let mut radclient = host.namespace.command("radclient");
             ok(run(radclient.args(["-f", &path("request"), "127.0.0.1:1813", "acct", "a-secret"])));
         }
-        wait_until("it gives a name", || tool(PPING, &["groups", "list", "--socket", &socket]).1.contains("192.0.2.1/32,radio"));
+        wait_until("it gives a name", || {
+            tool(PPING, &["groups", "list", "--socket", &socket]).1.contains("192.0.2.1/32,radio")
+        });
         let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.id())).unwrap();
         assert!(tool("kill", &["-TERM", children.trim()]).0);
         assert!(ok(running.wait_timeout(2 * ENDING)).success());

@@ -9,7 +9,14 @@ pub(super) const READY: &str =
     r"exec 3<>/dev/tcp/127.0.0.1/9464; printf 'GET /readyz HTTP/1.0\r\n\r\n' >&3; grep '^HTTP/1.. 200' <&3";
 
 /// The start of a session of `bob` at 10.1.2.3 with the secret `testing123`, as radclient 3.2.1 sent it, for printf.
-const RADIUS_START: &str = r"\x04\xcc\x00\x85\x4d\xa7\xe8\x28\xbe\x4c\xb6\x71\xa2\xd4\x6f\x31\x53\x61\x29\x3c\x28\x06\x00\x00\x00\x01\x01\x05\x62\x6f\x62\x2c\x03\x31\x08\x06\x0a\x01\x02\x03\x61\x14\x00\x40\x20\x01\x0d\xb8\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x7b\x14\x00\x38\x20\x01\x0d\xb8\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xa8\x12\x20\x01\x0d\xb8\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07\x20\x06\x62\x6e\x67\x31\x19\x04\x01\xff\x1f\x13\x30\x32\x3a\x30\x30\x3a\x30\x30\x3a\x30\x30\x3a\x30\x30\x3a\x30\x31\x29\x06\x00\x00\x00\x03";
+const RADIUS_START: &str = concat!(
+    r"\x04\xcc\x00\x85\x4d\xa7\xe8\x28\xbe\x4c\xb6\x71\xa2\xd4\x6f\x31\x53\x61\x29\x3c\x28\x06\x00\x00",
+    r"\x00\x01\x01\x05\x62\x6f\x62\x2c\x03\x31\x08\x06\x0a\x01\x02\x03\x61\x14\x00\x40\x20\x01\x0d\xb8",
+    r"\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x7b\x14\x00\x38\x20\x01\x0d\xb8\x01\x00\x00\x00",
+    r"\x00\x00\x00\x00\x00\x00\x00\x00\xa8\x12\x20\x01\x0d\xb8\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00",
+    r"\x00\x07\x20\x06\x62\x6e\x67\x31\x19\x04\x01\xff\x1f\x13\x30\x32\x3a\x30\x30\x3a\x30\x30\x3a\x30",
+    r"\x30\x3a\x30\x30\x3a\x30\x31\x29\x06\x00\x00\x00\x03",
+);
 
 /// The sources of groups, each with an address that it has to give a name, and the name.
 const SOURCES: [(&str, &str); 3] = [
@@ -110,12 +117,15 @@ fn try_sources(machine: &Machine) -> Result<()> {
         let status = machine.run(&format!(
             "cat /proc/$(systemctl show --property=MainPID --value pping-groups-{source})/status"
         ))?;
-        for line in ["CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"] {
+        for line in
+            ["CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"]
+        {
             ensure!(status.contains(line), "no `{line}` in\n{status}");
         }
     }
     // From a file, because bash sends a datagram for each line.
-    machine.run(&format!("printf '{RADIUS_START}' >/srv/start && cat /srv/start >/dev/udp/127.0.0.1/1813"))?;
+    machine
+        .run(&format!("printf '{RADIUS_START}' >/srv/start && cat /srv/start >/dev/udp/127.0.0.1/1813"))?;
     let give_names = || {
         SOURCES.iter().try_for_each(|(source, listed)| {
             let line = format!("pping groups list | grep -F '{listed},{source},yes'");
@@ -124,9 +134,13 @@ fn try_sources(machine: &Machine) -> Result<()> {
     };
     give_names()?;
     // A pping that has forgotten everything is told again.
-    machine.run("systemctl stop pping.service && rm -f /var/lib/pping/*groups* && systemctl start pping.service")?;
+    machine.run(
+        "systemctl stop pping.service && rm -f /var/lib/pping/*groups* && systemctl start pping.service",
+    )?;
     give_names()?;
-    machine.run("systemctl stop 'pping-groups-*.service' && test -z \"$(systemctl list-units --failed --plain --no-legend 'pping*')\"")?;
+    machine.run("systemctl stop 'pping-groups-*.service'")?;
+    let failed = machine.run("systemctl list-units --failed --plain --no-legend 'pping*'")?;
+    ensure!(failed.is_empty(), "these have failed: {failed}");
     machine.run("cp -p /srv/before.toml /etc/pping/pping.toml && systemctl restart pping.service")?;
     machine.run(READY)?;
     Ok(())

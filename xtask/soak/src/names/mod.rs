@@ -179,8 +179,7 @@ impl Soak<'_> {
             self.part(scope, "pings", || {
                 let addresses: Vec<_> = (0..ADDRESSES).map(pinged).collect();
                 let is_over = || self.findings.is_over();
-                self.found().echoes =
-                    ping_in_turn(self.topology.client(), &addresses, PINGS, is_over)?;
+                self.found().echoes = ping_in_turn(self.topology.client(), &addresses, PINGS, is_over)?;
                 Ok(())
             });
             self.part(scope, "seconds", || {
@@ -319,7 +318,8 @@ impl Soak<'_> {
         for number in 0..if is_large { PREFIXES } else { 0 } {
             let label = number / OF_A_LABEL;
             // Writing to a string does not fail.
-            writeln!(groups, "{},customer-{label},site-{},ap-{}", in_file(number), label % 20, label % 400).ok();
+            writeln!(groups, "{},customer-{label},site-{},ap-{}", in_file(number), label % 20, label % 400)
+                .ok();
         }
         fs::write(self.directory.join("groups.csv"), groups).context("could not write the groups")?;
         let directory = self.directory.display();

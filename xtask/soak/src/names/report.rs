@@ -42,7 +42,8 @@ impl Report {
         if self.rate() < RATE as f64 * 0.99 {
             findings.note(format!("{:.0} changes a second were made, not {RATE}", self.rate()));
         }
-        for (what, times) in [("an answer", &found.answers), ("the answer to a single change", &found.single)] {
+        for (what, times) in [("an answer", &found.answers), ("the answer to a single change", &found.single)]
+        {
             if times.quantile(1.0) > SLOW {
                 findings.note(format!("{what} took {:?}", times.quantile(1.0)));
             }
@@ -73,19 +74,8 @@ impl Report {
 
     /// The share of a processor that the agent took before the changes, and with them.
     fn processor(&self) -> (f64, f64) {
-        let share = |mut of: Box<dyn Iterator<Item = &(Duration, Usage)> + '_>| {
-            let first = of.next();
-            let ends = first.zip(of.last());
-            ends.map_or(0.0, |((from, before), (to, after))| {
-                (after.processor.saturating_sub(before.processor)).as_secs_f64() / (*to - *from).as_secs_f64()
-            })
-        };
-        let usage = &self.found.usage;
-        let (quiet, changing) = (
-            share(Box::new(usage.iter().filter(|(at, _)| *at < QUIET))),
-            share(Box::new(usage.iter().filter(|(at, _)| *at >= QUIET))),
-        );
-        (quiet, changing)
+        let usage = self.found.usage.iter();
+        (share(usage.clone().filter(|(at, _)| *at < QUIET)), share(usage.filter(|(at, _)| *at >= QUIET)))
     }
 
     /// Writes the table to standard output.
@@ -141,6 +131,15 @@ impl Report {
         let rows: String = rows.iter().map(|(what, value)| format!("| {what} | {value} |\n")).collect();
         format!("\n| what | |\n| --- | ---: |\n{rows}\n")
     }
+}
+
+/// The share of a processor from the first to the last of these readings.
+fn share<'a>(usage: impl Iterator<Item = &'a (Duration, Usage)> + Clone) -> f64 {
+    let ends = usage.clone().next().zip(usage.last());
+    ends.map_or(0.0, |((from, before), (to, after))| {
+        let time = (*to - *from).as_secs_f64().max(1.0);
+        after.processor.saturating_sub(before.processor).as_secs_f64() / time
+    })
 }
 
 fn mib(before: u64, after: u64) -> String {

@@ -185,10 +185,9 @@ fn leases_of_dnsmasq_are_those_of_the_file() {
 fn a_new_file_of_another_kind_ends_no_lease() {
     let kea = format!("{KEA}{}", kea("10.0.0.1", "a", 2_000));
     let isc = isc("10.0.0.1", "a", 2_000);
-    for (make, right, wrong) in [
-        (LeaseFile::kea as fn(PathBuf, LabelBy) -> LeaseFile, &kea, &isc),
-        (LeaseFile::isc, &isc, &kea),
-    ] {
+    for (make, right, wrong) in
+        [(LeaseFile::kea as fn(PathBuf, LabelBy) -> LeaseFile, &kea, &isc), (LeaseFile::isc, &isc, &kea)]
+    {
         let mut server = Server::new(make, &[(NAME, right)]);
         server.expect(&[("10.0.0.1", "a")]);
         server.rename_to("leases~");

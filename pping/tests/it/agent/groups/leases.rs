@@ -1,6 +1,8 @@
 //! `pping groups dhcp`, with the servers and a client that people run.
 
-use std::{ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, thread, time::Duration};
+use std::{
+    ffi::OsStr, fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command, thread, time::Duration,
+};
 
 use pping_lab::{Process, Signal, Topology};
 
@@ -143,6 +145,30 @@ fn leases_of_isc_are_followed() {
     leases_are_followed("--isc", dhcpd);
 }
 
+#[test]
+fn a_file_of_another_kind_takes_no_name_away() {
+    let agent = Agent::new(None, OPTIONS);
+    let (added, said) = agent.command(&["add", "10.11.1.100", "porch-camera", "--source", "dhcp"]);
+    assert!(added, "{said}");
+    let file = agent.path("kea-leases4.csv");
+    fs::write(
+        &file,
+        "address,hwaddr,client_id,valid_lifetime,expire\n10.11.1.9,02:00:5e:00:00:05,,60,4000000000\n",
+    )
+    .unwrap();
+    let mut command = Command::new(PPING);
+    command.args(["groups", "dhcp", "--dnsmasq"]).arg(&file).arg("--socket").arg(agent.socket());
+    let mut follower = ok(Process::spawn(command));
+    assert_eq!(ok(follower.wait_timeout(ENDING)).code(), Some(2));
+    let said = ok(follower.stderr());
+    assert!(
+        said.contains("kea-leases4.csv: this is no lease file of dnsmasq; give those of Kea to --kea"),
+        "{said}"
+    );
+    assert_eq!(labels(&agent), ["porch-camera"]);
+    interrupt(agent.process);
+}
+
 /// A server of addresses and prefixes for IPv6.
 fn kea_for_ipv6(agent: &Agent, leases: &Path) -> Process {
     let configuration = agent.path("kea6.conf");
@@ -177,7 +203,12 @@ fn dhclient(agent: &Agent, options: &[&str]) -> Process {
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = agent.topology.client().command("dhclient");
     command.args(["-6", "-d", "-N", "-P", "-cf"]).arg(configuration).arg("-sf").arg(script);
-    command.arg("-lf").arg(agent.path("dhclient.leases")).arg("-pf").arg(agent.path("dhclient.pid")).args(options);
+    command
+        .arg("-lf")
+        .arg(agent.path("dhclient.leases"))
+        .arg("-pf")
+        .arg(agent.path("dhclient.pid"))
+        .args(options);
     ok(Process::spawn(with(command, Topology::ETH)))
 }
 

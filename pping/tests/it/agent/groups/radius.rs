@@ -129,7 +129,8 @@ fn what_is_routed_to_a_session_has_its_name() {
     // An update may leave them out; one that has another route replaces those before.
     radius.send(&agent, &[request("Interim-Update", "1", "alice", "10.13.0.1")]);
     expect(&agent, &all);
-    let other = request("Interim-Update", "1", "alice", "10.13.0.1") + "Framed-Route = \"10.11.8.0/24 0.0.0.0 1\"\n";
+    let other =
+        request("Interim-Update", "1", "alice", "10.13.0.1") + "Framed-Route = \"10.11.8.0/24 0.0.0.0 1\"\n";
     radius.send(&agent, &[other]);
     expect(&agent, &[("10.11.8.0/24", "alice"), all[2], all[3]]);
     radius.send(&agent, &[request("Stop", "1", "alice", "10.13.0.1")]);
@@ -138,7 +139,10 @@ fn what_is_routed_to_a_session_has_its_name() {
     radius.send(&agent, &[odd]);
     expect(&agent, &[("10.13.0.2/32", "bob")]);
     let said = radius.stop();
-    assert!(said.contains("is left out: `to the customer`") && said.contains("1 with a route that cannot"), "{said}");
+    assert!(
+        said.contains("is left out: `to the customer`") && said.contains("1 with a route that cannot"),
+        "{said}"
+    );
     interrupt(agent.process);
 }
 

@@ -88,8 +88,8 @@ struct Change {
     at: Reported,
 }
 
-/// A NAS, which reports sessions one after the other, without waiting for each answer. It is quicker than radclient, and knows the
-/// time of each.
+/// A NAS, which reports sessions one after the other, without waiting for each answer. It is quicker than radclient, and
+/// knows the time of each.
 struct Nas {
     socket: UdpSocket,
     requests: usize,
@@ -145,8 +145,10 @@ impl Nas {
                 }
             }
         }
-        let at = |request: &Request| {
-            Reported { sent: request.sent, answered: request.answered.unwrap(), is_exact: true }
+        let at = |request: &Request| Reported {
+            sent: request.sent,
+            answered: request.answered.unwrap(),
+            is_exact: true,
         };
         requests.iter().map(at).collect()
     }
@@ -199,7 +201,8 @@ impl Sessions<'_> {
         let of = |session: usize| (format!("{round}-{session}"), user(session), self.address(session, round));
         let sessions: Vec<_> = (0..self.count).map(of).collect();
         let (some, others) = sessions.split_at(BY_RADCLIENT);
-        let requests = some.iter().map(|(session, user, address)| request(status, session, user, &address.to_string()));
+        let requests =
+            some.iter().map(|(session, user, address)| request(status, session, user, &address.to_string()));
         let sent = now();
         self.radius.send(self.agent, &requests.collect::<Vec<_>>());
         let mut reported = vec![Reported { sent, answered: now(), is_exact: false }; some.len()];
@@ -257,7 +260,9 @@ fn samples(written: &str) -> BTreeMap<Ipv4Addr, Vec<Sample>> {
     let mut samples: BTreeMap<_, Vec<Sample>> = BTreeMap::new();
     for line in written.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
-        let Some(host) = record["src_ip"].as_str().filter(|host| host.starts_with("10.12.")) else { continue };
+        let Some(host) = record["src_ip"].as_str().filter(|host| host.starts_with("10.12.")) else {
+            continue;
+        };
         if record["type"] != "rtt" {
             continue;
         }
@@ -286,7 +291,8 @@ struct Found {
 impl Found {
     /// Compares a sample at a time, and its name, with what the log says of its address.
     fn compare(&mut self, host: Ipv4Addr, log: &[Change], time: u64, name: &str) {
-        let before = Change { name: UNLISTED.to_owned(), at: Reported { sent: 0, answered: 0, is_exact: true } };
+        let before =
+            Change { name: UNLISTED.to_owned(), at: Reported { sent: 0, answered: 0, is_exact: true } };
         let all: Vec<&Change> = [&before].into_iter().chain(log).collect();
         let is_possible = |index: &usize| {
             let ends = all.get(index + 1).map_or(u64::MAX, |next| next.at.answered.saturating_add(CLOCKS));
@@ -341,15 +347,16 @@ fn sessions_change_addresses_under_traffic_and_no_sample_has_a_wrong_name() {
     ok(run(topology.server().command("ip").args(["route", "add", "local", "10.12.0.0/16", "dev", "lo"])));
     ok(run(router.command("ip").args(["route", "add", "10.12.0.0/16", "via", "10.11.2.2"])));
     let radius = Radius::start(&agent, "");
-    let mut sessions = Sessions { agent: &agent, radius: &radius, nas: Nas::new(router), count, log: BTreeMap::new() };
+    let mut sessions =
+        Sessions { agent: &agent, radius: &radius, nas: Nas::new(router), count, log: BTreeMap::new() };
     let addresses: Vec<_> = (0..count).map(address).collect();
     let file = agent.path("reference.pcap");
     let capture = ok(Capture::start(router, Topology::WAN, &file, "icmp and net 10.12.0.0/16"));
     let (is_over, began) = (AtomicBool::new(false), Instant::now());
     let (Echoes { replies, .. }, (asked, halfway, answered)) = thread::scope(|scope| {
         let client = topology.client();
-        let pings = scope
-            .spawn(|| ok(ping_in_turn(client, &addresses, PINGS, || is_over.load(Ordering::Relaxed))));
+        let pings =
+            scope.spawn(|| ok(ping_in_turn(client, &addresses, PINGS, || is_over.load(Ordering::Relaxed))));
         let over = SetOnDrop(&is_over);
         let halfway = sessions.run(|| (now(), counts(router), now()));
         drop(over);
