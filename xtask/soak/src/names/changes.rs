@@ -103,14 +103,16 @@ impl Changes {
         let began = Instant::now();
         let times = thread::scope(|scope| {
             let reader = scope.spawn(move || client.read_answers(&to_read));
-            let written = self.send(&mut writer, sent, findings);
+            let written = self.send(&mut writer, &sent, findings);
+            // Nothing more is to be read.
+            drop(sent);
             let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             written.and(read)
         })?;
         Ok((times, began.elapsed()))
     }
 
-    fn send(&mut self, writer: &mut UnixStream, sent: Sender<Instant>, findings: &Findings) -> Result<()> {
+    fn send(&mut self, writer: &mut UnixStream, sent: &Sender<Instant>, findings: &Findings) -> Result<()> {
         let began = Instant::now();
         for batch in 0_u32.. {
             if findings.is_over() {

@@ -60,7 +60,8 @@ impl Report {
             ("the memory of maps", |usage| usage.maps >> 10),
         ] {
             let changing = found.usage.iter().filter(|(at, _)| *at >= QUIET);
-            let readings: Vec<_> = changing.map(|(at, usage)| (*at - QUIET, memory(usage))).collect();
+            let readings: Vec<_> =
+                changing.map(|(at, usage)| (at.saturating_sub(QUIET), memory(usage))).collect();
             if let Some((before, after)) = growth(&readings) {
                 findings.note(format!("{what} grew from {before} to {after} KiB"));
             }
@@ -74,8 +75,9 @@ impl Report {
 
     /// The share of a processor that the agent took before the changes, and with them.
     fn processor(&self) -> (f64, f64) {
-        let usage = self.found.usage.iter();
-        (share(usage.clone().filter(|(at, _)| *at < QUIET)), share(usage.filter(|(at, _)| *at >= QUIET)))
+        let usage = &self.found.usage;
+        let (quiet, changing) = usage.split_at(usage.partition_point(|(at, _)| *at < QUIET));
+        (share(quiet), share(changing))
     }
 
     /// Writes the table to standard output.
@@ -128,18 +130,16 @@ impl Report {
             ("samples, that differ", format!("{}, {}", differences.total_samples, differences.samples)),
             ("echo replies and samples that differ", differences.replies.to_string()),
         ];
-        let rows: String = rows.iter().map(|(what, value)| format!("| {what} | {value} |\n")).collect();
-        format!("\n| what | |\n| --- | ---: |\n{rows}\n")
+        let rows: Vec<_> = rows.iter().map(|(what, value)| format!("| {what} | {value} |")).collect();
+        format!("\n| what | |\n| --- | ---: |\n{}\n", rows.join("\n"))
     }
 }
 
 /// The share of a processor from the first to the last of these readings.
-fn share<'a>(usage: impl Iterator<Item = &'a (Duration, Usage)> + Clone) -> f64 {
-    let ends = usage.clone().next().zip(usage.last());
-    ends.map_or(0.0, |((from, before), (to, after))| {
-        let time = (*to - *from).as_secs_f64().max(1.0);
-        after.processor.saturating_sub(before.processor).as_secs_f64() / time
-    })
+fn share(usage: &[(Duration, Usage)]) -> f64 {
+    let [(from, before), .., (to, after)] = usage else { return 0.0 };
+    let time = to.saturating_sub(*from).as_secs_f64().max(1.0);
+    after.processor.saturating_sub(before.processor).as_secs_f64() / time
 }
 
 fn mib(before: u64, after: u64) -> String {

@@ -319,7 +319,7 @@ impl Found {
 fn counts(host: &Namespace) -> BTreeMap<String, u64> {
     let page = scrape(host).0;
     let lines = page.lines().filter(|line| line.starts_with("pping_rtt_seconds_count{"));
-    let page = Exposition(lines.map(|line| format!("{line}\n")).collect());
+    let page = Exposition(lines.collect::<Vec<_>>().join("\n"));
     let mut counts = BTreeMap::new();
     for series in page.series() {
         if series.labels["method"] == "icmp-echo" && series.labels["matched"] == "ingress" {
