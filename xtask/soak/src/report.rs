@@ -215,7 +215,7 @@ fn in_kib(resources: Resources) -> String {
 
 /// Returns the maximum of the first third of the time and that of the last, if memory grew by more than [`LEEWAY`]. The
 /// first and the last reading may come just after a start, when less memory is in use.
-pub(super) fn growth(readings: &[(Duration, u64)]) -> Option<(u64, u64)> {
+fn growth(readings: &[(Duration, u64)]) -> Option<(u64, u64)> {
     let end = readings.iter().map(|&(at, _)| at).max()?;
     let most = |of: fn(Duration, Duration) -> bool| {
         readings.iter().filter(|&&(at, _)| of(at, end)).map(|&(_, value)| value).max()

@@ -12,13 +12,16 @@ use super::{
     changes::{RATE, Times},
     memory::Usage,
 };
-use crate::{compare::Differences, findings::Findings, report::growth};
+use crate::{compare::Differences, findings::Findings};
 
 /// From this delay on a second counts as late, ms.
 const LATE: u64 = 500;
 
-/// How long an answer may take, other than during a reload.
+/// How long an answer may take.
 const SLOW: Duration = Duration::from_secs(1);
+
+/// How much memory may grow, as a fraction.
+const LEEWAY: f64 = 0.05;
 
 /// The report.
 pub(super) struct Report {
@@ -60,9 +63,9 @@ impl Report {
             ("the memory of maps", |usage| usage.maps >> 10),
         ] {
             let changing = found.usage.iter().filter(|(at, _)| *at >= QUIET);
-            let readings: Vec<_> =
-                changing.map(|(at, usage)| (at.saturating_sub(QUIET), memory(usage))).collect();
-            if let Some((before, after)) = growth(&readings) {
+            let readings: Vec<_> = changing.map(|(_, usage)| memory(usage)).collect();
+            let (before, after) = medians(&readings);
+            if after as f64 > before as f64 * (1.0 + LEEWAY) {
                 findings.note(format!("{what} grew from {before} to {after} KiB"));
             }
         }
@@ -135,6 +138,18 @@ impl Report {
     }
 }
 
+/// The medians of the second and of the last third. In the first one, the names by the socket become as many as they stay.
+/// Maxima would be those of reloads, which have both sets of prefixes.
+fn medians(readings: &[u64]) -> (u64, u64) {
+    let third = readings.len() / 3;
+    let median = |part: Option<&[u64]>| {
+        let mut sorted = part.unwrap_or_default().to_vec();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+    };
+    (median(readings.get(third..2 * third)), median(readings.get(2 * third..)))
+}
+
 /// The share of a processor from the first to the last of these readings.
 fn share(usage: &[(Duration, Usage)]) -> f64 {
     let [(from, before), .., (to, after)] = usage else { return 0.0 };
@@ -149,4 +164,16 @@ fn mib(before: u64, after: u64) -> String {
 fn times(times: &Times) -> String {
     let at = |share| format!("{:.1} ms", times.quantile(share).as_secs_f64() * 1e3);
     [0.5, 0.99, 1.0].map(at).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_compared_without_what_reloads_take() {
+        assert_eq!(medians(&[1, 2, 90, 10, 11, 90, 12, 11, 99]), (11, 12));
+        assert_eq!(medians(&[1, 2, 3, 10, 11, 90, 50, 60, 99]), (11, 60));
+        assert_eq!(medians(&[]), (0, 0));
+    }
 }
