@@ -234,8 +234,8 @@ mod tests {
             (0..round).for_each(|_| changes.write(&mut lines));
             lengths.push(changes.expected.len() as u64);
         }
-        assert_eq!(lengths, [ADDRESSES + OTHERS, ADDRESSES + OTHERS, ADDRESSES + 1]);
-        assert_eq!(changes.expected[&format!("{}/32", pinged(0))], "subscriber-331");
+        assert_eq!(lengths, [ADDRESSES + OTHERS - 1, ADDRESSES + OTHERS, ADDRESSES]);
+        assert_eq!(changes.expected[&format!("{}/32", pinged(0))], "subscriber-231");
         assert!(lines.starts_with(
             "{\"label\":\"subscriber-0\",\"op\":\"add\",\"prefix\":\"10.12.0.1/32\",\"source\":\"soak\"}\n"
         ));
