@@ -421,8 +421,8 @@ fn find(store: &Store, from: Moment, to: Moment, step: u64) -> Result<Found, Err
     let at = (wanted..kept.len()).find(has_all).unwrap_or(kept.len() - 1);
     let (tier, of_tier) = &kept[at];
     let (mut files, mut damaged) = (Vec::new(), Vec::new());
-    for piece in of_tier.iter().chain(&minutes) {
-        match store.open_piece(piece) {
+    for opened in open(store, &of_tier.iter().chain(&minutes).collect::<Vec<_>>()) {
+        match opened {
             Ok(file) => files.push(file),
             Err(error) if error.is_gone() => return Err(error),
             Err(error) => damaged.push(error.to_string()),
@@ -432,6 +432,31 @@ fn find(store: &Store, from: Moment, to: Moment, step: u64) -> Result<Found, Err
     files.retain(|file| !merged.contains(file.id()));
     let range = from - from % tier.step()..to.next_multiple_of(tier.step());
     Ok(Found { tier: *tier, range, files, damaged })
+}
+
+/// Opens files, in their order.
+fn open(store: &Store, pieces: &[&Piece]) -> Vec<Result<StoredFile, Error>> {
+    let next = AtomicUsize::new(0);
+    let (own, other) = by_two_threads(|| {
+        let mut opened = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(at) else { return opened };
+            opened.push((at, store.open_piece(piece)));
+        }
+    });
+    let mut opened: Vec<_> = own.into_iter().chain(other.into_iter().flatten()).collect();
+    opened.sort_unstable_by_key(|(at, _)| *at);
+    opened.into_iter().map(|(_, file)| file).collect()
+}
+
+/// Does a work with two threads, so that a question takes half the time and leaves most of a box to its packets. If no thread can be
+/// started, this one does all of it.
+fn by_two_threads<T: Send>(work: impl Fn() -> T + Sync) -> (T, Option<T>) {
+    thread::scope(|scope| {
+        let other = thread::Builder::new().spawn_scoped(scope, &work).ok();
+        (work(), other.map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))))
+    })
 }
 
 /// Whether files have all times that those of a coarser tier have. Of a day that is merged, some minutes suffice: an hour
@@ -448,8 +473,7 @@ fn covers(finer: &[Piece], coarser: &[Piece]) -> bool {
 }
 
 impl Found {
-    /// Reads all rows that are wanted, with two threads, so that a question takes half the time and leaves most of a box to
-    /// its packets. Each of them adds the rows of its files to a sum, and the sums are joined. Returns the sum, and what is
+    /// Reads all rows that are wanted, with two threads. Each of them adds the rows of its files to a sum, and the sums are joined. Returns the sum, and what is
     /// wrong with files, whose further rows are left out.
     fn read<Sum: Default + Send>(
         self,
@@ -459,7 +483,7 @@ impl Found {
     ) -> (Sum, Vec<String>) {
         let Self { files, mut damaged, .. } = self;
         let next = AtomicUsize::new(0);
-        let read = || {
+        let (own, other) = by_two_threads(|| {
             let (mut sum, mut damaged) = (Sum::default(), Vec::new());
             while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
                 for row in file.rows(wanted) {
@@ -470,11 +494,6 @@ impl Found {
                 }
             }
             (sum, damaged)
-        };
-        let (own, other) = thread::scope(|scope| {
-            // If no thread can be started, this one reads all files.
-            let other = thread::Builder::new().spawn_scoped(scope, read).ok();
-            (read(), other.map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))))
         });
         let (mut sum, own_damaged) = own;
         damaged.extend(own_damaged);

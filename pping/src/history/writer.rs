@@ -30,8 +30,8 @@ use super::{
     upkeep::{facts, keep_up},
 };
 use crate::{
-    aggregate::Measurements, capabilities, config::HistoryLimits, groups::SeriesName, metrics::HistoryCounts,
-    quality::Profiles,
+    aggregate::Measurements, capabilities, config::HistoryLimits, groups::SeriesName, memory,
+    metrics::HistoryCounts, quality::Profiles,
 };
 
 /// Minutes that may wait for the thread.
@@ -268,6 +268,8 @@ impl WriterThread {
             let kept_up = self.keep_up(now);
             self.hour = kept_up.is_ok().then_some(now / HOUR);
             self.note_upkeep(&kept_up);
+            // Merging takes several times as much as all else.
+            memory::give_back();
         }
     }
 
