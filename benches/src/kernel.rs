@@ -24,7 +24,7 @@ use pping_common::{
     abi::Emit,
     copies::COPIES_WITHIN,
     group::Grouping,
-    limits::{DEFAULT_MAX_GROUPS, LEASE_SECONDS},
+    limits::{DEFAULT_MAX_GROUPS, DEFAULT_MAX_NETWORKS, LEASE_SECONDS},
     method::{Method, Methods},
     parse::Decap,
     rtt::Rules,
@@ -128,6 +128,8 @@ pub(crate) fn measure(rounds: Rounds, report: &mut Report) -> Result<()> {
     let grouping = Grouping { by_source: 1, v4_len: 24, v6_len: 48, ..Grouping::NONE };
     let grouped = LoadOptions { emit: Emit::NOTHING, grouping, max_groups: DEFAULT_MAX_GROUPS, ..unlimited };
     report.print("aggregated in groups", &few.echo(grouped, &packet)?);
+    let networked = LoadOptions { emit: Emit::NOTHING, max_networks: DEFAULT_MAX_NETWORKS, ..unlimited };
+    report.print("aggregated, and by the network at the other end", &few.echo(networked, &packet)?);
 
     println!("\nA packet, its answer and the sample; with no other method on, aggregated:");
     for sampled in exchanges::of_each_method() {

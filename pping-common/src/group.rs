@@ -69,6 +69,27 @@ impl Grouping {
         if self.inside == 0 { &[Side::UNKNOWN] } else { &[Side::Inside as u32, Side::Outside as u32] }
     }
 
+    /// Returns which host of a flow direction is at the other end: the one that is not the network's own. `source` replies, and
+    /// is the other end as well if none or both are. A host is the network's own if it is inside or, if sides are not told apart, if it
+    /// has a label. The arguments are those of [`Grouping::key`] and [`Grouping::side`].
+    #[inline(always)]
+    pub fn other_end(
+        self,
+        source: IpAddress,
+        destination: IpAddress,
+        label: impl Fn(IpAddress) -> u32,
+        is_listed: impl Fn(IpAddress) -> bool,
+    ) -> IpAddress {
+        let is_own = |host| {
+            if self.inside == 0 {
+                self.by_label != 0 && label(host) != 0
+            } else {
+                self.side(host, &label, &is_listed) == Side::Inside as u32
+            }
+        };
+        if is_own(source) && !is_own(destination) { destination } else { source }
+    }
+
     /// Whether there is more than one group.
     #[inline(always)]
     pub fn is_on(self) -> bool {
@@ -172,6 +193,10 @@ enum Kind {
     Other,
     /// A separate group.
     Group,
+    /// The networks at the other end that have no series of their own.
+    OtherNetworks,
+    /// A network at the other end.
+    Network,
 }
 
 /// A group, as the kernel programs know it.
@@ -219,6 +244,21 @@ impl GroupKey {
 
     /// The group `other`, for flows whose own group has no room.
     pub const OTHER: Self = Self { kind: Kind::Other as u8, ..Self::ALL };
+
+    /// The networks at the other end that have no room for a series of their own.
+    pub const OTHER_NETWORKS: Self = Self { kind: Kind::OtherNetworks as u8, ..Self::ALL };
+
+    /// Returns the key of the network at the other end with this number; 0 is for hosts of no known network.
+    #[inline(always)]
+    pub fn of_network(number: u32) -> Self {
+        let source = IpAddress([0, u64::from(number)]);
+        Self { kind: Kind::Network as u8, source, source_len: LABEL, ..Self::ALL }
+    }
+
+    /// Whether the key is of a network at the other end, or of the remaining ones. All other keys are of groups.
+    pub fn is_network(&self) -> bool {
+        [Kind::OtherNetworks as u8, Kind::Network as u8].contains(&self.kind)
+    }
 
     /// What the hosts that reply have in common.
     pub fn source(&self) -> End {
@@ -374,6 +414,38 @@ mod tests {
             (both, [inside, inside, outside]),
         ] {
             assert_eq!([listed, labelled, neither].map(|host| side(how, host)), expected, "{how}");
+        }
+    }
+
+    #[test]
+    fn the_other_end_is_the_host_that_is_not_the_networks_own() {
+        let (own, other) = (address("192.0.2.1"), address("198.51.100.1"));
+        let end = |grouping: Grouping, source, destination| {
+            let (label, is_listed) = (|asked| u32::from(asked == own), |asked| asked == own);
+            grouping.other_end(source, destination, label, is_listed)
+        };
+        let listed = Grouping { inside: Grouping::INSIDE_LISTED, ..Grouping::NONE };
+        let labelled = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+        for grouping in [listed, labelled] {
+            assert_eq!([end(grouping, own, other), end(grouping, other, own)], [other; 2]);
+            assert_eq!([end(grouping, own, own), end(grouping, other, other)], [own, other]);
+        }
+        assert_eq!([end(Grouping::NONE, own, other), end(Grouping::NONE, other, own)], [own, other]);
+        // Hosts may have a label and be outside.
+        let both = Grouping { inside: Grouping::INSIDE_LISTED, ..labelled };
+        let found = both.other_end(other, own, |_| 7, |asked| asked == other);
+        assert_eq!(found, own);
+    }
+
+    #[test]
+    fn networks_are_no_groups() {
+        assert!(GroupKey::of_network(7).is_network() && GroupKey::OTHER_NETWORKS.is_network());
+        assert_eq!(GroupKey::of_network(7).source(), End::Label(7));
+        let file = Grouping { by_source: 1, by_label: 1, ..Grouping::NONE };
+        let group = file.key(address("192.0.2.1"), address("::1"), 0, |_| 7);
+        for key in [group, GroupKey::ALL, GroupKey::OTHER] {
+            assert!(!key.is_network());
+            assert_ne!(key.words(), GroupKey::of_network(7).words());
         }
     }
 

@@ -123,6 +123,12 @@ pub const MAX_LABELLED_PREFIXES: u32 = 1 << 24;
 /// against a limit.
 pub const MAX_LABELLED_PREFIXES_COUNTED: u32 = 1 << 20;
 
+/// Prefixes of networks at the other end. The map allocates memory only for prefixes it holds.
+pub const MAX_NETWORK_PREFIXES: u32 = 1 << 22;
+
+/// The networks at the other end that have their own series, unless `--max-networks` says otherwise.
+pub const DEFAULT_MAX_NETWORKS: u32 = 2048;
+
 /// Prefixes whose hosts are inside the network.
 pub const MAX_INSIDE_PREFIXES: u32 = 65_536;
 

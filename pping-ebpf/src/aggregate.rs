@@ -5,6 +5,7 @@ use pping_common::{
     group::GroupKey,
     hash::SipKey,
     hist,
+    parse::IpAddress,
     pool::BinBlock,
     series::{Purpose, Series, SeriesRef, Sums, Traffic, host_bit},
 };
@@ -12,7 +13,7 @@ use pping_common::{
 use crate::{
     barrier::barrier_var,
     bins, config,
-    maps::{self, SeriesTarget},
+    maps::{self, Admitted, SeriesTarget},
     shared::prelude::*,
     sync,
 };
@@ -46,6 +47,33 @@ pub(crate) fn sample_without_flow(
     }
 }
 
+/// Adds a sample to the series of the network at its other end. `reference` is that of the timed flow direction, if the sample
+/// belongs to a flow.
+#[inline(always)]
+pub(crate) fn network_sample(
+    reference: Option<Shared<SeriesRef>>,
+    selector: &SeriesSelector,
+    counters: Shared<Counters>,
+    target: &mut SeriesTarget,
+    rtt: u64,
+) {
+    let Some((series, buffer)) = series_of_network(reference, selector, target) else { return };
+    let hosts = set_of(selector.source);
+    add_sample(series, buffer, counters, target, rtt, hosts);
+}
+
+/// Adds what two endpoints sent to the series of the network at the other end. `reference` is that of the timed flow direction.
+#[inline(always)]
+pub(crate) fn network_traffic(
+    reference: Shared<SeriesRef>,
+    selector: &SeriesSelector,
+    target: &mut SeriesTarget,
+    (sent, received): (&Traffic, &Traffic),
+) {
+    let Some((series, _)) = series_of_network(Some(reference), selector, target) else { return };
+    add_traffic(series, sent, received);
+}
+
 /// Returns the index of the series of queued packets, and how often that index was used before. Only groups that have
 /// samples, or had some recently, have such a series, so that packets to unknown hosts take no room. All others share
 /// the series of the group of others.
@@ -55,13 +83,11 @@ pub(crate) fn of_queue(selector: &SeriesSelector, target: &mut SeriesTarget) -> 
     let secret = control.at(field!(Control, secret)).load();
     write_key(control, selector, target);
     let mut index = maps::series_index(&target.key, secret);
-    if index.is_none() && maps::has_group(&target.key.group) {
+    if index.is_none() && maps::groups().has(&target.key.group) {
         index = insert_series(control, target, secret);
     }
     if index.is_none() {
-        target.key.group = GroupKey::OTHER;
-        barrier_var(target);
-        index = maps::series_index(&target.key, secret);
+        index = others_series(GroupKey::OTHER, target, secret);
     }
     let index = index?;
     Some((index, generation(maps::series(index)?)))
@@ -84,11 +110,14 @@ pub(crate) fn add_to(reference: SeriesRef, counters: Shared<Counters>, target: &
 /// Returns a set with only the host that replies; empty without groups, because hosts are counted for groups only.
 #[inline(always)]
 fn hosts(selector: &SeriesSelector) -> u64 {
-    if !config::grouping().is_on() {
-        return 0;
-    }
+    if config::grouping().is_on() { set_of(selector.source) } else { 0 }
+}
+
+/// Returns a set with only this host.
+#[inline(always)]
+fn set_of(host: IpAddress) -> u64 {
     let Some(control) = maps::control() else { return 0 };
-    host_bit(selector.source, control.at(field!(Control, secret)).load())
+    host_bit(host, control.at(field!(Control, secret)).load())
 }
 
 /// Counts a sample of `hosts` as a whole, or not at all.
@@ -130,6 +159,11 @@ pub(crate) fn traffic(
     (sent, received): (&Traffic, &Traffic),
 ) {
     let Some((series, _)) = series_of_flow(reference, selector, counters, target) else { return };
+    add_traffic(series, sent, received);
+}
+
+#[inline(always)]
+fn add_traffic(series: Shared<Series>, sent: &Traffic, received: &Traffic) {
     let traffic = series.at(field!(Series, traffic));
     add(traffic.element(0), sent);
     add(traffic.element(1), received);
@@ -155,16 +189,69 @@ fn series_of_flow(
     // The same as `SeriesSelector::purpose`. If that is called instead, Linux 6.18 verifies a third more instructions.
     let dscp = if config::grouping().by_dscp != 0 { selector.dscp } else { 0 };
     let purpose = Purpose::new(epoch, selector.method, selector.direction, dscp, selector.is_proved);
-    let known = reference.read();
-    if known.is_for(purpose)
-        && let Some(series) = maps::series(known.index()).filter(|&series| known.is_alive(generation(series)))
-    {
-        target.index = known.index();
+    if let Some(series) = known_series(reference, purpose, target) {
         return Some((series, buffer));
     }
     let series = find(control, selector, counters, target)?;
     reference.write(SeriesRef::new(target.index, generation(series), purpose));
     Some((series, buffer))
+}
+
+/// The series that a reference names, if it was made for this purpose and is still valid.
+#[inline(always)]
+fn known_series(
+    reference: Shared<SeriesRef>,
+    purpose: Purpose,
+    target: &mut SeriesTarget,
+) -> Option<Shared<Series>> {
+    let known = reference.read();
+    if !known.is_for(purpose) {
+        return None;
+    }
+    let series = maps::series(known.index()).filter(|&series| known.is_alive(generation(series)))?;
+    target.index = known.index();
+    Some(series)
+}
+
+/// The same as [`series_of_flow`], for the network at the other end. Samples that belong to no flow have no reference.
+#[inline(always)]
+fn series_of_network(
+    reference: Option<Shared<SeriesRef>>,
+    selector: &SeriesSelector,
+    target: &mut SeriesTarget,
+) -> Option<(Shared<Series>, u32)> {
+    let (control, buffer, epoch) = control()?;
+    let purpose = Purpose::new(epoch, selector.method, selector.direction, 0, selector.is_proved);
+    if let Some(reference) = reference
+        && let Some(series) = known_series(reference, purpose, target)
+    {
+        return Some((series, buffer));
+    }
+    target.index = find_network(control, selector, target)?;
+    barrier_var(target);
+    let series = maps::series(target.index)?;
+    if let Some(reference) = reference {
+        reference.write(SeriesRef::new(target.index, generation(series), purpose));
+    }
+    Some((series, buffer))
+}
+
+/// Returns the index of the series of the network at the other end, which is inserted if there is room. If not, returns that of the
+/// other networks.
+#[inline(always)]
+fn find_network(
+    control: Shared<Control>,
+    selector: &SeriesSelector,
+    target: &mut SeriesTarget,
+) -> Option<u32> {
+    let secret = control.at(field!(Control, secret)).load();
+    let labels = control.at(field!(Control, generation)).read();
+    let label = |address| maps::label(labels, address);
+    let key = &mut target.key;
+    selector.write_network_key(key, config::grouping(), label, maps::is_listed_inside, maps::network);
+    barrier_var(target);
+    own_series(control, maps::networks(), selector.is_proved, target, secret)
+        .or_else(|| others_series(GroupKey::OTHER_NETWORKS, target, secret))
 }
 
 /// Returns the series and the present buffer for a sample that belongs to no flow.
@@ -213,28 +300,49 @@ fn find_series(
 ) -> Option<u32> {
     let secret = control.at(field!(Control, secret)).load();
     write_key(control, selector, target);
-    if config::grouping().is_on() && selector.is_proved {
-        maps::prove_group(&target.key.group);
+    let found = if config::grouping().is_on() {
+        own_series(control, maps::groups(), selector.is_proved, target, secret).or_else(|| {
+            counters.at(field!(Counters, groups_refused)).add(1);
+            others_series(GroupKey::OTHER, target, secret)
+        })
+    } else {
+        maps::series_index(&target.key, secret)
+    };
+    if found.is_none() {
+        counters.at(field!(Counters, unaggregated)).add(1);
+    }
+    found
+}
+
+/// Returns the index of the series in `target`, which is inserted if there is room for its group.
+#[inline(always)]
+fn own_series(
+    control: Shared<Control>,
+    admitted: Admitted,
+    is_proved: bool,
+    target: &mut SeriesTarget,
+    secret: SipKey,
+) -> Option<u32> {
+    if is_proved {
+        admitted.prove(&target.key.group);
     }
     if let Some(index) = maps::series_index(&target.key, secret) {
         return Some(index);
     }
-    if config::grouping().is_on() {
-        if is_admitted(&target.key.group, selector.is_proved)
-            && let Some(index) = insert_series(control, target, secret)
-        {
-            return Some(index);
-        }
-        counters.at(field!(Counters, groups_refused)).add(1);
-        target.key.group = GroupKey::OTHER;
-        barrier_var(target);
-        if let Some(index) = maps::series_index(&target.key, secret) {
-            return Some(index);
-        }
+    if is_admitted(admitted, &target.key.group, is_proved) {
+        insert_series(control, target, secret)
+    } else {
+        None
     }
-    // The agent inserts the series without a group, and those of the group of others, before it attaches the programs.
-    counters.at(field!(Counters, unaggregated)).add(1);
-    None
+}
+
+/// Returns the index of the same series of all remaining groups. The agent inserts these series, and those without a group, before
+/// it attaches the programs.
+#[inline(always)]
+fn others_series(others: GroupKey, target: &mut SeriesTarget, secret: SipKey) -> Option<u32> {
+    target.key.group = others;
+    barrier_var(target);
+    maps::series_index(&target.key, secret)
 }
 
 /// Writes the key of a series. The current labels decide on its group.
@@ -248,16 +356,16 @@ fn write_key(control: Shared<Control>, selector: &SeriesSelector, target: &mut S
 
 /// Whether a group has its own series. Inserts the group if there is room.
 #[inline(always)]
-fn is_admitted(group: &GroupKey, is_proved: bool) -> bool {
-    if maps::has_group(group) {
+fn is_admitted(admitted: Admitted, group: &GroupKey, is_proved: bool) -> bool {
+    if admitted.has(group) {
         return true;
     }
-    if !is_proved && !maps::insert_unproved_group(group) {
+    if !is_proved && !admitted.insert_unproved(group) {
         return false;
     }
-    let is_inserted = maps::insert_group(group);
+    let is_inserted = admitted.insert(group);
     if !is_proved && !is_inserted {
-        maps::prove_group(group);
+        admitted.prove(group);
     }
     is_inserted
 }

@@ -104,6 +104,15 @@ pub(crate) fn max_series() -> u32 {
 }
 
 #[unsafe(no_mangle)]
+static HAS_NETWORKS: Global<u32> = Global::new(0);
+
+/// Whether samples are counted by the network at the other end, too.
+#[inline(always)]
+pub(crate) fn has_networks() -> bool {
+    HAS_NETWORKS.load() != 0
+}
+
+#[unsafe(no_mangle)]
 static EXCLUDES: Global<u32> = Global::new(0);
 
 /// Whether any prefixes are excluded.

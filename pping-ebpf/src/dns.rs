@@ -23,10 +23,11 @@ use crate::{
     shared::prelude::*,
 };
 
-/// Counts a message, and records a query or matches a response. An error says why it is not measured.
+/// Counts a message, and records a query or matches a response. Returns whether there is a sample, which [`report`] has to follow. An
+/// error says why the message is not measured.
 #[inline(always)]
-pub(crate) fn message<A: Flows>(direction: Direction, scratch: &mut Scratch) -> Result<(), Untracked> {
-    let Some(counters) = maps::counters(scratch.packet.joined_id) else { return Ok(()) };
+pub(crate) fn message<A: Flows>(direction: Direction, scratch: &mut Scratch) -> Result<bool, Untracked> {
+    let Some(counters) = maps::counters(scratch.packet.joined_id) else { return Ok(false) };
     let frame = &scratch.packet.frame;
     if config::excludes() && (maps::is_excluded(frame.source) || maps::is_excluded(frame.destination)) {
         return Err(Untracked::Excluded);
@@ -40,7 +41,7 @@ pub(crate) fn message<A: Flows>(direction: Direction, scratch: &mut Scratch) -> 
             take_query(counters, &QueryKey::<A>::new(scratch.former_arm(), &scratch.packet.frame), now)
         });
         if let Some(query) = query {
-            report::<A>(direction, counters, scratch, query, now);
+            return Ok(count_response(counters, scratch, query, now));
         } else if scratch.packet.has_two_arms != 0 && pending(&key.opposite()).is_some() {
             return Err(Untracked::SameHook);
         }
@@ -52,7 +53,7 @@ pub(crate) fn message<A: Flows>(direction: Direction, scratch: &mut Scratch) -> 
             counters.at(field!(Counters, to_this_host)).count(1);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Records a query. If the same query is already pending, that one becomes void, unless this is a copy of it.
@@ -153,30 +154,46 @@ fn take_query<A: Flows>(counters: Shared<Counters>, key: &QueryKey<A>, now: u64)
     Some(query)
 }
 
-/// Counts a response. If it gives a sample, counts that too, adds it to its series and emits it.
+/// Counts a response, and returns whether it gives a sample.
 #[inline(always)]
-fn report<A: Flows>(
-    direction: Direction,
-    counters: Shared<Counters>,
-    scratch: &mut Scratch,
-    query: Query,
-    now: u64,
-) {
+fn count_response(counters: Shared<Counters>, scratch: &mut Scratch, query: Query, now: u64) -> bool {
     let dns = scratch.packet.frame.transport.datagram.dns;
     counters.at(field!(Counters, dns_responses)).element(usize::from(dns.rcode)).count(1);
-    let Some(rtt) = query.rtt(now) else { return };
-    let samples = counters.at(field!(Counters, samples)).element(direction as usize);
-    samples.element(Method::Dns as usize).count(1);
+    let Some(rtt) = query.rtt(now) else { return false };
+    scratch.packet.now = now;
     scratch.outcome.measured.sample =
         Sample { method: Method::Dns, identifier: u32::from(dns.id), rtt, side_rtt: 0 };
     scratch.flow.state = FlowState::without_flow(rtt);
-    barrier_var(scratch);
+    true
+}
+
+/// Counts the sample of a response, adds it to its series and emits it.
+#[inline(always)]
+pub(crate) fn report<A: Flows>(direction: Direction, counters: Shared<Counters>, scratch: &mut Scratch) {
+    let samples = counters.at(field!(Counters, samples)).element(direction as usize);
+    samples.element(Method::Dns as usize).count(1);
+    let rtt = scratch.outcome.measured.sample.rtt;
     let interface_id = scratch.packet.joined_id;
-    let selector =
-        SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, &scratch.packet.frame, true);
+    let selector = selector(direction, scratch);
     aggregate::sample_without_flow(&selector, counters, &mut scratch.outcome.target, rtt);
     barrier_var(scratch);
     let context = Context { direction, interface_id, frame: &scratch.packet.frame };
     let sample = &scratch.outcome.measured.sample;
-    emit::rtt::<A>(&context, counters, sample, &scratch.flow.state, now, scratch.outcome.target.index);
+    let (state, now) = (&scratch.flow.state, scratch.packet.now);
+    emit::rtt::<A>(&context, counters, sample, state, now, scratch.outcome.target.index);
+}
+
+/// Adds the sample of a response to the series of the network at its other end.
+#[inline(always)]
+pub(crate) fn count_for_network(direction: Direction, counters: Shared<Counters>, scratch: &mut Scratch) {
+    let rtt = scratch.outcome.measured.sample.rtt;
+    let selector = selector(direction, scratch);
+    aggregate::network_sample(None, &selector, counters, &mut scratch.outcome.target, rtt);
+}
+
+/// What selects the series of a sample.
+#[inline(always)]
+fn selector(direction: Direction, scratch: &Scratch) -> SeriesSelector {
+    let (interface_id, frame) = (scratch.packet.joined_id, &scratch.packet.frame);
+    SeriesSelector::of_sample(interface_id, Method::Dns, direction as u8, frame, true)
 }

@@ -39,6 +39,12 @@ impl<A: Flows> FlowRef<A> {
         A::cold(self.number)
     }
 
+    /// The references to the series of the networks at the other end, of what each endpoint sends.
+    #[inline(always)]
+    pub(crate) fn networks(self) -> Option<Shared<[SeriesRef; 2]>> {
+        A::networks(self.number)
+    }
+
     /// Whether the flow has this key. A key that another CPU is writing is either not this one yet, or will be in a moment.
     #[inline(always)]
     pub(crate) fn has_key(self, key: &FlowKey<A>) -> bool {

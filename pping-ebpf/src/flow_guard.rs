@@ -9,6 +9,7 @@ use pping_common::{
         PendingNumber,
     },
     rtt::PendingEntry,
+    series::SeriesRef,
     table::Table,
 };
 
@@ -54,6 +55,12 @@ impl<A: Flows> FlowRef<A> {
         hot.at(field!(Hot, traffic)).store(&EMPTY_HOT.traffic);
         hot.at(field!(Hot, directions)).store(&EMPTY_HOT.directions);
         guard.cold.store(&EMPTY_COLD);
+        if config::has_networks() {
+            let Some(networks) = self.networks() else { return true };
+            for endpoint in [Endpoint::Low, Endpoint::High] {
+                networks.of(endpoint).write(SeriesRef::NONE);
+            }
+        }
         true
     }
 

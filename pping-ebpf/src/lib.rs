@@ -46,14 +46,16 @@ mod track;
 
 pub use bytes::Linear;
 pub use residence::queue::{dequeued, enqueued, freed};
-pub use stages::{parse, report_v4, report_v6, slow, step_v4, step_v6, tell_copies, watch};
+pub use stages::{
+    networks_v4, networks_v6, parse, report_v4, report_v6, slow, step_v4, step_v6, tell_copies, watch,
+};
 
 /// Defines the stages of one kind of program, by its context and the verdict that they return. A stage never returns to
 /// its caller. A binary defines them for each kind of program that it has.
 #[macro_export]
 macro_rules! stages {
     (#[$kind:ident] $context:ty => $verdict:expr, $result:ty: $copies:ident, $slow:ident, $step4:ident, $step6:ident,
-     $report4:ident, $report6:ident) => {
+     $report4:ident, $report6:ident, $networks4:ident, $networks6:ident) => {
         /// Tells copies at a mirror port.
         #[$kind]
         #[inline(always)]
@@ -99,6 +101,22 @@ macro_rules! stages {
         #[inline(always)]
         pub fn $report6(ctx: $context) -> $result {
             $crate::report_v6(&ctx);
+            $verdict
+        }
+
+        /// Counts what happened in a flow over IPv4 for the network at the other end.
+        #[$kind]
+        #[inline(always)]
+        pub fn $networks4(ctx: $context) -> $result {
+            $crate::networks_v4(&ctx);
+            $verdict
+        }
+
+        /// Counts what happened in a flow over IPv6 for the network at the other end.
+        #[$kind]
+        #[inline(always)]
+        pub fn $networks6(ctx: $context) -> $result {
+            $crate::networks_v6(&ctx);
             $verdict
         }
     };

@@ -38,8 +38,8 @@ pub fn pping_egress(ctx: TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-pping_ebpf::stages!(#[xdp] XdpContext => XDP_PASS, u32: pping_xdp_copies, pping_xdp_slow, pping_xdp_step4, pping_xdp_step6, pping_xdp_report4, pping_xdp_report6);
-pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_copies, pping_tc_slow, pping_tc_step4, pping_tc_step6, pping_tc_report4, pping_tc_report6);
+pping_ebpf::stages!(#[xdp] XdpContext => XDP_PASS, u32: pping_xdp_copies, pping_xdp_slow, pping_xdp_step4, pping_xdp_step6, pping_xdp_report4, pping_xdp_report6, pping_xdp_networks4, pping_xdp_networks6);
+pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_copies, pping_tc_slow, pping_tc_step4, pping_tc_step6, pping_tc_report4, pping_tc_report6, pping_tc_networks4, pping_tc_networks6);
 
 /// Adds up what flows sent, and removes idle flows and unanswered queries. Never attached: in each sweep the agent runs
 /// it several times, each time for a share of a table. It is a raw tracepoint, because the kernel runs those with

@@ -112,8 +112,10 @@ pub fn tell_copies(context: &impl PacketContext) {
 fn count_parsed(context: &impl PacketContext, scratch: &mut Scratch) {
     let direction = context.direction(scratch.packet.direction);
     let (program, interface_id) = (context.program(direction), scratch.packet.interface_id);
-    if let Some(family) = count(program, direction, context.linear().frame_len(), scratch) {
-        call_step(context, family, interface_id);
+    match count(program, direction, context.linear().frame_len(), scratch) {
+        Some(Next::Step(family)) => call_step(context, family, interface_id),
+        Some(Next::Report(family)) => call_networks(context, family, interface_id),
+        None => {}
     }
     cost::end(program, || interface_id);
 }
@@ -138,11 +140,7 @@ fn step<A: Flows>(context: &impl PacketContext) {
     let interface_id = scratch.packet.interface_id;
     let Some(counters) = maps::counters(scratch.packet.joined_id) else { return };
     if step::step::<A>(counters, scratch) {
-        match A::FAMILY {
-            Family::V4 => context.call(Stage::ReportV4),
-            Family::V6 => context.call(Stage::ReportV6),
-        }
-        fast_path::count_unmatched(interface_id);
+        call_networks(context, A::FAMILY, interface_id);
     }
     cost::end(context.program(direction), || interface_id);
 }
@@ -166,7 +164,11 @@ fn report<A: Flows>(context: &impl PacketContext) {
     let direction = context.direction(scratch.packet.direction);
     let interface_id = scratch.packet.interface_id;
     let Some(counters) = maps::counters(scratch.packet.joined_id) else { return };
-    step::report::<A>(direction, counters, scratch);
+    if is_dns(scratch) {
+        dns::report::<A>(direction, counters, scratch);
+    } else {
+        step::report::<A>(direction, counters, scratch);
+    }
     cost::end(context.program(direction), || interface_id);
 }
 
@@ -179,6 +181,75 @@ fn call_step(context: &impl PacketContext, family: Family, interface_id: u16) {
         Family::V6 => context.call(Stage::StepV6),
     }
     fast_path::count_unmatched(interface_id);
+}
+
+/// The stage [`Stage::NetworksV4`].
+#[inline(always)]
+pub fn networks_v4(context: &impl PacketContext) {
+    networks::<Ipv4>(context);
+}
+
+/// The stage [`Stage::NetworksV6`].
+#[inline(always)]
+pub fn networks_v6(context: &impl PacketContext) {
+    networks::<Ipv6>(context);
+}
+
+#[inline(always)]
+fn networks<A: Flows>(context: &impl PacketContext) {
+    if !config::has_networks() {
+        return;
+    }
+    // SAFETY: the only reference to it in this stage.
+    let Some(scratch) = (unsafe { maps::scratch() }) else { return };
+    let direction = context.direction(scratch.packet.direction);
+    let interface_id = scratch.packet.interface_id;
+    let Some(counters) = maps::counters(scratch.packet.joined_id) else { return };
+    if is_dns(scratch) {
+        dns::count_for_network(direction, counters, scratch);
+    } else {
+        step::count_for_network::<A>(direction, counters, scratch);
+    }
+    barrier_var(scratch);
+    call_report(context, A::FAMILY, interface_id);
+}
+
+/// Calls the stage that counts what a packet of this family gave for its network, if networks are counted, or else the one that
+/// reports it.
+#[inline(always)]
+fn call_networks(context: &impl PacketContext, family: Family, interface_id: u16) {
+    if !config::has_networks() {
+        return call_report(context, family, interface_id);
+    }
+    match family {
+        Family::V4 => context.call(Stage::NetworksV4),
+        Family::V6 => context.call(Stage::NetworksV6),
+    }
+    fast_path::count_unmatched(interface_id);
+}
+
+/// Calls the stage that reports what a packet of this family gave.
+#[inline(always)]
+fn call_report(context: &impl PacketContext, family: Family, interface_id: u16) {
+    match family {
+        Family::V4 => context.call(Stage::ReportV4),
+        Family::V6 => context.call(Stage::ReportV6),
+    }
+    fast_path::count_unmatched(interface_id);
+}
+
+/// Whether a packet that was parsed is a message of DNS, and these are measured.
+#[inline(always)]
+fn is_dns(scratch: &Scratch) -> bool {
+    config::rules().methods.has(Method::Dns) && scratch.packet.frame.transport.kind == Kind::Dns
+}
+
+/// The stage that a packet needs.
+enum Next {
+    /// The one that matches and records in its flow, of this family.
+    Step(Family),
+    /// The one that reports what it gave.
+    Report(Family),
 }
 
 /// Parses a packet, in steps that are verified one after the other.
@@ -204,9 +275,9 @@ pub fn parse(packet: &impl Bytes, link: LinkType, vlan: Vlan, frame: &mut Frame)
     parsed
 }
 
-/// Counts a packet that was parsed, and finds its flow or query. Returns the family of its flow if [`step`] has to follow.
+/// Counts a packet that was parsed, and finds its flow or query. Returns the stage that has to follow, if any.
 #[inline(always)]
-fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Family> {
+fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut Scratch) -> Option<Next> {
     let counters = maps::counters(scratch.packet.interface_id)?;
     count::packet(
         counters,
@@ -217,12 +288,14 @@ fn count(program: PacketProgram, direction: Direction, len: usize, scratch: &mut
         scratch.packet.frame.traffic_class,
     );
     barrier_var(scratch);
-    let is_dns = config::rules().methods.has(Method::Dns) && scratch.packet.frame.transport.kind == Kind::Dns;
-    let tracked = match (scratch.packet.parsed, scratch.packet.frame.family) {
-        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(direction, scratch).map(|()| None),
-        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(direction, scratch).map(|()| None),
-        (Ok(()), Family::V4) => track::<Ipv4>(direction, counters, scratch),
-        (Ok(()), Family::V6) => track::<Ipv6>(direction, counters, scratch),
+    let is_dns = is_dns(scratch);
+    let family = scratch.packet.frame.family;
+    let report = |has_sample: bool| has_sample.then_some(Next::Report(family));
+    let tracked = match (scratch.packet.parsed, family) {
+        (Ok(()), Family::V4) if is_dns => dns::message::<Ipv4>(direction, scratch).map(report),
+        (Ok(()), Family::V6) if is_dns => dns::message::<Ipv6>(direction, scratch).map(report),
+        (Ok(()), Family::V4) => track::<Ipv4>(direction, counters, scratch).map(|it| it.map(Next::Step)),
+        (Ok(()), Family::V6) => track::<Ipv6>(direction, counters, scratch).map(|it| it.map(Next::Step)),
         (Err(reason), _) => Err(reason),
     };
     tracked.unwrap_or_else(|reason| {

@@ -340,3 +340,27 @@ fn aggregate<A: Flows>(
         rtt,
     );
 }
+
+/// Adds the samples that [`step`] found to the series of the network at their other end.
+#[inline(always)]
+pub(crate) fn count_for_network<A: Flows>(
+    direction: Direction,
+    counters: Shared<Counters>,
+    scratch: &mut Scratch,
+) {
+    let Some(flow) = FlowRef::<A>::new(scratch.flow.occupant.entry) else { return };
+    let Some(networks) = flow.networks() else { return };
+    let reference = networks.of(sender(scratch.flow.from).other());
+    let measured = &scratch.outcome.measured;
+    let first = measured.has_sample.then_some((measured.sample.method, measured.sample.rtt));
+    let measured = &scratch.outcome.measured_second;
+    let second = measured.has_sample.then_some((measured.sample.method, measured.sample.rtt));
+    let both = [first, if config::rules().methods.has_both() { second } else { None }];
+    for (method, rtt) in both.into_iter().flatten() {
+        let (interface_id, frame) = (scratch.packet.joined_id, &scratch.packet.frame);
+        let selector =
+            SeriesSelector::of_sample(interface_id, method, direction as u8, frame, flow.is_proved());
+        aggregate::network_sample(Some(reference), &selector, counters, &mut scratch.outcome.target, rtt);
+        barrier_var(scratch);
+    }
+}

@@ -77,12 +77,12 @@ function measuredBy(side) {
 
 /** Returns how many members of a node are active, in words. */
 function activeOf({ group }) {
-    return group.level ? `${group.active} of ${group.members} groups were measured in the last 15 minutes` : null;
+    return "members" in group ? `${group.active} of ${group.members} groups were measured in the last 15 minutes` : null;
 }
 
 /** Returns how many members of a node are bad, in words. */
 function badOf({ group }) {
-    return group.level ? `${group.bad} of ${group.active} active groups score less than 50` : null;
+    return "members" in group ? `${group.bad} of ${group.active} active groups score less than 50` : null;
 }
 
 /** Returns the score by each profile, in words. */

@@ -89,7 +89,7 @@ function show(answer) {
     summary = answer;
     head.update(summary, representativeSeries());
     write(byId("known"), count(summary.groups));
-    tree.setLevels(summary.levels);
+    tree.setLevels(summary.levels, summary.networks);
     tree.update(state);
     offer("interface", summary.interfaces.map((it) => it.interface));
     const series = summary.interfaces.flatMap((it) => it.series);
@@ -144,10 +144,10 @@ function showPast(answer) {
 function arrangeGroups() {
     const rows = rowsOf(shown, unfolded);
     const hasSides = shown.some((group) => group.sides);
-    const hasNodes = shown.some((group) => group.level);
+    const hasNodes = shown.some((group) => "members" in group);
     if (shown.length > 0) groups.arrange(hasNodes ? (hasSides ? NODES_OF_SIDES : NODES) : hasSides ? SIDES : ALL);
     const pageOf = address.linkIn(state);
-    const link = (group) => (group.level ? address.format(tree.inside(state, group.path)) : pageOf(group));
+    const link = (group) => ("members" in group ? address.format(tree.inside(state, group.path)) : pageOf(group));
     const sort = address.sortOf({ ...state, ...tree.chosen(state) }, hasSides ? "sides" : "series");
     groups.update(rows, { ...state, link, pageOf, sort });
     return rows;
@@ -192,7 +192,7 @@ function showGroup(status, answer) {
     showLabel(answer.group);
     const queues = answer.queues.map(({ interface: name, p50, p95 }) =>
         [`own queue at ${name ?? "-"}`, `p50 ${time(p50)}, p95 ${time(p95)}`]);
-    const members = isNode ? [["groups", `${count(answer.members)}, of which ${count(answer.active)} active and ${count(answer.bad)} bad`]] : [];
+    const members = "members" in answer ? [["groups", `${count(answer.members)}, of which ${count(answer.active)} active and ${count(answer.bad)} bad`]] : [];
     const facts = [prefixes(answer), ["DSCP", answer.dscp], ...Object.entries(answer.labels), ...members, ...queues];
     const known = facts.filter(([, value]) => value !== null);
     const texts = known.flatMap(([name, value]) => [sanitized(name), sanitized(value)]);

@@ -1,8 +1,11 @@
-// The tree of groups: the levels, and the way from the outermost one to the node whose children are shown.
+// What the table has: groups, networks at the other end, or the tree of groups: the levels, and the way from the outermost one to the node whose children are shown.
 
 import { format } from "./address.js";
 import { Keyed, el, mark, write } from "./dom.js";
 import { cut, sanitized } from "./format.js";
+
+/** What the networks at the other end are by, as the levels of the tree are. */
+const NETWORK = "network";
 
 /** The longest name of a node on the way, characters. */
 const NAME = 60;
@@ -25,6 +28,7 @@ export class Tree {
     #way = byId("way");
     #links;
     #levels = [];
+    #hasNetworks = false;
 
     /** `onChange(some)` is called with what the user changed of the state. */
     constructor(onChange) {
@@ -35,16 +39,17 @@ export class Tree {
         });
     }
 
-    /** Takes the levels of pping: none without `--roll-up`. */
-    setLevels(levels = []) {
-        if (levels.join("\0") === this.#levels.join("\0")) return;
-        this.#levels = levels;
-        const options = levels.map((value) => el("option", { value, textContent: cut(sanitized(value), 40) }));
+    /** Takes the levels of pping: none without `--roll-up`; and whether it tells networks at the other end apart. */
+    setLevels(levels = [], hasNetworks = false) {
+        if (levels.join("\0") === this.#levels.join("\0") && hasNetworks === this.#hasNetworks) return;
+        [this.#levels, this.#hasNetworks] = [levels, hasNetworks];
+        const options = (hasNetworks ? [...levels, NETWORK] : levels).map((value) => el("option", { value, textContent: cut(sanitized(value), 40) }));
         this.#choice.replaceChildren(this.#choice.options[0], ...options);
     }
 
     /** Returns the part of a state that this pping has: a reload may have removed its level. */
     chosen({ by, under }) {
+        if (by === NETWORK && this.#hasNetworks) return { by, under: "" };
         if (this.#levels.length === 0) return { by: "", under: "" };
         return { by: this.#levels.includes(by) ? by : "", under };
     }
@@ -63,7 +68,7 @@ export class Tree {
     /** Shows where a state is in the tree. */
     update(state) {
         const { by, under } = this.chosen(state);
-        this.#choice.parentElement.hidden = this.#levels.length === 0 || state.group !== null;
+        this.#choice.parentElement.hidden = (this.#levels.length === 0 && !this.#hasNetworks) || state.group !== null;
         this.#choice.value = by;
         this.#way.hidden = under === "" || state.group !== null;
         if (this.#way.hidden) return;

@@ -19,8 +19,14 @@ function ofFlow(flow) {
     return {
         key: `${name} ${flow.protocol} ${flow.interface} ${side(flow)}`,
         figures: [flow.smoothed_rtt, flow.inflation, flow.retransmissions, flow.bytes],
-        words: [flow.interface ?? "-", side(flow), flow.method], name, group: flow.group,
+        words: [flow.interface ?? "-", side(flow), flow.method], name,
+        group: [flow.group, networkOf(flow)].filter(Boolean).join(", "),
     };
+}
+
+/** Returns the network at the other end of a flow: outside, if pping tells sides apart. */
+function networkOf({ side: of, src_network: source, dest_network: destination }) {
+    return of === "inside" ? destination : source ?? destination;
 }
 
 function ofGroup({ id, group, ranked_rtt: rtt, inflation, retransmissions, series }) {

@@ -12,7 +12,7 @@ use crate::history;
 use crate::otlp;
 #[cfg(feature = "live")]
 use crate::{capabilities, groups_command, http, kernel};
-use crate::{capture, config, features, output, text::FileError};
+use crate::{capture, config, features, groups::networks, output, text::FileError};
 
 /// Why pping stopped, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,9 @@ pub enum Error {
     /// The groups file lacks columns of the tree.
     #[error("--roll-up: {0}")]
     RollUp(String),
+    /// The file of networks at the other end is invalid.
+    #[error("--remote-groups {0}")]
+    Networks(#[from] networks::Error),
     /// The file of profiles is invalid.
     #[error("--quality {0}")]
     Quality(FileError),
@@ -116,6 +119,7 @@ impl Error {
             #[cfg(feature = "live")]
             Self::GroupsCommand(_) => None,
             Self::RollUp(_) => Some("roll-up"),
+            Self::Networks(_) => Some("remote-groups"),
             Self::Quality(_) => Some("quality"),
             Self::Capture(_) => Some("read"),
             Self::Output(error) => error.option(),

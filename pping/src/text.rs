@@ -159,7 +159,11 @@ pub(crate) fn parse<T>(
     parse_text(path, &read_text(path, max_bytes)?, parse)
 }
 
-fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
+/// Reads a text file of at most `max_bytes`.
+///
+/// # Errors
+/// Like [`read`].
+pub(crate) fn read_text(path: &Path, max_bytes: u64) -> Result<String, FileError> {
     read(path, max_bytes).map_err(|error| error.of(path))
 }
 
@@ -177,7 +181,8 @@ pub(crate) fn parse_text<T>(
 }
 
 impl FileError {
-    fn invalid(path: &Path, Position { line, column }: Position, reason: String) -> Self {
+    /// An error at a position of a file.
+    pub(crate) fn invalid(path: &Path, Position { line, column }: Position, reason: String) -> Self {
         Self::Invalid { path: path.to_owned(), line, column, reason }
     }
 }
@@ -224,6 +229,15 @@ impl From<FromUtf8Error> for ReadError {
 /// If [`open`] refuses the file, or if it cannot be read, is longer, or is not UTF-8.
 pub(crate) fn read(path: &Path, max_bytes: u64) -> Result<String, ReadError> {
     Ok(String::from_utf8(read_bytes(open(path)?, max_bytes)?)?)
+}
+
+/// Reads a file of at most `max_bytes` that is no text.
+///
+/// # Errors
+/// If [`open`] refuses the file, or if it cannot be read or is longer.
+pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
+    let read = open(path).and_then(|file| read_bytes(file, max_bytes));
+    read.map_err(|source| FileError::Open { path: path.to_owned(), source })
 }
 
 /// Opens a file that people write. It must be a regular file: opening a named pipe, or reading a terminal, would wait for

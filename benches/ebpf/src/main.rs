@@ -135,7 +135,7 @@ fn going(ctx: &TcContext) -> i32 {
     TC_ACT_UNSPEC
 }
 
-pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_copies, pping_tc_slow, pping_tc_step4, pping_tc_step6, pping_tc_report4, pping_tc_report6);
+pping_ebpf::stages!(#[classifier] TcContext => TC_ACT_UNSPEC, i32: pping_tc_copies, pping_tc_slow, pping_tc_step4, pping_tc_step6, pping_tc_report4, pping_tc_report6, pping_tc_networks4, pping_tc_networks6);
 
 /// Generates the next packet of [`TRAFFIC`], and sends it to the router.
 #[xdp]

@@ -94,6 +94,8 @@ fn sample() -> RttRecord {
     RttRecord {
         timestamp: 1_700_000_000_000_000_042,
         tuple: Tuple {
+            src_network: None,
+            dest_network: None,
             src_ip: address(2),
             src_port: 5201,
             dest_ip: address(1),

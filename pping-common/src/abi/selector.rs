@@ -116,4 +116,23 @@ impl SeriesSelector {
         // The series of a queue are those of an interface, whichever way its packets go.
         key.side = if self.method == SeriesKey::QUEUE { Side::UNKNOWN } else { side };
     }
+
+    /// Writes the key of the series of the network at the other end. `network` is the number of an address' network; the other
+    /// arguments are those of [`SeriesSelector::write_key`].
+    #[inline(always)]
+    pub fn write_network_key(
+        &self,
+        key: &mut SeriesKey,
+        grouping: Grouping,
+        label: impl Fn(IpAddress) -> u32,
+        is_listed: impl Fn(IpAddress) -> bool,
+        network: impl Fn(IpAddress) -> u32,
+    ) {
+        let other_end = grouping.other_end(self.source, self.destination, &label, &is_listed);
+        key.group = GroupKey::of_network(network(other_end));
+        key.interface = self.interface_id;
+        key.method = self.method;
+        key.direction = self.direction;
+        key.side = grouping.side(self.source, label, is_listed);
+    }
 }

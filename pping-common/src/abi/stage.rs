@@ -18,6 +18,11 @@ listed! {
         ReportV4,
         /// The same in an IPv6 flow.
         ReportV6,
+        /// Counts samples of an IPv4 flow for the network at the other end, and calls [`Stage::ReportV4`]. Nothing calls it unless
+        /// networks are counted.
+        NetworksV4,
+        /// The same in an IPv6 flow.
+        NetworksV6,
     }
 }
 
@@ -34,6 +39,8 @@ impl Stage {
             Self::StepV6 => "step6",
             Self::ReportV4 => "report4",
             Self::ReportV6 => "report6",
+            Self::NetworksV4 => "networks4",
+            Self::NetworksV6 => "networks6",
         }
     }
 }

@@ -10,6 +10,7 @@ use pping_common::{
     flow::{Cold, HotEntry},
     parse::{Address, Family, Ipv4, Ipv6},
     rtt::PendingEntry,
+    series::SeriesRef,
     table::{Bucket, Slot, Table},
 };
 
@@ -20,13 +21,16 @@ macro_rules! family {
     (
         $address:ty:
         $flows:ident, $cold:ident, $index:ident, $free:ident, $pending:ident, $free_pending:ident, $recent:ident,
-        $queries:ident, $query_keys:ident
+        $queries:ident, $query_keys:ident, $networks:ident
     ) => {
         #[map]
         static $flows: Array<HotEntry<$address>> = Array::with_max_entries(1, BPF_F_MMAPABLE);
 
         #[map]
         static $cold: Array<Cold> = Array::with_max_entries(1, BPF_F_MMAPABLE);
+
+        #[map]
+        static $networks: Array<[SeriesRef; 2]> = Array::with_max_entries(1, 0);
 
         #[map]
         static $index: Array<Bucket> = Array::with_max_entries(1, BPF_F_MMAPABLE);
@@ -59,6 +63,11 @@ macro_rules! family {
             #[inline(always)]
             fn cold(number: u32) -> Option<Shared<Cold>> {
                 $cold.shared(number)
+            }
+
+            #[inline(always)]
+            fn networks(number: u32) -> Option<Shared<[SeriesRef; 2]>> {
+                $networks.shared(number)
             }
 
             #[inline(always)]
@@ -101,8 +110,8 @@ macro_rules! family {
 
 // Each family has its own maps: hashing costs more for longer keys, and most traffic should not pay for IPv6 addresses.
 // Maps that can be mapped to user space begin at a page, so that their elements are aligned to cache lines.
-family!(Ipv4: FLOWS_V4, COLD_V4, INDEX_V4, FREE_V4, PENDING_V4, FREE_PENDING_V4, RECENT_V4, QUERIES_V4, QUERY_KEYS_V4);
-family!(Ipv6: FLOWS_V6, COLD_V6, INDEX_V6, FREE_V6, PENDING_V6, FREE_PENDING_V6, RECENT_V6, QUERIES_V6, QUERY_KEYS_V6);
+family!(Ipv4: FLOWS_V4, COLD_V4, INDEX_V4, FREE_V4, PENDING_V4, FREE_PENDING_V4, RECENT_V4, QUERIES_V4, QUERY_KEYS_V4, FLOW_NETWORKS_V4);
+family!(Ipv6: FLOWS_V6, COLD_V6, INDEX_V6, FREE_V6, PENDING_V6, FREE_PENDING_V6, RECENT_V6, QUERIES_V6, QUERY_KEYS_V6, FLOW_NETWORKS_V6);
 
 /// Seed, size and use of the two tables.
 #[map]
@@ -150,6 +159,10 @@ pub(crate) trait Flows: Address + PartialEq + 'static {
 
     /// The cold part of a flow, by the same number.
     fn cold(number: u32) -> Option<Shared<Cold>>;
+
+    /// The series of the networks at the other end, by the same number and by [`Endpoint`](pping_common::flow::Endpoint). The agent
+    /// makes the map larger if networks are counted.
+    fn networks(number: u32) -> Option<Shared<[SeriesRef; 2]>>;
 
     /// A bucket of the table.
     fn bucket(number: u32) -> Option<Shared<Bucket>>;

@@ -16,8 +16,8 @@ pub(crate) use residence::{followed, passing, queue_target, residence, until_fol
 pub(crate) use rings::{Newcomers, Ring, ring};
 pub(crate) use scratch::{Copies, Scratch, began, scratch};
 pub(crate) use series::{
-    SeriesTarget, bin_block, bin_pool, control, give_free_series, has_group, insert_group, insert_series,
-    insert_unproved_group, is_listed_inside, label, prove_group, series, series_index, take_free_series,
+    Admitted, SeriesTarget, bin_block, bin_pool, control, give_free_series, groups, insert_series,
+    is_listed_inside, label, network, networks, series, series_index, take_free_series,
 };
 pub(crate) use sweep::{
     DUE, SweepRun, SweepScratch, candidate, request, sweep_key, sweep_run, sweep_scratch,

@@ -61,6 +61,18 @@ static LABELS: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_LABELLED_P
 #[map]
 static INSIDE: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(MAX_INSIDE_PREFIXES, 0);
 
+/// The numbers of the networks at the other end, by prefix.
+#[map]
+static NETWORK_PREFIXES: LpmTrie<LabelKey, u32> = LpmTrie::with_max_entries(1, 0);
+
+/// The networks that have their own series. Its size is their limit.
+#[map]
+static NETWORKS: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
+
+/// Those of them that only flows have that are not proved yet. Its size is the limit of these.
+#[map]
+static UNPROVED_NETWORKS: HashMap<GroupKey, u32> = HashMap::with_max_entries(1, 0);
+
 /// The series to add to, in [`super::Scratch`].
 pub(crate) struct SeriesTarget {
     /// The series.
@@ -114,33 +126,54 @@ pub(crate) fn insert_series(key: &SeriesKey, secret: SipKey, index: &u32) -> boo
     SERIES_INDEX.insert(key.hash(secret), index, u64::from(BPF_NOEXIST)).is_ok()
 }
 
-/// Whether a group has its own series.
-#[inline(always)]
-pub(crate) fn has_group(group: &GroupKey) -> bool {
-    // SAFETY: only whether there is an entry matters; its value is not read.
-    unsafe { GROUPS.get(group) }.is_some()
+/// The groups, or the networks, that have their own series.
+#[derive(Clone, Copy)]
+pub(crate) struct Admitted {
+    all: &'static HashMap<GroupKey, u32>,
+    unproved: &'static HashMap<GroupKey, u32>,
 }
 
-/// Enters a group; `false` when there are too many.
+/// The groups that have their own series.
 #[inline(always)]
-pub(crate) fn insert_group(group: &GroupKey) -> bool {
-    // Another CPU may have inserted it first, so an existing entry is no error.
-    GROUPS.insert(group, &0, 0).is_ok()
+pub(crate) fn groups() -> Admitted {
+    Admitted { all: &GROUPS, unproved: &UNPROVED }
 }
 
-/// Enters a group among those of flows that are not proved yet; `false` when there are too many.
+/// The networks at the other end that have their own series.
 #[inline(always)]
-pub(crate) fn insert_unproved_group(group: &GroupKey) -> bool {
-    UNPROVED.insert(group, &0, 0).is_ok()
+pub(crate) fn networks() -> Admitted {
+    Admitted { all: &NETWORKS, unproved: &UNPROVED_NETWORKS }
 }
 
-/// Removes a group from those of flows that are not proved yet.
-#[inline(always)]
-pub(crate) fn prove_group(group: &GroupKey) {
-    // SAFETY: only whether there is an entry matters; its value is not read.
-    if unsafe { UNPROVED.get(group) }.is_some() {
-        // Another CPU may have removed it first.
-        let _ = UNPROVED.remove(group);
+impl Admitted {
+    /// Whether a group is one of them.
+    #[inline(always)]
+    pub(crate) fn has(self, group: &GroupKey) -> bool {
+        // SAFETY: only whether there is an entry matters; its value is not read.
+        unsafe { self.all.get(group) }.is_some()
+    }
+
+    /// Enters a group; `false` when there are too many.
+    #[inline(always)]
+    pub(crate) fn insert(self, group: &GroupKey) -> bool {
+        // Another CPU may have inserted it first, so an existing entry is no error.
+        self.all.insert(group, &0, 0).is_ok()
+    }
+
+    /// Enters a group among those of flows that are not proved yet; `false` when there are too many.
+    #[inline(always)]
+    pub(crate) fn insert_unproved(self, group: &GroupKey) -> bool {
+        self.unproved.insert(group, &0, 0).is_ok()
+    }
+
+    /// Removes a group from those of flows that are not proved yet.
+    #[inline(always)]
+    pub(crate) fn prove(self, group: &GroupKey) {
+        // SAFETY: only whether there is an entry matters; its value is not read.
+        if unsafe { self.unproved.get(group) }.is_some() {
+            // Another CPU may have removed it first.
+            let _ = self.unproved.remove(group);
+        }
     }
 }
 
@@ -161,6 +194,12 @@ pub(crate) fn give_free_series(index: &u32) {
 #[inline(always)]
 pub(crate) fn label(generation: u32, address: IpAddress) -> u32 {
     LABELS.get(Key::new(LabelKey::BITS, LabelKey::new(generation, address))).copied().unwrap_or(0)
+}
+
+/// The number of an address's network, by longest-prefix match; 0 if it is in none.
+#[inline(always)]
+pub(crate) fn network(address: IpAddress) -> u32 {
+    NETWORK_PREFIXES.get(Key::new(LabelKey::BITS, LabelKey::new(0, address))).copied().unwrap_or(0)
 }
 
 /// Whether a listed prefix of the network contains an address.

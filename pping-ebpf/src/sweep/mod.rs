@@ -332,7 +332,7 @@ fn add_up<A: Flows>(
     }
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     Endpoint::each(|timed| {
-        if add_up_direction(key, cold, counters, timed, scratch) != 0 {
+        if add_up_direction(key, &flow, counters, timed, scratch) != 0 {
             match timed {
                 Endpoint::Low => worst::consider::<A, false>(key, cold, scratch),
                 Endpoint::High => worst::consider::<A, true>(key, cold, scratch),
@@ -346,11 +346,12 @@ fn add_up<A: Flows>(
 #[inline(never)]
 fn add_up_direction<A: Flows>(
     key: &FlowKey<A>,
-    cold: Shared<Cold>,
+    flow: &FlowRef<A>,
     counters: Shared<Counters>,
     timed: Endpoint,
     scratch: &mut SweepScratch,
 ) -> u64 {
+    let Some(cold) = flow.cold() else { return 0 };
     let has_reply = flow::packets(cold, timed.other()) != 0;
     let state = (&scratch.hot, &scratch.locked);
     let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
@@ -362,6 +363,11 @@ fn add_up_direction<A: Flows>(
         Endpoint::Low => (&scratch.low, &scratch.high),
         Endpoint::High => (&scratch.high, &scratch.low),
     };
+    if config::has_networks()
+        && let Some(networks) = flow.networks()
+    {
+        aggregate::network_traffic(networks.of(timed), &scratch.selector, &mut scratch.target, traffic);
+    }
     let reference = flow::series(cold, timed);
     aggregate::traffic(reference, &scratch.selector, counters, &mut scratch.target, traffic);
     1

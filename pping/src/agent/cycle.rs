@@ -99,6 +99,12 @@ impl Agent {
             self.update_addresses().await?;
         }
         self.follow_groups();
+        if let Some(networks) = &mut self.networks
+            && networks.has_reloaded().await
+        {
+            // Flows remember the series of the networks that there were before.
+            self.kernel.series.resolve_again();
+        }
         Ok(())
     }
 

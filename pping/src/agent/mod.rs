@@ -12,6 +12,7 @@ mod groups;
 mod history;
 mod interfaces;
 mod losses;
+mod networks;
 mod placement;
 mod reload;
 mod rotation;

@@ -35,6 +35,10 @@ impl Agent {
         if let (Some(groups), Some(path)) = (&mut self.groups, &self.config.aggregation.groups) {
             groups.reload(path, Levels::new(&self.config.aggregation.roll_up));
         }
+        let aggregation = &self.config.aggregation;
+        if let (Some(networks), Some(path)) = (&mut self.networks, &aggregation.remote_groups) {
+            networks.reload(path, aggregation.remote_by);
+        }
         self.reload_profiles();
         if let Some(server) = &self.server {
             server.reload(access(&self.config.live));
@@ -109,6 +113,7 @@ impl Agent {
                 | Change::Quality
                 | Change::Otlp
                 | Change::Groups
+                | Change::Networks
                 | Change::WebConfig
                 | Change::GroupTimeout => {}
             }

@@ -8,13 +8,13 @@ use super::state::Agent;
 use crate::{
     Error,
     config::Aggregation,
-    groups::{QueueName, SeriesName, roll_up},
+    groups::{Kind, QueueName, SeriesName, roll_up},
     kernel::{clock, loaded::Kernel},
 };
 
 /// What was measured in an epoch.
 pub(super) struct Epoch {
-    /// Round trips, and traffic: those of groups, and then those of the nodes of the tree.
+    /// Round trips, and traffic: those of groups, then those of the nodes of the tree and of networks.
     series: Vec<(SeriesName, SeriesCounts)>,
     /// The number of series of groups.
     of_groups: usize,
@@ -34,17 +34,20 @@ impl Agent {
         // Labels may have other columns than before.
         names.refresh();
         let mut epoch = Epoch { series: Vec::new(), of_groups: 0, queues: Vec::new() };
+        let mut networks = Vec::new();
         series.take(|key, counts| {
             let interface = interface_ids.name(key.interface).cloned();
             if let Some(name) = names.queue(key, interface.clone()) {
                 epoch.queues.push((name, *counts));
             } else if let Some(name) = names.series(key, interface) {
-                epoch.series.push((name, *counts));
+                let of_kind = if key.group.is_network() { &mut networks } else { &mut epoch.series };
+                of_kind.push((name, *counts));
             }
         })?;
         epoch.of_groups = epoch.series.len();
         let nodes = roll_up(&epoch.series);
         epoch.series.extend(nodes);
+        epoch.series.extend(networks);
         Ok(epoch)
     }
 
@@ -93,7 +96,7 @@ impl Agent {
             if let Some(name) = names.queue(&key, interface.clone()) {
                 metrics.forget_queue(&name);
                 recent.forget_queue(&name);
-            } else if let Some(name) = names.series(&key, interface) {
+            } else if let Some(name) = names.series(&key, interface).filter(is_of_group) {
                 metrics.forget(&name);
                 recent.forget(&name);
             }
@@ -125,6 +128,7 @@ impl Agent {
         let known: Vec<SeriesName> = series
             .keys()
             .filter_map(|key| names.series(key, interface_ids.name(key.interface).cloned()))
+            .filter(is_of_group)
             .collect();
         metrics.resume(&known, series.committed(), Instant::now());
         if series.committed() != series.rotations() {
@@ -135,6 +139,11 @@ impl Agent {
         self.kernel.series.resolve_again();
         Ok(())
     }
+}
+
+/// Whether a series is of a group. Those of networks expire where they are shown, as those of nodes do.
+fn is_of_group(name: &SeriesName) -> bool {
+    name.group.kind() == Kind::Group
 }
 
 /// Rotations without traffic after which a series is removed.

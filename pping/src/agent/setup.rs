@@ -23,6 +23,7 @@ use super::{
     groups::Groups,
     interfaces::Interfaces,
     losses::Losses,
+    networks::RemoteNetworks,
     placement::Placement,
     slow_start::SlowStart,
     state::{Agent, Inputs},
@@ -96,6 +97,7 @@ pub(super) async fn set_up(
     #[cfg(feature = "otlp")]
     let receiver = live.otlp.as_ref().map(Receiver::new).transpose()?;
     let mut groups = Groups::read(&config.aggregation)?;
+    let mut networks = RemoteNetworks::read(&config.aggregation)?;
     let began = Moment::now()?;
     let mut reporter = Reporter::live(&config.aggregation, config.max_flows, began.wall)?;
     let profiles = quality::load(config.quality.as_deref()).map_err(Error::Quality)?;
@@ -125,12 +127,8 @@ pub(super) async fn set_up(
     }
     forward_log(&mut kernel)?;
     list_networks(&mut kernel, &config.aggregation)?;
-    let mut names = Names::default();
-    if let Some(groups) = &groups {
-        groups.remember(&pinned_labels);
-        groups.apply(&mut kernel, &recent)?;
-        names.follow(groups.newest_labels());
-    }
+    let names = name(groups.as_ref(), networks.as_mut(), &mut kernel, &recent, &pinned_labels)?;
+    reporter.name_networks(names.networks().clone());
 
     let mut local_addresses = kernel.local_addresses.keys().collect::<Result<_, _>>()?;
     set_local_addresses(&mut kernel, &mut local_addresses, own_addresses(live).await?)?;
@@ -151,6 +149,7 @@ pub(super) async fn set_up(
         local_addresses,
         are_addresses_due: false,
         groups,
+        networks,
         names,
         reporter,
         encoder,
@@ -176,6 +175,28 @@ pub(super) async fn set_up(
     agent.push(receiver);
     let ring = say_ready(&mut agent)?;
     Ok((agent, Inputs { notices, ring, hangup, output_ended }))
+}
+
+/// Tells the kernel programs the prefixes of groups and networks. Returns where the names of these are.
+fn name(
+    groups: Option<&Groups>,
+    networks: Option<&mut RemoteNetworks>,
+    kernel: &mut Kernel,
+    recent: &RecentHistory,
+    pinned_labels: &[String],
+) -> Result<Names, Error> {
+    let mut names = Names::default();
+    if let Some(groups) = groups {
+        groups.remember(pinned_labels);
+        groups.apply(kernel, recent)?;
+        names.follow(groups.newest_labels());
+    }
+    if let Some(networks) = networks {
+        networks.apply(kernel)?;
+        names.follow_networks(networks.known.clone());
+        recent.name_networks(networks.known.clone());
+    }
+    Ok(names)
 }
 
 /// The addresses of this host. No packet at a mirror port is for it.
@@ -307,6 +328,11 @@ pub(crate) fn load_options(config: &Config) -> Result<LoadOptions, Error> {
         emit: config.emit(),
         grouping: config.aggregation.grouping(),
         max_groups: config.aggregation.max_groups,
+        max_networks: config
+            .aggregation
+            .remote_groups
+            .as_ref()
+            .map_or(0, |_| config.aggregation.max_networks),
         max_interfaces: config.live.max_interfaces,
         excludes: !config.aggregation.exclude.is_empty(),
         copies_within: config.copies_within,

@@ -5,7 +5,10 @@ use std::{collections::BTreeSet, os::fd::OwnedFd, time::Instant};
 use pping_common::abi::Counters;
 use tokio::{io::unix::AsyncFd, signal::unix::Signal};
 
-use super::{arms::Evidence, groups::Groups, interfaces::Interfaces, losses::Losses, placement::Placement};
+use super::{
+    arms::Evidence, groups::Groups, interfaces::Interfaces, losses::Losses, networks::RemoteNetworks,
+    placement::Placement,
+};
 #[cfg(feature = "history")]
 use crate::history::HistoryWriter;
 #[cfg(feature = "otlp")]
@@ -42,6 +45,8 @@ pub(super) struct Agent {
     /// Whether they have to be listed again.
     pub(super) are_addresses_due: bool,
     pub(super) groups: Option<Groups>,
+    /// The networks at the other end, with `--remote-groups`.
+    pub(super) networks: Option<RemoteNetworks>,
     /// The names of series and groups.
     pub(super) names: Names,
     pub(super) reporter: Reporter,

@@ -4,6 +4,10 @@ use pping_common::group::Grouping;
 
 use super::{error::SettingError, model::Aggregation};
 
+/// The level of networks at the other end (`--remote-groups`), in records, metrics and answers: they are told apart from groups as the
+/// nodes of the tree are.
+pub const NETWORK: &str = "network";
+
 /// Parses a list of prefix lengths, ends and classes of service. With a groups file (`has_file`), the list has no lengths.
 pub(super) fn group_by(list: &[String], has_file: bool) -> Result<Grouping, SettingError> {
     let refused = |value: &str, reason| Err(SettingError::contradiction("group-by", value, reason));
@@ -52,6 +56,9 @@ pub(super) fn roll_up_error(list: &[String], has_groups: bool) -> Option<Setting
     }
     let mut before = list;
     while let [rest @ .., level] = before {
+        if level == NETWORK {
+            return refused("`network` is the level of --remote-groups; rename the column");
+        }
         if level.is_empty() {
             return refused("a level has no name; name columns of the groups file, such as `site,ap`");
         }

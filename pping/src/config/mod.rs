@@ -39,6 +39,7 @@ pub use self::{
     endpoint::Endpoint,
     error::{Error, Origin, SettingError},
     follow::Changes,
+    grouping::NETWORK,
     inside::{Inside, InsideItem},
     layered::Layered,
     loader::{DEFAULT_FILE, Loaded, Loader},
@@ -46,6 +47,7 @@ pub use self::{
     options::Arguments,
     reload::Change,
     values::{
-        Arms, Format, HistoryKeep, Ingress, MethodName, Profile, RttType, TcpMethod, Temporality, Tunnel,
+        Arms, Format, HistoryKeep, Ingress, MethodName, Profile, RemoteBy, RttType, TcpMethod, Temporality,
+        Tunnel,
     },
 };

@@ -4,13 +4,18 @@ use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, time::Duration};
 
 use ipnet::IpNet;
 use pping_common::{
-    abi::Emit, group::Grouping, limits::MAX_DNS_PORTS, method::Methods, parse::Decap, rtt::Rules,
+    abi::Emit,
+    group::Grouping,
+    limits::{DEFAULT_MAX_NETWORKS, MAX_DNS_PORTS},
+    method::Methods,
+    parse::Decap,
+    rtt::Rules,
 };
 
 use super::{
     endpoint::Endpoint,
     inside::Inside,
-    values::{Arms, Format, HistoryKeep, Ingress, Profile, TcpMethod, Temporality},
+    values::{Arms, Format, HistoryKeep, Ingress, Profile, RemoteBy, TcpMethod, Temporality},
 };
 use crate::worst::DEFAULT_MIN_SAMPLES;
 
@@ -70,6 +75,12 @@ pub struct Aggregation {
     pub groups_state: Option<PathBuf>,
     /// The columns of the file by which groups are added up, the outermost level first.
     pub roll_up: Vec<String>,
+    /// The file of networks at the other end.
+    pub remote_groups: Option<PathBuf>,
+    /// What they are told apart by.
+    pub remote_by: RemoteBy,
+    /// The highest number of these networks; the rest is `other`.
+    pub max_networks: u32,
     /// The highest number of groups; the rest is `other`.
     pub max_groups: u32,
     /// The time for which a group without traffic is kept.
@@ -99,6 +110,9 @@ impl Aggregation {
         groups_socket: None,
         groups_state: None,
         roll_up: Vec::new(),
+        remote_groups: None,
+        remote_by: RemoteBy::Asn,
+        max_networks: DEFAULT_MAX_NETWORKS,
         max_groups: 1,
         group_timeout: Duration::from_mins(5),
         exclude: Vec::new(),

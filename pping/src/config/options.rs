@@ -7,7 +7,9 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, ArgGroup, Parser};
 use ipnet::IpNet;
-use pping_common::limits::{DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DEFAULT_MAX_INTERFACES, DNS_PORT};
+use pping_common::limits::{
+    DEFAULT_MAX_FLOWS, DEFAULT_MAX_GROUPS, DEFAULT_MAX_INTERFACES, DEFAULT_MAX_NETWORKS, DNS_PORT,
+};
 
 use super::{
     endpoint::{Endpoint, endpoint},
@@ -19,13 +21,12 @@ use super::{
     inside::{InsideItem, inside_item},
     reload::{Change, Reload, follow, follow_while_set, replace, restart},
     values::{
-        Arms, Format, HistoryKeep, Ingress, MethodName, Profile, RttType, TcpMethod, Temporality, Tunnel,
-        address, aggregate, copies_within, history_disk, history_keep, history_memory, interface,
-        listen_name, max_flows, max_groups, max_interfaces, max_pending, min_samples, otlp_interval, port,
-        prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
+        Arms, Format, HistoryKeep, Ingress, MethodName, Profile, RemoteBy, RttType, TcpMethod, Temporality,
+        Tunnel, address, aggregate, copies_within, history_disk, history_keep, history_memory, interface,
+        listen_name, max_flows, max_groups, max_interfaces, max_networks, max_pending, min_samples,
+        otlp_interval, port, prefix, prometheus_groups, rate_limit, residence_every, rtt_rate, time, worst,
     },
 };
-
 /// The reason why captures reject options of metrics.
 const NO_METRICS: &str = "a capture has no metrics";
 /// The reason why captures reject options of the history.
@@ -347,6 +348,31 @@ options! {
     roll_up: Vec<String> {
         reload: follow!(Groups, aggregation.roll_up),
         example: r#"["site", "ap"]"#,
+    }
+
+    /// Count samples by the network at the other end, too: by a database of AS numbers (`.mmdb`) or CSV; SIGHUP reads it again
+    ///
+    /// The other end is the host outside of your network (`--inside`) or without a group (`--groups`), else the one that replied. Networks
+    /// have their own records, metrics and table on the screens, whatever the groups. See docs/groups.md.
+    #[arg(long, value_name = "FILE", help_heading = "Aggregating")]
+    remote_groups: Option<PathBuf> {
+        reload: follow_while_set!(Networks, aggregation.remote_groups),
+        example: r#""/var/lib/GeoIP/GeoLite2-ASN.mmdb""#,
+    }
+
+    /// Tell these networks apart by AS number or by country
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = RemoteBy::Asn, help_heading = "Aggregating")]
+    remote_by: RemoteBy {
+        reload: follow!(Networks, aggregation.remote_by),
+        needs: ["remote-groups"],
+    }
+
+    /// Keep at most this many of these networks; the rest is `other`
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_NETWORKS, value_parser = max_networks,
+        help_heading = "Aggregating")]
+    max_networks: u32 {
+        reload: restart!(aggregation.max_networks),
+        needs: ["remote-groups"],
     }
 
     /// Keep at most this many groups; the rest is `other`

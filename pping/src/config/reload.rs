@@ -38,6 +38,8 @@ pub enum Change {
     Interfaces,
     /// The groups file.
     Groups,
+    /// The file of networks at the other end, or what they are told apart by.
+    Networks,
     /// The networks that are inside.
     Inside,
     /// The time after which a group without traffic is forgotten.

@@ -30,6 +30,9 @@ const MAX_RESIDENCE_EVERY: u32 = 65_536;
 /// The most groups: beyond that they would take more than 1 GB.
 const MAX_GROUPS: u32 = 262_144;
 
+/// The most networks at the other end.
+const MAX_NETWORKS: u32 = 16_384;
+
 /// The largest `--worst`: each candidate is compared with all of the worst.
 const MAX_WORST: u32 = 1000;
 
@@ -90,6 +93,10 @@ pub(super) fn max_interfaces(text: &str) -> Result<u32, &'static str> {
 
 pub(super) fn max_groups(text: &str) -> Result<u32, &'static str> {
     number(text, 1..=MAX_GROUPS).ok_or("give a number from 1 to 262144")
+}
+
+pub(super) fn max_networks(text: &str) -> Result<u32, &'static str> {
+    number(text, 1..=MAX_NETWORKS).ok_or("give a number from 1 to 16384")
 }
 
 pub(super) fn worst(text: &str) -> Result<u32, &'static str> {
@@ -384,6 +391,15 @@ pub enum RttType {
     Smoothed,
     /// The lowest RTT
     Min,
+}
+
+/// What networks at the other end are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RemoteBy {
+    /// The number of the autonomous system (AS)
+    Asn,
+    /// The country
+    Country,
 }
 
 /// A kind of tunnel.

@@ -13,6 +13,7 @@ mod labels;
 mod levels;
 mod lookup;
 mod names;
+pub mod networks;
 mod newest;
 #[cfg(feature = "live")]
 pub mod overlay;
@@ -39,7 +40,8 @@ pub use levels::{Levels, NO_VALUE, OTHER_NODES};
 pub use lookup::Lookup;
 #[cfg(test)]
 pub(crate) use names::group_in_tree;
-pub use names::{GroupName, Names, QueueName, SeriesName};
+pub use names::{GroupName, Kind, Names, QueueName, SeriesName};
+pub use networks::{NETWORK, Networks};
 pub use newest::NewestLabels;
 pub use tree::roll_up;
 #[cfg(feature = "live")]

@@ -19,11 +19,23 @@ use super::{
     joined,
     labels::{ALL, BETWEEN_ENDS, Columns, Labels, OTHER, UNLISTED},
     levels::{Levels, add_to_path},
+    networks::{NETWORK, Networks},
     newest::{NewestLabels, Seen},
 };
 use crate::membership::Membership;
 
-/// The name of a group, or of a node of the tree of groups. Names of the same group are equal even if a reload changed its other columns in between: an interval
+/// What samples are counted together by. Those of a kind are all samples, each once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A group.
+    Group,
+    /// A node of the tree of groups, at one of its levels.
+    Node,
+    /// A network at the other end.
+    Network,
+}
+
+/// The name of a group, of a node of the tree of groups, or of a network at the other end. Names of the same group are equal even if a reload changed its other columns in between: an interval
 /// has one record of it.
 #[derive(Clone, Debug)]
 pub struct GroupName {
@@ -34,9 +46,10 @@ pub struct GroupName {
     pub prefix: Option<Arc<str>>,
     /// The differentiated services codepoint, if groups are separated by it.
     pub dscp: Option<u8>,
-    /// The other columns of the groups file; of a node, those of its level and of the levels above.
+    /// The other columns of the groups file; of a node, those of its level and of the levels above; of a network, what its file says
+    /// of it.
     pub columns: Columns,
-    /// The level of a node; `None` for a group.
+    /// The level of a node, or [`NETWORK`]; `None` for a group.
     pub level: Option<Arc<str>>,
     /// The nodes that it is part of, the outermost first.
     pub above: Vec<Arc<GroupName>>,
@@ -97,6 +110,8 @@ pub struct Names {
     newest: Option<NewestLabels>,
     seen: Seen,
     levels: Levels,
+    networks: Networks,
+    /// Networks are among them.
     groups: HashMap<GroupKey, Arc<GroupName>>,
     /// By path.
     nodes: HashMap<Arc<str>, Arc<GroupName>>,
@@ -114,6 +129,16 @@ impl Names {
     pub fn follow(&mut self, newest: NewestLabels) {
         self.newest = Some(newest);
         self.refresh();
+    }
+
+    /// Takes the names of networks at the other end from here.
+    pub fn follow_networks(&mut self, networks: Networks) {
+        self.networks = networks;
+    }
+
+    /// The networks at the other end.
+    pub fn networks(&self) -> &Networks {
+        &self.networks
     }
 
     /// Takes newer labels if there are any.
@@ -160,8 +185,12 @@ impl Names {
         }
         // A label is among the newest before a packet can count under it.
         self.refresh();
-        let mut name = GroupName::new(key, &self.labels);
-        name.above = self.above(&name.columns);
+        let name = if key.is_network() {
+            GroupName::of_network(key, &self.networks)
+        } else {
+            let name = GroupName::new(key, &self.labels);
+            GroupName { above: self.above(&name.columns), ..name }
+        };
         let name = Arc::new(name);
         self.groups.insert(*key, Arc::clone(&name));
         name
@@ -183,8 +212,11 @@ impl Names {
         above
     }
 
-    /// The name of a series; `None` for an unknown method.
+    /// The name of a series; `None` for an unknown method, and for networks of an earlier run that told them apart.
     pub fn series(&mut self, key: &SeriesKey, interface: Option<Arc<str>>) -> Option<SeriesName> {
+        if key.group.is_network() && !self.networks.are_known() {
+            return None;
+        }
         Some(SeriesName {
             interface,
             method: Method::from_number(key.method)?,
@@ -248,6 +280,24 @@ impl GroupName {
         let prefix = (!prefixes.is_empty()).then(|| prefixes.join("+").into());
         let named = Self::named(&label);
         Self { prefix, dscp: key.dscp(), columns, key: *key, ..named }
+    }
+
+    /// The name of a network at the other end.
+    fn of_network(key: &GroupKey, networks: &Networks) -> Self {
+        let (label, columns) = match key.source() {
+            End::Label(number) => networks.get(number),
+            _ => (OTHER.into(), Columns::new()),
+        };
+        Self { columns, level: Some(NETWORK.into()), key: *key, ..Self::named(&label) }
+    }
+
+    /// What it is the name of.
+    pub fn kind(&self) -> Kind {
+        match self.level {
+            None => Kind::Group,
+            Some(_) if self.key.is_network() => Kind::Network,
+            Some(_) => Kind::Node,
+        }
     }
 
     /// The name of a group of all addresses.

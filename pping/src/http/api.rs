@@ -114,7 +114,7 @@ async fn groups(
     Parameters(query): Parameters<recent::Query>,
     headers: HeaderMap,
 ) -> Response {
-    match query.check(api.recent.has_sides(), &api.recent.levels()) {
+    match query.check(api.recent.has_sides(), &api.recent.levels(), api.recent.has_networks()) {
         Ok(()) => api.answer(&headers, move |recent| recent.groups_under(&query)).await,
         Err(reason) => refusal(&reason),
     }
@@ -125,7 +125,7 @@ async fn worst(
     Parameters(query): Parameters<recent::WorstQuery>,
     headers: HeaderMap,
 ) -> Response {
-    match query.check(&api.recent.levels()) {
+    match query.check(&api.recent.levels(), api.recent.has_networks()) {
         Ok(()) => api.answer(&headers, move |recent| Ok(recent.worst(&query))).await,
         Err(reason) => refusal(&reason),
     }

@@ -2,7 +2,7 @@
 
 use pping_common::{
     abi::{Emit, InterfaceRoom},
-    group::Grouping,
+    group::{GroupKey, Grouping},
     hash::TableKeys,
     limits::{
         DEFAULT_MAX_FLOWS, DEFAULT_MAX_INTERFACES, MAX_DNS_PORTS, MAX_QUERIES, RING_BYTES, SERIES_PER_GROUP,
@@ -26,6 +26,8 @@ pub struct LoadOptions {
     pub grouping: Grouping,
     /// The highest number of groups.
     pub max_groups: u32,
+    /// The highest number of networks at the other end; 0 counts none.
+    pub max_networks: u32,
     /// The highest number of interfaces.
     pub max_interfaces: u32,
     /// Whether prefixes are excluded.
@@ -79,6 +81,7 @@ impl LoadOptions {
         emit: Emit(Emit::SAMPLES.0 | Emit::FLOWS.0),
         grouping: Grouping::NONE,
         max_groups: 1,
+        max_networks: 0,
         max_interfaces: DEFAULT_MAX_INTERFACES,
         excludes: false,
         copies_within: 0,
@@ -139,15 +142,29 @@ impl LoadOptions {
         self.max_series().saturating_sub(reserved).max(2 * reserved)
     }
 
-    /// Series besides those of groups. Sides are apart from each other.
+    /// Whether samples are counted by the network at the other end, too.
+    pub(super) fn has_networks(&self) -> bool {
+        self.max_networks != 0
+    }
+
+    /// The groups of the series that are never freed: all traffic, or the group `other` if there are groups, and the remaining
+    /// networks if networks are counted.
+    pub(super) fn permanent_groups(&self) -> Vec<GroupKey> {
+        let of_groups = if self.grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL };
+        [of_groups].into_iter().chain(self.has_networks().then_some(GroupKey::OTHER_NETWORKS)).collect()
+    }
+
+    /// Series besides those of single groups and networks. Sides are apart from each other.
     fn reserved_series(&self) -> u32 {
-        reserved_series(self.max_interfaces) * self.grouping.sides().len() as u32
+        let permanent = self.grouping.sides().len() * self.permanent_groups().len();
+        reserved_series(self.max_interfaces) * permanent as u32
     }
 
     /// Series that there should be room for.
     pub(in crate::kernel) fn series_wanted(&self) -> u32 {
         let of_groups = if self.grouping.is_on() { self.max_groups * SERIES_PER_GROUP } else { 0 };
         let of_queues = if self.has_queues_of_groups() { self.max_groups + self.max_interfaces } else { 0 };
-        (self.reserved_series() + of_groups + of_queues).min(SeriesRef::MAX_SERIES)
+        let of_networks = self.max_networks * SERIES_PER_GROUP;
+        (self.reserved_series() + of_groups + of_queues + of_networks).min(SeriesRef::MAX_SERIES)
     }
 }

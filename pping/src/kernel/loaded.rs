@@ -45,6 +45,8 @@ pub struct Kernel {
     pub excluded: Prefixes,
     /// The prefixes whose hosts are inside the network.
     pub inside: Prefixes,
+    /// The prefixes of networks at the other end.
+    pub networks: Prefixes,
     /// The persistent counts, if maps are pinned, until the metrics take it.
     pub persistent: Option<PersistentMap>,
     /// Times in this host, with `--residence`.

@@ -29,8 +29,7 @@ fn present(programs: &[u8]) -> Result<&[u8], Error> {
     if programs.is_empty() { Err(Error::OtherKernel) } else { Ok(programs) }
 }
 
-/// Gives back the memory that loading took, and which would double the agent's: aya reads all types of the kernel, and
-/// the C library keeps freed memory for later. Also gives back the pages of the object, which is not read any more.
+/// Gives back the memory that loading took: aya reads all types of the kernel. Also gives back the pages of the object, which is not read any more.
 pub(super) fn release_memory(object: &'static [u8]) {
     // SAFETY: it takes no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;

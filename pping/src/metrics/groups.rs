@@ -1,4 +1,4 @@
-//! The series of groups, or of the nodes of the tree of groups, under a bounded number of labels.
+//! The series of groups, of the nodes of the tree of groups, or of networks, under a bounded number of labels.
 
 mod push;
 
@@ -15,7 +15,7 @@ use pping_common::{method::Method, series::SeriesCounts};
 use super::{
     export::{Attributes, ExportState, ExportTotals},
     exposition::{Exposition, Value},
-    families::{Families, OF_GROUPS, OF_NODES, SENDERS},
+    families::{Families, OF_GROUPS, OF_NETWORKS, OF_NODES, SENDERS},
     inflation::{Inflated, PERCENTILES},
     labelled::{LabelledGroups, is_always_labelled},
     labels::FormattedLabels,
@@ -25,20 +25,20 @@ use super::{
     series::{Series, SeriesId},
 };
 use crate::{
-    groups::{GroupName, OTHER, OTHER_NODES, QueueName, SeriesName},
+    groups::{GroupName, Kind, NETWORK, OTHER, OTHER_NODES, QueueName, SeriesName},
     quality::{Profiles, Scores},
 };
 
-/// How often nodes without traffic are looked for.
+/// How often nodes and networks without traffic are looked for.
 const EXPIRY: Duration = Duration::from_secs(10);
 
-/// All series, and the groups that they belong to. A node of the tree is a group here, and its path a label.
+/// All series, and the groups that they belong to. A node of the tree is a group here, with its path as label, and so is a network.
 #[derive(Debug)]
 pub(super) struct Groups {
-    /// The metrics: those of groups, or of nodes.
+    /// The metrics: those of groups, of nodes, or of networks.
     families: &'static Families,
-    /// Whether they are nodes.
-    has_nodes: bool,
+    /// Which of these they are.
+    kind: Kind,
     baseline: Duration,
     labelled: LabelledGroups,
     series: IndexMap<SeriesId, Series, RandomState>,
@@ -91,7 +91,7 @@ impl Groups {
     pub(super) fn new(limit: u32, baseline: Duration, now: Instant) -> Self {
         Self {
             families: &OF_GROUPS,
-            has_nodes: false,
+            kind: Kind::Group,
             baseline,
             labelled: LabelledGroups::new(limit as usize, now),
             series: IndexMap::default(),
@@ -111,7 +111,12 @@ impl Groups {
     /// The series of nodes, at most `limit` of which have a label of their own.
     pub(super) fn of_nodes(limit: u32, baseline: Duration, now: Instant) -> Self {
         let other = OTHER_NODES.into();
-        Self { families: &OF_NODES, has_nodes: true, other, ..Self::new(limit, baseline, now) }
+        Self { families: &OF_NODES, kind: Kind::Node, other, ..Self::new(limit, baseline, now) }
+    }
+
+    /// The series of networks at the other end, at most `limit` of which have a label of their own.
+    pub(super) fn of_networks(limit: u32, baseline: Duration, now: Instant) -> Self {
+        Self { families: &OF_NETWORKS, kind: Kind::Network, ..Self::new(limit, baseline, now) }
     }
 
     /// Keeps counters in `persistent` from now on.
@@ -200,13 +205,13 @@ impl Groups {
         self.committed = epoch;
     }
 
-    /// Adds the measurements of those of these series that are of groups, or of nodes, since the last call.
+    /// Adds the measurements of those of these series that are of groups, of nodes, or of networks, since the last call.
     pub(super) fn add(&mut self, slices: &[(SeriesName, SeriesCounts)], now: Instant) {
         if self.labelled.roll(now) {
             self.note_labels();
         }
-        let has_nodes = self.has_nodes;
-        for (name, counts) in slices.iter().filter(|(name, _)| name.group.level.is_some() == has_nodes) {
+        let kind = self.kind;
+        for (name, counts) in slices.iter().filter(|(name, _)| name.group.kind() == kind) {
             let group = &name.group.label;
             let is_labelled = self.labelled.count(group, counts.count());
             let id = SeriesId::new(name, if is_labelled { group } else { &self.other });
@@ -304,8 +309,8 @@ impl Groups {
 
     /// Writes the metrics of all groups that have a label.
     pub(super) fn write(&mut self, page: &mut dyn Exposition, now: Instant) {
-        let Self { families, has_nodes, labelled, series, known, profiles, .. } = self;
-        if *has_nodes && series.is_empty() {
+        let Self { families, kind, labelled, series, known, profiles, .. } = self;
+        if *kind != Kind::Group && series.is_empty() {
             return;
         }
         let mut shown: Vec<LabelledSeries<'_>> = Vec::with_capacity(series.len());
@@ -424,11 +429,11 @@ fn info_labels(name: &GroupName) -> FormattedLabels {
 
 /// Returns the columns by name. Changes names that are not valid for a label.
 fn columns(name: &GroupName) -> Attributes {
-    let mut labels: Attributes = match &name.level {
-        None => vec![("group".into(), Arc::clone(&name.label))],
-        Some(level) => {
-            vec![("level".into(), Arc::clone(level)), ("path".into(), Arc::clone(&name.label))]
-        }
+    let label = Arc::clone(&name.label);
+    let mut labels: Attributes = match (name.kind(), &name.level) {
+        (Kind::Network, _) => vec![(NETWORK.into(), label)],
+        (Kind::Node, Some(level)) => vec![("level".into(), Arc::clone(level)), ("path".into(), label)],
+        _ => vec![("group".into(), label)],
     };
     let mut taken: HashSet<String> = labels.iter().map(|(name, _)| name.to_string()).collect();
     for (column, value) in &name.columns {

@@ -78,6 +78,8 @@ struct Pages {
     groups: Groups,
     /// The nodes of the tree of groups.
     nodes: Groups,
+    /// The networks at the other end.
+    networks: Groups,
     /// The last page by [`PageFormat`] and [`Encoding`], while a client reads it, and its generation.
     last: [[(u64, Weak<Page>); Encoding::COUNT]; PageFormat::COUNT],
 }
@@ -87,30 +89,39 @@ impl Metrics {
     /// distance from the lowest RTT of the window `baseline`.
     pub fn new(groups: u32, baseline: Duration) -> Self {
         let now = Instant::now();
-        let (groups, nodes) = (Groups::new(groups, baseline, now), Groups::of_nodes(groups, baseline, now));
+        let pages = Pages {
+            groups: Groups::new(groups, baseline, now),
+            nodes: Groups::of_nodes(groups, baseline, now),
+            networks: Groups::of_networks(groups, baseline, now),
+            last: Default::default(),
+        };
         Self(Arc::new(Inner {
             began: SystemTime::now(),
             latest: latest::LatestStore::default(),
             is_persistent: AtomicBool::new(false),
-            pages: Deferred::new(Pages { groups, nodes, last: Default::default() }),
+            pages: Deferred::new(pages),
             generation: AtomicU64::new(1),
         }))
     }
 
-    /// Adds the measurements of series of groups, and of nodes of the tree, since the last call. Does not wait for a page that
+    /// Adds the measurements of series of groups, of nodes of the tree, and of networks, since the last call. Does not wait for a page that
     /// is being written.
     pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], now: Instant) {
         self.0.pages.change_by(slices, move |pages, slices| {
             pages.groups.add(slices, now);
             pages.nodes.add(slices, now);
+            pages.networks.add(slices, now);
         });
         self.changed();
     }
 
-    /// Removes the series of nodes that had no traffic for this time.
+    /// Removes the series of nodes and networks that had no traffic for this time.
     pub fn expire_nodes(&self, timeout: Duration) {
         let now = Instant::now();
-        self.0.pages.change(move |pages| pages.nodes.expire(timeout, now));
+        self.0.pages.change(move |pages| {
+            pages.nodes.expire(timeout, now);
+            pages.networks.expire(timeout, now);
+        });
     }
 
     /// Adds the times of packets in queues since the last call. It comes before [`Self::add`], which ends the epoch.
@@ -133,6 +144,7 @@ impl Metrics {
         let mut pages = self.0.pages.lock();
         pages.groups.change(groups, baseline);
         pages.nodes.change(groups, baseline);
+        pages.networks.change(groups, baseline);
         drop(pages);
         self.changed();
     }
@@ -141,6 +153,7 @@ impl Metrics {
     pub fn score_by(&self, profiles: Profiles) {
         let mut pages = self.0.pages.lock();
         pages.nodes.profiles = profiles.clone();
+        pages.networks.profiles = profiles.clone();
         pages.groups.profiles = profiles;
         drop(pages);
         self.changed();
@@ -176,6 +189,7 @@ impl Metrics {
         self.0.pages.change_by(interface, |pages, interface| {
             pages.groups.forget_interface(interface);
             pages.nodes.forget_interface(interface);
+            pages.networks.forget_interface(interface);
         });
         self.changed();
     }
@@ -198,8 +212,9 @@ impl Metrics {
         };
         drop(latest);
         pages.groups.begin_exports(exports);
-        // The counts of nodes begin with this process in any case.
+        // The counts of nodes and networks begin with this process in any case.
         pages.nodes.begin_exports(ExportState::new(self.0.began, &[]));
+        pages.networks.begin_exports(ExportState::new(self.0.began, &[]));
     }
 
     /// Returns all metrics as values. With many groups this takes some hundredths of a second.
@@ -209,6 +224,7 @@ impl Metrics {
         let at = SystemTime::now();
         let mut families = pages.groups.take(temporality, Instant::now(), at);
         families.extend(pages.nodes.take(temporality, Instant::now(), at));
+        families.extend(pages.networks.take(temporality, Instant::now(), at));
         if let Some(exports) = &mut pages.groups.exports {
             let process = process::Process::read();
             families.extend(exports.distributions(&latest.residence, temporality));
@@ -265,7 +281,7 @@ impl Metrics {
         // The generation is read first, so that a change that arrives later makes another page.
         let generation = self.0.generation.load(Ordering::Acquire);
         let mut pages = self.0.pages.lock();
-        let Pages { groups, nodes, last } = &mut *pages;
+        let Pages { groups, nodes, networks, last } = &mut *pages;
         let (of, last) = &mut last[format as usize][encoding as usize];
         if let Some(page) = last.upgrade().filter(|_| *of == generation) {
             return page;
@@ -286,6 +302,7 @@ impl Metrics {
         process::write(&mut *page);
         groups.write(&mut *page, Instant::now());
         nodes.write(&mut *page, Instant::now());
+        networks.write(&mut *page, Instant::now());
         let page = Arc::new(page.finish());
         (*of, *last) = (generation, Arc::downgrade(&page));
         page
@@ -369,8 +386,9 @@ mod tests {
         let mut exposed = BTreeMap::new();
         let others = [&BUILD, &packet_cost::PACKET_COST, &queues::QUEUE];
         let of_parts = Part::ALL.map(residence::histogram);
-        let of_groups =
-            [&families::OF_GROUPS, &families::OF_NODES].into_iter().flat_map(families::Families::all);
+        let of_groups = [&families::OF_GROUPS, &families::OF_NODES, &families::OF_NETWORKS]
+            .into_iter()
+            .flat_map(families::Families::all);
         for metric in counters::metrics().chain(of_groups).chain(others).chain(of_parts) {
             let (suffix, kind) = match metric.kind {
                 Kind::Counter => ("_total", "counter"),

@@ -20,7 +20,10 @@ use super::{
     labels::FormattedLabels,
     persistent::EntryRef,
 };
-use crate::{fingerprint::fingerprint, groups::SeriesName};
+use crate::{
+    fingerprint::fingerprint,
+    groups::{Kind, NETWORK, SeriesName},
+};
 
 /// The identity of a series in metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -29,10 +32,21 @@ pub(super) struct SeriesId {
     pub(super) method: Method,
     matched: Option<Direction>,
     side: Option<Side>,
-    /// The label of the group, or the path of the node.
+    /// The label of the group or network, or the path of the node.
     pub(super) group: Arc<str>,
-    /// The level of a node, and the path of the node above it, which is empty if there is none.
-    node: Option<(Arc<str>, Arc<str>)>,
+    of: Of,
+}
+
+/// What a series is of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Of {
+    Group,
+    Network,
+    Node {
+        level: Arc<str>,
+        /// The path of the node above it, which is empty if there is none.
+        above: Arc<str>,
+    },
 }
 
 impl SeriesId {
@@ -47,13 +61,17 @@ impl SeriesId {
             matched: *matched,
             side: *side,
             group: Arc::clone(group),
-            node: name.group.level.as_ref().map(|level| (Arc::clone(level), above())),
+            of: match (name.group.kind(), &name.group.level) {
+                (Kind::Network, _) => Of::Network,
+                (Kind::Node, Some(level)) => Of::Node { level: Arc::clone(level), above: above() },
+                _ => Of::Group,
+            },
         }
     }
 
-    /// Returns a hash that is the same in every run. Nodes need none.
+    /// Returns a hash that is the same in every run. Nodes and networks need none.
     pub(super) fn fingerprint(&self) -> u128 {
-        let Self { interface, method, matched, side, group, node: _ } = self;
+        let Self { interface, method, matched, side, group, of: _ } = self;
         let matched = matched.map_or("", Direction::name);
         let without_side = [interface.as_deref().unwrap_or_default(), method.name(), matched, group];
         match side {
@@ -71,9 +89,10 @@ impl SeriesId {
             ("matched".into(), matched.into()),
         ];
         let group = Arc::clone(&self.group);
-        match &self.node {
-            None => attributes.push(("group".into(), group)),
-            Some((level, above)) => attributes.extend([
+        match &self.of {
+            Of::Group => attributes.push(("group".into(), group)),
+            Of::Network => attributes.push((NETWORK.into(), group)),
+            Of::Node { level, above } => attributes.extend([
                 ("level".into(), Arc::clone(level)),
                 ("path".into(), group),
                 ("under".into(), Arc::clone(above)),
@@ -89,9 +108,10 @@ impl SeriesId {
             ("method", self.method.name()),
             ("matched", self.matched.map_or("", Direction::name)),
         ];
-        match &self.node {
-            None => labels.push(("group", &*self.group)),
-            Some((level, above)) => {
+        match &self.of {
+            Of::Group => labels.push(("group", &*self.group)),
+            Of::Network => labels.push((NETWORK, &*self.group)),
+            Of::Node { level, above } => {
                 labels.extend([("level", &**level), ("path", &*self.group), ("under", &**above)]);
             }
         }

@@ -17,6 +17,8 @@ fn record() -> Record {
     Record::Flow(FlowRecord {
         timestamp: 1,
         tuple: Tuple {
+            src_network: None,
+            dest_network: None,
             src_ip: "192.0.2.1".parse().unwrap(),
             src_port: 1,
             dest_ip: "192.0.2.2".parse().unwrap(),

@@ -40,6 +40,9 @@ pub struct Summary {
     /// Levels of the tree of groups, by `--roll-up`, the outermost first; empty without it.
     #[serde(default)]
     pub levels: Vec<Arc<str>>,
+    /// Whether networks at the other end are told apart, by `--remote-groups`.
+    #[serde(default)]
+    pub networks: bool,
     /// The watched interfaces.
     pub interfaces: Vec<Interface>,
     /// Number of known groups.
@@ -247,7 +250,7 @@ pub struct GroupsAnswer {
     pub sequence: u64,
     /// Time of the latest change, ns since the Unix epoch.
     pub time: u64,
-    /// Number of known groups; with `by`, of known nodes of that level.
+    /// Number of known groups; with `by`, of known nodes of that level, or of networks.
     pub known: usize,
     /// Number of groups, or nodes, that match the filter.
     pub found: usize,
@@ -295,24 +298,38 @@ pub(super) fn group_id(name: &GroupName) -> String {
     format!("{:032x}", fingerprint(&parts))
 }
 
-/// The place of a node in the tree of groups (`--roll-up`), and its members.
+/// The place of a node in the tree of groups (`--roll-up`), and its members; or that it is a network at the other end
+/// (`--remote-groups`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Node"))]
 pub struct NodeAnswer {
-    /// Level of the node: a column of the groups file.
+    /// Level of the node: a column of the groups file; `network` for a network.
     pub level: Arc<str>,
-    /// Path of the node, as `under` takes it: the values of its level and of the levels above it, the outermost first, joined by
+    /// Label of a network, such as `AS64500 Example`. Path of a node, as `under` takes it: the values of its level and of the levels above it, the outermost first, joined by
     /// `/`. A `/` or `\` in a value has a `\` before it; groups without a value are in `(none)`.
     pub path: Arc<str>,
-    /// Number of its groups: the labels that the groups file and the groups socket put there, and at least the active ones.
-    pub members: usize,
+    /// Number of its groups: the labels that the groups file and the groups socket put there, and at least the active ones. Absent for
+    /// a network, as are the next two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub members: Option<usize>,
     /// Number of these with measurements of the last 15 minutes that the parameters choose.
-    pub active: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active: Option<usize>,
     /// Number of the active ones that are bad now: those that score less than 50 for the first profile in one of their series.
-    pub bad: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bad: Option<usize>,
 }
 
-/// Measurements of a group in the last minute, or of a node of the tree of groups: of all its groups together.
+impl NodeAnswer {
+    /// The answer about a network.
+    pub(super) fn of_network(name: &GroupName) -> Self {
+        let level = name.level.clone().unwrap_or_default();
+        Self { level, path: Arc::clone(&name.label), members: None, active: None, bad: None }
+    }
+}
+
+/// Measurements of a group in the last minute, of a node of the tree of groups: of all its groups together, or of a network: of all
+/// flows with a host of it at their other end.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Group"))]
 pub struct GroupAnswer {

@@ -169,9 +169,9 @@ pub enum Order {
 /// Returns the value of a group in a column, if it has one.
 pub(super) fn value(column: Column, group: &GroupAnswer) -> Option<f64> {
     match (column, &group.node) {
-        (Column::Members, Some(node)) => return Some(node.members as f64),
-        (Column::Active, Some(node)) => return Some(node.active as f64),
-        (Column::Bad, Some(node)) => return Some(node.bad as f64),
+        (Column::Members, Some(node)) => return node.members.map(|it| it as f64),
+        (Column::Active, Some(node)) => return node.active.map(|it| it as f64),
+        (Column::Bad, Some(node)) => return node.bad.map(|it| it as f64),
         _ => {}
     }
     match &group.sides {

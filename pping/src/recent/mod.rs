@@ -49,7 +49,7 @@ pub use self::{
 use crate::aggregate::Measurements;
 use crate::{
     deferred::Deferred,
-    groups::{Directory, Levels, QueueName, SeriesName},
+    groups::{Directory, Levels, Networks, QueueName, SeriesName},
     quality::Profiles,
     residence::InterfaceTimes,
     worst::WorstFlow,
@@ -74,6 +74,8 @@ struct Inner {
     has_history: AtomicBool,
     /// The levels of the tree of groups.
     levels: RwLock<Levels>,
+    /// The networks at the other end.
+    networks: RwLock<Networks>,
     /// The end of the latest second, ns.
     seconds: watch::Sender<u64>,
 }
@@ -87,11 +89,12 @@ impl RecentHistory {
             has_sides: AtomicBool::new(false),
             has_history: AtomicBool::new(false),
             levels: RwLock::default(),
+            networks: RwLock::default(),
             seconds: watch::Sender::new(0),
         }))
     }
 
-    /// Adds the measurements of series of groups, and of nodes of the tree, in the second before `at`, ns. Does not wait for an answer that is being made.
+    /// Adds the measurements of series of groups, of nodes of the tree, and of networks, in the second before `at`, ns. Does not wait for an answer that is being made.
     pub fn add(&self, slices: &[(SeriesName, SeriesCounts)], at: u64) {
         self.0.model.change_by(slices, move |model, slices| model.add(slices, at));
         self.changed();
@@ -166,6 +169,17 @@ impl RecentHistory {
         *self.0.levels.write().unwrap_or_else(PoisonError::into_inner) = levels.clone();
         self.0.model.change(move |model| model.list_levels(levels));
         self.changed();
+    }
+
+    /// Takes the names of networks at the other end from here.
+    pub fn name_networks(&self, networks: Networks) {
+        *self.0.networks.write().unwrap_or_else(PoisonError::into_inner) = networks.clone();
+        self.0.model.change(move |model| model.names_of_networks = networks);
+    }
+
+    /// Whether networks at the other end are told apart.
+    pub fn has_networks(&self) -> bool {
+        self.0.networks.read().unwrap_or_else(PoisonError::into_inner).are_known()
     }
 
     /// Returns the levels of the tree of groups.

@@ -31,7 +31,7 @@ use super::{
 #[cfg(feature = "history")]
 use crate::aggregate::Measurements;
 use crate::{
-    groups::{Directory, GroupName, QueueName, SeriesName},
+    groups::{Directory, GroupName, Kind, Networks, QueueName, SeriesName},
     labels::untracked_name,
     quality::{Profiles, scores_of},
     worst::{DEFAULT_MIN_SAMPLES, WorstFlow},
@@ -63,6 +63,10 @@ pub(super) struct Model {
     pub(super) groups: HashMap<Arc<str>, Group, RandomState>,
     /// The nodes of the tree of groups, by path.
     pub(super) nodes: HashMap<Arc<str>, Group, RandomState>,
+    /// The networks at the other end.
+    pub(super) networks: HashMap<Arc<str>, Group, RandomState>,
+    /// Their names, by address.
+    pub(super) names_of_networks: Networks,
     worst: WorstFlows,
     rates: Rates,
     losses: Losses,
@@ -72,7 +76,7 @@ pub(super) struct Model {
     named: Named,
 }
 
-/// A group, or a node of the tree of groups.
+/// A group, a node of the tree of groups, or a network at the other end.
 #[derive(Debug)]
 pub(super) struct Group {
     name: Arc<GroupName>,
@@ -104,6 +108,8 @@ impl Model {
             totals: HashMap::default(),
             groups: HashMap::default(),
             nodes: HashMap::default(),
+            networks: HashMap::default(),
+            names_of_networks: Networks::default(),
             worst: WorstFlows::default(),
             rates: Rates::default(),
             losses: Losses::default(),
@@ -119,7 +125,16 @@ impl Model {
         let (sequence, profiles, min_samples) =
             (self.sequence + 1, Arc::clone(&self.profiles), self.min_samples);
         let (directory, named) = (self.directory.clone(), std::mem::take(&mut self.named));
-        *self = Self { profiles, min_samples, sequence, directory, named, ..Self::new(self.memory) };
+        let names_of_networks = self.names_of_networks.clone();
+        *self = Self {
+            profiles,
+            min_samples,
+            sequence,
+            names_of_networks,
+            directory,
+            named,
+            ..Self::new(self.memory)
+        };
     }
 
     /// Takes the prefixes of groups.
@@ -136,13 +151,11 @@ impl Model {
         self.changed(at);
         for (name, counts) in slices.iter().filter(|(_, counts)| !counts.is_empty()) {
             let key = Key::new(name);
-            // The samples of a node are those of its groups.
-            let groups = if name.group.level.is_none() {
+            // The samples of nodes and of networks are those of the groups.
+            if name.group.kind() == Kind::Group {
                 self.totals.entry(key.clone()).or_default().add(number, counts);
-                &mut self.groups
-            } else {
-                &mut self.nodes
-            };
+            }
+            let groups = self.all_of_mut(name.group.kind());
             Self::group_of(groups, &name.group).series.entry(key).or_default().add(number, counts);
         }
     }
@@ -187,7 +200,7 @@ impl Model {
             !history.is_empty()
         };
         self.totals.retain(|_, history| is_left(history));
-        for groups in [&mut self.groups, &mut self.nodes] {
+        for groups in [&mut self.groups, &mut self.nodes, &mut self.networks] {
             groups.retain(|_, group| {
                 group.series.retain(|_, history| is_left(history));
                 group.queues.retain(|_, history| is_left(history));
@@ -198,35 +211,58 @@ impl Model {
         if size <= self.memory {
             return;
         }
-        let mut busy: Vec<(u64, bool, Arc<str>)> = self
+        let mut busy: Vec<(u64, Arc<str>, Kind)> = self
             .all_groups()
-            .map(|group| (group.count(), group.name.level.is_some(), Arc::clone(&group.name.label)))
+            .map(|group| (group.count(), Arc::clone(&group.name.label), group.name.kind()))
             .collect();
-        busy.sort_unstable();
+        busy.sort_unstable_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
         // Groups lose their past before any of them is removed. A node is busier than most of its groups.
-        for (_, is_node, label) in &busy {
+        for (_, label, kind) in &busy {
             if size <= self.memory {
                 return;
             }
-            let groups = if *is_node { &mut self.nodes } else { &mut self.groups };
-            if let Some(group) = groups.get_mut(label) {
+            if let Some(group) = self.all_of_mut(*kind).get_mut(label) {
                 size -= group.size();
                 group.histories_mut().for_each(|history| history.keep_recent(number));
                 size += group.size();
             }
         }
-        for (_, is_node, label) in &busy {
+        for (_, label, kind) in &busy {
             if size <= self.memory {
                 return;
             }
-            let groups = if *is_node { &mut self.nodes } else { &mut self.groups };
-            size -= groups.remove(label).map_or(0, |group| group.size());
+            size -= self.all_of_mut(*kind).remove(label).map_or(0, |group| group.size());
         }
     }
 
-    /// Returns all groups, and all nodes of the tree.
+    /// Returns all groups, all nodes of the tree, and all networks.
     fn all_groups(&self) -> impl Iterator<Item = &Group> {
-        self.groups.values().chain(self.nodes.values())
+        self.groups.values().chain(self.nodes.values()).chain(self.networks.values())
+    }
+
+    /// Returns all of a kind, by label.
+    fn all_of(&self, kind: Kind) -> &HashMap<Arc<str>, Group, RandomState> {
+        match kind {
+            Kind::Group => &self.groups,
+            Kind::Node => &self.nodes,
+            Kind::Network => &self.networks,
+        }
+    }
+
+    fn all_of_mut(&mut self, kind: Kind) -> &mut HashMap<Arc<str>, Group, RandomState> {
+        match kind {
+            Kind::Group => &mut self.groups,
+            Kind::Node => &mut self.nodes,
+            Kind::Network => &mut self.networks,
+        }
+    }
+
+    /// Returns the nodes of a level, or the networks.
+    fn at_level<'a>(&'a self, level: &'a str) -> impl Iterator<Item = &'a Group> {
+        self.nodes
+            .values()
+            .chain(self.networks.values())
+            .filter(move |it| it.name.level.as_deref() == Some(level))
     }
 
     pub(super) fn take_reading(&mut self, reading: Reading, at: u64) {
@@ -275,6 +311,7 @@ impl Model {
             self.totals.clear();
             self.groups.clear();
             self.nodes.clear();
+            self.networks.clear();
         }
         self.sequence += 1;
         self.time = at;
@@ -308,6 +345,7 @@ impl Model {
             sides: has_sides,
             history: has_history,
             levels: Vec::new(),
+            networks: self.names_of_networks.are_known(),
             interfaces: interfaces.collect(),
             groups: self.known(),
             losses: self.losses.clone(),

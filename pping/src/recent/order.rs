@@ -1,5 +1,7 @@
 //! Which groups a query asks for, and in what order.
 
+use std::net::IpAddr;
+
 use pping_common::{group::Side, method::Method, parse::Direction};
 use serde::{Deserialize as _, Deserializer, de::Error as _};
 
@@ -8,7 +10,7 @@ use super::{
     columns::{Column, Order, View, value},
 };
 use crate::groups::{
-    Addresses, Directory, GroupName, Levels, LongestMatch, address_in, is_mistyped, without_extras,
+    Addresses, Directory, GroupName, Levels, LongestMatch, NETWORK, address_in, is_mistyped, without_extras,
 };
 #[cfg(test)]
 use crate::schemas;
@@ -129,7 +131,7 @@ pub struct Query {
     /// Number of groups to skip at the beginning.
     pub offset: usize,
     /// Level of the tree of groups (`--roll-up`): its nodes are listed instead of groups, with the sums of their groups. A
-    /// `filter` finds the nodes of the groups that it finds.
+    /// `filter` finds the nodes of the groups that it finds. `network` lists the networks at the other end (`--remote-groups`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Path of a node, such as `berlin/ap-3`: only its groups, or with `by` only the nodes under it.
@@ -160,10 +162,20 @@ impl Default for Query {
 ///
 /// # Errors
 /// What is wrong with the parameter.
-pub(super) fn check_level(parameter: &str, level: &str, levels: &Levels) -> Result<(), String> {
+pub(super) fn check_level(
+    parameter: &str,
+    level: &str,
+    levels: &Levels,
+    has_networks: bool,
+) -> Result<(), String> {
     let names = levels.names();
-    if names.iter().any(|known| **known == *level) {
+    if names.iter().any(|known| **known == *level) || has_networks && level == NETWORK {
         return Ok(());
+    }
+    if level == NETWORK {
+        return Err(format!(
+            "{parameter}: this pping tells no networks apart; start it with --remote-groups"
+        ));
     }
     if names.is_empty() {
         return Err(format!("{parameter}: this pping has no tree of groups; start it with --roll-up"));
@@ -251,9 +263,9 @@ impl Query {
     ///
     /// # Errors
     /// What is wrong with which parameter.
-    pub fn check(&self, has_sides: bool, levels: &Levels) -> Result<(), String> {
+    pub fn check(&self, has_sides: bool, levels: &Levels, has_networks: bool) -> Result<(), String> {
         if let Some(level) = &self.by {
-            check_level("by", level, levels)?;
+            check_level("by", level, levels, has_networks)?;
         }
         if self.under.is_some() && levels.is_empty() {
             return Err("under: this pping has no tree of groups; start it with --roll-up".to_owned());
@@ -355,9 +367,23 @@ pub(super) struct Filter {
 }
 
 impl Filter {
+    /// The address that it looks for, if it is one.
+    pub(super) fn address(&self) -> Option<IpAddr> {
+        self.text.trim().parse().ok()
+    }
+
+    /// Whether it finds a name by its label or columns.
+    pub(super) fn finds_text(&self, name: &GroupName) -> bool {
+        self.is_in(&name.label) || name.columns.iter().any(|(_, value)| self.is_in(value))
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        text.to_lowercase().contains(&self.text)
+    }
+
     /// Whether it finds a group.
     pub(super) fn finds(&self, group: &GroupName, directory: &Directory) -> bool {
-        let has_text = |text: &str| text.to_lowercase().contains(&self.text);
+        let has_text = |text: &str| self.is_in(text);
         let has_column = || group.columns.iter().any(|(_, value)| has_text(value));
         match &self.addresses {
             _ if self.text.is_empty() => true,

@@ -9,7 +9,7 @@ use super::{answers::SeriesAnswer, order::check_level};
 #[cfg(test)]
 use crate::schemas;
 use crate::{
-    groups::Levels,
+    groups::{Levels, Networks},
     records::Tuple,
     worst::{By, MAX_SHOWN, Ranking, WorstFlow},
 };
@@ -25,7 +25,7 @@ pub struct WorstQuery {
     #[serde(deserialize_with = "limit")]
     #[cfg_attr(test, schemars(range(max = MAX_SHOWN)))]
     pub limit: usize,
-    /// Level of the tree of groups (`--roll-up`): its nodes are ranked instead of groups.
+    /// Level of the tree of groups (`--roll-up`), or `network` (`--remote-groups`): its nodes are ranked instead of groups.
     pub level: Option<String>,
 }
 
@@ -40,8 +40,8 @@ impl WorstQuery {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn check(&self, levels: &Levels) -> Result<(), String> {
-        self.level.as_ref().map_or(Ok(()), |level| check_level("level", level, levels))
+    pub fn check(&self, levels: &Levels, has_networks: bool) -> Result<(), String> {
+        self.level.as_ref().map_or(Ok(()), |level| check_level("level", level, levels, has_networks))
     }
 }
 
@@ -70,7 +70,7 @@ pub struct WorstAnswer {
     pub min_samples: u64,
     /// Flow directions of the last 10 to 20 seconds; empty for a capture.
     pub flows: Vec<WorstFlowAnswer>,
-    /// Groups, or nodes of a level, in the last minute, each with its worst series.
+    /// Groups, or nodes of a level, or networks, in the last minute, each with its worst series.
     pub groups: Vec<WorstGroupAnswer>,
 }
 
@@ -91,6 +91,12 @@ pub struct WorstFlowAnswer {
     /// Protocol of the flow.
     #[cfg_attr(test, schemars(with = "schemas::FlowProtocol"))]
     pub protocol: Cow<'static, str>,
+    /// Network of `src_ip`, by `--remote-groups`; absent without it, and if the address is in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub src_network: Option<Arc<str>>,
+    /// Network of `dest_ip`, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dest_network: Option<Arc<str>>,
     /// Name of the interface; null if it has none.
     pub interface: Option<Arc<str>>,
     /// Label of the group; null if the flow is in none.
@@ -157,9 +163,9 @@ pub struct WorstGroupAnswer {
 
 impl WorstFlowAnswer {
     /// Converts a flow; `None` if it has values that no kernel program reports.
-    fn new(flow: &WorstFlow) -> Option<Self> {
+    fn new(flow: &WorstFlow, networks: &Networks) -> Option<Self> {
         let candidate = &flow.candidate;
-        let Tuple { src_ip, src_port, dest_ip, dest_port, protocol } = Tuple::new(&candidate.endpoints)?;
+        let Tuple { src_ip, src_port, dest_ip, dest_port, protocol, .. } = Tuple::new(&candidate.endpoints)?;
         let rtts = flow.rtts();
         Some(Self {
             src_ip,
@@ -167,6 +173,8 @@ impl WorstFlowAnswer {
             dest_ip,
             dest_port,
             protocol: protocol.into(),
+            src_network: networks.label(src_ip),
+            dest_network: networks.label(dest_ip),
             interface: flow.interface.clone(),
             group: flow.of.group.clone(),
             method: Method::from_number(candidate.method)?.name().into(),
@@ -218,7 +226,7 @@ impl WorstFlows {
     }
 
     /// Returns the worst by a figure, when the present cell has this number.
-    pub(super) fn worst(&self, query: &WorstQuery, number: u64) -> Vec<WorstFlowAnswer> {
+    pub(super) fn worst(&self, query: &WorstQuery, number: u64, networks: &Networks) -> Vec<WorstFlowAnswer> {
         let WorstQuery { by, limit, level: _ } = *query;
         let mut both = Ranking::new(MAX_SHOWN);
         for (age, ranking) in [&self.present, &self.before].into_iter().enumerate() {
@@ -228,6 +236,10 @@ impl WorstFlows {
                 }
             }
         }
-        both.worst(by.figure()).iter().take(limit).filter_map(WorstFlowAnswer::new).collect()
+        both.worst(by.figure())
+            .iter()
+            .take(limit)
+            .filter_map(|flow| WorstFlowAnswer::new(flow, networks))
+            .collect()
     }
 }

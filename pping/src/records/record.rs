@@ -9,6 +9,7 @@ use super::{
     rtt::RttRecord,
     worst::{WorstFlowRecord, WorstGroupRecord},
 };
+use crate::groups::Networks;
 
 /// One line of `pping --format jsonl`, or one element of the array of `--format json`. Times are integer nanoseconds; a timestamp
 /// counts from the Unix epoch.
@@ -45,6 +46,18 @@ impl Record {
             Self::WorstGroup(_) => WorstGroupRecord::TYPE,
             Self::Residence(_) => ResidenceRecord::TYPE,
         }
+    }
+
+    /// Names the networks of both ends, if it is of a flow.
+    pub(super) fn name_networks(&mut self, networks: &Networks) {
+        let tuple = match self {
+            Self::Rtt(record) => &mut record.tuple,
+            Self::Flow(record) => &mut record.tuple,
+            Self::FlowSummary(record) => &mut record.tuple,
+            Self::WorstFlow(record) => &mut record.tuple,
+            Self::Aggregate(_) | Self::WorstGroup(_) | Self::Residence(_) => return,
+        };
+        tuple.name_networks(networks);
     }
 
     /// When it happened, ns since the Unix epoch.

@@ -22,7 +22,7 @@ use crate::{
     aggregate::{Distribution, FlowSamples, Totals},
     config::Aggregation,
     event::Event,
-    groups::{QueueName, SeriesName},
+    groups::{Networks, QueueName, SeriesName},
     membership::Membership,
     output::Error,
     quality::{self, Profiles, ScoreInput, Scores},
@@ -48,6 +48,8 @@ pub struct Reporter {
     is_live: bool,
     /// The profiles that score series.
     profiles: Profiles,
+    /// The networks at the other end.
+    networks: Networks,
     /// The samples of each flow, if flow summaries are reported.
     flows: Option<FlowSamples>,
     log: Option<HdrLog>,
@@ -103,6 +105,7 @@ impl Reporter {
             reports_individual: aggregation.reports_individual(),
             is_live: false,
             profiles: Profiles::default(),
+            networks: Networks::default(),
             flows: aggregation.flow_summary.then(|| FlowSamples::with_room_for(2 * max_flows as usize)),
             log,
             worst: aggregation.worst.map(|limit| Worst::new(limit, aggregation.worst_min_samples)),
@@ -118,12 +121,17 @@ impl Reporter {
         self.profiles = profiles;
     }
 
-    /// Adds the counts of a series of a group, or of a node of the tree of groups, since the last call.
+    /// Takes the names of networks at the other end from here.
+    pub fn name_networks(&mut self, networks: Networks) {
+        self.networks = networks;
+    }
+
+    /// Adds the counts of a series of a group, of a node of the tree of groups, or of a network, since the last call.
     pub fn take(&mut self, name: &SeriesName, counts: &SeriesCounts) {
         if counts.is_empty() {
             return;
         }
-        // The samples of a node are those of its groups.
+        // The samples of nodes and networks are those of the groups.
         if name.group.level.is_none() {
             self.totals.add(name.interface.as_ref(), name.method, name.matched, name.side, counts);
         }
@@ -173,6 +181,19 @@ impl Reporter {
     /// The record of an event, if it has one. `interface` and `group` are the names of its interface and group; `epoch`
     /// converts a time of the event to ns since the Unix epoch.
     pub fn event(
+        &mut self,
+        event: &Event,
+        interface: Option<Arc<str>>,
+        of: Membership,
+        epoch: impl Fn(u64) -> u64,
+    ) -> Option<Record> {
+        let mut record = self.record(event, interface, of, epoch)?;
+        record.name_networks(&self.networks);
+        Some(record)
+    }
+
+    /// The same, without the names of networks.
+    fn record(
         &mut self,
         event: &Event,
         interface: Option<Arc<str>>,
@@ -308,8 +329,12 @@ impl Reporter {
         let aggregates: Vec<_> = series.iter().map(record).collect();
         let hosts = series.iter().map(|(_, (_, hosts))| hosts);
         let worst = self.worst.as_mut().map(|it| it.records(aggregates.iter().zip(hosts), (end, interval)));
+        let worst = worst.into_iter().flatten().map(|mut record| {
+            record.name_networks(&self.networks);
+            record
+        });
         let aggregates = aggregates.into_iter().map(|record| Record::Aggregate(Box::new(record)));
-        Ok(aggregates.chain(worst.into_iter().flatten()).chain(residence).collect())
+        Ok(aggregates.chain(worst).chain(residence).collect())
     }
 
     fn scores(&self, method: Method, distribution: &Distribution, interval: u64) -> Scores {

@@ -144,6 +144,8 @@ pub(super) mod tests {
                 dest_ip: "10.11.1.2".parse().unwrap(),
                 dest_port: 59528,
                 protocol: "TCP",
+                src_network: None,
+                dest_network: None,
             },
             rtt: 5_425_440,
             min_rtt: 5_000_000,

@@ -48,7 +48,7 @@ use crate::{
     capture::{self, Capture, FileError, Skipped},
     config::{Arms, Config},
     event::Event,
-    groups::{self, Groups, Labels, Levels, Lookup, Names},
+    groups::{self, Groups, Labels, Levels, Lookup, Names, Networks},
     output::{Batch, OnFailure, Output, Role},
     quality,
     records::{
@@ -76,6 +76,7 @@ pub(crate) async fn run(
     let input = Input::open(&path, Arc::clone(&stop))?;
     let (settings, names, _) = settings(&config)?;
     let mut reporter = Reporter::replay(&config.aggregation, config.max_flows, Arc::clone(&stop))?;
+    reporter.name_networks(names.networks().clone());
     reporter.score_by(quality::load(config.quality.as_deref()).map_err(Error::Quality)?);
     let hung_up = Arc::new(AtomicBool::new(false));
     let encoder = format::encoder(config.format);
@@ -308,10 +309,17 @@ fn settings(config: &Config) -> Result<(Settings, Names, Listed), Error> {
         None => Vec::new(),
     };
     names.relabel(labels, levels);
+    let networks = Networks::default();
+    if let Some(file) = &aggregation.remote_groups {
+        networks.load(file, aggregation.remote_by)?;
+    }
+    names.follow_networks(networks.clone());
     let settings = Settings {
         grouping: aggregation.grouping(),
         labels: Arc::new(Lookup::new(listed.iter().copied())),
         max_groups: aggregation.max_groups,
+        networks,
+        max_networks: aggregation.max_networks,
         exclude: aggregation.exclude.clone(),
         inside: aggregation.inside.prefixes.clone(),
         max_unproved: max_unproved(config.max_flows, config.live.max_pending),

@@ -234,6 +234,7 @@ impl PlayerThread {
         let (settings, names, listed) = settings(&self.config).map_err(Ending::Fault)?;
         self.recent.list_groups(Directory::new(listed, names.labels()));
         self.recent.list_levels(names.levels().clone());
+        self.recent.name_networks(names.networks().clone());
         let timeout = self.config.aggregation.group_timeout.as_nanos() as u64;
         let mut playing =
             PlayedView { engine: Engine::new(settings), packets: 0, names, timeout, name: self.name() };

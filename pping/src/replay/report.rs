@@ -1,7 +1,5 @@
 //! Counts and reports packets as the kernel programs do.
 
-use std::sync::Arc;
-
 use ipnet::IpNet;
 use pping_common::{
     abi::{
@@ -90,14 +88,14 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(settings: &Settings) -> Self {
-        let Settings { grouping, labels, max_groups, emit, rules, worst, .. } = settings;
+        let Settings { emit, rules, worst, .. } = settings;
         Self {
             counters: Counters::ZERO,
             events: Vec::new(),
             tcp_flows: TcpFlows::default(),
             echoes: Echoes::default(),
             queries_left: QueriesLeft::default(),
-            series: Series::new(*grouping, Arc::clone(labels), listed(&settings.inside), *max_groups),
+            series: Series::new(settings, listed(&settings.inside)),
             worst: worst.map(|(limit, packets)| (Ranking::new(limit), packets)),
             emit: *emit,
             rules: *rules,

@@ -18,7 +18,8 @@ use pping_common::{
     series::{SeriesCounts, SeriesKey, SeriesRef, Traffic, host_bit},
 };
 
-use crate::groups::Lookup;
+use super::settings::Settings;
+use crate::groups::{Lookup, Networks};
 
 /// The key of [`host_bit`]: no secret, so that the same file has the same result each time.
 const HOST_KEY: SipKey = [1, 0];
@@ -35,26 +36,24 @@ pub(super) struct Series {
     labels: Arc<Lookup>,
     /// The prefixes whose hosts are inside the network.
     inside: Lookup,
-    /// The highest number of groups, without the group `other`.
-    max_groups: usize,
-    /// The number of series of each group.
-    groups: HashMap<GroupKey, usize, RandomState>,
-    /// The groups that only flows have that are not proved yet.
-    unproved: HashSet<GroupKey, RandomState>,
+    /// The networks at the other end.
+    networks: Networks,
+    groups: Members,
+    of_networks: Members,
     /// Changes when indices change, so that flows look up their series again.
     generation: u32,
     entries: IndexMap<SeriesKey, Entry, RandomState>,
 }
 
 impl Series {
-    pub(super) fn new(grouping: Grouping, labels: Arc<Lookup>, inside: Lookup, max_groups: u32) -> Self {
+    pub(super) fn new(settings: &Settings, inside: Lookup) -> Self {
         Self {
-            grouping,
-            labels,
+            grouping: settings.grouping,
+            labels: Arc::clone(&settings.labels),
             inside,
-            max_groups: max_groups as usize,
-            groups: HashMap::default(),
-            unproved: HashSet::default(),
+            networks: settings.networks.clone(),
+            groups: Members::new(settings.max_groups, GroupKey::OTHER),
+            of_networks: Members::new(settings.max_networks, GroupKey::OTHER_NETWORKS),
             generation: 0,
             entries: IndexMap::default(),
         }
@@ -75,19 +74,16 @@ impl Series {
     pub(super) fn take(&mut self, now: u64, timeout: u64) -> Vec<(SeriesKey, SeriesCounts)> {
         let mut taken = Vec::new();
         let before = self.entries.len();
-        let (groups, unproved) = (&mut self.groups, &mut self.unproved);
+        let (groups, networks) = (&mut self.groups, &mut self.of_networks);
         self.entries.retain(|key, entry| {
             if !entry.counts.is_empty() {
                 taken.push((*key, std::mem::replace(&mut entry.counts, SeriesCounts::EMPTY)));
                 entry.taken_at = now;
             }
             let is_kept = now.saturating_sub(entry.taken_at) < timeout;
-            if !is_kept && let Some(series) = groups.get_mut(&key.group) {
-                *series -= 1;
-                if *series == 0 {
-                    groups.remove(&key.group);
-                    unproved.remove(&key.group);
-                }
+            if !is_kept {
+                let members = if key.group.is_network() { &mut *networks } else { &mut *groups };
+                members.remove(&key.group);
             }
             is_kept
         });
@@ -111,7 +107,26 @@ impl Series {
             Some(counts) => counts.sample(rtt, hosts),
             None => counters.unaggregated += 1,
         }
+        if let Some(counts) = self.counts_of_network(selector) {
+            counts.sample(rtt, host_bit(selector.source, HOST_KEY));
+        }
         index
+    }
+
+    /// The counts of the network at the other end; `None` if networks are not told apart.
+    fn counts_of_network(&mut self, selector: &SeriesSelector) -> Option<&mut SeriesCounts> {
+        if !self.networks.are_known() {
+            return None;
+        }
+        let mut key = SeriesKey::NONE;
+        let (label, is_inside) =
+            (|address| self.labels.label(address), |address| self.inside.contains(address));
+        let network = |address| self.networks.number(address);
+        selector.write_network_key(&mut key, self.grouping, label, is_inside, network);
+        let other = SeriesKey { group: GroupKey::OTHER_NETWORKS, ..key };
+        let index =
+            self.index_of(key, selector.is_proved).or_else(|| self.index_of(other, selector.is_proved))?;
+        self.counts(index)
     }
 
     /// Adds the traffic of a flow since the last call to its series, and calls `consider` for each flow direction.
@@ -140,6 +155,10 @@ impl Series {
             if let Some(counts) =
                 self.find(reference, &selector, counters).and_then(|index| self.counts(index))
             {
+                counts.sent.add(&sent);
+                counts.received.add(&received);
+            }
+            if let Some(counts) = self.counts_of_network(&selector) {
                 counts.sent.add(&sent);
                 counts.received.add(&received);
             }
@@ -178,38 +197,65 @@ impl Series {
         Some(index)
     }
 
-    /// Whether a group may have its own series: it has some already, or there is room for another group.
-    fn is_admitted(&mut self, group: &GroupKey, is_proved: bool) -> bool {
-        if [GroupKey::ALL, GroupKey::OTHER].contains(group) || self.groups.contains_key(group) {
-            return true;
-        }
-        let max_unproved = max_unproved_groups(self.max_groups as u32) as usize;
-        let is_inserted =
-            self.groups() < self.max_groups && (is_proved || self.unproved.len() < max_unproved);
-        if is_inserted && !is_proved {
-            self.unproved.insert(*group);
-        }
-        is_inserted
-    }
-
-    /// The number of groups, without the group `other`.
-    fn groups(&self) -> usize {
-        self.groups.len() - usize::from(self.groups.contains_key(&GroupKey::OTHER))
-    }
-
-    /// Returns the index of a series. A new series gets one if there is room for its group.
+    /// Returns the index of a series. A new series gets one if there is room for its group, or network.
     fn index_of(&mut self, key: SeriesKey, is_proved: bool) -> Option<u32> {
+        let members = if key.group.is_network() { &mut self.of_networks } else { &mut self.groups };
         if is_proved {
-            self.unproved.remove(&key.group);
+            members.unproved.remove(&key.group);
         }
         if let Some(index) = self.entries.get_index_of(&key) {
             return Some(index as u32);
         }
-        if !self.is_admitted(&key.group, is_proved) || self.entries.len() >= SeriesRef::MAX_SERIES as usize {
+        if self.entries.len() >= SeriesRef::MAX_SERIES as usize || !members.add(&key.group, is_proved) {
             return None;
         }
-        *self.groups.entry(key.group).or_default() += 1;
         let (index, _) = self.entries.insert_full(key, Entry { counts: SeriesCounts::EMPTY, taken_at: 0 });
         Some(index as u32)
+    }
+}
+
+/// The groups, or the networks at the other end, that have series.
+struct Members {
+    /// Their highest number, without the remaining ones.
+    max: u32,
+    /// The key of the remaining ones.
+    others: GroupKey,
+    /// The number of series of each.
+    series: HashMap<GroupKey, usize, RandomState>,
+    /// Those that only flows have that are not proved yet.
+    unproved: HashSet<GroupKey, RandomState>,
+}
+
+impl Members {
+    fn new(max: u32, others: GroupKey) -> Self {
+        Self { max, others, series: HashMap::default(), unproved: HashSet::default() }
+    }
+
+    /// Adds a series of a group, unless the group has none yet and there is no room for another one. Returns whether it did.
+    fn add(&mut self, group: &GroupKey, is_proved: bool) -> bool {
+        let is_limited = ![GroupKey::ALL, self.others].contains(group);
+        if is_limited && !self.series.contains_key(group) {
+            let others = usize::from(self.series.contains_key(&self.others));
+            let has_room = self.series.len() - others < self.max as usize;
+            let max_unproved = max_unproved_groups(self.max) as usize;
+            if !has_room || !is_proved && self.unproved.len() >= max_unproved {
+                return false;
+            }
+            if !is_proved {
+                self.unproved.insert(*group);
+            }
+        }
+        *self.series.entry(*group).or_default() += 1;
+        true
+    }
+
+    /// Removes a series of a group.
+    fn remove(&mut self, group: &GroupKey) {
+        let Some(series) = self.series.get_mut(group) else { return };
+        *series -= 1;
+        if *series == 0 {
+            self.series.remove(group);
+            self.unproved.remove(group);
+        }
     }
 }

@@ -7,13 +7,13 @@ use pping_common::{
     abi::Emit,
     group::Grouping,
     hash::{TableKeys, siphash},
-    limits::{DEFAULT_MAX_GROUPS, MAX_DNS_PORTS, MAX_QUERIES, max_unproved},
+    limits::{DEFAULT_MAX_GROUPS, DEFAULT_MAX_NETWORKS, MAX_DNS_PORTS, MAX_QUERIES, max_unproved},
     matcher,
     parse::{Decap, Scope},
     rtt::Rules,
 };
 
-use crate::groups::Lookup;
+use crate::groups::{Lookup, Networks};
 
 /// The settings, fixed before the first packet.
 #[derive(Clone, Debug)]
@@ -42,6 +42,10 @@ pub struct Settings {
     pub labels: Arc<Lookup>,
     /// The highest number of groups, without the group `other`.
     pub max_groups: u32,
+    /// The networks at the other end, if they are told apart.
+    pub networks: Networks,
+    /// The highest number of these, without the remaining ones.
+    pub max_networks: u32,
     /// Networks whose flows are not measured.
     pub exclude: Vec<IpNet>,
     /// Networks whose hosts are inside.
@@ -68,6 +72,8 @@ impl Settings {
             grouping: Grouping::NONE,
             labels: Arc::default(),
             max_groups: DEFAULT_MAX_GROUPS,
+            networks: Networks::default(),
+            max_networks: DEFAULT_MAX_NETWORKS,
             exclude: Vec::new(),
             inside: Vec::new(),
             emit: Emit::SAMPLES.with(Emit::FLOWS),

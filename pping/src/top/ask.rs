@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::{
     client::{Client, Error},
+    groups::NETWORK,
     recent::{
         GroupDetail, GroupsAnswer, HistoryAnswer, Query, RecentHistory, SeriesQuery, Summary, WorstAnswer,
         WorstQuery,
@@ -27,10 +28,14 @@ impl Question {
     /// Returns the query for groups: with both sides of each in one row, if the pping of this summary tells sides apart. An older
     /// pping knows no other view.
     pub(super) fn groups_for(&self, summary: &Summary) -> Query {
-        let has_level = |level: &String| summary.levels.iter().any(|known| **known == **level);
+        let has_level = |level: &String| {
+            summary.levels.iter().any(|known| **known == **level) || summary.networks && *level == NETWORK
+        };
         let mut query = self.groups.clone();
         // A reload may have removed the level since.
-        if summary.levels.is_empty() || query.by.as_ref().is_some_and(|level| !has_level(level)) {
+        if summary.levels.is_empty() && !summary.networks
+            || query.by.as_ref().is_some_and(|level| !has_level(level))
+        {
             (query.by, query.under) = (None, None);
         }
         query.fitted(summary.sides)

@@ -19,7 +19,7 @@ const HELP: [&str; 22] = [
     "                         rank the worst by another figure",
     "/                        filter by address, or part of a group or label",
     "i                        names or prefixes of groups",
-    "t                        the tree of groups; Enter opens, Backspace back",
+    "t n                      the tree of groups (Enter, Backspace); networks",
     "+ -                      a longer or a shorter time: 1, 5, 15 min",
     "space                    freeze, and go on",
     "                         of a capture: space pauses; < > speed;",

@@ -78,7 +78,7 @@ impl State {
             return;
         }
         self.takes_next_answer = false;
-        self.groups.set_levels(&summary.levels);
+        self.groups.set_levels(&summary.levels, summary.networks);
         self.groups.take(&groups, past);
         self.worst.take(worst);
         self.heatmap.take(history);

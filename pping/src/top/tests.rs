@@ -70,6 +70,7 @@ pub(super) fn answers(groups: &[(&str, u64)]) -> Answers {
         series: vec![series(9_000_000)],
     };
     let summary = Summary {
+        networks: false,
         version: "0.1.0".into(),
         sequence: 1,
         time: 0,

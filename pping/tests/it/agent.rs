@@ -40,6 +40,7 @@ mod metrics;
 mod monitor;
 mod monitoring;
 mod neighbours;
+mod networks;
 mod otlp;
 mod packet_cost;
 mod page;

@@ -19,6 +19,7 @@ mod golden;
 mod hostile;
 pub(crate) mod made;
 mod missing;
+mod networks;
 mod program;
 mod quality;
 mod reading;

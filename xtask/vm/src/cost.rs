@@ -16,17 +16,19 @@ const PAIR: &str = "pair:";
 const PAIRS_ROW: &str = "pairs";
 
 /// The tables: their headings, and the programs of each, whose costs hardly differ.
-const TABLES: [(&str, &[&str]); 11] = [
+const TABLES: [(&str, &[&str]); 13] = [
     ("tc", &["pping_ingress", "pping_egress"]),
     ("tc, slow", &["pping_tc_slow"]),
     ("tc, copies", &["pping_tc_copies"]),
     ("tc, step", &["pping_tc_step4", "pping_tc_step6"]),
     ("tc, report", &["pping_tc_report4", "pping_tc_report6"]),
+    ("tc, networks", &["pping_tc_networks4", "pping_tc_networks6"]),
     ("XDP", &["pping_xdp"]),
     ("XDP, slow", &["pping_xdp_slow"]),
     ("XDP, copies", &["pping_xdp_copies"]),
     ("XDP, step", &["pping_xdp_step4", "pping_xdp_step6"]),
     ("XDP, report", &["pping_xdp_report4", "pping_xdp_report6"]),
+    ("XDP, networks", &["pping_xdp_networks4", "pping_xdp_networks6"]),
     ("sweep", &["pping_sweep", "pping_sweep_one"]),
 ];
 

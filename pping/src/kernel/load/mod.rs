@@ -15,7 +15,7 @@ use pping_common::{
     hash::TableKeys,
     limits::{
         DEFAULT_MAX_INTERFACES, FOLLOWED_PAIRS, LEASE_SECONDS, MAX_LABELLED_PREFIXES,
-        MAX_LABELLED_PREFIXES_COUNTED, MAX_PASSING, max_unproved_groups,
+        MAX_LABELLED_PREFIXES_COUNTED, MAX_NETWORK_PREFIXES, MAX_PASSING, max_unproved_groups,
     },
     parse::Scope,
     rings::{self, RINGS},
@@ -232,12 +232,13 @@ fn open_with(
         emit,
         grouping,
         max_groups,
+        max_networks: _,
         max_interfaces: _,
         excludes,
         rules,
         dns_ports,
         ring_bytes,
-        max_flows,
+        max_flows: _,
         max_pending: _,
         max_unproved,
         max_queries: _,
@@ -252,16 +253,16 @@ fn open_with(
         without: _,
     } = *options;
     let room = options.interface_room();
-    let (max_series, max_pending) = (options.max_series(), options.pending_entries());
+    let max_series = options.max_series();
     let log_level: u8 = if log { aya_log::Level::Trace as u8 } else { 0 };
     let max_labels =
         if features.has(Feature::Fetch) { MAX_LABELLED_PREFIXES } else { MAX_LABELLED_PREFIXES_COUNTED };
     let scope = Scope { methods: rules.methods, dns_ports };
     let (unproved_places, query_places) = (rings::places(max_unproved), options.query_places());
-    let buckets = table::bucket_count(max_flows);
     let (has_residence, every) = (residence.is_some(), residence.unwrap_or(0));
     let offsets = if every == 0 { Offsets::default() } else { residence::offsets()? };
     let (excludes, residence) = (u32::from(excludes), u32::from(has_residence));
+    let has_networks = u32::from(options.has_networks());
     let only_if = |is_needed, entries| if is_needed { entries } else { 1 };
     let in_use = pins.map(Pins::table).transpose()?.flatten();
     let keys = in_use.map_or_else(|| table_keys.unwrap_or_else(|| TableKeys::random(random)), |it| it.keys);
@@ -279,6 +280,7 @@ fn open_with(
         .override_global("MAX_INTERFACES", &room.ids, true)
         .override_global("LAST_INTERFACE_ENTRY", &room.last_entry, true)
         .override_global("MAX_SERIES", &max_series, true)
+        .override_global("HAS_NETWORKS", &has_networks, true)
         .override_global("EXCLUDES", &excludes, true)
         .override_global("COPIES_WITHIN", &copies_within, true)
         .override_global("LEASE", &lease, true)
@@ -299,6 +301,33 @@ fn open_with(
         .map_max_entries("LABELS", max_labels)
         .map_max_entries("GROUPS", max_groups)
         .map_max_entries("UNPROVED", max_unproved_groups(max_groups))
+        .map_max_entries("RESIDENCES", only_if(has_residence, residence::entries(room)))
+        // One more for the super-packet that is found by its content.
+        .map_max_entries("FOLLOWED", only_if(every != 0, FOLLOWED_PAIRS + 1))
+        .map_max_entries("PASSING", only_if(has_residence, MAX_PASSING))
+        .map_max_entries("QUERIES_V4", RINGS * query_places)
+        .map_max_entries("QUERIES_V6", RINGS * query_places)
+        .map_max_entries("QUERY_KEYS_V4", RINGS * query_places)
+        .map_max_entries("QUERY_KEYS_V6", RINGS * query_places);
+    size_flows(&mut loader, options);
+    if let Some(pins) = pins {
+        loader.map_max_entries("PERSISTENT", options.max_persistent_entries());
+        for map in &PINNED_MAPS {
+            loader.map_pin_path(map.name, pins.map(map.name));
+        }
+    }
+    let programs = loader.load(object).map_err(|error| refused("the maps", error))?;
+    take_maps(programs, options, features, keys, pins.is_some())
+}
+
+/// Sets the sizes of the maps of flows, and of networks at their other end.
+fn size_flows(loader: &mut EbpfLoader<'_>, options: &LoadOptions) {
+    let LoadOptions { max_flows, max_networks, max_unproved, .. } = *options;
+    let max_pending = options.pending_entries();
+    let places = RINGS * rings::places(max_unproved);
+    let buckets = table::bucket_count(max_flows);
+    let only_if_counted = |entries| if options.has_networks() { entries } else { 1 };
+    loader
         .map_max_entries("FLOWS_V4", max_flows)
         .map_max_entries("FLOWS_V6", max_flows)
         .map_max_entries("COLD_V4", max_flows)
@@ -311,24 +340,13 @@ fn open_with(
         .map_max_entries("FREE_PENDING_V6", max_pending)
         .map_max_entries("INDEX_V4", buckets)
         .map_max_entries("INDEX_V6", buckets)
-        .map_max_entries("RECENT_V4", RINGS * unproved_places)
-        .map_max_entries("RECENT_V6", RINGS * unproved_places)
-        .map_max_entries("RESIDENCES", only_if(has_residence, residence::entries(room)))
-        // One more for the super-packet that is found by its content.
-        .map_max_entries("FOLLOWED", only_if(every != 0, FOLLOWED_PAIRS + 1))
-        .map_max_entries("PASSING", only_if(has_residence, MAX_PASSING))
-        .map_max_entries("QUERIES_V4", RINGS * query_places)
-        .map_max_entries("QUERIES_V6", RINGS * query_places)
-        .map_max_entries("QUERY_KEYS_V4", RINGS * query_places)
-        .map_max_entries("QUERY_KEYS_V6", RINGS * query_places);
-    if let Some(pins) = pins {
-        loader.map_max_entries("PERSISTENT", options.max_persistent_entries());
-        for map in &PINNED_MAPS {
-            loader.map_pin_path(map.name, pins.map(map.name));
-        }
-    }
-    let programs = loader.load(object).map_err(|error| refused("the maps", error))?;
-    take_maps(programs, options, features, keys, pins.is_some())
+        .map_max_entries("RECENT_V4", places)
+        .map_max_entries("RECENT_V6", places)
+        .map_max_entries("NETWORKS", only_if_counted(max_networks))
+        .map_max_entries("UNPROVED_NETWORKS", only_if_counted(max_unproved_groups(max_networks)))
+        .map_max_entries("NETWORK_PREFIXES", only_if_counted(MAX_NETWORK_PREFIXES))
+        .map_max_entries("FLOW_NETWORKS_V4", only_if_counted(max_flows))
+        .map_max_entries("FLOW_NETWORKS_V6", only_if_counted(max_flows));
 }
 
 /// Takes the maps of an object that was opened.
@@ -340,7 +358,7 @@ fn take_maps(
     is_pinned: bool,
 ) -> Result<Kernel, Error> {
     let tables = set_up_tables(&mut programs, options, keys)?;
-    let mut series = SeriesTable::new(&mut programs, options.max_series(), options.grouping)?;
+    let mut series = SeriesTable::new(&mut programs, options)?;
     if !features.has(Feature::Fetch) {
         series.hand_out_indexes()?;
     }
@@ -374,6 +392,7 @@ fn take_maps(
         persistent,
         excluded: LpmTrie::try_from(take_map(&mut programs, "EXCLUDED")?)?,
         inside: LpmTrie::try_from(take_map(&mut programs, "INSIDE")?)?,
+        networks: LpmTrie::try_from(take_map(&mut programs, "NETWORK_PREFIXES")?)?,
         residence,
         sweeper: Sweeper::new(&mut programs, has_for_each, has_dns, buckets, options.interface_room())?,
         programs,

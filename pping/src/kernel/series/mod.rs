@@ -28,7 +28,7 @@ use aya::{
 use pping_common::{
     abi::{Control, RttEvent},
     field,
-    group::{GroupKey, Grouping},
+    group::GroupKey,
     method::Method,
     parse::Direction,
     series::{Series, SeriesCounts, SeriesKey},
@@ -40,6 +40,7 @@ use self::{
     bins::Bins,
 };
 use super::{
+    load_options::LoadOptions,
     memory::{Array, Elements, Parts},
     object::{array, take_map},
 };
@@ -80,11 +81,14 @@ pub struct SeriesTable {
     /// Those that only flows have that are not proved yet. It is not pinned: what an earlier run knew of them only leaves more
     /// room.
     unproved: HashMap<MapData, GroupKey, u32>,
+    /// The networks at the other end that have their own series. It is not pinned: a run finds them again.
+    networks: HashMap<MapData, GroupKey, u32>,
+    unproved_networks: HashMap<MapData, GroupKey, u32>,
     free: Queue<MapData, u32>,
     /// By series index; `None` where it is free or was never used.
     states: Vec<Option<SeriesState>>,
-    /// The group of the permanent series: all traffic, or the group `other` if there are groups.
-    permanent_group: GroupKey,
+    /// The groups of the permanent series.
+    permanent_groups: Vec<GroupKey>,
     /// The numbers of the sides that they have.
     permanent_sides: &'static [u32],
     /// The number of series of each group.
@@ -112,9 +116,9 @@ impl SeriesTable {
     ///
     /// # Errors
     /// If a map is missing or cannot be mapped.
-    pub(super) fn new(programs: &mut Ebpf, max_series: u32, grouping: Grouping) -> Result<Self, Error> {
+    pub(super) fn new(programs: &mut Ebpf, options: &LoadOptions) -> Result<Self, Error> {
         let control = Elements::new(array(programs, "CONTROL")?, 1)?;
-        let series = Parts::new(Array::new(array(programs, "SERIES")?, max_series as usize));
+        let series = Parts::new(Array::new(array(programs, "SERIES")?, options.max_series() as usize));
         let mut table = Self {
             control,
             series,
@@ -122,10 +126,12 @@ impl SeriesTable {
             index: HashMap::try_from(take_map(programs, "SERIES_INDEX")?)?,
             groups: HashMap::try_from(take_map(programs, "GROUPS")?)?,
             unproved: HashMap::try_from(take_map(programs, "UNPROVED")?)?,
+            networks: HashMap::try_from(take_map(programs, "NETWORKS")?)?,
+            unproved_networks: HashMap::try_from(take_map(programs, "UNPROVED_NETWORKS")?)?,
             free: Queue::try_from(take_map(programs, "FREE_SERIES")?)?,
             states: Vec::new(),
-            permanent_group: if grouping.is_on() { GroupKey::OTHER } else { GroupKey::ALL },
-            permanent_sides: grouping.sides(),
+            permanent_groups: options.permanent_groups(),
+            permanent_sides: options.grouping.sides(),
             members: StdHashMap::new(),
             used: 0,
             taken: Vec::new(),
@@ -171,13 +177,16 @@ impl SeriesTable {
         for method in Method::ALL {
             for direction in Direction::ALL {
                 for &side in self.permanent_sides {
-                    let key = SeriesKey::new(self.permanent_group, interface, method, direction);
-                    self.add_permanent(SeriesKey { side, ..key })?;
+                    for group in self.permanent_groups.clone() {
+                        let key = SeriesKey::new(group, interface, method, direction);
+                        self.add_permanent(SeriesKey { side, ..key })?;
+                    }
                 }
             }
         }
         if has_queue {
-            self.add_permanent(SeriesKey::of_queue(self.permanent_group, interface))
+            let [group, ..] = self.permanent_groups[..] else { return Ok(()) };
+            self.add_permanent(SeriesKey::of_queue(group, interface))
         } else {
             Ok(())
         }
@@ -365,7 +374,8 @@ impl SeriesTable {
 
     /// The fill of the tables.
     pub fn fill(&self) -> Fill {
-        Fill { series: self.used, max_series: self.series.len(), groups: self.members.len() }
+        let groups = self.members.keys().filter(|key| !key.is_network()).count();
+        Fill { series: self.used, max_series: self.series.len(), groups }
     }
 
     /// Returns a free index, else the next one that was never used. The latter may be beyond the end of the array.
@@ -393,8 +403,13 @@ impl SeriesTable {
             if *members == 0 {
                 self.members.remove(&key.group);
                 // A series made meanwhile stays, without this entry: the limit is off by one for a while.
-                self.groups.remove(&key.group).or_else(absent_is_fine)?;
-                self.unproved.remove(&key.group).or_else(absent_is_fine)?;
+                let (all, unproved) = if key.group.is_network() {
+                    (&mut self.networks, &mut self.unproved_networks)
+                } else {
+                    (&mut self.groups, &mut self.unproved)
+                };
+                all.remove(&key.group).or_else(absent_is_fine)?;
+                unproved.remove(&key.group).or_else(absent_is_fine)?;
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use super::{
     },
     Groups, SENDERS, columns, has_baseline, ratio,
 };
-use crate::config::Temporality;
+use crate::{config::Temporality, groups::Kind};
 
 impl Groups {
     /// Returns the metrics of all groups that have a label, as values. With [`Temporality::Delta`] their counts start again.
@@ -25,7 +25,7 @@ impl Groups {
     ) -> Vec<Family> {
         let Self { families: metrics, labelled, series, known, profiles, .. } = self;
         let metrics: &'static Families = metrics;
-        if self.has_nodes && series.is_empty() {
+        if self.kind != Kind::Group && series.is_empty() {
             return Vec::new();
         }
         let (mut rtts, mut lowest, mut baselines, mut inflation) = (vec![], vec![], vec![], vec![]);
@@ -77,7 +77,7 @@ impl Groups {
             .map(|known| Point { attributes: columns(&known.name), since: at, value: 1 })
             .collect();
         let mut families = Vec::new();
-        if !self.has_nodes {
+        if self.kind == Kind::Group {
             families.push(self.queues.take(|group| self.labelled.is_labelled(group), temporality, at));
         }
         families.extend([

@@ -9,13 +9,12 @@ use super::{
         },
         columns::View,
         history::History,
-        order::{PREFIXES, PREFIXES_OF_ONE, Query, SeriesQuery},
+        order::{Filter, PREFIXES, PREFIXES_OF_ONE, Query, SeriesQuery},
         residence::TimesAnswer,
     },
     Group, Key, Model,
-    tree::is_of_level,
 };
-use crate::groups::{GroupName, LongestMatch};
+use crate::groups::{GroupName, Kind, LongestMatch, NETWORK};
 
 impl Model {
     pub(in crate::recent) fn groups(&self, query: &Query) -> GroupsAnswer {
@@ -36,12 +35,17 @@ impl Model {
             }
             Some(level) => {
                 let members = self.members(&series, |name| filter.finds(name, &self.directory));
-                let nodes =
-                    self.nodes.values().filter(|node| is_of_level(node, level) && is_under(&node.name));
-                nodes
+                self.at_level(level)
+                    .filter(|node| is_under(&node.name))
                     .filter_map(|node| {
-                        let members = members.get(&node.name.label).filter(|members| members.is_found)?;
-                        listed(node, Some(self.node(&node.name, members)))
+                        let of_tree = if node.name.kind() == Kind::Network {
+                            let is_found = self.is_network_found(&filter, &node.name);
+                            is_found.then(|| NodeAnswer::of_network(&node.name))
+                        } else {
+                            let members = members.get(&node.name.label).filter(|members| members.is_found);
+                            members.map(|members| self.node(&node.name, members))
+                        };
+                        listed(node, Some(of_tree?))
                     })
                     .collect()
             }
@@ -51,8 +55,12 @@ impl Model {
         let note = if found == 0 { self.note(query, longest_match.as_ref()) } else { None };
         query.sort(&mut groups);
         for group in &mut groups {
-            let all = if group.node.is_some() { &self.nodes } else { &self.groups };
-            if let Some(of_model) = all.get(&group.group) {
+            let kind = match &group.node {
+                None => Kind::Group,
+                Some(node) if *node.level == *NETWORK => Kind::Network,
+                Some(_) => Kind::Node,
+            };
+            if let Some(of_model) = self.all_of(kind).get(&group.group) {
                 self.list_prefixes(of_model, PREFIXES, group);
                 // Only of the groups in the answer: the whole past of a series takes long to unpack.
                 if let Some(sides) = &mut group.sides {
@@ -63,10 +71,7 @@ impl Model {
         GroupsAnswer {
             sequence: self.sequence,
             time: self.time,
-            known: query.by.as_ref().map_or_else(
-                || self.known(),
-                |level| self.nodes.values().filter(|node| is_of_level(node, level)).count(),
-            ),
+            known: query.by.as_ref().map_or_else(|| self.known(), |level| self.at_level(level).count()),
             found,
             longest_match: longest_match.map(LongestMatchAnswer::from),
             note,
@@ -77,7 +82,9 @@ impl Model {
     pub(in crate::recent) fn group(&self, asked: &str) -> Option<GroupDetail> {
         let group = self.all_groups().find(|group| group_id(&group.name) == asked)?;
         let mut answer = self.answer(group, |_| true);
-        if group.name.level.is_some() {
+        if group.name.kind() == Kind::Network {
+            answer.node = Some(NodeAnswer::of_network(&group.name));
+        } else if group.name.level.is_some() {
             let members = self.members(&SeriesQuery::default(), |_| true);
             let members = members.get(&group.name.label).copied().unwrap_or_default();
             answer.node = Some(self.node(&group.name, &members));
@@ -106,8 +113,19 @@ impl Model {
         })
     }
 
+    /// Whether a filter finds a network: by an address of it, or by its label or columns.
+    fn is_network_found(&self, filter: &Filter, name: &GroupName) -> bool {
+        match filter.address() {
+            Some(address) => self.names_of_networks.label(address).is_some_and(|label| label == name.label),
+            None => filter.finds_text(name),
+        }
+    }
+
     /// Lists the prefixes of a group in an answer, at most this many.
     fn list_prefixes(&self, group: &Group, limit: usize, answer: &mut GroupAnswer) {
+        if group.name.kind() == Kind::Network {
+            return;
+        }
         let prefixes = self.directory.of_group(&group.name.key);
         answer.prefixes = prefixes.iter().take(limit).map(|prefix| prefix.to_string()).collect();
         answer.prefix_count = prefixes.count();
@@ -115,7 +133,8 @@ impl Model {
 
     /// Returns the prefix that stands for a group, if it has one.
     pub(super) fn first_prefix(&self, name: &GroupName) -> Option<Arc<str>> {
-        name.prefix.clone().or_else(|| self.directory.of_group(&name.key).first())
+        let of_file = || self.directory.of_group(&name.key).first();
+        name.prefix.clone().or_else(|| if name.kind() == Kind::Group { of_file() } else { None })
     }
 
     /// Returns the answer about a group, without the list of its prefixes.

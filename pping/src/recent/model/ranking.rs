@@ -9,7 +9,6 @@ use super::{
         worst::{WorstAnswer, WorstGroupAnswer, WorstQuery},
     },
     Group, Key, Model,
-    tree::is_of_level,
 };
 use crate::worst::{MeasuredGroup, Ranked, Ranking, expected_rtt, from_millionths};
 
@@ -39,7 +38,7 @@ impl Model {
         let mut ranking = Ranking::new(query.limit);
         let groups: Box<dyn Iterator<Item = &Group>> = match &query.level {
             None => Box::new(self.groups.values()),
-            Some(level) => Box::new(self.nodes.values().filter(|node| is_of_level(node, level))),
+            Some(level) => Box::new(self.at_level(level)),
         };
         for group in groups {
             let expected = expected_rtt(&group.name.columns);
@@ -52,7 +51,7 @@ impl Model {
             time: self.time,
             by: query.by,
             min_samples: self.min_samples,
-            flows: self.worst.worst(query, self.number()),
+            flows: self.worst.worst(query, self.number(), &self.names_of_networks),
             groups: ranking.worst(by).iter().filter_map(|rank| self.worst_group(rank)).collect(),
         }
     }

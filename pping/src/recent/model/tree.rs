@@ -28,11 +28,6 @@ pub(super) struct Members {
     pub(super) is_found: bool,
 }
 
-/// Whether a node is of a level.
-pub(super) fn is_of_level(node: &Group, level: &str) -> bool {
-    node.name.level.as_deref() == Some(level)
-}
-
 impl Model {
     /// Takes the levels of the tree.
     pub(in crate::recent) fn list_levels(&mut self, levels: Levels) {
@@ -63,9 +58,9 @@ impl Model {
             level: name.level.clone().unwrap_or_default(),
             path: Arc::clone(&name.label),
             // Groups of two labels, of classes of service and of a past run have no label of that node.
-            members: self.named.members(&name.label).max(active),
-            active,
-            bad,
+            members: Some(self.named.members(&name.label).max(active)),
+            active: Some(active),
+            bad: Some(bad),
         }
     }
 

@@ -237,7 +237,7 @@ fn each_view_has_its_columns() {
             Some("view: this pping does not tell sides apart; start it with --inside"),
         ),
     ] {
-        let checked = of(view, sort).check(has_sides, &Levels::default());
+        let checked = of(view, sort).check(has_sides, &Levels::default(), false);
         match said {
             None => assert_eq!(checked, Ok(())),
             Some(said) => assert!(checked.as_ref().is_err_and(|it| it.contains(said)), "{checked:?}"),
@@ -247,7 +247,7 @@ fn each_view_has_its_columns() {
     for has_sides in [false, true] {
         for sort in Column::ALL.map(Some) {
             assert_eq!(
-                of(View::Series, sort).fitted(has_sides).check(has_sides, &Levels::default()),
+                of(View::Series, sort).fitted(has_sides).check(has_sides, &Levels::default(), false),
                 Ok(()),
                 "{sort:?}"
             );

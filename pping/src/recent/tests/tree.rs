@@ -53,7 +53,7 @@ fn by(level: &str) -> Query {
 fn nodes(answer: &GroupsAnswer) -> Vec<(&str, usize, usize, u64)> {
     let node = |it: &GroupAnswer| {
         let node = it.node.as_ref().unwrap();
-        (node.members, node.bad, it.series.iter().map(|it| it.rtt.unwrap().count).sum())
+        (node.members.unwrap(), node.bad.unwrap(), it.series.iter().map(|it| it.rtt.unwrap().count).sum())
     };
     answer.groups.iter().map(|it| (&*it.group, node(it))).map(|(path, (a, b, c))| (path, a, b, c)).collect()
 }
@@ -104,7 +104,7 @@ fn members_are_all_that_the_names_put_there() {
         let answer = recent.groups(&by).groups;
         let of = |it: GroupAnswer| {
             let node = it.node.unwrap();
-            (it.group.to_string(), node.members, node.active, node.bad)
+            (it.group.to_string(), node.members.unwrap(), node.active.unwrap(), node.bad.unwrap())
         };
         answer.into_iter().map(of).collect::<Vec<_>>()
     };
@@ -129,7 +129,7 @@ fn a_node_that_is_not_there_is_refused_with_the_nearest() {
     assert_eq!((oslo.found, oslo.note.as_deref()), (0, Some("nothing was measured recently under oslo")));
     let levels = recent.levels();
     let above = Query { by: Some("site".to_owned()), ..under("berlin") };
-    let refused = above.check(false, &levels).unwrap_err();
+    let refused = above.check(false, &levels, false).unwrap_err();
     assert!(refused.starts_with("by: `berlin` is a node of `site`") && refused.contains("`ap`"), "{refused}");
 }
 
@@ -208,7 +208,7 @@ fn a_filter_finds_the_nodes_of_the_groups_that_it_finds() {
         let found: Vec<_> = answer.groups.iter().map(|it| &*it.group).collect();
         assert_eq!(found, paths, "{filter}");
         // A node has all its members, those that the filter does not find included.
-        assert!(answer.groups.iter().all(|it| it.node.as_ref().unwrap().members == 2));
+        assert!(answer.groups.iter().all(|it| it.node.as_ref().unwrap().members == Some(2)));
     }
 }
 
@@ -226,7 +226,7 @@ fn nodes_are_sorted_by_their_bad_members() {
 #[test]
 fn a_query_for_a_level_that_is_not_there_is_refused() {
     let levels = recent().levels();
-    let check = |query: &Query, levels: &Levels| query.check(false, levels).unwrap_err();
+    let check = |query: &Query, levels: &Levels| query.check(false, levels, false).unwrap_err();
     assert_eq!(check(&by("city"), &levels), "by: unknown level `city`, expected one of `site`, `ap`");
     let none = Levels::default();
     assert_eq!(check(&by("site"), &none), "by: this pping has no tree of groups; start it with --roll-up");
@@ -234,9 +234,9 @@ fn a_query_for_a_level_that_is_not_there_is_refused() {
     assert!(check(&under, &none).starts_with("under: this pping has no tree"));
     let bad = Query { sort: Some(Column::Bad), ..Query::default() };
     assert_eq!(check(&bad, &levels), "sort: only nodes have `bad`; name their level with by");
-    assert_eq!(Query { sort: Some(Column::Bad), ..by("ap") }.check(false, &levels), Ok(()));
+    assert_eq!(Query { sort: Some(Column::Bad), ..by("ap") }.check(false, &levels, false), Ok(()));
     let worst = WorstQuery { level: Some("city".to_owned()), ..WorstQuery::default() };
-    assert!(worst.check(&levels).unwrap_err().starts_with("level: unknown level `city`"));
+    assert!(worst.check(&levels, false).unwrap_err().starts_with("level: unknown level `city`"));
 }
 
 #[test]

@@ -198,7 +198,8 @@ fn or_dash(ns: Option<u64>) -> String {
 fn flow(flow: &WorstFlowAnswer, passage: &Passage) -> Line<'static> {
     let end = |ip, port| SocketAddr::new(ip, port);
     let (source, destination) = (end(flow.src_ip, flow.src_port), end(flow.dest_ip, flow.dest_port));
-    let group = flow.group.as_deref().map(|group| format!(" {group}")).unwrap_or_default();
+    let names: Vec<_> = flow.group.as_deref().into_iter().chain(network(flow)).collect();
+    let names = names.join(" ");
     let cells = [
         or_dash(flow.smoothed_rtt),
         or_dash(flow.inflation),
@@ -210,7 +211,14 @@ fn flow(flow: &WorstFlowAnswer, passage: &Passage) -> Line<'static> {
         side(flow.matched.as_deref(), flow.side.as_deref()),
         &flow.method,
     );
-    Line::raw(format!("{} {passed} {source}+{destination}{}", figures(&cells), sanitized(&group)))
+    let line = format!("{} {passed} {source}+{destination} {}", figures(&cells), sanitized(&names));
+    Line::raw(line.trim_end().to_owned())
+}
+
+/// Returns the network at the other end of a flow: outside, if sides are told apart.
+fn network(flow: &WorstFlowAnswer) -> Option<&str> {
+    let of_source = if flow.side.as_deref() == Some("inside") { &None } else { &flow.src_network };
+    of_source.as_ref().or(flow.dest_network.as_ref()).map(|network| &**network)
 }
 
 fn group(group: &WorstGroupAnswer, passage: &Passage) -> Line<'static> {

@@ -109,6 +109,8 @@ fn check_passes_on_a_healthy_host_and_leaves_nothing_behind() {
             "pping_tc_step6",
             "pping_tc_report4",
             "pping_tc_report6",
+            "pping_tc_networks4",
+            "pping_tc_networks6",
             "pping_sweep",
         ],
     );

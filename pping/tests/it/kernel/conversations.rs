@@ -6,10 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pping::kernel::{drain::Event, load_options::LoadOptions};
+use ipnet::IpNet;
+use pping::{
+    groups::Networks,
+    kernel::{drain::Event, labels, load_options::LoadOptions},
+};
 use pping_common::{
     abi::{Emit, Endpoints, RttEvent},
-    group::Grouping,
+    group::{GroupKey, Grouping},
     limits::IDLE_SECONDS,
     parse::LinkType,
     rtt::{RttBasis, Rules},
@@ -117,6 +121,31 @@ fn conversations_are_in_the_same_groups_and_end_the_same() {
             rig.twin.counters
         );
         rig.agree_on_series("when all is over");
+    }
+}
+
+#[test]
+fn conversations_are_with_the_same_networks() {
+    let prefix = |host: IpAddr, len, number: u32| (IpNet::new(host, len).unwrap().trunc(), number);
+    // Some hosts are in one of these, some in a longer one, and some in none.
+    let prefixes = vec![prefix(v4(9), 32, 70), prefix(v4(1), 30, 71), prefix(v6(1), 127, 72)];
+    for (grouping, max_networks) in [
+        (Grouping::NONE, 100),
+        // Fewer than there are, so that some are among the others.
+        (Grouping { by_source: 1, v4_len: 31, v6_len: 127, ..Grouping::NONE }, 2),
+    ] {
+        let settings =
+            LoadOptions { grouping, max_groups: 30, max_networks, emit: Emit::NOTHING, ..SETTINGS };
+        let mut rig = Rig::with(settings, LinkType::Ethernet);
+        labels::add(&mut rig.kernel.networks, 0, prefixes.iter().copied()).unwrap();
+        let networks = Networks::of_prefixes(&prefixes);
+        rig.twin = Twin::with_networks(settings, LinkType::Ethernet, rig.twin.interface_id, networks);
+        talk(&mut rig, 23, Temper::Wild, Program::Ingress);
+        rig.agree_on_series("groups and networks");
+        let of_networks = rig.kernel.series.keys().filter(|key| key.group.is_network()).count();
+        let others = rig.kernel.series.keys().filter(|key| key.group == GroupKey::OTHER_NETWORKS).count();
+        assert!(of_networks > others && others > 0, "{of_networks} {others}");
+        assert_eq!(rig.kernel.series.fill().groups > 1, grouping.is_on());
     }
 }
 

@@ -130,7 +130,9 @@ fn all_methods_load_within_the_budget() {
 fn mirror_mode_loads_within_the_budget() {
     for (decap, log) in [(Decap::NONE, false), (Decap::ALL, true)] {
         let rules = Rules { methods: Methods::ALL.with_seq_always(), ..SETTINGS.rules };
-        let settings = LoadOptions { copies_within: COPIES_WITHIN, decap, log, rules, ..SETTINGS };
+        let max_networks = if log { 16 } else { 0 };
+        let settings =
+            LoadOptions { copies_within: COPIES_WITHIN, decap, log, max_networks, rules, ..SETTINGS };
         let kernel = load::load(&settings, true).unwrap();
         assert_within_budget(&kernel, &settings);
     }
@@ -165,6 +167,7 @@ fn extremes(grouping: Grouping) -> impl Iterator<Item = LoadOptions> {
             emit,
             excludes,
             residence: excludes.then_some(1),
+            max_networks: if excludes { 16 } else { 0 },
             decap,
             rules: Rules { methods, ..settings.rules },
             ..settings

@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use pping::{
     capture::Packet,
     event::Event,
+    groups::Networks,
     kernel::load_options::LoadOptions,
     replay::{self, Report, Tracker},
 };
@@ -24,6 +25,16 @@ pub(super) struct Twin {
 
 impl Twin {
     pub(super) fn new(settings: LoadOptions, link: LinkType, interface_id: u16) -> Self {
+        Self::with_networks(settings, link, interface_id, Networks::default())
+    }
+
+    /// A twin that tells these networks apart.
+    pub(super) fn with_networks(
+        settings: LoadOptions,
+        link: LinkType,
+        interface_id: u16,
+        networks: Networks,
+    ) -> Self {
         let LoadOptions { rules, dns_ports, max_flows, max_unproved, max_queries, .. } = settings;
         let LoadOptions { decap, emit, grouping, max_groups, .. } = settings;
         let replay = replay::Settings::new(rules, max_flows, decap);
@@ -36,6 +47,8 @@ impl Twin {
             emit,
             grouping,
             max_groups,
+            networks,
+            max_networks: settings.max_networks,
             worst: Some((usize::MAX, 0)),
             ..replay
         });

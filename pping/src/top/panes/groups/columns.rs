@@ -1,7 +1,5 @@
 //! The columns of the table of groups, as many as fit.
 
-use std::sync::Arc;
-
 use crate::{
     foreign_text::sanitized,
     recent::{Column, Order, View},
@@ -95,7 +93,7 @@ impl Columns {
         let is_there = |field: &Field| has_interfaces || *field != Field::Interface;
         let figures = (1..titles(view).len()).map(Field::Figure);
         let mut fields: Vec<Field> = names(view).iter().copied().chain(figures).filter(is_there).collect();
-        if rows.iter().any(|row| row.node.is_some()) {
+        if rows.iter().any(|row| row.node.as_ref().is_some_and(|node| node.members.is_some())) {
             fields.splice(1..1, [Field::Members, Field::Active, Field::Bad]);
         }
         let widest = rows.iter().map(|row| width(row.name(shows_prefixes))).max().unwrap_or(0);
@@ -135,8 +133,8 @@ impl Columns {
     }
 
     /// Names the level of the rows.
-    pub(super) fn with_level(self, level: Option<&Arc<str>>) -> Self {
-        Self { level: level.map(|level| sanitized(level)), ..self }
+    pub(super) fn with_level(self, level: Option<&str>) -> Self {
+        Self { level: level.map(sanitized), ..self }
     }
 
     /// Returns the titles, with an arrow at the column of the sort order.
@@ -162,9 +160,9 @@ impl Columns {
             Field::Method => row.method.clone(),
             Field::Side => row.side.to_owned(),
             Field::Members | Field::Active | Field::Bad if !row.is_of_group => String::new(),
-            Field::Members => row.node.as_ref().map_or(String::new(), |node| node.members.to_string()),
-            Field::Active => row.node.as_ref().map_or(String::new(), |node| node.active.to_string()),
-            Field::Bad => row.node.as_ref().map_or(String::new(), |node| node.bad.to_string()),
+            Field::Members => number(row.node.as_ref().and_then(|node| node.members)),
+            Field::Active => number(row.node.as_ref().and_then(|node| node.active)),
+            Field::Bad => number(row.node.as_ref().and_then(|node| node.bad)),
             Field::Figure(number) => row.cells[number].clone(),
         })
     }
@@ -187,6 +185,10 @@ impl Columns {
         let is_there = |it: &&Placed| (it.start..it.start + it.width).contains(&x);
         self.placed.iter().find(is_there).and_then(|it| it.field.sort(self.view))
     }
+}
+
+fn number(number: Option<usize>) -> String {
+    number.map_or(String::new(), |number| number.to_string())
 }
 
 impl Field {

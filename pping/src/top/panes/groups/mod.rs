@@ -91,9 +91,9 @@ impl Groups {
         self.typed.is_some()
     }
 
-    /// Takes the levels of the tree of groups.
-    pub(in crate::top) fn set_levels(&mut self, levels: &[Arc<str>]) {
-        self.tree.set_levels(levels);
+    /// Takes the levels of the tree of groups, and whether there are networks at the other end.
+    pub(in crate::top) fn set_levels(&mut self, levels: &[Arc<str>], has_networks: bool) {
+        self.tree.set_levels(levels, has_networks);
         self.tree.choose(&mut self.query);
     }
 
@@ -183,6 +183,10 @@ impl Groups {
                 self.tree.switch();
                 return self.walked();
             }
+            KeyCode::Char('n') if self.tree.has_networks() => {
+                self.tree.switch_networks();
+                return self.walked();
+            }
             KeyCode::Right if self.selected_node().is_some() => return self.open_selected(),
             KeyCode::Right => self.fold(Some(true)),
             KeyCode::Left if !self.is_unfolded() && self.tree.leave() => return self.walked(),
@@ -257,9 +261,9 @@ impl Groups {
         self.first = scrolled(self.first, self.selected, page);
     }
 
-    /// Returns the node that the cursor is on, if it is on one.
+    /// Returns the node that the cursor is on, if it is on one. Networks have nothing below them.
     fn selected_node(&self) -> Option<&NodeAnswer> {
-        self.rows.get(self.selected)?.node.as_ref()
+        self.rows.get(self.selected)?.node.as_ref().filter(|node| node.members.is_some())
     }
 
     /// Whether the group that the cursor is on has its other rows shown.
@@ -284,8 +288,9 @@ impl Groups {
     }
 
     fn next_column(&self) -> Column {
-        let of_nodes =
-            [Column::Members, Column::Active, Column::Bad].into_iter().filter(|_| self.query.by.is_some());
+        let of_nodes = [Column::Members, Column::Active, Column::Bad]
+            .into_iter()
+            .filter(|_| self.tree.is_open() && self.query.by.is_some());
         let columns: Vec<_> =
             titles(self.view).iter().filter_map(|title| title.sort).chain(of_nodes).collect();
         let at = columns.iter().position(|column| *column == self.sort()).unwrap_or(0);
@@ -306,7 +311,8 @@ impl Groups {
     fn columns(&self, area: Rect) -> Columns {
         let columns =
             Columns::new(&self.rows, area.width.into(), (self.view, self.sort()), self.shows_prefixes);
-        let level = self.tree.level().filter(|_| columns.has_nodes());
+        let has_level = columns.has_nodes() || self.tree.shows_networks();
+        let level = self.tree.level().filter(|_| has_level);
         columns.with_level(level)
     }
 
@@ -373,9 +379,9 @@ impl Groups {
         }
         let Some(latest) = &given.latest else { return Vec::new() };
         let (groups, filter) = (&latest.groups, &self.query.filter);
-        let known = text::counted(groups.known, "group");
+        let known = text::counted(groups.known, if self.tree.shows_networks() { "network" } else { "group" });
         let of = match &**filter {
-            "" if self.tree.is_open() => self.tree.describe(groups.found),
+            "" if self.tree.is_open() || self.tree.shows_networks() => self.tree.describe(groups.found),
             "" => known,
             filter => format!("{} of {known} with {}", groups.found, sanitized(filter)),
         };
@@ -386,8 +392,19 @@ impl Groups {
             (true, false) => &["t tree"],
             (true, true) => &["Backspace back", "t groups"],
         };
+        let networks = match (self.tree.has_networks(), self.tree.shows_networks()) {
+            (false, _) => &[][..],
+            (true, false) => &["n networks"],
+            (true, true) => &["n groups"],
+        };
         let hints = ["s sort", "/ filter", "space freeze", "q end"];
-        let hints = escape.iter().chain(&["? help", "Enter open"]).chain(tree).chain(rows).chain(&hints);
+        let hints = escape
+            .iter()
+            .chain(&["? help", "Enter open"])
+            .chain(tree)
+            .chain(networks)
+            .chain(rows)
+            .chain(&hints);
         let hints = hints.map(|&hint| hint.to_owned());
         [of].into_iter().chain(hints).collect()
     }

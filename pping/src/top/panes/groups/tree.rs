@@ -1,9 +1,10 @@
-//! The tree of groups: which node's children the table has.
+//! The tree of groups: which node's children the table has. The networks at the other end are a table beside it.
 
 use std::sync::Arc;
 
 use crate::{
     foreign_text::sanitized,
+    groups::NETWORK,
     recent::{NodeAnswer, Query},
     top::text,
 };
@@ -15,16 +16,35 @@ pub(super) struct Tree {
     levels: Vec<Arc<str>>,
     /// The paths of the nodes that are open, the outermost first; `None` while the table has all groups.
     open: Option<Vec<Arc<str>>>,
+    /// Whether the pping that is watched tells networks at the other end apart, and whether the table has these.
+    has_networks: bool,
+    shows_networks: bool,
     /// The node that was left last. The cursor goes to it once it is in the table.
     left: Option<Arc<str>>,
 }
 
 impl Tree {
-    /// Takes the levels. The tree is closed if they have changed.
-    pub(super) fn set_levels(&mut self, levels: &[Arc<str>]) {
-        if self.levels != levels {
-            *self = Self { levels: levels.to_vec(), ..Self::default() };
+    /// Takes the levels, and whether there are networks. The tree is closed if any of that has changed.
+    pub(super) fn set_levels(&mut self, levels: &[Arc<str>], has_networks: bool) {
+        if self.levels != levels || self.has_networks != has_networks {
+            *self = Self { levels: levels.to_vec(), has_networks, ..Self::default() };
         }
+    }
+
+    /// Whether there are networks at the other end.
+    pub(super) fn has_networks(&self) -> bool {
+        self.has_networks
+    }
+
+    /// Whether the table has them.
+    pub(super) fn shows_networks(&self) -> bool {
+        self.shows_networks
+    }
+
+    /// Shows networks, or all groups.
+    pub(super) fn switch_networks(&mut self) {
+        let shows_networks = !self.shows_networks && self.has_networks;
+        *self = Self { shows_networks, open: None, left: None, ..std::mem::take(self) };
     }
 
     /// Whether there is a tree.
@@ -40,12 +60,12 @@ impl Tree {
     /// Opens the tree at its outermost level, or closes it.
     pub(super) fn switch(&mut self) {
         self.open = if self.open.is_none() && self.exists() { Some(Vec::new()) } else { None };
-        self.left = None;
+        (self.shows_networks, self.left) = (false, None);
     }
 
     /// Opens a node of the level that the table has. Returns whether it did: rows may still be those of another level.
     pub(super) fn enter(&mut self, node: &NodeAnswer) -> bool {
-        let is_shown = self.level().is_some_and(|level| *level == node.level);
+        let is_shown = self.level().is_some_and(|level| *level == *node.level);
         if let Some(open) = self.open.as_mut().filter(|_| is_shown) {
             open.push(Arc::clone(&node.path));
         }
@@ -63,9 +83,12 @@ impl Tree {
         self.left.take_if(|path| is_there(path))
     }
 
-    /// The level whose nodes the table has; `None` if it has groups.
-    pub(super) fn level(&self) -> Option<&Arc<str>> {
-        self.levels.get(self.open.as_ref()?.len())
+    /// The level whose nodes the table has, or [`NETWORK`]; `None` if it has groups.
+    pub(super) fn level(&self) -> Option<&str> {
+        if self.shows_networks {
+            return Some(NETWORK);
+        }
+        self.levels.get(self.open.as_ref()?.len()).map(|level| &**level)
     }
 
     /// The path of the node whose children the table has.
@@ -75,13 +98,14 @@ impl Tree {
 
     /// Puts what the table has into a query.
     pub(super) fn choose(&self, query: &mut Query) {
-        query.by = self.level().map(ToString::to_string);
+        query.by = self.level().map(ToOwned::to_owned);
         query.under = self.under().map(ToString::to_string);
     }
 
     /// Describes what the table has, for this many groups or nodes: `3 ap under berlin`.
     pub(super) fn describe(&self, number: usize) -> String {
         let what = match self.level() {
+            Some(NETWORK) if self.shows_networks => text::counted(number, "network"),
             Some(level) => format!("{number} {}", sanitized(level)),
             None => text::counted(number, "group"),
         };

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pping::{
-    groups::{GroupName, Levels, SeriesName, roll_up},
+    groups::{GroupName, Levels, NETWORK, Networks, SeriesName, roll_up},
     history::Archive,
     http::{Access, Contents, Readiness, Server},
     metrics::Metrics,
@@ -16,7 +16,13 @@ use pping::{
     recent::{self, CELL, CELLS, Reading, RecentHistory},
     snapshot::{InterfaceCounters, Place, Snapshot},
 };
-use pping_common::{abi::Counters, group::Side, method::Method, parse::Direction, series::SeriesCounts};
+use pping_common::{
+    abi::Counters,
+    group::{GroupKey, Side},
+    method::Method,
+    parse::Direction,
+    series::SeriesCounts,
+};
 use pping_lab::Namespace;
 
 use crate::agent::{every_second::EverySecond, http::PORT, monitor::ok};
@@ -125,6 +131,16 @@ impl FedServer {
             let rtts: Vec<u64> = (0..20).map(|number| if number < 12 { 2_000 } else { longest }).collect();
             self.recent.add(&[counts_of(label, Direction::Ingress, &rtts)], now() - cell * CELL);
         }
+    }
+
+    /// Adds samples of a network at the other end, at the present time.
+    pub(super) fn add_network(&self, number: u32, label: &str, rtts: &[u64]) {
+        self.recent.name_networks(Networks::of_prefixes(&Vec::new()));
+        let (name, counts) = counts_of(label, Direction::Ingress, rtts);
+        let key = GroupKey::of_network(number);
+        let columns = vec![("asn".into(), number.to_string().into())];
+        let group = GroupName { level: Some(NETWORK.into()), key, columns, ..GroupName::named(label) };
+        self.recent.add(&[(SeriesName { group: group.into(), ..name }, counts)], now());
     }
 
     /// Adds samples of a group, at the present time.

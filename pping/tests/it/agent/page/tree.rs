@@ -145,3 +145,29 @@ fn axe(browser: &Browser<'_>) {
         assert_eq!(found, json!([]), "{scheme}");
     }
 }
+
+#[test]
+fn networks_are_a_choice_of_the_table() {
+    let host = ok(Namespace::new("page"));
+    let fed = FedServer::start(&host, 3);
+    fed.add_network(64_500, "AS64500 <b>Example", &[5_000_000; 30]);
+    fed.add_network(64_501, "AS64501 Other", &[9_000_000; 40]);
+    let browser = Browser::start(&host);
+    browser.open(PAGE);
+    browser.wait_for("!document.getElementById('level').parentElement.hidden");
+    choose(&browser, "network");
+    let names = "[...document.querySelectorAll('#groups > tbody > tr th a')].map((it) => it.textContent)";
+    wait_until("both networks", || {
+        let found = browser.value(names);
+        eprintln!("{found} {} {}", browser.value("location.hash"), browser.text("#found"));
+        found == json!(["AS64501 Other", "AS64500 <b>Example"])
+    });
+    assert_eq!(browser.value("location.hash"), "#/?by=network");
+    assert_eq!(browser.value("document.querySelectorAll('#groups .c-members').length"), 0);
+    browser.value("document.querySelector('#groups > tbody > tr th a').click()");
+    browser.wait_for("document.getElementById('facts').textContent.includes('64501')");
+    browser.wait_for(
+        "document.querySelector('h2, h1').ownerDocument.body.textContent.includes('AS64501 Other')",
+    );
+    assert!(browser.value("location.hash").as_str().unwrap().starts_with("#/groups/"));
+}

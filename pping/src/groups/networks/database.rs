@@ -1,0 +1,110 @@
+//! Databases in the format of `MaxMind` (<https://maxmind.github.io/MaxMind-DB/>), which others make, too: `GeoLite2-ASN.mmdb`,
+//! those of DB-IP and of `IPinfo`.
+
+use std::{collections::HashMap, path::Path};
+
+use ipnet::IpNet;
+use maxminddb::{MaxMindDbError, Reader, WithinOptions};
+use serde::Deserialize;
+
+use super::{
+    file_error::Error,
+    listed::{Listed, Owner},
+};
+use crate::{config::RemoteBy as By, text};
+
+/// The longest file that is read, in bytes.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// What these databases say of a prefix, under the names that they have for it.
+#[derive(Debug, Default, Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow)]
+    autonomous_system_number: Option<Number<'a>>,
+    #[serde(borrow)]
+    autonomous_system_organization: Option<&'a str>,
+    #[serde(borrow)]
+    asn: Option<Number<'a>>,
+    #[serde(borrow)]
+    as_name: Option<&'a str>,
+    #[serde(borrow)]
+    name: Option<&'a str>,
+    #[serde(borrow)]
+    country_code: Option<&'a str>,
+    #[serde(borrow)]
+    country: Option<Country<'a>>,
+}
+
+/// An AS number: 64500, or `AS64500`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Number<'a> {
+    Number(u32),
+    Text(&'a str),
+}
+
+/// A country: its code, or a map with it.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Country<'a> {
+    Code(&'a str),
+    Map {
+        #[serde(borrow)]
+        iso_code: Option<&'a str>,
+    },
+}
+
+impl<'a> Entry<'a> {
+    fn owner(&self) -> Owner<'a> {
+        let number = self.autonomous_system_number.as_ref().or(self.asn.as_ref());
+        let asn = number.and_then(|asn| match asn {
+            Number::Number(number) => Some(*number),
+            Number::Text(text) => super::table::asn(text),
+        });
+        let country = self.country.as_ref().and_then(|country| match country {
+            Country::Code(code) => Some(*code),
+            Country::Map { iso_code } => *iso_code,
+        });
+        let name = self.autonomous_system_organization.or(self.as_name).or(self.name);
+        Owner {
+            asn: asn.unwrap_or(0),
+            name: name.unwrap_or_default(),
+            // Some have the name of the country beside its code.
+            country: self.country_code.or(country).unwrap_or_default(),
+        }
+    }
+}
+
+/// Adds what a database lists.
+///
+/// # Errors
+/// If it cannot be read, is no such database, or is damaged.
+pub(super) fn read(path: &Path, mut listed: Listed, by: By) -> Result<Listed, Error> {
+    let bytes = text::read_file(path, MAX_BYTES)?;
+    let damaged = |error: &MaxMindDbError| {
+        Error::of_file(
+            path,
+            &format!("this is no MaxMind database, or a damaged one ({error}); fetch it again"),
+        )
+    };
+    let reader = Reader::from_source(bytes).map_err(|error| damaged(&error))?;
+    // Many prefixes share what is said of them.
+    let mut numbers: HashMap<Option<usize>, Option<u32>> = HashMap::new();
+    for found in reader.networks(WithinOptions::default()).map_err(|error| damaged(&error))? {
+        let found = found.map_err(|error| damaged(&error))?;
+        let number = if let Some(known) = numbers.get(&found.offset()) {
+            *known
+        } else {
+            let entry: Entry = found.decode().map_err(|error| damaged(&error))?.unwrap_or_default();
+            let number = listed.number(&entry.owner(), by);
+            numbers.insert(found.offset(), number);
+            number
+        };
+        let Some(number) = number else { continue };
+        let network = found.network().map_err(|error| damaged(&error))?;
+        let prefix =
+            IpNet::new(network.ip(), network.prefix()).map_err(|error| Error::of_file(path, &error))?;
+        listed.add(prefix.trunc(), number).map_err(|reason| Error::of_file(path, &reason))?;
+    }
+    Ok(listed)
+}
