@@ -16,6 +16,7 @@ use pping_common::{
     limits::{SECOND, SWEEP_INTERVAL_SECONDS},
     method::Method,
     parse::{Ipv4, Ipv6, Segment},
+    series::SeriesRef,
     table::{Slot, idle_sweeps},
 };
 
@@ -332,7 +333,12 @@ fn add_up<A: Flows>(
     }
     cold.at(field!(Cold, locked)).load_to(&mut scratch.locked);
     Endpoint::each(|timed| {
-        if add_up_direction(key, &flow, counters, timed, scratch) != 0 {
+        if add_up_direction(key, cold, counters, timed, scratch) != 0 {
+            if config::has_networks()
+                && let Some(networks) = flow.networks()
+            {
+                add_up_network(networks, timed, scratch);
+            }
             match timed {
                 Endpoint::Low => worst::consider::<A, false>(key, cold, scratch),
                 Endpoint::High => worst::consider::<A, true>(key, cold, scratch),
@@ -346,12 +352,11 @@ fn add_up<A: Flows>(
 #[inline(never)]
 fn add_up_direction<A: Flows>(
     key: &FlowKey<A>,
-    flow: &FlowRef<A>,
+    cold: Shared<Cold>,
     counters: Shared<Counters>,
     timed: Endpoint,
     scratch: &mut SweepScratch,
 ) -> u64 {
-    let Some(cold) = flow.cold() else { return 0 };
     let has_reply = flow::packets(cold, timed.other()) != 0;
     let state = (&scratch.hot, &scratch.locked);
     let Some(selector) = SeriesSelector::of_flow(key, state, timed, has_reply, config::rules()) else {
@@ -363,14 +368,21 @@ fn add_up_direction<A: Flows>(
         Endpoint::Low => (&scratch.low, &scratch.high),
         Endpoint::High => (&scratch.high, &scratch.low),
     };
-    if config::has_networks()
-        && let Some(networks) = flow.networks()
-    {
-        aggregate::network_traffic(networks.of(timed), &scratch.selector, &mut scratch.target, traffic);
-    }
     let reference = flow::series(cold, timed);
     aggregate::traffic(reference, &scratch.selector, counters, &mut scratch.target, traffic);
     1
+}
+
+/// Adds the same to the series of the network at the other end, by the selector that [`add_up_direction`] left. Not inlined, because
+/// kernels limit the stack of functions that call each other.
+#[inline(never)]
+fn add_up_network(networks: Shared<[SeriesRef; 2]>, timed: Endpoint, scratch: &mut SweepScratch) -> u64 {
+    let traffic = match timed {
+        Endpoint::Low => (&scratch.low, &scratch.high),
+        Endpoint::High => (&scratch.high, &scratch.low),
+    };
+    aggregate::network_traffic(networks.of(timed), &scratch.selector, &mut scratch.target, traffic);
+    0
 }
 
 /// Takes the pool entry back from an idle flow, if nothing is pending.
