@@ -16,9 +16,9 @@ use crate::top;
 use crate::{
     Error, Summary,
     cli::{Cli, Command, ConfigCommand},
-    config::{self, Config, DEFAULT_FILE, Loaded, Loader},
+    config::{self, Config, DEFAULT_FILE, Loaded, Loader, RemoteBy},
     generate, groups,
-    groups::{Levels, PrefixRule},
+    groups::{Levels, Networks, PrefixRule},
     output, quality, replay, set_verbosity,
 };
 #[cfg(feature = "live")]
@@ -147,9 +147,18 @@ fn cleanup(interfaces: &[String]) -> Result<(), Error> {
 }
 
 fn check_file(path: &Path) -> Result<(), Error> {
-    let check_named = |key: &str, path: &Path, has_socket: bool| match key {
-        "groups" => groups::check(path, PrefixRule::of(has_socket)),
-        _ => quality::load(Some(path)).err().into_iter().collect(),
+    let check_named = |key: &str, path: &Path, has_socket: bool, remote_by: RemoteBy| -> Vec<String> {
+        match key {
+            "groups" => {
+                let errors = groups::check(path, PrefixRule::of(has_socket));
+                errors.iter().map(ToString::to_string).collect()
+            }
+            "remote-groups" => {
+                let error = Networks::default().load(path, remote_by).err();
+                error.iter().map(ToString::to_string).collect()
+            }
+            _ => quality::load(Some(path)).err().iter().map(ToString::to_string).collect(),
+        }
     };
     let missing_levels = |path: &Path, levels: &[String]| groups::missing_levels(path, &Levels::new(levels));
     for warning in config::check(path, check_named, missing_levels)? {

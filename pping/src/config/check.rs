@@ -2,33 +2,37 @@
 
 use std::{fmt::Display, fs, path::Path};
 
-use super::{definition::Definition, error::Error, file::File, layered::Layered, setting::Setting};
+use super::{
+    definition::Definition, error::Error, file::File, layered::Layered, setting::Setting, values::RemoteBy,
+};
 
-/// Checks a file. `check_file` finds the errors of the files that it names under `groups` and `quality`, with or without a groups
-/// socket, and `missing_levels` says which columns of `roll-up` a groups file lacks. Returns warnings.
+/// Checks a file. `check_file` finds the errors of the files that it names under `groups`, `remote-groups` and `quality`, with or
+/// without a groups socket, and by what networks are told apart, and `missing_levels` says which columns of `roll-up` a groups file lacks. Returns warnings.
 ///
 /// # Errors
 /// If the file cannot be read, or has errors: all of them.
 pub fn check<E: Display>(
     path: &Path,
-    check_file: impl Fn(&str, &Path, bool) -> Vec<E>,
+    check_file: impl Fn(&str, &Path, bool, RemoteBy) -> Vec<E>,
     missing_levels: impl Fn(&Path, &[String]) -> Option<String>,
 ) -> Result<Vec<String>, Error> {
     let definitions = Definition::all();
     let File { settings, mut errors } = File::read(path, &definitions)?;
     let layered = Layered::of_file(settings, definitions);
     // An invalid value is left out, and without it the others may seem to contradict each other.
-    let mut levels = Vec::new();
+    let (mut levels, mut remote_by) = (Vec::new(), RemoteBy::Asn);
     if errors.is_empty() {
         match layered.config() {
-            Ok(config) => levels = config.aggregation.roll_up,
+            Ok(config) => {
+                (levels, remote_by) = (config.aggregation.roll_up, config.aggregation.remote_by);
+            }
             Err(Error::Invalid(found)) => errors.extend(found),
             Err(error) => return Err(error),
         }
     }
-    for key in ["groups", "quality"] {
+    for key in ["groups", "remote-groups", "quality"] {
         if let Some((setting, file)) = named(&layered, key) {
-            let found = check_file(key, file, layered.has("groups-socket"));
+            let found = check_file(key, file, layered.has("groups-socket"), remote_by);
             errors.extend(found.into_iter().map(|error| setting.error(error.to_string())));
         }
     }

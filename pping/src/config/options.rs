@@ -363,7 +363,7 @@ options! {
     /// Tell these networks apart by AS number or by country
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = RemoteBy::Asn, help_heading = "Aggregating")]
     remote_by: RemoteBy {
-        reload: follow!(Networks, aggregation.remote_by),
+        reload: restart!(aggregation.remote_by),
         needs: ["remote-groups"],
     }
 

@@ -74,15 +74,19 @@ pub(crate) fn column_name(name: &str) -> Result<(), String> {
 /// Parses a prefix or an address. An IPv4-mapped IPv6 prefix becomes IPv4. An error says what to write instead.
 pub(crate) fn prefix(text: &str) -> Result<IpNet, String> {
     without_control("prefix", text)?;
-    let prefix = without_host_bits(network(text).ok_or_else(|| no_prefix(text))?)?;
+    Ok(without_mapping(without_host_bits(network(text).ok_or_else(|| no_prefix(text))?)?))
+}
+
+/// Returns an IPv4-mapped IPv6 prefix as IPv4, and any other as it is.
+pub(super) fn without_mapping(prefix: IpNet) -> IpNet {
     if let IpNet::V6(v6) = prefix
         && let Some(address) = v6.addr().to_ipv4_mapped()
         && let Some(len) = v6.prefix_len().checked_sub(96)
         && let Ok(v4) = Ipv4Net::new(address, len)
     {
-        return Ok(v4.into());
+        return v4.into();
     }
-    Ok(prefix)
+    prefix
 }
 
 fn no_prefix(text: &str) -> String {

@@ -1,17 +1,17 @@
 //! Databases in the format of `MaxMind` (<https://maxmind.github.io/MaxMind-DB/>), which others make, too: `GeoLite2-ASN.mmdb`,
 //! those of DB-IP and of `IPinfo`.
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, net::IpAddr, path::Path};
 
 use ipnet::IpNet;
 use maxminddb::{MaxMindDbError, Reader, WithinOptions};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     file_error::Error,
     listed::{Listed, Owner},
 };
-use crate::{config::RemoteBy as By, text};
+use crate::{config::RemoteBy as By, groups::valid, text};
 
 /// The longest file that is read, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -39,8 +39,10 @@ struct Entry<'a> {
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Number<'a> {
-    Number(u32),
-    Text(&'a str),
+    Bare(u32),
+    Prefixed(&'a str),
+    /// What has another form is left out.
+    Other(IgnoredAny),
 }
 
 /// A country: its code, or a map with it.
@@ -52,18 +54,21 @@ enum Country<'a> {
         #[serde(borrow)]
         iso_code: Option<&'a str>,
     },
+    Other(IgnoredAny),
 }
 
 impl<'a> Entry<'a> {
     fn owner(&self) -> Owner<'a> {
         let number = self.autonomous_system_number.as_ref().or(self.asn.as_ref());
         let asn = number.and_then(|asn| match asn {
-            Number::Number(number) => Some(*number),
-            Number::Text(text) => super::table::asn(text),
+            Number::Bare(number) => Some(*number),
+            Number::Prefixed(text) => super::table::asn(text),
+            Number::Other(_) => None,
         });
         let country = self.country.as_ref().and_then(|country| match country {
             Country::Code(code) => Some(*code),
             Country::Map { iso_code } => *iso_code,
+            Country::Other(_) => None,
         });
         let name = self.autonomous_system_organization.or(self.as_name).or(self.name);
         Owner {
@@ -90,7 +95,17 @@ pub(super) fn read(path: &Path, mut listed: Listed, by: By) -> Result<Listed, Er
     let reader = Reader::from_source(bytes).map_err(|error| damaged(&error))?;
     // Many prefixes share what is said of them.
     let mut numbers: HashMap<Option<usize>, Option<u32>> = HashMap::new();
-    for found in reader.networks(WithinOptions::default()).map_err(|error| damaged(&error))? {
+    // All leaves of the tree, so that their number shows a tree whose branches meet again: there the number of ways may double with each
+    // node. An honest tree has one leaf more than nodes, and its IPv4 part may be in four places.
+    let most = 8 * (reader.metadata().node_count as usize + 1);
+    let options = WithinOptions::default().include_networks_without_data().include_aliased_networks();
+    for (count, found) in reader.networks(options).map_err(|error| damaged(&error))?.enumerate() {
+        if count > most {
+            return Err(Error::of_file(
+                path,
+                &"the branches of its tree meet again; fetch the database again",
+            ));
+        }
         let found = found.map_err(|error| damaged(&error))?;
         let number = if let Some(known) = numbers.get(&found.offset()) {
             *known
@@ -102,9 +117,22 @@ pub(super) fn read(path: &Path, mut listed: Listed, by: By) -> Result<Listed, Er
         };
         let Some(number) = number else { continue };
         let network = found.network().map_err(|error| damaged(&error))?;
+        if is_alias(network.ip()) {
+            continue;
+        }
         let prefix =
             IpNet::new(network.ip(), network.prefix()).map_err(|error| Error::of_file(path, &error))?;
-        listed.add(prefix.trunc(), number).map_err(|reason| Error::of_file(path, &reason))?;
+        listed
+            .add(valid::without_mapping(prefix.trunc()), number)
+            .map_err(|reason| Error::of_file(path, &reason))?;
     }
     Ok(listed)
+}
+
+/// Whether an address is one of 6to4 (RFC 3056) or Teredo (RFC 4380), under which trees have IPv4 again.
+fn is_alias(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(address) => matches!(address.segments(), [0x2002, ..] | [0x2001, 0, ..]),
+    }
 }

@@ -8,7 +8,7 @@ use pping_common::limits::MAX_NETWORK_PREFIXES;
 use super::file_error::Error;
 use crate::{
     config::RemoteBy as By,
-    groups::labels::{Labels, OTHER, UNLISTED},
+    groups::labels::{ALL, Labels, OTHER, UNLISTED},
 };
 
 /// The prefixes of networks, each with the number of its network.
@@ -51,8 +51,10 @@ impl Listed {
         self.has[By::Asn as usize] |= asn != 0;
         self.has[By::Country as usize] |= !country.is_empty();
         match by {
-            By::Country if country.is_empty() => None,
-            By::Country => Some(self.labels.number(&plain(country), Vec::new())),
+            By::Country => {
+                let country = plain(country);
+                (!country.is_empty()).then(|| self.labels.number(&apart(country), Vec::new()))
+            }
             By::Asn if asn == 0 => None,
             By::Asn => {
                 if let Some(number) = self.systems.get(&asn) {
@@ -105,8 +107,12 @@ fn plain(name: &str) -> String {
     let words = name.split(|it: char| it.is_whitespace() || it.is_control()).filter(|word| !word.is_empty());
     let mut plain = words.collect::<Vec<_>>().join(" ");
     plain.truncate(plain.floor_char_boundary(MAX_LABEL));
-    // These are names of what has no network.
-    if [OTHER, UNLISTED].contains(&plain.as_str()) { format!("{plain}.") } else { plain }
+    plain
+}
+
+/// A name that is not that of what has no network.
+fn apart(name: String) -> String {
+    if [ALL, OTHER, UNLISTED].contains(&name.as_str()) { format!("{name}.") } else { name }
 }
 
 #[cfg(test)]

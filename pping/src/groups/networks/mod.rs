@@ -6,6 +6,7 @@ mod listed;
 mod table;
 
 use std::{
+    collections::HashSet,
     net::IpAddr,
     path::Path,
     sync::{Arc, PoisonError, RwLock},
@@ -27,18 +28,22 @@ use crate::config::RemoteBy as By;
 pub struct Networks(Arc<RwLock<Option<Arc<Known>>>>);
 
 /// The networks of a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known {
-    /// Also those of the files before: samples may still count for them.
+    /// Also those of the file before: samples may still count for them.
     labels: Labels,
     lookup: Lookup,
+    /// The numbers of networks of this file, and of those that only the file before has.
+    present: HashSet<u32>,
+    before: HashSet<u32>,
 }
 
 impl Networks {
     /// Networks of these prefixes, without labels.
     pub fn of_prefixes(prefixes: &Prefixes) -> Self {
         let lookup = Lookup::new(prefixes.iter().copied());
-        Self(Arc::new(RwLock::new(Some(Arc::new(Known { labels: Labels::default(), lookup })))))
+        let known = Known { lookup, ..Known::default() };
+        Self(Arc::new(RwLock::new(Some(Arc::new(known)))))
     }
 
     /// Reads a file, whose networks take the place of those before: a database in the format of `MaxMind` if its name ends in
@@ -47,12 +52,17 @@ impl Networks {
     /// # Errors
     /// If the file cannot be read, has an error, or does not say what networks are told apart by. The networks stay as they were.
     pub fn load(&self, path: &Path, by: By) -> Result<Prefixes, Error> {
-        let before = self.known().map(|known| known.labels.clone()).unwrap_or_default();
+        let before = self.known().unwrap_or_default();
         let is_database = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("mmdb"));
         let read = if is_database { database::read } else { table::read };
-        let (labels, prefixes) = read(path, Listed::after(before), by)?.finish(path, by)?;
+        let (mut labels, prefixes) =
+            read(path, Listed::after(before.labels.clone()), by)?.finish(path, by)?;
         let lookup = Lookup::new(prefixes.iter().copied());
-        let known = Some(Arc::new(Known { labels, lookup }));
+        let present: HashSet<u32> = prefixes.iter().map(|(_, number)| *number).collect();
+        // Otherwise labels would add up over the years.
+        before.before.difference(&present).for_each(|number| labels.forget(*number));
+        let before = before.present.difference(&present).copied().collect();
+        let known = Some(Arc::new(Known { labels, lookup, present, before }));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = known;
         Ok(prefixes)
     }

@@ -42,12 +42,19 @@ pub(super) fn read(path: &Path, mut listed: Listed, by: By) -> Result<Listed, Er
         let line = error.position().map_or(1, csv::Position::line);
         at(line as usize, error.to_string())
     };
-    let mut reader = ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(text.as_bytes());
+    let mut reader = ReaderBuilder::new().trim(Trim::All).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| invalid(&error))?;
     let columns = Columns::of(header).map_err(|reason| at(1, reason))?;
     let mut record = StringRecord::new();
     while reader.read_record(&mut record).map_err(|error| invalid(&error))? {
         let line = record.position().map_or(1, csv::Position::line) as usize;
+        if record.iter().any(|field| field.contains(['\n', '\r'])) {
+            return Err(at(
+                line,
+                "a quotation mark is not closed on this line; close it, or remove it".to_owned(),
+            )
+            .into());
+        }
         let field = |index: Option<usize>| index.and_then(|index| record.get(index)).unwrap_or_default();
         let prefix = valid::prefix(field(Some(columns.prefix))).map_err(|reason| at(line, reason))?;
         let number = field(columns.asn);
@@ -66,7 +73,7 @@ pub(super) fn read(path: &Path, mut listed: Listed, by: By) -> Result<Listed, Er
 /// Parses an AS number: `64500`, or `AS64500`.
 pub(super) fn asn(text: &str) -> Option<u32> {
     let digits = text.strip_prefix("AS").or_else(|| text.strip_prefix("as")).unwrap_or(text);
-    digits.parse().ok()
+    if digits.bytes().all(|it| it.is_ascii_digit()) { digits.parse().ok() } else { None }
 }
 
 fn no_asn(text: &str) -> String {

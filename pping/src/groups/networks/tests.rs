@@ -191,6 +191,55 @@ fn database(entries: &[(&str, Value<'_>)]) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn labels_of_files_long_ago_are_forgotten() {
+    let networks = Networks::default();
+    let mut numbers = Vec::new();
+    for name in ["A", "B", "C", "C"] {
+        let (_directory, path) = file("x.csv", format!("network,asn,name\n192.0.2.0/24,64500,{name}\n"));
+        numbers.push(networks.load(&path, By::Asn).unwrap()[0].1);
+    }
+    assert_eq!((numbers[2], &*networks.get(numbers[2]).0), (numbers[3], "AS64500 C"));
+    assert_eq!([numbers[0], numbers[1]].map(|number| networks.get(number).0.to_string()), [OTHER, OTHER]);
+}
+
+#[test]
+fn a_quotation_mark_that_is_not_closed_swallows_no_lines() {
+    let text = "network,asn,name\n192.0.2.0/25,1,A\n192.0.2.128/25,2,\"B\n198.51.100.0/24,3,C\n";
+    let error = load("x.csv", text, By::Asn).unwrap_err();
+    assert!(error.contains("x.csv:3:1: ") && error.contains("not closed"), "{error}");
+    let error = load("x.csv", "network,asn,name\n192.0.2.0/24,1,A\n198.51.100.0/24\n", By::Asn).unwrap_err();
+    assert!(error.contains("x.csv:3:1: "), "{error}");
+}
+
+/// A tree in which both records of each node lead to the next: there are as many ways as 2 to the number of nodes.
+#[test]
+fn a_tree_whose_branches_meet_again_is_refused_at_once() {
+    let mut bytes = database(&[("::/100", Value::Map(&[("asn", Value::Number(1))]))]);
+    for node in 0..99_u32 {
+        for record in 0..2 {
+            let at = (node * 8 + record * 4) as usize;
+            bytes[at..at + 4].copy_from_slice(&(node + 1).to_be_bytes());
+        }
+    }
+    let error = load("x.mmdb", &bytes, By::Asn).unwrap_err();
+    assert!(error.contains("meet again"), "{error}");
+}
+
+#[test]
+fn mapped_addresses_are_those_of_ipv4_and_other_forms_are_left_out() {
+    let number = || Value::Map(Box::leak(Box::new([("asn", Value::Number(64_500))])));
+    let other = Value::Map(&[("asn", Value::Map(&[("number", Value::Number(7))]))]);
+    let bytes = database(&[
+        ("::ffff:192.0.2.0/120", number()),
+        ("2001:db8::/32", number()),
+        ("2001:db9::/32", other),
+    ]);
+    let (networks, _) = load("x.mmdb", &bytes, By::Asn).unwrap();
+    let found = ["192.0.2.1", "2001:db8::1", "2001:db9::1"].map(|address| label(&networks, address));
+    assert_eq!(found, [Some("AS64500".to_owned()), Some("AS64500".to_owned()), None]);
+}
+
 fn geolite() -> Vec<u8> {
     let owner = |asn, name| {
         Value::Map(Box::leak(Box::new([
