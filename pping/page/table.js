@@ -137,7 +137,7 @@ export class Table {
         if (column.name === "group") {
             // All nodes of a table are of the same level.
             const { level, labels, path } = row.group;
-            const label = sanitized(level ? labels[level] : row.group.group);
+            const label = sanitized((level && labels[level]) ?? row.group.group);
             write(parts.label, cut(label, LABEL));
             const { prefix, prefix_count: number } = row.group;
             const more = number > 1 ? ` and ${count(number - 1)} more` : "";

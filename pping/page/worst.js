@@ -24,9 +24,9 @@ function ofFlow(flow) {
     };
 }
 
-/** Returns the network at the other end of a flow: outside, if pping tells sides apart. */
+/** Returns the network at the other end of a flow: that of the host outside, if pping tells sides apart, or else that of the host that replies. */
 function networkOf({ side: of, src_network: source, dest_network: destination }) {
-    return of === "inside" ? destination : source ?? destination;
+    return of === "inside" ? destination : source;
 }
 
 function ofGroup({ id, group, ranked_rtt: rtt, inflation, retransmissions, series }) {

@@ -5,12 +5,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pping_common::{group::GroupKey, series::SeriesCounts};
 use tokio::task::{self, JoinHandle};
 
 use crate::{
     Error,
     config::{Aggregation, RemoteBy},
-    groups::{Networks, networks},
+    groups::{Networks, SeriesName, networks},
     kernel::{
         self,
         labels::{self, Prefixes},
@@ -26,6 +27,8 @@ pub(super) struct RemoteNetworks {
     prefixes: networks::Prefixes,
     /// Those that the kernel programs know, unless a reload has them.
     in_kernel: Option<Prefixes>,
+    /// Whether there were more than there is room for.
+    has_others: bool,
     task: Option<JoinHandle<Prefixes>>,
 }
 
@@ -38,7 +41,8 @@ impl RemoteNetworks {
         let Some(path) = &aggregation.remote_groups else { return Ok(None) };
         let known = Networks::default();
         let prefixes = known.load(path, aggregation.remote_by)?;
-        Ok(Some(Self { known, prefixes, in_kernel: None, task: None }))
+        tracing::info!("--remote-groups {}: {} prefixes", path.display(), prefixes.len());
+        Ok(Some(Self { known, prefixes, in_kernel: None, has_others: false, task: None }))
     }
 
     /// Tells the kernel programs the prefixes, for the first time.
@@ -69,6 +73,20 @@ impl RemoteNetworks {
             }
             map
         }));
+    }
+
+    /// Warns the first time that samples count for the remaining networks.
+    pub(super) fn look_for_others(&mut self, series: &[(SeriesName, SeriesCounts)], max_networks: u32) {
+        let is_of_others = |(name, counts): &(SeriesName, SeriesCounts)| {
+            name.group.key == GroupKey::OTHER_NETWORKS && counts.has_samples()
+        };
+        if !self.has_others && series.iter().any(is_of_others) {
+            self.has_others = true;
+            tracing::warn!(
+                "there are more than {max_networks} networks at the other end at a time, or an eighth of that at flows that are \
+                 not proved: the others count as `other`; raise --max-networks"
+            );
+        }
     }
 
     /// Whether a reload has ended since the last call.

@@ -62,6 +62,7 @@ impl Agent {
             metrics,
             recent,
             placement,
+            networks,
             config,
             ..
         } = self;
@@ -74,6 +75,9 @@ impl Agent {
         }
         for (name, counts) in &epoch.queues {
             reporter.take_queue(name, counts);
+        }
+        if let Some(networks) = networks {
+            networks.look_for_others(&epoch.series, config.aggregation.max_networks);
         }
         metrics.add_queues(&epoch.queues);
         metrics.add(&epoch.series, Instant::now());

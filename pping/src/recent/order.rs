@@ -177,10 +177,11 @@ pub(super) fn check_level(
             "{parameter}: this pping tells no networks apart; start it with --remote-groups"
         ));
     }
-    if names.is_empty() {
+    if names.is_empty() && !has_networks {
         return Err(format!("{parameter}: this pping has no tree of groups; start it with --roll-up"));
     }
-    let known = names.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+    let names = names.iter().map(|it| &**it).chain(has_networks.then_some(NETWORK));
+    let known = names.map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
     Err(format!("{parameter}: unknown level `{level}`, expected one of {known}"))
 }
 
@@ -299,6 +300,11 @@ impl Query {
         SeriesQuery { interface, method, matched, side }
     }
 
+    /// Whether networks at the other end are asked for.
+    pub(super) fn is_of_networks(&self) -> bool {
+        self.by.as_deref() == Some(NETWORK)
+    }
+
     /// What the filter looks for.
     pub(super) fn filter(&self, directory: &Directory) -> Filter {
         Filter { text: self.filter.to_lowercase(), addresses: directory.find(&self.filter) }
@@ -309,6 +315,11 @@ impl Query {
         let filter = self.filter.trim();
         if filter.is_empty() {
             return None;
+        }
+        if self.is_of_networks() {
+            return Some(format!(
+                "no network with {filter} in its name, or with that address, was measured recently"
+            ));
         }
         let what = if self.series().is_all() {
             "nothing was measured recently"

@@ -34,6 +34,7 @@ const EVERYTHING: LoadOptions = LoadOptions {
     grouping: Grouping { by_dscp: 1, by_destination: 1, ..LABELS },
     excludes: true,
     decap: Decap::ALL,
+    max_networks: 16,
     log: true,
     ..SMALL
 };
@@ -47,7 +48,7 @@ const EXTREMES: [(&str, LoadOptions); 3] =
     [("default", SMALL), ("everything", EVERYTHING), ("everything-both", EVERYTHING_BOTH)];
 
 /// One setting at a time.
-const SETS: [(&str, LoadOptions); 13] = [
+const SETS: [(&str, LoadOptions); 14] = [
     ("no-events", LoadOptions { emit: Emit::NOTHING, ..SMALL }),
     ("every-event", LoadOptions { emit: EVERY_EVENT, ..SMALL }),
     ("rate-limits", LoadOptions { rules: RARELY, ..SMALL }),
@@ -55,6 +56,7 @@ const SETS: [(&str, LoadOptions); 13] = [
     ("by-network", LoadOptions { grouping: NETWORKS, ..SMALL }),
     ("by-label", LoadOptions { grouping: LABELS, ..SMALL }),
     ("by-dscp", LoadOptions { grouping: CLASSES, ..SMALL }),
+    ("networks", LoadOptions { max_networks: 16, ..SMALL }),
     ("excludes", LoadOptions { excludes: true, ..SMALL }),
     ("decap", LoadOptions { decap: Decap::ALL, ..SMALL }),
     ("log", LoadOptions { log: true, ..SMALL }),

@@ -14,7 +14,7 @@ use super::{
     },
     Group, Key, Model,
 };
-use crate::groups::{GroupName, Kind, LongestMatch, NETWORK};
+use crate::groups::{GroupName, Kind, LongestMatch, NETWORK, UNLISTED};
 
 impl Model {
     pub(in crate::recent) fn groups(&self, query: &Query) -> GroupsAnswer {
@@ -51,7 +51,8 @@ impl Model {
             }
         };
         let found = groups.len();
-        let longest_match = self.directory.longest_match(&query.filter);
+        let longest_match =
+            if query.is_of_networks() { None } else { self.directory.longest_match(&query.filter) };
         let note = if found == 0 { self.note(query, longest_match.as_ref()) } else { None };
         query.sort(&mut groups);
         for group in &mut groups {
@@ -116,7 +117,10 @@ impl Model {
     /// Whether a filter finds a network: by an address of it, or by its label or columns.
     fn is_network_found(&self, filter: &Filter, name: &GroupName) -> bool {
         match filter.address() {
-            Some(address) => self.names_of_networks.label(address).is_some_and(|label| label == name.label),
+            Some(address) => match self.names_of_networks.label(address) {
+                Some(label) => label == name.label,
+                None => *name.label == *UNLISTED,
+            },
             None => filter.finds_text(name),
         }
     }

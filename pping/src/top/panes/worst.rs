@@ -215,10 +215,11 @@ fn flow(flow: &WorstFlowAnswer, passage: &Passage) -> Line<'static> {
     Line::raw(line.trim_end().to_owned())
 }
 
-/// Returns the network at the other end of a flow: outside, if sides are told apart.
+/// Returns the network at the other end of a flow: that of the host outside, if sides are told apart, or else that of the host that
+/// replies.
 fn network(flow: &WorstFlowAnswer) -> Option<&str> {
-    let of_source = if flow.side.as_deref() == Some("inside") { &None } else { &flow.src_network };
-    of_source.as_ref().or(flow.dest_network.as_ref()).map(|network| &**network)
+    let is_inside = flow.side.as_deref() == Some("inside");
+    if is_inside { flow.dest_network.as_deref() } else { flow.src_network.as_deref() }
 }
 
 fn group(group: &WorstGroupAnswer, passage: &Passage) -> Line<'static> {
