@@ -53,6 +53,8 @@ fn example_file_is_complete_and_valid() {
 
     let groups = directory.path().join("groups.csv");
     fs::write(&groups, "prefix,group,site,ap\n192.0.2.0/24,office,berlin,ap-1\n").unwrap();
+    let networks = directory.path().join("asn.csv");
+    fs::write(&networks, "network,asn,name\n198.51.100.0/24,64500,Example\n").unwrap();
     let quality = repository("deploy/quality.toml");
     let uncommented: Vec<&str> = example
         .lines()
@@ -61,6 +63,7 @@ fn example_file_is_complete_and_valid() {
         })
         .collect();
     let uncommented = uncommented.join("\n").replace("/etc/pping/groups.csv", groups.to_str().unwrap());
+    let uncommented = uncommented.replace("/var/lib/GeoIP/GeoLite2-ASN.mmdb", networks.to_str().unwrap());
     let uncommented = uncommented.replace("/etc/pping/quality.toml", quality.to_str().unwrap());
     let is_key = |line: &&str| line.starts_with(char::is_lowercase);
     let set: Vec<&str> =
