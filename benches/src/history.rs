@@ -22,7 +22,7 @@ use pping_common::{limits::SECOND, method::Method, series::SeriesCounts};
 
 use crate::{
     agent::cpu_time,
-    memory::Resident,
+    memory::Growth,
     networks::{slices, slices_of},
     report::Report,
 };
@@ -88,22 +88,20 @@ fn end_minute(writer: &mut HistoryWriter, end: u64, rows: u64) -> Result<()> {
 
 fn write_seconds(directory: &Path, groups: u32, name: &str, report: &mut Report) -> Result<()> {
     let kinds: Vec<_> = (0..10).map(|second| seconds(groups, second)).collect();
-    let before = Resident::of(std::process::id())?.own;
+    let growth = Growth::begin()?;
     let mut writer = writer(directory, MIDNIGHT)?;
-    let (began, mut highest) = (cpu_time(std::process::id())?, before);
+    let began = cpu_time(std::process::id())?;
     for minute in 1..=HOURS * 60 {
         for second in 0..60 {
             writer.add(&kinds[(second % 10) as usize]);
         }
         end_minute(&mut writer, MIDNIGHT + 60 * minute, kinds[0].len() as u64)?;
-        highest = highest.max(Resident::of(std::process::id())?.own);
     }
     writer.stop();
     let share =
         100.0 * cpu_time(std::process::id())?.saturating_sub(began).as_secs_f64() / (HOURS * 3600) as f64;
     report.print_one(&format!("{name} groups with 3 series: share of a core, %"), "%", share)?;
-    let memory = highest.saturating_sub(before) as f64 / f64::from(1 << 20);
-    report.print_one(&format!("{name} groups with 3 series: memory, MiB"), "MiB", memory)
+    report.print_one(&format!("{name} groups with 3 series: memory, MiB"), "MiB", growth.highest()?)
 }
 
 /// Writes a day of 100,000 groups, of which about 1,000 are there at a time, and the first hour of the next day, so that the day
@@ -112,8 +110,7 @@ fn write_crowd(directory: &Path, report: &mut Report) -> Result<()> {
     const GROUPS: u32 = 100_000;
     const QUARTERS: u32 = 25 * 4;
     let mut measured = 0;
-    let before = Resident::of(std::process::id())?.own;
-    let mut highest = before;
+    let growth = Growth::begin()?;
     let mut writer = writer(directory, MIDNIGHT)?;
     for quarter in 0..QUARTERS {
         let first = quarter * (GROUPS / 96);
@@ -123,10 +120,10 @@ fn write_crowd(directory: &Path, report: &mut Report) -> Result<()> {
             let minute = u64::from(quarter) * 900 + 300 * step;
             end_minute(&mut writer, MIDNIGHT + minute, present.len() as u64)?;
             measured += present.iter().flat_map(|(_, counts)| counts.bins).map(u64::from).sum::<u64>();
-            highest = highest.max(Resident::of(std::process::id())?.own);
         }
     }
     writer.stop();
+    let memory = growth.highest()?;
     let query = HistoryQuery {
         from: Some(MIDNIGHT.to_string()),
         to: Some((MIDNIGHT + 2 * 24 * 3600).to_string()),
@@ -138,7 +135,6 @@ fn write_crowd(directory: &Path, report: &mut Report) -> Result<()> {
     let kept: u64 =
         answer.series.iter().flat_map(|it| &it.cells).filter_map(|cell| Some(cell.rtt?.count)).sum();
     ensure!(kept == measured, "{kept} samples are kept of {measured}");
-    let memory = highest.saturating_sub(before) as f64 / f64::from(1 << 20);
     report.print_one("100,000 groups in a day, 1,000 at a time: memory, MiB", "MiB", memory)
 }
 

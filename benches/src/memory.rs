@@ -155,7 +155,6 @@ pub(crate) struct Resident {
 impl Resident {
     pub(crate) fn of(process: u32) -> Result<Self> {
         let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-        let kib = |name| number(&status, name).with_context(|| format!("no {name} in /proc/PID/status"));
         let (mut maps, mut is_map) = (0, false);
         for line in fs::read_to_string(format!("/proc/{process}/smaps"))?.lines() {
             // A mapping begins with a line that has an address first; the others begin with a word and a colon.
@@ -165,7 +164,11 @@ impl Resident {
                 maps += number(line, "Rss:").unwrap_or(0);
             }
         }
-        Ok(Self { all: kib("VmRSS:")? << 10, own: kib("RssAnon:")? << 10, maps: maps << 10 })
+        Ok(Self {
+            all: kib(&status, "VmRSS:")? << 10,
+            own: kib(&status, "RssAnon:")? << 10,
+            maps: maps << 10,
+        })
     }
 
     /// Total, private, maps, and the rest.
@@ -173,6 +176,30 @@ impl Resident {
         let Self { all, own, maps } = *self;
         [all, own, maps, all.saturating_sub(own + maps)]
     }
+}
+
+/// What the resident set of this process grows by, at most, from a moment on.
+pub(crate) struct Growth {
+    before: u64,
+}
+
+impl Growth {
+    pub(crate) fn begin() -> Result<Self> {
+        // The kernel then knows the highest since now (proc(5), `clear_refs`).
+        fs::write("/proc/self/clear_refs", "5")?;
+        Ok(Self { before: kib(&fs::read_to_string("/proc/self/status")?, "VmRSS:")? })
+    }
+
+    /// The highest so far, in MiB.
+    pub(crate) fn highest(&self) -> Result<f64> {
+        let highest = kib(&fs::read_to_string("/proc/self/status")?, "VmHWM:")?;
+        Ok(highest.saturating_sub(self.before) as f64 / 1024.0)
+    }
+}
+
+/// A number of KiB in `/proc/PID/status`.
+fn kib(status: &str, name: &str) -> Result<u64> {
+    number(status, name).with_context(|| format!("no {name} in /proc/PID/status"))
 }
 
 /// The number behind a name at the beginning of a line.

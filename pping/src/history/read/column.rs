@@ -1,6 +1,6 @@
 //! The values of a column.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use parquet::{
     basic::Type as PhysicalType,
@@ -8,7 +8,9 @@ use parquet::{
     data_type::{ByteArrayType, DataType, Int64Type},
     errors::ParquetError,
     file::{
-        metadata::RowGroupMetaData, page_index::index_reader::decode_offset_index, reader::ChunkReader as _,
+        metadata::{ColumnChunkMetaData, RowGroupMetaData},
+        page_index::{index_reader::decode_offset_index, offset_index::PageLocation},
+        reader::ChunkReader as _,
         serialized_reader::SerializedPageReader,
     },
     schema::types::SchemaDescriptor,
@@ -21,9 +23,10 @@ pub(super) struct Opener<'a> {
     pub(super) source: &'a Arc<Source>,
     pub(super) schema: &'a SchemaDescriptor,
     pub(super) group: &'a RowGroupMetaData,
-    /// The rows of the group, and how many of them are skipped.
+    /// The number of rows of the group.
     pub(super) rows: usize,
-    pub(super) skipped: usize,
+    /// Those that are read.
+    pub(super) wanted: Range<usize>,
 }
 
 /// The number of a column.
@@ -31,7 +34,34 @@ pub(super) fn position(schema: &SchemaDescriptor, name: &str) -> Option<usize> {
     schema.columns().iter().position(|column| column.path().parts().first().is_some_and(|it| it == name))
 }
 
+/// The places of the pages of a column, if the file has them.
+fn pages(source: &Source, chunk: &ColumnChunkMetaData) -> Result<Option<Vec<PageLocation>>, ParquetError> {
+    let Some(range) = chunk.offset_index_range() else { return Ok(None) };
+    let bytes = source.get_bytes(range.start, range.end.saturating_sub(range.start) as usize)?;
+    Ok(Some(decode_offset_index(&bytes)?.page_locations().clone()))
+}
+
 impl Opener<'_> {
+    /// Has the pages with wanted rows fetched, of all columns at once: hardly any of them is left out later.
+    pub(super) fn expect(&self) -> Result<(), ParquetError> {
+        for chunk in self.group.columns() {
+            let Some(pages) = pages(self.source, chunk)? else { continue };
+            let offset = |offset: i64| u64::try_from(offset).unwrap_or(0);
+            if let Some((dictionary, page)) = chunk.dictionary_page_offset().zip(pages.first()) {
+                self.source.expect(offset(dictionary)..offset(page.offset));
+            }
+            let row = |page: &PageLocation| usize::try_from(page.first_row_index).unwrap_or(0);
+            let begin = pages.partition_point(|page| row(page) <= self.wanted.start).saturating_sub(1);
+            let end = pages.partition_point(|page| row(page) < self.wanted.end);
+            let wanted = pages.get(begin..end).unwrap_or_default();
+            if let Some((first, last)) = wanted.first().zip(wanted.last()) {
+                let end = offset(last.offset).saturating_add(offset(last.compressed_page_size.into()));
+                self.source.expect(offset(first.offset)..end);
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn integers(&self, name: &str) -> Result<Column<Int64Type>, ParquetError> {
         self.open(name, PhysicalType::INT64)
     }
@@ -48,19 +78,12 @@ impl Opener<'_> {
             return Err(damaged("a column has another type than pping gives it"));
         }
         // With the places of pages, only those that are wanted are read, and nothing is read ahead.
-        let locations = match chunk.offset_index_range() {
-            Some(range) => {
-                let length = range.end.saturating_sub(range.start) as usize;
-                let bytes = self.source.get_bytes(range.start, length)?;
-                Some(decode_offset_index(&bytes)?.page_locations().clone())
-            }
-            None => None,
-        };
+        let locations = pages(self.source, chunk)?;
         let pages = SerializedPageReader::new(Arc::clone(self.source), chunk, self.rows, locations)?;
         let description = chunk.column_descr_ptr();
         let levels = (description.max_def_level(), description.max_rep_level());
         let mut reader = get_typed_column_reader::<T>(get_column_reader(description, Box::new(pages)));
-        if reader.skip_records(self.skipped)? != self.skipped {
+        if reader.skip_records(self.wanted.start)? != self.wanted.start {
             return Err(damaged("a column has too few rows"));
         }
         Ok(Column { reader: Some(reader), levels, ..Column::absent() })

@@ -266,9 +266,13 @@ impl OpenPart {
         if rows.is_empty() {
             return Ok(None);
         }
-        let opener = Opener { source, schema, group, rows: row_count(group)?, skipped: rows.start };
+        let left = rows.len();
+        let opener = Opener { source, schema, group, rows: row_count(group)?, wanted: rows };
+        if part.label.is_some() {
+            opener.expect()?;
+        }
         let columns = OpenColumns::open(&opener)?;
-        Ok(Some(Self { left: rows.len(), ready: 0, label: part.label.clone(), columns }))
+        Ok(Some(Self { left, ready: 0, label: part.label.clone(), columns }))
     }
 
     fn next(&mut self, latest: &mut Latest) -> Result<Option<Row>, ParquetError> {

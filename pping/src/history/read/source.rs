@@ -3,6 +3,8 @@
 use std::{
     fs::File,
     io::{self, BufReader, ErrorKind, Read},
+    num::NonZeroU64,
+    ops::Range,
     os::unix::fs::FileExt as _,
     path::Path,
     sync::Arc,
@@ -12,9 +14,13 @@ use parquet::{
     errors::ParquetError,
     file::reader::{ChunkReader, Length},
 };
+use rustix::fs::{Advice, fadvise};
 
 use super::Error;
 use crate::text;
+
+/// The bytes at the end of a file that hold its footer and the places of its pages, in most files.
+const TAIL: u64 = 128 << 10;
 
 /// A file whose bytes are read at any offset, by any thread.
 pub(super) struct Source {
@@ -36,11 +42,24 @@ impl Source {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let opened = text::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
         match opened {
-            Ok((length, file)) => Ok(Self { file: Arc::new(file), length }),
+            Ok((length, file)) => {
+                let source = Self { file: Arc::new(file), length };
+                source.expect(length.saturating_sub(TAIL)..length);
+                Ok(source)
+            }
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
                 Err(Error::damaged(path, error.to_string()))
             }
             Err(error) => Err(Error::read(path, error)),
+        }
+    }
+
+    /// Has the kernel fetch bytes that will be read. A disk answers many such requests in the time of a few, while reads wait for one
+    /// after the other.
+    pub(super) fn expect(&self, bytes: Range<u64>) {
+        if let Some(length) = NonZeroU64::new(bytes.end.saturating_sub(bytes.start)) {
+            // A file system that does not do it leaves it to the reads.
+            fadvise(&self.file, bytes.start, Some(length), Advice::WillNeed).ok();
         }
     }
 }
