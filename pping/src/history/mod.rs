@@ -10,6 +10,7 @@ mod command;
 mod counts;
 mod error;
 mod export;
+mod found;
 mod inspect;
 mod line;
 mod merge;
