@@ -258,6 +258,11 @@ pub struct TopArguments {
     /// Write one screen as text, for a script or a ticket; with -r, after all of the capture
     #[arg(long)]
     pub once: bool,
+    /// With --once, write the sums of this level of --roll-up, or `network`, instead of groups
+    ///
+    /// `network` stands for the networks at the other end, by --remote-groups.
+    #[arg(long, value_name = "LEVEL", requires = "once")]
+    pub by: Option<String>,
     /// Show the 15 minutes before this moment, from the files of --history: `-2h`, `2026-11-25 21:00`
     #[cfg(feature = "history")]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with_all = ["source", "connect", "user"])]

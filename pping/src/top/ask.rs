@@ -28,18 +28,22 @@ impl Question {
     /// Returns the query for groups: with both sides of each in one row, if the pping of this summary tells sides apart. An older
     /// pping knows no other view.
     pub(super) fn groups_for(&self, summary: &Summary) -> Query {
-        let has_level = |level: &String| {
-            summary.levels.iter().any(|known| **known == **level) || summary.networks && *level == NETWORK
-        };
         let mut query = self.groups.clone();
         // A reload may have removed the level since.
-        if summary.levels.is_empty() && !summary.networks
-            || query.by.as_ref().is_some_and(|level| !has_level(level))
-        {
+        let is_there = match &query.by {
+            Some(level) => has_level(summary, level),
+            None => !summary.levels.is_empty(),
+        };
+        if !is_there {
             (query.by, query.under) = (None, None);
         }
         query.fitted(summary.sides)
     }
+}
+
+/// Whether the pping of a summary has sums of a level.
+pub(super) fn has_level(summary: &Summary, level: &str) -> bool {
+    summary.levels.iter().any(|known| **known == *level) || summary.networks && level == NETWORK
 }
 
 /// The answers for a screen.

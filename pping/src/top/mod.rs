@@ -39,7 +39,7 @@ use crate::{Error, cli::TopArguments, config::Loader, output};
 /// # Errors
 /// If there is nothing to show, or no terminal.
 pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> Result<(), Error> {
-    let (interval, is_once) = (asked.interval, asked.once);
+    let (interval, is_once, by) = (asked.interval, asked.once, asked.by.clone());
     let target = command::target(typed, loader, asked)?;
     let has_terminal =
         io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
@@ -53,10 +53,14 @@ pub(crate) fn look(typed: &ArgMatches, loader: &Loader, asked: TopArguments) -> 
         watched.ready(is_once.then_some(interval)).await?;
         let mut state = State::new(Colors::of_environment());
         state.set_capture(watched.player.is_some());
-        let answers = watched.backend().answer(state.question()).await?;
+        let mut question = state.question();
+        question.groups.by.clone_from(&by);
+        let answers = watched.backend().answer(question).await?;
         let shown = if is_once {
-            let text = watched.date() + &once::text(&answers.summary, &answers.groups);
-            Ok(output::print(text.as_bytes())?)
+            once::text(&answers.summary, &answers.groups, by.as_deref()).and_then(|text| {
+                let text = watched.date() + &text;
+                Ok(output::print(text.as_bytes())?)
+            })
         } else if has_terminal {
             state.take(answers);
             screen::run(&mut watched, &mut state, interval).await

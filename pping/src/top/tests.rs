@@ -416,7 +416,7 @@ fn a_gateway_that_tells_sides_apart_has_one_row_a_group() {
     }
 
     let Answers { summary, groups, .. } = asked(&recent, &Question::default());
-    let shown = once::text(&summary, &groups);
+    let shown = once::text(&summary, &groups, None).unwrap();
     let rows: Vec<_> = shown.lines().filter(|line| line.starts_with("customer-7 ")).collect();
     let [row] = rows[..] else { panic!("{shown}") };
     let group = groups.groups.iter().find(|group| &*group.group == "customer-7").unwrap();

@@ -45,6 +45,26 @@ fn top_reads_a_capture_for_once_and_plays_it_otherwise() {
     let (code, said) = top(router, &format!("-r {file} --once --rate-limit 0 --group-by /32,/128"));
     assert!(code == Some(0) && samples(&said, "10.11.2.2/32") == PINGS.to_string(), "{code:?} {said}");
 
+    let (groups, networks) = (directory.path().join("groups.csv"), directory.path().join("networks.csv"));
+    fs::write(&groups, "prefix,group,site\n10.11.2.0/24,one,lund\nfd00:11:2::/48,two,lund\n").unwrap();
+    fs::write(&networks, "prefix,network\n10.11.2.0/24,AS64500\n").unwrap();
+    let (groups, networks) = (groups.display(), networks.display());
+    let arguments = format!("-r {file} --once --rate-limit 0 --groups {groups} --roll-up site --by");
+    let (code, said) = top(router, &format!("{arguments} site"));
+    assert!(code == Some(0) && said.contains("1 of 1 site in"), "{code:?} {said}");
+    assert!(said.contains("members  active     bad"), "{said}");
+    let lund = row(&said, "lund");
+    assert_eq!(lund[4], (2 * PINGS).to_string(), "{said}");
+    assert_eq!(lund[lund.len() - 3..][..2], ["2", "2"], "members, and those that are active: {said}");
+    let (code, said) = top(router, &format!("{arguments} ap"));
+    assert!(code == Some(2) && said.contains("--by ap: there is no such level; give one of site"), "{said}");
+    let by = format!("-r {file} --once --rate-limit 0 --by network");
+    let (code, said) = top(router, &by);
+    assert!(code == Some(2) && said.contains("start pping with --roll-up or --remote-groups"), "{said}");
+    let (code, said) = top(router, &format!("{by} --remote-groups {networks}"));
+    assert!(code == Some(0) && said.contains(" networks in the last minute"), "{code:?} {said}");
+    assert_eq!(samples(&said, "AS64500"), PINGS.to_string(), "{said}");
+
     let profiles = directory.path().join("quality.toml");
     let easy = "latency = [{ percentile = 90, optimal = \"10s\", unacceptable = \"20s\" }]";
     fs::write(&profiles, format!("[[profile]]\nname = \"easy\"\nsamples = 5\n{easy}\n")).unwrap();
