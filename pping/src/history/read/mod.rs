@@ -201,8 +201,8 @@ impl Rows {
     }
 }
 
-/// Returns the rows of a row group among which are those of a group, by the first and the last label of each page.
-fn rows_of(
+/// Returns the rows of the pages that may have some of a group, by the first and the last label of each page.
+fn pages_with(
     source: &Source,
     group: &RowGroupMetaData,
     column: usize,
@@ -235,6 +235,23 @@ fn rows_of(
     Ok(starts[first].min(rows)..end.min(rows))
 }
 
+/// Returns the rows from the first to the last of a group, among those that are wanted so far. The other columns then skip all
+/// others of their pages.
+fn rows_of(opener: &Opener<'_>, label: &str) -> Result<Range<usize>, ParquetError> {
+    let mut labels = opener.texts(GROUP)?;
+    let mut found: Option<Range<usize>> = None;
+    for start in opener.wanted.clone().step_by(BATCH) {
+        let batch = start..opener.wanted.end.min(start + BATCH);
+        labels.read(batch.len())?;
+        for row in batch {
+            if labels.take()?.is_some_and(|it| it.data() == label.as_bytes()) {
+                found = Some(found.map_or(row, |it| it.start)..row + 1);
+            }
+        }
+    }
+    Ok(found.unwrap_or(0..0))
+}
+
 fn row_count(group: &RowGroupMetaData) -> Result<usize, ParquetError> {
     usize::try_from(group.num_rows()).map_err(|_| damaged("a row group has a negative number of rows"))
 }
@@ -259,20 +276,18 @@ impl OpenPart {
     ) -> Result<Option<Self>, ParquetError> {
         let group = metadata.row_group(part.number);
         let schema = metadata.file_metadata().schema_descr();
-        let rows = match (&part.label, position(schema, GROUP)) {
-            (Some(label), Some(column)) => rows_of(source, group, column, label)?,
-            _ => 0..row_count(group)?,
-        };
-        if rows.is_empty() {
+        let mut opener =
+            Opener { source, schema, group, rows: row_count(group)?, wanted: 0..row_count(group)? };
+        if let (Some(label), Some(column)) = (&part.label, position(schema, GROUP)) {
+            opener.wanted = pages_with(source, group, column, label)?;
+            opener.expect()?;
+            opener.wanted = rows_of(&opener, label)?;
+        }
+        if opener.wanted.is_empty() {
             return Ok(None);
         }
-        let left = rows.len();
-        let opener = Opener { source, schema, group, rows: row_count(group)?, wanted: rows };
-        if part.label.is_some() {
-            opener.expect()?;
-        }
         let columns = OpenColumns::open(&opener)?;
-        Ok(Some(Self { left, ready: 0, label: part.label.clone(), columns }))
+        Ok(Some(Self { left: opener.wanted.len(), ready: 0, label: part.label.clone(), columns }))
     }
 
     fn next(&mut self, latest: &mut Latest) -> Result<Option<Row>, ParquetError> {

@@ -47,7 +47,7 @@ fn top_reads_a_capture_for_once_and_plays_it_otherwise() {
 
     let (groups, networks) = (directory.path().join("groups.csv"), directory.path().join("networks.csv"));
     fs::write(&groups, "prefix,group,site\n10.11.2.0/24,one,lund\nfd00:11:2::/48,two,lund\n").unwrap();
-    fs::write(&networks, "prefix,network\n10.11.2.0/24,AS64500\n").unwrap();
+    fs::write(&networks, "prefix,asn\n10.11.2.0/24,64500\n").unwrap();
     let (groups, networks) = (groups.display(), networks.display());
     let arguments = format!("-r {file} --once --rate-limit 0 --groups {groups} --roll-up site --by");
     let (code, said) = top(router, &format!("{arguments} site"));
