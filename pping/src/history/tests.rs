@@ -16,7 +16,7 @@ use std::{
 use pping_common::{group::Side, method::Method, parse::Direction, series::SeriesCounts};
 
 use super::{
-    read::Wanted,
+    read::{StoredFile, Wanted},
     store::Store,
     time::DAY,
     writer::{Minute, WriterThread},
@@ -119,6 +119,11 @@ fn stored(directory: &Path, tier: Tier, from: u64, to: u64) -> Stored {
     stored
 }
 
+/// The rows of a file, or those of a group.
+fn rows(file: &StoredFile, group: Option<&str>) -> Vec<(SeriesName, u64, Measurements)> {
+    file.rows(Wanted { group }).map(|row| row.map(|it| (it.series, it.time, it.measured)).unwrap()).collect()
+}
+
 fn asked(from: u64, to: u64, step: u64) -> Asked {
     Asked { from, to, step, group: None, series: SeriesQuery::default() }
 }
@@ -144,6 +149,15 @@ fn each_tier_is_the_sum_of_its_seconds_for_days() {
     let end = MIDNIGHT + 60 * minutes;
     for (tier, expected) in Tier::ALL.into_iter().zip(&expected) {
         assert_eq!(stored(directory.path(), tier, MIDNIGHT, end), *expected, "{}", tier.name());
+    }
+    // Who asks for one group gets all its rows, wherever they are among the pages of a file, and no others.
+    for file in Archive::new(directory.path().to_owned()).find(MIDNIGHT, end, 60).unwrap().files {
+        let all = rows(&file, None);
+        for label in (0..8).map(|group| format!("customer-{group}")) {
+            let of_group: Vec<_> =
+                all.iter().filter(|(series, ..)| *series.group.label == *label).cloned().collect();
+            assert_eq!(rows(&file, Some(&label)), of_group, "{label} in {}", file.path().display());
+        }
     }
     let store = Store::open(directory.path()).unwrap();
     let names = |tier| -> Vec<String> {
