@@ -219,6 +219,11 @@ fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
+/// The names of the columns that every file has. One that a later version adds cannot be among them.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    fixed().into_iter().map(|(name, ..)| name)
+}
+
 /// The columns that every file has.
 fn fixed() -> Vec<(&'static str, Presence, Source)> {
     use Presence::{List, Optional, Required};

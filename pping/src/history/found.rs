@@ -5,6 +5,7 @@ use std::{
     ops::Range,
     panic::resume_unwind,
     path::Path,
+    slice,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
@@ -96,9 +97,17 @@ fn find(store: &Store, from: Moment, to: Moment, step: u64) -> Result<Found, Err
     // Finer tiers go first. A range of which a finer one has less is answered by one that has all of it.
     let has_all = |at: &usize| kept[at + 1..].iter().all(|(_, coarser)| covers(&kept[*at].1, coarser));
     let at = (wanted..kept.len()).find(has_all).unwrap_or(kept.len() - 1);
-    let (tier, of_tier) = &kept[at];
+    let tier = kept[at].0;
+    let mut chosen = kept[at].1.clone();
+    // A file that was damaged is set aside, and finer ones may have its time.
+    for (_, finer) in kept[..at].iter().rev() {
+        let lacks = |piece: &&Piece| !covers(&chosen, slice::from_ref(*piece));
+        let lacking: Vec<Piece> = finer.iter().filter(lacks).copied().collect();
+        chosen.extend(lacking);
+    }
+    chosen.sort_unstable();
     let (mut files, mut damaged) = (Vec::new(), Vec::new());
-    for opened in open(store, &of_tier.iter().chain(&minutes).collect::<Vec<_>>()) {
+    for opened in open(store, &chosen.iter().chain(&minutes).collect::<Vec<_>>()) {
         match opened {
             Ok(file) => files.push(file),
             Err(error) if error.is_gone() => return Err(error),
@@ -108,7 +117,7 @@ fn find(store: &Store, from: Moment, to: Moment, step: u64) -> Result<Found, Err
     let merged: HashSet<String> = files.iter().flat_map(StoredFile::sources).map(ToOwned::to_owned).collect();
     files.retain(|file| !merged.contains(file.id()));
     let range = from - from % tier.step()..to.next_multiple_of(tier.step());
-    Ok(Found { tier: *tier, range, files, damaged })
+    Ok(Found { tier, range, files, damaged })
 }
 
 /// Opens files, in their order.

@@ -42,7 +42,7 @@ pub(super) fn text(summary: &Summary, groups: &GroupsAnswer, by: Option<&str>) -
     writeln!(text, "\n{} of {} {what} in the last minute", groups.groups.len(), groups.known).ok();
     if summary.sides {
         let rows = table::rows(&groups.groups, |_| false);
-        add_rows(&mut text, &rows, View::Sides, |_| String::new());
+        add_rows(&mut text, &rows, View::Sides, by, |_| String::new());
         return Ok(text);
     }
     let rows = table::rows(&groups.groups, |_| true);
@@ -52,7 +52,7 @@ pub(super) fn text(summary: &Summary, groups: &GroupsAnswer, by: Option<&str>) -
         let name = row.map_or(INTERFACE, |row| &row.interface);
         format!("{} {} ", padded(&what, 22), padded(name, interface))
     };
-    add_rows(&mut text, &rows, View::Series, before);
+    add_rows(&mut text, &rows, View::Series, by, before);
     Ok(text)
 }
 
@@ -63,29 +63,42 @@ fn without_level(summary: &Summary, level: &str) -> String {
     let level = sanitized(level);
     if known.is_empty() {
         return format!(
-            "--by {level}: what is measured has no levels; start pping with --roll-up or --remote-groups"
+            "--by `{level}`: what is measured has no levels; start pping with --roll-up or --remote-groups"
         );
     }
-    format!("--by {level}: there is no such level; give one of {}", known.join(", "))
+    format!("--by `{level}`: there is no such level; give one of {}", known.join(", "))
 }
 
 /// Adds the titles and the rows, each after what `before` returns for it; for the titles it gets none.
-fn add_rows(text: &mut String, rows: &[Row], view: View, before: impl Fn(Option<&Row>) -> String) {
+fn add_rows(
+    text: &mut String,
+    rows: &[Row],
+    view: View,
+    by: Option<&str>,
+    before: impl Fn(Option<&Row>) -> String,
+) {
     let titles = table::titles(view);
-    let has_members = rows.iter().any(|row| row.node.as_ref().is_some_and(|node| node.members.is_some()));
-    let mut line = |row: Option<&Row>| {
-        let cells = titles.iter().enumerate().map(|(at, title)| {
+    let names: Vec<String> = rows.iter().map(name).collect();
+    let widest = names.iter().map(|name| width(name)).max().unwrap_or(0);
+    let mut line = |row: Option<&Row>, name: &str| {
+        let figures = titles.iter().enumerate().skip(1).map(|(at, title)| {
             let cell = row.map_or(title.name, |row| &row.cells[at]);
             padded(cell, title.text_width)
         });
-        let of_node = if has_members { of_node(row) } else { String::new() };
-        let line = format!("{}{}{of_node}", before(row), cells.collect::<Vec<_>>().join(" "));
-        writeln!(text, "{}", line.trim_end()).ok();
+        let figures = figures.collect::<Vec<_>>().join(" ");
+        let of_node = if by.is_some_and(|level| level != NETWORK) { of_node(row) } else { String::new() };
+        let name = padded(name, widest.max(titles[0].text_width));
+        writeln!(text, "{}", format!("{}{name} {figures}{of_node}", before(row)).trim_end()).ok();
     };
-    line(None);
-    for row in rows {
-        line(Some(row));
+    line(None, &by.map_or(titles[0].name.to_owned(), sanitized));
+    for (row, name) in rows.iter().zip(&names) {
+        line(Some(row), name);
     }
+}
+
+/// What a row is called. Nodes of one level may have equal values under others, so they have their paths.
+fn name(row: &Row) -> String {
+    row.node.as_ref().map_or_else(|| row.label.clone(), |node| sanitized(&node.path))
 }
 
 /// The numbers of a node, or without a row their titles.

@@ -32,7 +32,7 @@ use self::{
     source::Source,
 };
 use super::{
-    columns::{GROUP, MICROSECONDS, TIME},
+    columns::{self, GROUP, MICROSECONDS, TIME},
     counts::HourlyCounts,
     error::Error,
     row::Row,
@@ -65,6 +65,10 @@ impl StoredFile {
         let source = Source::open(path)?;
         let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(&source));
         let metadata = metadata.map_err(|error| Error::decode(path, &error))?;
+        let schema = metadata.file_metadata().schema_descr();
+        if let Some(name) = columns::names().find(|name| position(schema, name).is_none()) {
+            return Err(Error::damaged(path, format!("it lacks the column `{name}`")));
+        }
         Ok(Self { path: path.to_owned(), source: Arc::new(source), metadata: Arc::new(metadata) })
     }
 

@@ -107,6 +107,35 @@ fn what_is_no_file_is_named_and_nothing_waits_for_it() {
 }
 
 #[test]
+fn a_file_without_a_column_is_damaged_and_finer_ones_take_its_place() {
+    let directory = directory();
+    write_hours(directory.path());
+    let archive = Archive::new(directory.path().to_owned());
+    let hour = asked(MIDNIGHT, MIDNIGHT + 3600, 3600);
+    let samples = || {
+        let answer = archive.history(&hour).unwrap();
+        let cells = answer.series.iter().flat_map(|it| &it.cells).filter_map(|cell| cell.rtt);
+        (cells.map(|rtt| rtt.count).sum::<u64>(), answer.damaged)
+    };
+    let (all, damaged) = samples();
+    assert!(all > 20 && damaged.is_empty(), "{all} {damaged:?}");
+
+    let path = directory.path().join("1h/2026-11-26/00.parquet");
+    let mut bytes = fs::read(&path).unwrap();
+    let name = b"sent_bytes";
+    for at in 0..bytes.len() - name.len() {
+        if bytes[at..].starts_with(name) {
+            bytes[at] = b'S';
+        }
+    }
+    fs::write(&path, bytes).unwrap();
+    let (_, damaged) = samples();
+    assert!(damaged.len() == 1 && damaged[0].contains("it lacks the column `sent_bytes`"), "{damaged:?}");
+    fs::rename(&path, path.with_added_extension("damaged")).unwrap();
+    assert_eq!(samples(), (all, Vec::new()));
+}
+
+#[test]
 fn a_copy_replaces_files_only_and_none_of_a_history() {
     let directory = directory();
     let history = directory.path().join("history");

@@ -52,12 +52,15 @@ fn top_reads_a_capture_for_once_and_plays_it_otherwise() {
     let arguments = format!("-r {file} --once --rate-limit 0 --groups {groups} --roll-up site --by");
     let (code, said) = top(router, &format!("{arguments} site"));
     assert!(code == Some(0) && said.contains("1 of 1 site in"), "{code:?} {said}");
-    assert!(said.contains("members  active     bad"), "{said}");
+    assert!(said.contains(" site ") && said.contains("members  active     bad"), "{said}");
     let lund = row(&said, "lund");
     assert_eq!(lund[4], (2 * PINGS).to_string(), "{said}");
     assert_eq!(lund[lund.len() - 3..][..2], ["2", "2"], "members, and those that are active: {said}");
     let (code, said) = top(router, &format!("{arguments} ap"));
-    assert!(code == Some(2) && said.contains("--by ap: there is no such level; give one of site"), "{said}");
+    assert!(
+        code == Some(2) && said.contains("--by `ap`: there is no such level; give one of site"),
+        "{said}"
+    );
     let by = format!("-r {file} --once --rate-limit 0 --by network");
     let (code, said) = top(router, &by);
     assert!(code == Some(2) && said.contains("start pping with --roll-up or --remote-groups"), "{said}");
