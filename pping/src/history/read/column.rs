@@ -43,12 +43,12 @@ fn pages(source: &Source, chunk: &ColumnChunkMetaData) -> Result<Option<Vec<Page
 
 impl Opener<'_> {
     /// Has the pages with wanted rows fetched, of all columns at once: hardly any of them is left out later.
-    pub(super) fn expect(&self) -> Result<(), ParquetError> {
+    pub(super) fn prefetch(&self) -> Result<(), ParquetError> {
         for chunk in self.group.columns() {
             let Some(pages) = pages(self.source, chunk)? else { continue };
             let offset = |offset: i64| u64::try_from(offset).unwrap_or(0);
             if let Some((dictionary, page)) = chunk.dictionary_page_offset().zip(pages.first()) {
-                self.source.expect(offset(dictionary)..offset(page.offset));
+                self.source.prefetch(offset(dictionary)..offset(page.offset));
             }
             let row = |page: &PageLocation| usize::try_from(page.first_row_index).unwrap_or(0);
             let begin = pages.partition_point(|page| row(page) <= self.wanted.start).saturating_sub(1);
@@ -56,7 +56,7 @@ impl Opener<'_> {
             let wanted = pages.get(begin..end).unwrap_or_default();
             if let Some((first, last)) = wanted.first().zip(wanted.last()) {
                 let end = offset(last.offset).saturating_add(offset(last.compressed_page_size.into()));
-                self.source.expect(offset(first.offset)..end);
+                self.source.prefetch(offset(first.offset)..end);
             }
         }
         Ok(())
@@ -70,7 +70,7 @@ impl Opener<'_> {
         self.open(name, PhysicalType::BYTE_ARRAY)
     }
 
-    /// Opens a column. What an older file does not have is without values.
+    /// Opens a column. One that only later versions write is without values.
     fn open<T: DataType>(&self, name: &str, physical: PhysicalType) -> Result<Column<T>, ParquetError> {
         let Some(column) = position(self.schema, name) else { return Ok(Column::absent()) };
         let chunk = self.group.column(column);

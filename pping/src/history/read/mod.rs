@@ -284,7 +284,7 @@ impl OpenPart {
             Opener { source, schema, group, rows: row_count(group)?, wanted: 0..row_count(group)? };
         if let (Some(label), Some(column)) = (&part.label, position(schema, GROUP)) {
             opener.wanted = pages_with(source, group, column, label)?;
-            opener.expect()?;
+            opener.prefetch()?;
             opener.wanted = rows_of(&opener, label)?;
         }
         if opener.wanted.is_empty() {

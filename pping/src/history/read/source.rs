@@ -44,7 +44,7 @@ impl Source {
         match opened {
             Ok((length, file)) => {
                 let source = Self { file: Arc::new(file), length };
-                source.expect(length.saturating_sub(TAIL)..length);
+                source.prefetch(length.saturating_sub(TAIL)..length);
                 Ok(source)
             }
             Err(error) if error.kind() == ErrorKind::InvalidInput => {
@@ -56,7 +56,7 @@ impl Source {
 
     /// Has the kernel fetch bytes that will be read. A disk answers many such requests in the time of a few, while reads wait for one
     /// after the other.
-    pub(super) fn expect(&self, bytes: Range<u64>) {
+    pub(super) fn prefetch(&self, bytes: Range<u64>) {
         if let Some(length) = NonZeroU64::new(bytes.end.saturating_sub(bytes.start)) {
             // A file system that does not do it leaves it to the reads.
             fadvise(&self.file, bytes.start, Some(length), Advice::WillNeed).ok();

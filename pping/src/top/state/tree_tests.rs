@@ -6,7 +6,10 @@ use crate::{
     groups::{Levels, SeriesName, group_in_tree, roll_up},
     quality,
     recent::{MEMORY, RecentHistory},
-    top::tests::{asked, screen},
+    top::{
+        once,
+        tests::{asked, screen},
+    },
 };
 
 const SCREEN: Rect = Rect::new(0, 0, 120, 24);
@@ -136,4 +139,15 @@ fn a_tree_that_goes_away_leaves_the_groups() {
     press(&mut state, &recent, &[T]);
     assert_eq!(rows(&state).len(), 4, "there is no tree to open");
     assert!(!screen(&state, 120, 24).contains("t tree"));
+}
+
+#[test]
+fn text_of_a_level_has_whole_paths() {
+    let mut question = State::default().question();
+    question.groups.by = Some("ap".to_owned());
+    let Answers { summary, groups, .. } = asked(&recent(), &question);
+    let text = once::text(&summary, &groups, Some("ap")).unwrap();
+    assert!(text.contains(" berlin/ap-3 ") && text.contains(" lund/ap-3 "), "{text}");
+    let unknown = once::text(&summary, &groups, Some("city")).unwrap_err().to_string();
+    assert!(unknown.contains("give one of site, ap"), "{unknown}");
 }
